@@ -1,7 +1,10 @@
 import pytest
 
+from doublure.errors import SettingError
 from doublure.guarantee import CHOICE_OF_KIND
 from doublure.releasing.card import card_page
+from doublure.releasing.declared import Declared
+from doublure.releasing.examples import Examples
 
 CHOSEN = "Which claim was made depends on the private data and is not accounted for."
 REFUSAL = "No privacy guarantee. Do not publish."
@@ -148,4 +151,109 @@ def test_the_card_loads_nothing(card, parse):
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     )
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
-    assert not [value for _, name, value in page.attributes if name in ("src", "href")]
+    assert not page.attribute("img", "src")
+    kinds = {value.split(":")[0] if ":" in value else value[0] for _, name, value in page.attributes if name == "href"}
+    assert kinds == {"#", ".", "mailto"}  # sections, the files beside it, and whom to ask
+    assert {tag for tag, name, _ in page.attributes if name == "href"} == {"a"}
+
+
+MARGINS = {"confidence": 0.95, "units": 60_000, "columns": {"age": 66, "job": 120, "sex": 173}}
+COLUMNS = {
+    "columns": [
+        {"name": "age", "type": "integer", "bounds": [0, 99], "missing": True},
+        {"name": "job", "type": "category", "values": [f"job {number}" for number in range(9)]},
+        {"name": "sex", "type": "category", "values": ["f", "m"]},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "said"),
+    [
+        (1.0, 1e-5, "73.2 of 100"),
+        (0.1, 0.0, "52.5 of 100"),
+        (6.0, 1e-5, "99.8 of 100"),
+        (30.0, 0.0, "up to 100 of 100"),
+    ],
+)
+def test_the_guarantee_is_said_as_a_bet(card, parse, epsilon, delta, said):
+    """(e^ε + δ) / (e^ε + 1), rounded up."""
+    text = text_of(with_guarantee(card, kind="dp", epsilon=epsilon, delta=delta, unit="person"), parse)
+    assert said in text
+    assert ("protects hardly anybody" in text) == (epsilon == 30.0)
+
+
+def test_nobody_is_offered_a_bet_without_a_guarantee(card, refused, parse):
+    for entry in (refused, with_guarantee(card, kind="empirical", unit="person")):
+        text = text_of(entry, parse)
+        assert "Suppose that a coin" not in text
+        assert "nothing limits what these rows tell of you" in text
+        assert "How precise is it?" not in text
+
+
+def test_columns_first_rows_and_margins_stand_in_one_table(card, parse):
+    cells = {"age": ("41", "(missing)", "7"), "job": ("job 1", "job 2", "<b>"), "sex": ("f", "m", "f")}
+    examples = Examples(rows={"": cells})
+    page = parse(card_page({**card, "margins": MARGINS}, "rows", COLUMNS, examples))
+    text = " ".join(page.text.split())
+    for part in (
+        "ageinteger ± 66 41 (missing) 7 0 to 99; may be missing",
+        "job 5 and 3 more",
+        "sexcategory ± 173 f m f f, m",
+    ):
+        assert part in text
+    assert "A count is off by about ± 120 people." in text
+    assert "from ± 66 (age) to ± 173 (sex); ± 120 is the middle one" in text
+    assert "of 60,000 private people, and this release has 30,000 rows: multiply a count of its rows by 2 first" in text
+    assert "b" not in page.tags[page.tags.index("table") : page.tags.index("table") + 40]
+
+
+def test_rows_are_no_people_where_one_may_have_several(card, parse):
+    several = {**card["guarantee"], "max_records": 4}
+    text = text_of({**card, "margins": MARGINS, "guarantee": several}, parse)
+    assert "± 120 rows." in text
+    assert "multiply" not in text
+
+
+def test_without_bought_counts_no_margin_is_stated(card, parse):
+    text = text_of(card, parse)
+    assert "No margin of a count follows from what this run bought" in text
+    assert "off by" not in text
+
+
+def test_what_the_steward_declares_is_shown_and_nothing_else_is(card, parse):
+    assert "none is declared: ask before you use" in text_of(card, parse)
+    said = {"description": "One row a person.", "licence": "CC BY 4.0", "citation": "Doe (2026)."}
+    links = ["https://example.org/a", "javascript:alert(1)"]
+    page = parse(card_page({**card, **said, "links": links}))
+    text = " ".join(page.text.split())
+    assert all(part in text for part in said.values())
+    addresses = page.attribute("a", "href")
+    assert "https://example.org/a" in addresses
+    assert "mailto:steward@example.org" in addresses
+    assert not [address for address in addresses if "javascript" in address]
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({"licence": ""}, "licence"),
+        ({"citation": "x" * 3000}, "citation"),
+        ({"links": ["example.org"]}, "links"),
+        ({"links": ["javascript:alert(1)"]}, "links"),
+        ({"links": ["https://"]}, "links"),
+        ({"links": "https://example.org"}, "links"),
+    ],
+)
+def test_words_that_are_none_are_refused(said, field):
+    with pytest.raises(SettingError) as caught:
+        Declared(**said)
+    assert caught.value.field == field
+    assert caught.value.remedy
+
+
+def test_files_are_linked_and_nothing_runs(card, parse):
+    files = [{"path": "javascript:alert(1)", "sha256": "1", "rows": 1}, {"path": "a b.csv", "sha256": "1", "rows": 1}]
+    addresses = parse(card_page({**card, "files": files})).attribute("a", "href")
+    assert "./javascript%3Aalert%281%29" in addresses
+    assert "./a%20b.csv" in addresses

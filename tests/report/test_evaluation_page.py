@@ -3,7 +3,7 @@ import re
 import pytest
 
 from doublure.evaluate import Report
-from doublure.report import page_of, write_page
+from doublure.report import page_of, tables, tiles, write_page
 from doublure.report.build import table_context
 
 
@@ -103,7 +103,7 @@ def test_the_same_evaluation_gives_the_same_bytes(hostile_report, html):
 
 def test_a_bare_table_has_a_page_too(hostile_report, parse):
     html = page_of(Report(table=hostile_report.table))
-    assert "Evaluation of a table" in parse(html).text
+    assert "Evaluation of rows" in parse(html).text
     assert "No privacy guarantee. Do not publish." not in html
 
 
@@ -127,3 +127,43 @@ def test_written_files_are_private_and_whole(tmp_path, hostile_report, html):
 def test_saving_is_writing(tmp_path, hostile_report, html):
     hostile_report.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == html
+
+
+def test_three_tiles_stand_on_top_and_terms_are_explained(hostile_report, html):
+    names = [tile.name for tile in tiles.of_table(hostile_report.table.overall)]
+    assert names
+    assert re.findall(r'<article class="tile">\n<h2>([A-Za-z]+)</h2>', html) == names
+    assert html.index('class="tiles"') < html.index('id="verdict"')
+    assert html.index("the least to expect: each column drawn on its own") < html.index("<h2>Figures</h2>")
+
+
+def test_what_is_worst_heads_its_table(hostile_report):
+    shown = tables.sections_of(hostile_report.table)
+    finer = {entry.column: entry.variation for entry in hostile_report.table.marginals.columns}
+    public = {entry.name: entry.variation.value for entry in hostile_report.table.fidelity.columns}
+    far = [max(public[entry["name"]], finer.get(entry["name"], 0.0)) for entry in shown["columns"]]
+    assert far == sorted(far, reverse=True)
+    assert far[0] > far[-1]
+    drawn = [entry["name"] for entry in shown["frequencies"]["drawings"]]
+    assert drawn == [entry["name"] for entry in shown["columns"] if entry["name"] in drawn]
+
+
+def test_groups_that_stand_out_head_theirs(hostile_report):
+    groups = hostile_report.table.groups
+    last = groups.groups[-1].model_copy(update={"clear": True})
+    changed = groups.model_copy(update={"groups": (*groups.groups[:-1], last)})
+    shown = tables.sections_of(hostile_report.table.model_copy(update={"groups": changed}))["groups"]["rows"]
+    assert [row["stands_out"] for row in shown[:2]] == [True, False]
+
+
+def test_long_tables_are_folded_and_short_ones_are_not(html):
+    folded = re.findall(r"<summary>([^<]*)</summary>", html)
+    assert "The parts of the score, and how each follows from figures below" in folded
+    assert any(re.fullmatch(r"\d+ figures", name) for name in folded)
+    assert not [name for name in folded if re.match(r"6 columns", name)]
+
+
+def test_scales_have_ends_and_say_which_way_is_better(hostile_report, html):
+    assert all(entry.ends[0] and entry.ends[3] for _, entry in tables.sections_of(hostile_report.table)["figures"])
+    assert "← better" in html
+    assert "better →" in html

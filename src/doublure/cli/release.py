@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,7 +37,11 @@ def release(
         bool, typer.Option("--tables", help="Publish the noisy tables that the fit bought, with their standard errors.")
     ] = False,
     title: Annotated[str | None, typer.Option(help="The card's title.")] = None,
+    description: Annotated[str | None, typer.Option(help="What the data are, in a sentence or a few.")] = None,
+    licence: Annotated[str | None, typer.Option(help="Under which the release may be used.")] = None,
+    citation: Annotated[str | None, typer.Option(help="How to cite it.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom to ask.")] = None,
+    link: Annotated[list[str] | None, typer.Option(help="The address of a page that says more; repeatable.")] = None,
     sampling: Sampling = None,
     seed: Seed = None,
     as_json: Json = False,
@@ -54,9 +58,11 @@ def release(
     elif rows is None:
         remedy = "say how many rows to release, or give --generator"
         raise SettingError("is needed", field="-n", remedy=remedy)
+    said: dict[str, Any] = {"title": title, "description": description, "licence": licence, "citation": citation}
+    said |= {"contact": contact, "links": link or ()}
     syn = load(run).sampling_with(**settings(sampling))
     if generator or rows is None:
-        return _published(syn, out, ledger, title, contact)
+        return _published(syn, out, ledger, said)
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
     with TerminalProgress() as progress:
         card = write(
@@ -68,9 +74,8 @@ def release(
             formats=None if formats is None else wanted,
             spreadsheet_safe=spreadsheet_safe,
             tables=tables,
-            title=title,
-            contact=contact,
             progress=progress,
+            **said,
         ).card
     records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
@@ -90,9 +95,9 @@ def _refuse_records(given: list[str]) -> None:
         )
 
 
-def _published(syn: Synthesizer, out: Path, ledger: Path | None, title: str | None, contact: str | None) -> Outcome:
+def _published(syn: Synthesizer, out: Path, ledger: Path | None, said: dict[str, Any]) -> Outcome:
     from doublure.releasing.generator import publish
 
-    card = publish(syn, out, ledger=ledger, title=title, contact=contact).card
+    card = publish(syn, out, ledger=ledger, **said).card
     text = f"Wrote {out}: a generator, to sample from with doublure sample.\n{card['guarantee']['sentence']}"
     return Outcome(data={"bundle": str(out), "card": card}, text=text)

@@ -26,6 +26,9 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
+from doublure.releasing.declared import Declared
+from doublure.releasing.examples import Examples, examples_of
+from doublure.releasing.margins import margins_of
 from doublure.releasing.released import Bundle, Card
 from doublure.releasing.tables import LIMIT, described, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, claims_sha256, verify
@@ -65,7 +68,11 @@ def release(
     spreadsheet_safe: bool = False,
     tables: bool = False,
     title: str | None = None,
+    description: str | None = None,
+    licence: str | None = None,
+    citation: str | None = None,
     contact: str | None = None,
+    links: Sequence[str] = (),
     progress: Progress | bool | None = None,
 ) -> Bundle:
     """Write a bundle.
@@ -82,7 +89,11 @@ def release(
         tables: Publish the noisy contingency tables that the fit bought, with their standard errors: free, as they
             are answers of the mechanism already.
         title: The card's title.
+        description: What the data are, in a sentence or a few.
+        licence: Under which the bundle may be used; nothing is said where it is left out.
+        citation: How to cite it.
         contact: Whom to ask.
+        links: Addresses of pages that say more.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Returns:
@@ -94,6 +105,9 @@ def release(
         SettingError: An argument is out of its range, or tables are asked for and the fit bought none.
     """
     asked = Path(out)
+    declared = Declared(
+        title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
+    )
     rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
     executed = executed_of(syn)
     if tables:
@@ -102,9 +116,17 @@ def release(
     with files.whole_folder(asked) as staging, following(progress, "release") as listener:
         entropy = seeding.chosen(seed)
         holds: dict[str, int | None] = {}
+        first: list[Examples] = []
         for form in forms:
             holds |= write_released(
-                syn, staging, form, rows, seed=entropy, spreadsheet_safe=spreadsheet_safe, progress=listener
+                syn,
+                staging,
+                form,
+                rows,
+                seed=entropy,
+                spreadsheet_safe=spreadsheet_safe,
+                progress=listener,
+                seen=lambda drawn: first.append(examples_of(syn, drawn)),
             )
         cells = write_noisy_tables(staging, syn.tables, syn.guarantee.about) if tables else {}
         words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe) | (
@@ -113,13 +135,11 @@ def release(
         files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
         holds |= cells | {_DICTIONARY: None}
         listed = [entry_of(staging, name, count) for name, count in holds.items()]
-        titled = title or f"Synthetic {KINDS[syn.schema.kind].records} for {book.dataset}"
-        card = card_of(syn, listed, executed, title=titled, contact=contact, limits=[LIMIT] if tables else [])
+        named = declared.titled(f"Synthetic {KINDS[syn.schema.kind].records} for {book.dataset}")
+        card = card_of(syn, listed, executed, declared=named, limits=[LIMIT] if tables else [])
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
-        sheet = WRITERS[syn.schema.kind].sheet
-        shown = None if sheet is None else sheet(syn, next(syn.sample_chunks(rows, seed=entropy)))
-        write_card(staging, card, shown, KINDS[syn.schema.kind].records)
+        write_card(staging, card, syn.schema, first[0])
     return Bundle(path=asked, card=card)
 
 
@@ -246,8 +266,7 @@ def card_of(
     listed: list[dict[str, Any]],
     executed: bool | None,
     *,
-    title: str,
-    contact: str | None,
+    declared: Declared,
     limits: Sequence[str] = (),
 ) -> Card:
     """Return the card, its ledger entry and its page still to come.
@@ -256,8 +275,7 @@ def card_of(
         syn: What is released, or released from.
         listed: The files, as :func:`entry_of` returns them.
         executed: What :func:`executed_of` says.
-        title: The card's title.
-        contact: Whom to ask.
+        declared: What its steward says, with a title.
         limits: What is to be known of this release beside what is of all.
     """
     now = datetime.datetime.now(datetime.UTC)
@@ -266,13 +284,18 @@ def card_of(
             "version": VERSION,
             "doublure_version": __version__,
             "created": now.isoformat(timespec="seconds"),
-            "title": title,
-            "contact": contact,
+            "title": declared.title,
+            "description": declared.description,
+            "licence": declared.licence,
+            "citation": declared.citation,
+            "contact": declared.contact,
+            "links": list(declared.links),
             "method": syn.plan.method,
             "watermark": syn.guarantee.watermark,
             "guarantee": syn.guarantee.to_json(),
             "touches": [access.to_json() for access in syn.plan.touches],
             "executed": executed,
+            "margins": margins_of(syn.schema, syn.tables) if syn.guarantee.epsilon is not None else None,
             "schema_sha256": syn.plan.schema_sha256,
             "public_sources": list(syn.plan.settings.public_sources),
             "ledger": None,
@@ -289,11 +312,18 @@ def card_of(
     )
 
 
-def write_card(folder: Path, card: dict[str, Any], sheet: bytes | None, records: str) -> None:
-    """Write the page first, so that the card can list its hash."""
+def write_card(folder: Path, card: dict[str, Any], schema: ResolvedSchema, examples: Examples) -> None:
+    """Write the page first, so that the card can list its hash.
+
+    Args:
+        folder: The release's.
+        card: Complete but for the page.
+        schema: Whose columns the page lists.
+        examples: The first records.
+    """
     from doublure.releasing.card import card_page
 
-    page = card_page(card, sheet, records).encode()
+    page = card_page(card, KINDS[schema.kind].records, dictionary(schema), examples).encode()
     files.write_atomic(folder / _PAGE, lambda file: file.write(page))
     card["files"] = [*card["files"], entry_of(folder, _PAGE)]
     files.write_json(folder / CARD, card)

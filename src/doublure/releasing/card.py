@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from doublure.guarantee import CHOICE_OF_KIND, beside, figure, odds_factor
+from doublure.releasing.card_contents import columns_of, drawings_of, precision_of
+from doublure.releasing.declared import is_link
+from doublure.releasing.examples import Examples
 from doublure.report import page
 
 _TITLE = "Synthetic data"
@@ -42,6 +48,9 @@ _BAYESIAN = {
 _AVERAGE = "The measured figure is an average over this data set, computed from real records without noise."
 _NOTHING = "Nothing has been measured yet. A measurement would be an average over this data set."
 _AT_MOST = {"epsilon_mu": "≤ "}
+_PRICED = frozenset({"dp", "bayesian-dp"})
+_CERTAIN = 100.0
+_ADDRESS = re.compile(r"[A-Za-z0-9._+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
 _CLAIMS = frozenset({"epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma"})
 _RAN: dict[object, str] = {
     True: "Every access was recorded as it ran, and matches this list.",
@@ -50,18 +59,24 @@ _RAN: dict[object, str] = {
 _TOUCHED = ("purpose", "event", "epsilon", "delta")
 
 
-def card_page(card: Mapping[str, Any], sheet: bytes | None = None, records: str = "rows") -> str:
-    """Return the HTML of a bundle's card.
+def card_page(
+    card: Mapping[str, Any],
+    records: str = "rows",
+    described: Mapping[str, Any] | None = None,
+    examples: Examples | None = None,
+) -> str:
+    """Return the HTML of a release's card.
 
     Args:
         card: What ``card.json`` holds; what is missing or null is left out.
-        sheet: A contact sheet of released images, as PNG.
-        records: What the bundle's records are called: rows, images or series.
+        records: What the release's records are called: rows, images or series.
+        described: Its data dictionary.
+        examples: Its first records.
     """
-    return page.render("card.html.j2", context(card, sheet, records))
+    return page.render("card.html.j2", context(card, records, described or {}, examples or Examples()))
 
 
-def context(card: Mapping[str, Any], sheet: bytes | None = None, records: str = "rows") -> dict[str, Any]:
+def context(card: Mapping[str, Any], records: str, described: Mapping[str, Any], examples: Examples) -> dict[str, Any]:
     """Return what the template names."""
     guarantee: Mapping[str, Any] = card.get("guarantee") or {}
     kind = str(guarantee.get("kind") or "none")
@@ -73,7 +88,17 @@ def context(card: Mapping[str, Any], sheet: bytes | None = None, records: str = 
         "kind_in_words": _KINDS.get(kind, kind),
         "sentence": guarantee.get("sentence"),
         "plain": plain_words(guarantee, records),
-        "sheet": None if sheet is None else page.inline_png(sheet),
+        "description": card.get("description"),
+        "records": records,
+        "sheet": None if examples.sheet is None else page.inline_png(examples.sheet),
+        "columns": columns_of(described, card.get("margins"), examples),
+        "drawings": drawings_of(examples),
+        "precision": precision_of(card, records) if kind in _PRICED else None,
+        "licence": card.get("licence"),
+        "citation": card.get("citation"),
+        "contact": card.get("contact"),
+        "mail": _mail(card.get("contact")),
+        "links": [link for link in card.get("links") or () if is_link(link)],
         "figures": _figures(guarantee, kind),
         "assumptions": _list(guarantee.get("assumptions")),
         "excluded": _list(guarantee.get("excluded")),
@@ -85,7 +110,6 @@ def context(card: Mapping[str, Any], sheet: bytes | None = None, records: str = 
                 "method": "method",
                 "created": "made on",
                 "review_by": "review by",
-                "contact": "contact",
                 "doublure_version": "doublure",
                 "schema_sha256": "schema, SHA-256",
             }.items()
@@ -98,7 +122,9 @@ def context(card: Mapping[str, Any], sheet: bytes | None = None, records: str = 
             if (card.get("ledger") or {}).get(key) is not None
         ],
         "files": [
-            {key: _text(entry.get(key)) for key in ("path", "rows", "sha256")} for entry in card.get("files") or ()
+            {key: _text(entry.get(key)) for key in ("path", "rows", "sha256")}
+            | {"address": "./" + quote(str(entry.get("path")))}
+            for entry in card.get("files") or ()
         ],
         "limits": _list(card.get("limits")),
         "review_by": card.get("review_by"),
@@ -133,6 +159,7 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
     rows = f"The {records} are synthetic. One of them may resemble a real one by chance."
     if kind == "dp":
         return [
+            *_coin(guarantee, unit),
             f"Take all records of any one {unit} out of the private data, or put them in: the probability of any "
             f"result changes by at most a factor of {_factor(guarantee.get('epsilon'))}"
             f"{_slack(guarantee.get('delta'))}.",
@@ -143,6 +170,7 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
         ]
     if kind == "bayesian-dp":
         return [
+            *_coin(guarantee, unit),
             f"This is an estimate of how much the data reveal about one {unit} that is like the others.",
             f"For a {unit} that is unlike the others only the worst case counts: a factor of "
             f"{_factor(guarantee.get('epsilon'))}{_slack(guarantee.get('delta'))}.",
@@ -154,13 +182,40 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
     if kind == "empirical":
         measured = _NOTHING if guarantee.get("mu") is None else _AVERAGE
         return [
+            f"If your records are among the private ones: nothing limits what these {records} tell of you.",
             f"{measured} It does not bound the risk of any individual {unit}.",
             "Treat these data as you would treat the private data they were made from.",
         ]
     return [
+        f"If your records are among the private ones: nothing limits what these {records} tell of you.",
         "These data were made without any protection. They may repeat private records as they are.",
         "Treat them as you would treat the private data they were made from.",
     ]
+
+
+def _coin(guarantee: Mapping[str, Any], unit: object) -> list[str]:
+    """Return the guarantee as a bet, which everybody understands: how often a guess can be right at best.
+
+    Of two equally likely worlds, with the records of one unit and without, an (ε, δ)-differentially private result is
+    told from at most with probability (e^ε + δ) / (e^ε + 1) (Kairouz, Oh & Viswanath 2015, theorem 2.1).
+    """
+    epsilon, delta = guarantee.get("epsilon"), guarantee.get("delta")
+    if not isinstance(epsilon, (int, float)) or not isinstance(delta, (int, float)):
+        return []
+    right = (1 + min(1.0, delta) * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
+    often = math.ceil(1000 * min(1.0, right)) / 10
+    bet = (
+        f"Suppose that a coin decides whether the records of one {unit} are used at all; they could be yours. Whoever "
+        f"then guesses from this release, whatever else they know, is right in"
+    )
+    if often >= _CERTAIN:
+        return [f"{bet} up to 100 of 100 cases: this protects hardly anybody. Without the release it is 50."]
+    return [f"{bet} at most {often:g} of 100 cases. Without the release it is 50."]
+
+
+def _mail(contact: object) -> str | None:
+    """Return the address that a contact is, if it is one of mail and nothing else."""
+    return contact if isinstance(contact, str) and _ADDRESS.fullmatch(contact) else None
 
 
 def _factor(epsilon: object) -> str:

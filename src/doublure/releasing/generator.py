@@ -6,11 +6,14 @@ That is post-processing of what the plan paid for, so that the run's claim cover
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from doublure.errors import RunFolderError
 from doublure.ledger import Ledger
 from doublure.releasing.bundle import card_of, entry_of, executed_of, ledger_of, refuse_taken, write_card
+from doublure.releasing.declared import Declared
+from doublure.releasing.examples import Examples
 from doublure.releasing.released import Bundle
 from doublure.releasing.verifying import CARD, claims_sha256
 from doublure.run import published
@@ -34,7 +37,11 @@ def publish(
     *,
     ledger: Ledger | str | Path | None = None,
     title: str | None = None,
+    description: str | None = None,
+    licence: str | None = None,
+    citation: str | None = None,
     contact: str | None = None,
+    links: Sequence[str] = (),
 ) -> Bundle:
     """Write a generator to publish: ``generator.safetensors``, ``schema.yaml``, ``card.json`` and ``card.html``.
 
@@ -45,7 +52,11 @@ def publish(
         out: A folder that does not exist yet, or is empty.
         ledger: Where the release is recorded; found through the run when left out.
         title: The card's title.
+        description: What its records are, in a sentence or a few.
+        licence: Under which it may be used; nothing is said where it is left out.
+        citation: How to cite it.
         contact: Whom to ask.
+        links: Addresses of pages that say more.
 
     Returns:
         Where it lies, its card, whose keys are those of a bundle's, and its files.
@@ -55,6 +66,9 @@ def publish(
             something else ran than was priced, or the ledger is not found.
     """
     asked = Path(out)
+    declared = Declared(
+        title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
+    )
     refuse_taken(asked)
     kind = syn.guarantee.kind
     if kind not in COVERED:
@@ -65,9 +79,9 @@ def publish(
     with files.whole_folder(asked) as staging:
         published.write(syn, staging)
         listed = [entry_of(staging, name) for name in published.FILES]
-        titled = title or f"Generator of synthetic {KINDS[syn.schema.kind].records} for {book.dataset}"
-        card = card_of(syn, listed, executed, title=titled, contact=contact, limits=_LIMITS)
+        named = declared.titled(f"Generator of synthetic {KINDS[syn.schema.kind].records} for {book.dataset}")
+        card = card_of(syn, listed, executed, declared=named, limits=_LIMITS)
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, kind).to_json()
-        write_card(staging, card, None, KINDS[syn.schema.kind].records)
+        write_card(staging, card, syn.schema, Examples())
     return Bundle(path=asked, card=card)

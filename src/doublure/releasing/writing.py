@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from doublure.data.images import writing as images
-from doublure.data.images.sheets import examples, png
 from doublure.data.relational import writing as related
 from doublure.data.series import writing as series
 from doublure.data.tables import writing as tables
@@ -48,6 +47,7 @@ def write_sample(
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
     others: Others | None = None,
+    seen: Callable[[Any], None] | None = None,
 ) -> int:
     """Draw ``n`` synthetic records and write them; the path's ending chooses the form.
 
@@ -62,6 +62,7 @@ def write_sample(
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula, in CSV and Parquet.
         progress: Receives progress events.
         others: Which other processes draw, where a table is written in parts.
+        seen: Receives the first records before they are written; not of a folder of parts.
 
     Returns:
         How many records were written.
@@ -89,7 +90,7 @@ def write_sample(
         remedy = "write a table to a folder, whose name has no ending"
         raise SettingError("draw the parts of a folder", field="processes", remedy=remedy)
     writer.check(path, size, spreadsheet_safe)
-    chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
+    chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress, seen)
     return writer.write(chunks, path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
 
 
@@ -102,6 +103,7 @@ def write_released(
     seed: SupportsIndex | None = None,
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
+    seen: Callable[[Any], None] | None = None,
 ) -> dict[str, int]:
     """Draw ``n`` synthetic records and write them into a bundle's folder.
 
@@ -113,6 +115,7 @@ def write_released(
         seed: Makes the records repeatable.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         progress: Receives progress events.
+        seen: Receives the first records before they are written.
 
     Returns:
         File -> how many records are in it.
@@ -120,17 +123,21 @@ def write_released(
     size, writer = counted(n), WRITERS[syn.schema.kind]
     if writer.split is None:
         name = f"data.{form}"
-        write_sample(syn, folder / name, n, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress)
+        write_sample(syn, folder / name, n, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress, seen=seen)
         return {name: size}
-    chunks = _told(syn.sample_chunks(size, seed=seed), size, f"draw {form}", progress)
+    chunks = _told(syn.sample_chunks(size, seed=seed), size, f"draw {form}", progress, seen)
     return writer.split(chunks, folder, syn.schema, form, spreadsheet_safe, syn.guarantee.about)
 
 
-def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -> Iterator[Any]:
-    """Yield the chunks, telling how many of the ``n`` records are there."""
+def _told(
+    chunks: Iterable[Any], n: int, name: str, progress: Progress | None, seen: Callable[[Any], None] | None
+) -> Iterator[Any]:
+    """Yield the chunks, telling how many of the ``n`` records are there, and what the first ones are."""
     listener, done = progress or Silent(), 0
     listener.stage(name, n)
     for chunk in chunks:
+        if seen is not None and done == 0:
+            seen(chunk)
         yield chunk
         done += len(chunk)
         listener.at(done)
@@ -151,7 +158,6 @@ class Writer:
         in_parts: Whether a folder of parts can be written, too.
         split: The same into a folder, in a form, where records are released as several files: file -> how many rows.
         described: What the dictionary says beside columns, of a schema.
-        sheet: What a card's page shows of the first records that are drawn: a PNG; None for nothing.
     """
 
     forms: tuple[str, ...]
@@ -160,7 +166,6 @@ class Writer:
     in_parts: bool = False
     split: Callable[[Iterable[Any], Path, Any, str, bool, dict[str, str]], dict[str, int]] | None = None
     described: Callable[[Any], dict[str, Any]] = lambda schema: {}
-    sheet: Callable[[Synthesizer, Any], bytes] | None = None
 
 
 def _check_images(path: Path, n: int, spreadsheet_safe: bool) -> None:
@@ -214,11 +219,6 @@ def _write_related(
     return _split_related(chunks, path, schema, "csv", safe, about)[f"{schema.root}.csv"]
 
 
-def _sheet(syn: Synthesizer, drawn: Any) -> bytes:
-    schema = ImageSchema.of(syn.schema)
-    return png(images.sheet_of(examples(drawn, schema), schema, {"watermark": syn.guarantee.watermark}))
-
-
 WRITERS = ByKind(
     "writer",
     table=Writer(
@@ -234,7 +234,6 @@ WRITERS = ByKind(
         check=_check_images,
         write=lambda chunks, path, schema, n, safe, about: images.write_images(chunks, path, schema, n, about=about),
         described=_described_images,
-        sheet=_sheet,
     ),
     series=Writer(
         forms=("csv", "npz", "parquet"),

@@ -9,14 +9,15 @@ from doublure.attack.results import AttackResult, Family, Rate
 from doublure.attack.roc import TprAtFpr
 from doublure.report import page
 from doublure.report.contents import Attacked, Evaluated
+from doublure.report.tiles import terms
 from doublure.results import percent, span
 
 _TITLES: Mapping[Family, tuple[str, str]] = {
     "membership": (
         "Membership inference",
         "Each attacker gives every target a score; members should not have higher scores than others. The axes are "
-        "logarithmic: on the left, false positives are rare. The grey line is guessing. The band holds the whole true "
-        "curve of an attacker with a confidence of 95 %.",
+        "logarithmic: on the left, false positives are rare. The dotted line is guessing. The band holds the whole "
+        "true curve of an attacker with a confidence of 95 %.",
     ),
     "linkage": (
         "Singling out, linking, inferring",
@@ -53,6 +54,7 @@ def audit_context(report: Attacked) -> dict[str, Any]:
         "about": report.about,
         "claim": report.claim,
         "verdict": report.verdict,
+        "terms": terms([report.verdict.headline, *report.verdict.lines], ["baseline"]),
         "alarm": bool(report.alarms),
         "sections": sections_of(made),
         "stories": [found.story for found in made],
@@ -79,8 +81,9 @@ def sections_of(made: Sequence[AttackResult]) -> list[dict[str, Any]]:
         if own:
             bounded = family == "membership" and any(entry.claim.epsilon is not None for entry in own)
             lead = f"{lead} {_BOUNDED}" if bounded else lead
-            shown = {"attacks": [_shown(entry) for entry in own], "notes": _notes(own)}
-            found.append({"family": family, "title": title, "lead": lead, **shown})
+            first = sorted(own, key=lambda entry: not entry.alarm)  # what contradicts the claim heads each table
+            shown = {"attacks": [_shown(entry) for entry in first], "notes": _notes(own)}
+            found.append({"family": family, "title": title, "lead": lead, "bounded": bounded, **shown})
     return found
 
 

@@ -27,7 +27,7 @@ from doublure.measures.series import SeriesEvaluation
 from doublure.measures.series.plot_data import Curve
 from doublure.measures.tables.distributions import Frequencies
 from doublure.measures.tables.evaluation import TableEvaluation
-from doublure.report import plots
+from doublure.report import drawing, plots
 from doublure.report.page import shown
 from doublure.results import percent
 
@@ -180,7 +180,7 @@ _DRAWINGS: tuple[tuple[type[Evaluation], Callable[[Any], Drawings]], ...] = (
 
 
 def _drawn(panels: Panels) -> Figure:
-    style: Any = plots.STYLE | {"font.size": 10, "axes.titlesize": 10.5, "axes.titlelocation": "left"}
+    style: Any = drawing.STYLE | {"font.size": 10, "axes.titlesize": 10.5, "axes.titlelocation": "left"}
     with mpl.rc_context(style):
         figure = Figure(figsize=(4.6 * len(panels) + 0.4, 3.4), layout="constrained", facecolor="white")
         for axes, (title, along, up, paint) in zip(
@@ -191,8 +191,8 @@ def _drawn(panels: Panels) -> Figure:
             axes.set_xlabel(along)
             axes.set_ylabel(up if len(axes.get_yticks()) else "density")
         handles = [
-            Patch(color=plots.REAL, alpha=0.38, label="real", linewidth=0),
-            Line2D([], [], color=plots.SYNTHETIC, linewidth=2, label="synthetic"),
+            Patch(color=drawing.REAL, alpha=0.38, label="real", linewidth=0),
+            Line2D([], [], color=drawing.SYNTHETIC, linewidth=2, label="synthetic"),
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
     return figure

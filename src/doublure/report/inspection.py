@@ -28,10 +28,11 @@ def inspection_context(found: Inspected) -> dict[str, Any]:
         "loud": None if all(claim.guarantee_kind in _PROTECTED for _, claim in claims) else _NO_GUARANTEE,
         "claims": claims,
         "verdict": found.verdict,
+        "terms": (),
         "images": found.images,
         "sheet": page.inline_png(found.sheet) if found.sheet else "",
         "reference_sheets": [page.inline_png(sheet) for sheet in found.reference_sheets],
-        "entries": [_entry(entry) for entry in found.suspicions],
+        "entries": [_entry(entry) for entry in sorted(found.suspicions, key=_rank)],
         "listed": [entry.clause for entry in listed],
         "slices": [_row(each, listed, bool(found.against)) for each in found.slices],
         "notes": found.notes,
@@ -57,6 +58,11 @@ def _entry(entry: FaultTest) -> dict[str, Any]:
         "found": entry.found,
         "open": entry.open,
     }
+
+
+def _rank(entry: FaultTest) -> int:
+    """Return where a test stands in its table: what stands out first, then what is undecided."""
+    return 0 if entry.found else 1 if entry.open else 2
 
 
 def _usual(entry: FaultTest) -> str:

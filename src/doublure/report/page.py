@@ -7,6 +7,7 @@ no picture from elsewhere, and its content policy says so to the browser.
 from __future__ import annotations
 
 import base64
+import re
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,6 +17,9 @@ from doublure.errors import printable
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
+
+_SECTION = re.compile(r'<section id="([a-z0-9_-]+)" data-name="([^"]*)"')
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
@@ -45,7 +49,19 @@ def _environment() -> Environment:
     )
     environment.filters["name"] = shown
     environment.filters["text"] = visible
+    environment.filters["sections"] = sections
     return environment
+
+
+def sections(body: str) -> list[tuple[str, Markup]]:
+    """Return the sections of a page that its contents bar names: the id of each and its short name, as markup.
+
+    Args:
+        body: Rendered markup, in which ``<section id="…" data-name="…">`` begins each.
+    """
+    from markupsafe import Markup
+
+    return [(id_, Markup(name)) for id_, name in _SECTION.findall(body)]
 
 
 def inline_png(content: bytes) -> str:

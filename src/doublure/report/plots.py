@@ -1,86 +1,57 @@
-"""Drawings for pages: inline SVG that takes its colours and fonts from the page.
+"""The drawings of the pages of evaluations and audits.
 
-They are drawn with matplotlib in stand-in colours, which are then exchanged for the page's CSS variables, so that one
-drawing serves light, dark and print. Text stays text. The same figures give the same bytes.
+Real and synthetic differ by shape as well as by colour: real records fill an area or draw a solid line, synthetic ones
+are diamonds, an outline or a dashed line, and the least to expect is dotted.
 """
 
 from __future__ import annotations
 
-import io
-import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
 
 from doublure.attack.roc import Roc, ceiling
 from doublure.measures.series.plot_data import Curve, Pair, Profile, ValueProfile
 from doublure.measures.tables.distributions import Density, Frequencies
 from doublure.measures.tables.quantiles import QuantileShares
+from doublure.report.drawing import BASELINE, FAINT, INK, REAL, RULE, SYNTHETIC, draw
 from doublure.report.page import shown
 
-REAL, SYNTHETIC, INK, FAINT, RULE, BASELINE = "#617087", "#dd5522", "#1c2531", "#6a7382", "#d5dae1", "#b9c1cc"
-_VARIABLES = {
-    REAL: "real",
-    SYNTHETIC: "synthetic",
-    INK: "ink",
-    FAINT: "faint",
-    RULE: "rule",
-    BASELINE: "baseline",
-}
 _WHAT = {"autocorrelation": "Autocorrelation", "spectrum": "Spectrum", "apart": "Distance by step"}
+
+_ALONG = {"autocorrelation": ("lag, steps", "correlation"), "spectrum": ("cycles a series", "share of variance")}
+_DASHES: Mapping[str, Any] = {REAL: "solid", SYNTHETIC: (0, (4, 1.6)), BASELINE: (0, (1, 1.6))}
+_AREA = 0.3
+_NEAR = 0.13
 
 _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#f4f5f7", "#a9b3c1", "#4a586d", "#1b2431"])
 _GAP = LinearSegmentedColormap.from_list("gap", ["#1f5fa8", "#9fc0e2", "#f4f5f7", "#f0b493", "#c4410f"])
-
-STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "font.family": "DejaVu Sans",
-    "text.parse_math": False,
-    "axes.unicode_minus": True,
-    "font.size": 8.5,
-    "axes.edgecolor": RULE,
-    "axes.linewidth": 0.8,
-    "axes.labelcolor": FAINT,
-    "text.color": INK,
-    "xtick.color": FAINT,
-    "ytick.color": FAINT,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-}
 
 
 def frequencies(entry: Frequencies) -> Markup:
     """Draw the shares of a column's values or bins, real and synthetic."""
     alt = f"Frequencies of {shown(entry.column)}: real rows and synthetic rows"
     if entry.labels is None:
-        return _draw(3.3, 1.65, f"bins {entry.column}", alt, lambda axes: _histogram(axes, entry))
-    height = 0.42 + 0.2 * (len(entry.labels) + (entry.left_out is not None))
-    return _draw(3.3, height, f"values {entry.column}", alt, lambda axes: _bars(axes, entry))
+        return draw(3.3, 1.95, f"bins {entry.column}", alt, lambda axes: _histogram(axes, entry))
+    height = 0.6 + 0.2 * (len(entry.labels) + (entry.left_out is not None))
+    return draw(3.3, height, f"values {entry.column}", alt, lambda axes: _bars(axes, entry))
 
 
 def quantiles(entry: QuantileShares) -> Markup:
     """Draw the shares of a number's quantile bins, each equally wide, real and synthetic."""
     alt = f"Quantile bins of {shown(entry.column)}: real rows and synthetic rows"
-    return _draw(3.3, 1.35, f"quantiles {entry.column}", alt, lambda axes: _quantile_bins(axes, entry))
+    return draw(3.3, 1.6, f"quantiles {entry.column}", alt, lambda axes: _quantile_bins(axes, entry))
 
 
 def density(entry: Density) -> Markup:
     """Draw a number's smoothed densities, real and synthetic."""
     alt = f"Density of {shown(entry.column)}: real rows and synthetic rows"
-    return _draw(3.3, 1.65, f"density {entry.column}", alt, lambda axes: _curves(axes, entry))
+    return draw(3.3, 1.95, f"density {entry.column}", alt, lambda axes: _curves(axes, entry))
 
 
 def profile(entry: Profile, clock: Sequence[str] | None = None) -> Markup:
@@ -91,14 +62,14 @@ def profile(entry: Profile, clock: Sequence[str] | None = None) -> Markup:
         clock: The time of day at each step, where a series is one day.
     """
     alt = f"Profile of {shown(entry.channel)}: real series and synthetic series"
-    return _draw(5.0, 2.0, f"profile {entry.channel}", alt, lambda axes: _steps(axes, entry, clock))
+    return draw(4.2, 2.1, f"profile {entry.channel}", alt, lambda axes: _steps(axes, entry, clock))
 
 
 def value_profile(entry: ValueProfile, ends: tuple[float, float], clock: Sequence[str] | None = None) -> Markup:
     """Draw a channel's mean for one value of an attribute; ``ends`` of the scale are the same for its neighbours."""
     key = f"{shown(entry.channel)} for {shown(entry.attribute)} {shown(entry.value)}"
     alt = f"Mean profile of {key}: real series and synthetic series"
-    return _draw(2.3, 1.2, f"value {key}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
+    return draw(2.5, 1.5, f"value {key}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
 
 
 def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
@@ -109,7 +80,10 @@ def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
     figures = {BASELINE: entry.baseline} | _both(entry)
     known = [figure for figure in (*entry.baseline, *entry.real, *entry.synthetic) if figure is not None]
     ends = room(known)
-    return _draw(3.3, 1.65, f"{what} {entry.channel}", alt, lambda axes: _lines(axes, entry.at, figures, ends, own))
+    titles = _ALONG.get(entry.kind, (_steps_title(own), "distance"))
+    return draw(
+        3.3, 1.95, f"{what} {entry.channel}", alt, lambda axes: _lines(axes, entry.at, figures, ends, own, titles)
+    )
 
 
 def pair(entry: Pair, number: int, clock: Sequence[str] | None = None) -> Markup:
@@ -117,7 +91,7 @@ def pair(entry: Pair, number: int, clock: Sequence[str] | None = None) -> Markup
     alt = f"Synthetic series {number} and the nearest real one; private"
     known = [figure for figure in (*entry.real, *entry.synthetic) if figure is not None]
     ends = room(known)
-    return _draw(2.3, 1.2, f"pair {number}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
+    return draw(2.5, 1.5, f"pair {number}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
 
 
 def room(figures: Sequence[float]) -> tuple[float, float]:
@@ -129,19 +103,19 @@ def room(figures: Sequence[float]) -> tuple[float, float]:
 def roc(entry: Roc, epsilon: float | None, delta: float | None, title: str) -> Markup:
     """Draw an attacker's ROC and its band on logarithmic axes, with guessing and with the most that a claim allows."""
     alt = f"ROC of an attack, logarithmic: {title}"
-    return _draw(3.0, 2.8, f"roc {title}", alt, lambda axes: _rates(axes, entry, epsilon, delta or 0.0))
+    return draw(3.0, 2.8, f"roc {title}", alt, lambda axes: _rates(axes, entry, epsilon, delta or 0.0))
 
 
 def heat_map(columns: Sequence[str], matrix: Sequence[Sequence[float]], title: str, *, signed: bool = False) -> Markup:
     """Draw a square matrix; ``signed`` ones from -0.5 to 0.5, others from 0 to 1."""
     side = 3.9
-    return _draw(
+    return draw(
         side, side, f"heat {title}", f"{title}, a heat map", lambda axes: _heat(axes, columns, matrix, signed=signed)
     )
 
 
 def on_axes(axes: Axes, entry: Frequencies | Density | Profile | Curve, clock: Sequence[str] | None = None) -> None:
-    """Draw an entry on the axes of a figure of one's own, made under :data:`STYLE`, as a page would show it.
+    """Draw an entry on the axes of a figure of one's own, made under :data:`.drawing.STYLE`, as a page shows it.
 
     Args:
         axes: Where.
@@ -169,15 +143,17 @@ def _bars(axes: Axes, entry: Frequencies) -> None:
     labels = [shown(label, 20) for label in entry.labels or ()]
     real, synthetic = list(entry.real), list(entry.synthetic)
     if entry.left_out is not None:
-        labels.append(f"{entry.left_out[0]:,} more")
+        labels.append(f"{entry.left_out[0]:,} rarer")
         real.append(entry.left_out[1])
         synthetic.append(entry.left_out[2])
     places = np.arange(len(labels))
-    axes.barh(places, real, height=0.74, color=REAL, alpha=0.38, linewidth=0)
-    axes.barh(places, synthetic, height=0.26, color=SYNTHETIC, linewidth=0)
+    axes.barh(places, real, height=0.7, color=REAL, alpha=_AREA, linewidth=0)
+    axes.barh(places, real, height=0.7, fill=False, edgecolor=REAL, linewidth=0.9)
+    axes.plot(synthetic, places, color=SYNTHETIC, linestyle="none", marker="D", markersize=4.2, clip_on=False)
     axes.set_yticks(places, labels, color=INK)
     axes.set_ylim(len(labels) - 0.4, -0.6)
     _percent_axis(axes.xaxis, max([*real, *synthetic, 1e-9]), axes.set_xlim)
+    axes.set_xlabel("share")
     axes.spines["left"].set_visible(True)
     axes.spines["bottom"].set_visible(False)
 
@@ -187,36 +163,44 @@ def _histogram(axes: Axes, entry: Frequencies) -> None:
     filled = np.flatnonzero((real > 0) | (synthetic > 0))
     first, last = (filled[0], filled[-1] + 1) if len(filled) else (0, len(real))
     widths = np.diff(edges)
+    kind = "integer" if (edges == np.round(edges)).all() and entry.kind == "real" else entry.kind
     if widths.max() > 20 * widths.min():
         # Bins of equal ratio, for a number that spans orders of magnitude: each is drawn equally wide.
-        places, ticks = np.arange(last - first + 1), np.linspace(0, last - first, 5).round().astype(int)
-        at, scale = places[ticks], np.ones(len(widths))
+        places, scale = np.arange(last - first + 1), np.ones(len(widths))
+        inside = edges[first : last + 1]
+        values = _with_ends(
+            _decades(inside[0], inside[-1]), inside[0], inside[-1], places=lambda v: np.interp(v, inside, places)
+        )
+        at = np.interp(values, inside, places)
     else:
         # A bin that holds three whole numbers is not higher than its neighbours of two: areas are compared.
         places, scale = edges[first : last + 1], widths.mean() / widths
-        at = _whole_ticks(float(places[0]), float(places[-1]), entry.kind)
+        values = at = _with_ends(_whole_ticks(places[0], places[-1], kind), places[0], places[-1])
     heights = [(shares * scale)[first:last] for shares in (real, synthetic)]
-    axes.stairs(heights[0], places, fill=True, color=REAL, alpha=0.38, linewidth=0)
-    axes.stairs(heights[1], places, color=SYNTHETIC, linewidth=1.5, baseline=None)
-    values = edges[first + at] if widths.max() > 20 * widths.min() else at
-    axes.set_xticks(at, [_tick(float(value), entry.kind) for value in values])
+    _areas(axes, heights[0], heights[1], places)
+    axes.set_xticks(at, [_tick(float(value), kind) for value in values])
     axes.set_xlim(places[0], places[-1])
-    highest = max(*(height.max() for height in heights), 1e-9)
-    if np.ptp(scale) < 1e-6:
-        _percent_axis(axes.yaxis, highest, axes.set_ylim)
-    else:
-        axes.set_ylim(0, highest * 1.08)
-        axes.set_yticks([])
+    _percent_axis(axes.yaxis, max(*(height.max() for height in heights), 1e-9), axes.set_ylim)
+    axes.set_xlabel(shown(entry.column, 32))
+    axes.set_ylabel("share" if np.ptp(scale) < 1e-6 else "share a mean bin")
+
+
+def _areas(axes: Axes, real: Any, synthetic: Any, places: Any) -> None:
+    """Draw bins: an area for real records, an outline for synthetic ones."""
+    axes.stairs(real, places, fill=True, color=REAL, alpha=_AREA, linewidth=0)
+    axes.stairs(real, places, color=REAL, linewidth=0.9)
+    axes.stairs(synthetic, places, color=SYNTHETIC, linewidth=1.8, baseline=None)
 
 
 def _quantile_bins(axes: Axes, entry: QuantileShares) -> None:
     places = np.arange(len(entry.bins) + 1)
-    axes.stairs(np.asarray(entry.real), places, fill=True, color=REAL, alpha=0.38, linewidth=0)
-    axes.stairs(np.asarray(entry.synthetic), places, color=SYNTHETIC, linewidth=1.5, baseline=None)
+    _areas(axes, np.asarray(entry.real), np.asarray(entry.synthetic), places)
     axes.set_xlim(0, places[-1])
     at = np.unique(np.linspace(0, len(entry.bins) - 1, min(5, len(entry.bins))).round().astype(int))
     axes.set_xticks(at + 0.5, [_bin_label(*entry.bins[place], kind=entry.kind) for place in at])
     _percent_axis(axes.yaxis, max(*entry.real, *entry.synthetic, 1e-9), axes.set_ylim)
+    axes.set_xlabel("bins that real rows fill evenly")
+    axes.set_ylabel("share")
 
 
 def _bin_label(first: float | None, last: float | None, *, kind: str) -> str:
@@ -228,26 +212,31 @@ def _bin_label(first: float | None, last: float | None, *, kind: str) -> str:
 
 def _curves(axes: Axes, entry: Density) -> None:
     points = np.log10(entry.points) if entry.scale == "log" else np.asarray(entry.points)
-    axes.fill_between(points, entry.real, color=REAL, alpha=0.3, linewidth=0)
+    axes.fill_between(points, entry.real, color=REAL, alpha=_AREA, linewidth=0)
     axes.plot(points, entry.real, color=REAL, linewidth=1.2)
-    axes.plot(points, entry.synthetic, color=SYNTHETIC, linewidth=1.5)
+    axes.plot(points, entry.synthetic, color=SYNTHETIC, linewidth=1.8, linestyle=_DASHES[SYNTHETIC])
     find = _log_ticks if entry.scale == "log" else partial(_whole_ticks, kind=entry.kind)
-    ticks = find(float(points[0]), float(points[-1]))
+    ticks = _with_ends(find(float(points[0]), float(points[-1])), float(points[0]), float(points[-1]))
     values = 10.0**ticks if entry.scale == "log" else ticks
     axes.set_xticks(ticks, [_tick(float(value), entry.kind) for value in values])
     axes.set_xlim(points[0], points[-1])
-    axes.set_ylim(0, 1.08 * max(max(entry.real), max(entry.synthetic), 1e-12))
-    axes.set_yticks([])
+    highest = max(max(entry.real), max(entry.synthetic), 1e-12)
+    axes.set_ylim(0, 1.08 * highest)
+    axes.set_yticks([0.0, highest], ["0", _tick(float(f"{highest:.2g}"), "real")])
+    axes.set_xlabel(shown(entry.column, 32))
+    axes.set_ylabel("density")
 
 
 def _steps(axes: Axes, entry: Profile, clock: Sequence[str] | None) -> None:
-    for band, colour in ((entry.real_band, REAL), (entry.synthetic_band, SYNTHETIC)):
-        low, high = zip(*band, strict=True)
-        axes.fill_between(entry.steps, low, high, color=colour, alpha=0.16, linewidth=0)
+    low, high = zip(*entry.real_band, strict=True)
+    axes.fill_between(entry.steps, low, high, color=REAL, alpha=0.2, linewidth=0)
+    for edge in zip(*entry.synthetic_band, strict=True):
+        axes.plot(entry.steps, edge, color=SYNTHETIC, linewidth=0.8, linestyle=_DASHES[SYNTHETIC])
     axes.plot(entry.steps, entry.real, color=REAL, linewidth=1.4)
-    axes.plot(entry.steps, entry.synthetic, color=SYNTHETIC, linewidth=1.6)
-    axes.set_xlim(entry.steps[0], entry.steps[-1])
-    _by_the_clock(axes, clock)
+    axes.plot(entry.steps, entry.synthetic, color=SYNTHETIC, linewidth=1.8, linestyle=_DASHES[SYNTHETIC])
+    _along_steps(axes, entry.steps, clock)
+    axes.set_xlabel(_steps_title(clock))
+    axes.set_ylabel(shown(entry.channel, 24))
     ends = axes.get_ylim()
     axes.set_yticks(at := _whole_ticks(*ends, "real"), [_tick(float(value), "real") for value in at])
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.6)
@@ -263,30 +252,43 @@ def _lines(
     figures: Mapping[str, Sequence[float | None]],
     ends: tuple[float, float],
     clock: Sequence[str] | None,
+    titles: tuple[str, str] | None = None,
 ) -> None:
-    """Draw lines by colour; what is not known is left open."""
+    """Draw lines by role; what is not known is left open."""
     for colour, values in figures.items():
         line = [np.nan if value is None else value for value in values]
-        axes.plot(at, line, color=colour, linewidth=1.6 if colour == SYNTHETIC else 1.3)
-    if len(at) > 1:
-        axes.set_xlim(at[0], at[-1])
-    _by_the_clock(axes, clock)
+        width = 1.8 if colour == SYNTHETIC else 1.3
+        axes.plot(at, line, color=colour, linewidth=width, linestyle=_DASHES[colour])
+    _along_steps(axes, at, clock)
+    along, up = titles or (_steps_title(clock), "value")
+    axes.set_xlabel(along)
+    axes.set_ylabel(up)
     axes.set_ylim(*ends)
     axes.set_yticks(places := _whole_ticks(*ends, "real"), [_tick(float(value), "real") for value in places])
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.6)
 
 
-def _by_the_clock(axes: Axes, clock: Sequence[str] | None) -> None:
-    """Label steps by the time of day, every six hours, where they have one."""
+def _steps_title(clock: Sequence[str] | None) -> str:
+    return "step" if clock is None else "time of day"
+
+
+def _along_steps(axes: Axes, at: Sequence[int], clock: Sequence[str] | None) -> None:
+    """Label steps in whole numbers, both ends included; by the time of day, every six hours, where they have one."""
     if clock is not None:
-        at = [step for step, time in enumerate(clock) if time[:5] in ("00:00", "06:00", "12:00", "18:00")]
-        axes.set_xticks(at, [clock[step][:5] for step in at])
+        hours = [step for step, time in enumerate(clock) if time[:5] in ("00:00", "06:00", "12:00", "18:00")]
+        ticks = _with_ends(np.asarray(hours), at[0], at[-1])
+        axes.set_xticks(ticks, [clock[round(step)][:5] for step in ticks])
+    else:
+        ticks = _with_ends(_whole_ticks(at[0], at[-1], "integer"), at[0], at[-1])
+        axes.set_xticks(ticks, [_tick(float(step), "integer") for step in ticks])
+    if len(at) > 1:
+        axes.set_xlim(at[0], at[-1])
 
 
 def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
     least = 10 ** np.floor(np.log10(min(entry.begins, 0.1)))
     shares = np.geomspace(least, 1, 120)
-    axes.plot(shares, shares, color=REAL, linewidth=0.8, alpha=0.6)
+    axes.plot(shares, shares, color=REAL, linewidth=1.2, linestyle=_DASHES[BASELINE])
     if epsilon is not None:
         allowed = [ceiling(float(share), epsilon, delta) for share in shares]
         axes.plot(shares, allowed, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
@@ -307,7 +309,7 @@ def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
     ticks = [10.0**power for power in range(round(np.log10(least)), 1)]
     names = [f"{100 * tick:g} %" for tick in ticks]
     axes.set_xticks(ticks, names)
-    axes.set_yticks(ticks, names)
+    axes.set_yticks(ticks, ["", *names[1:]])  # the corner's name stands below it
     axes.minorticks_off()
     axes.set_xlabel("False positive rate")
     axes.set_ylabel("True positive rate")
@@ -326,13 +328,38 @@ def _log_ticks(first: float, last: float) -> np.ndarray[Any, Any]:
     return np.asarray(inside)
 
 
+def _decades(first: float, last: float) -> np.ndarray[Any, Any]:
+    """Return the powers of ten between two numbers, of either sign, and zero; every other one where there are many."""
+    powers = [10.0**power for power in range(int(np.floor(np.log10(max(abs(first), abs(last), 1.0)))) + 1)]
+    kept = powers[:: max(1, -(-len(powers) // 4))]
+    ticks = [*(-power for power in reversed(kept)), 0.0, *kept]
+    return np.asarray([tick for tick in ticks if first <= tick <= last])
+
+
+def _with_ends(
+    ticks: np.ndarray[Any, Any], first: float, last: float, places: Callable[[Any], Any] = np.asarray
+) -> np.ndarray[Any, Any]:
+    """Return ticks with both ends of an axis, without those that would stand in an end's way.
+
+    Args:
+        ticks: Between the ends.
+        first: Where the axis begins.
+        last: Where it ends.
+        places: Where on the axis a value stands, if not at itself.
+    """
+    low, high = float(places(first)), float(places(last))
+    room = _NEAR * (high - low)
+    inside = [tick for tick in ticks if low + room <= float(places(tick)) <= high - room]
+    return np.asarray([first, *inside, last] if high > low else [first])
+
+
 def _whole_ticks(first: float, last: float, kind: str) -> np.ndarray[Any, Any]:
     """Return a few round places between two numbers; evenly spread ones between days and moments."""
     from matplotlib.ticker import MaxNLocator
 
     if kind in ("date", "datetime"):
         return np.linspace(first, last, 5)[1:-1]
-    ticks = MaxNLocator(5).tick_values(first, last)
+    ticks = MaxNLocator(5, integer=kind == "integer").tick_values(first, last)
     return np.asarray([tick for tick in ticks if first <= tick <= last])
 
 
@@ -367,61 +394,4 @@ def _tick(value: float, kind: str) -> str:
     for limit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if size >= limit:
             return f"{value / (limit if letter != 'k' else 1e3):.3g}{letter}".replace("-", "−")
-    return f"{value:.4g}".replace("-", "−")
-
-
-# -- from matplotlib to the page -------------------------------------------------------------------------------------
-
-
-def _draw(width: float, height: float, key: str, alt: str, paint: Callable[[Axes], None]) -> Markup:
-    """Return an inline SVG of ``width`` by ``height`` inches.
-
-    Args:
-        width: Inches; a page scales it.
-        height: Inches.
-        key: Makes the drawing's element ids its own.
-        alt: What a reader who cannot see it is told.
-        paint: Draws on the axes.
-    """
-    style: Any = {**STYLE, "svg.hashsalt": key}
-    with mpl.rc_context(style), warnings.catch_warnings():
-        # The browser has more glyphs than matplotlib's font; only their widths are guessed here.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
-        figure = Figure(figsize=(width, height), layout="constrained")
-        figure.patch.set_visible(False)
-        axes = figure.add_subplot()
-        axes.patch.set_visible(False)
-        paint(axes)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    return _inline(buffer.getvalue(), alt)
-
-
-def _inline(document: str, alt: str) -> Markup:
-    svg = document[document.index("<svg") :]
-    head, body = svg.split(">", 1)
-    box = re.search(r'viewBox="([^"]*)"', head)
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = body.replace('<style type="text/css">*{stroke-linejoin: round; stroke-linecap: butt}</style>', "")
-    # Group ids are the same in every drawing, and a page may hold an id only once; those of clips and marks are hashes.
-    body = re.sub(r'<g id="[^"]*"', "<g", body)
-    body = re.sub(r"<(?:g|defs)/>|<defs>\s*</defs>|<g>\s*</g>", "", body)
-    body = re.sub(r' transform="rotate\(-0 [^"]*"', "", body)
-    body = re.sub(r'style="([^"]*)"', lambda found: f'style="{_themed(found.group(1))}"', body)
-    body = re.sub(r' (d|x|y)="([^"]*)"', lambda found: f' {found.group(1)}="{_rounded(found.group(2))}"', body)
-    body = re.sub(r"\n\s*", "\n", body)
-    attributes = Markup('role="img" aria-label="{}" viewBox="{}"').format(alt, box.group(1) if box else "")
-    opening = Markup('<svg xmlns:xlink="http://www.w3.org/1999/xlink" {}>').format(attributes)
-    return opening + Markup(body)
-
-
-def _rounded(numbers: str) -> str:
-    return re.sub(r"-?[0-9]+\.[0-9]+", lambda found: f"{float(found.group()):.2f}", " ".join(numbers.split()))
-
-
-def _themed(style: str) -> str:
-    """Exchange stand-in colours for the page's variables, and matplotlib's font for the page's."""
-    for colour, variable in _VARIABLES.items():
-        style = style.replace(colour, f"var(--{variable})")
-    return re.sub(r"font: ([0-9.]+px) [^;]*", r"font-size: \1", re.sub(r" ?font-family: [^;]*;?", "", style))
+    return (f"{value:.4g}" if value == round(value) else f"{value:.3g}").replace("-", "−")

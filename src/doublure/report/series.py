@@ -7,7 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from doublure.measures.series import SeriesEvaluation
-from doublure.measures.series.plot_data import ValueProfile
+from doublure.measures.series.plot_data import Histogram, ValueProfile
+from doublure.measures.tables.distributions import Frequencies
 from doublure.report import plots
 
 _WHAT = {
@@ -32,7 +33,7 @@ def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
         "profiles": [_entry(one.channel, "", plots.profile(one, clock)) for one in found.profiles[:most]],
         "curves": [_entry(one.channel, _WHAT[one.kind], plots.curve(one, clock)) for one in found.curves[:most]],
         "histograms": [
-            _entry(one.channel, _WHAT[one.kind], plots.frequencies(one.shares)) for one in found.histograms[:most]
+            _entry(one.channel, _WHAT[one.kind], plots.frequencies(_named(one))) for one in found.histograms[:most]
         ],
         "pairs": [
             _entry(one.channel, f"distance {one.distance:.2f}", plots.pair(one, number, clock))
@@ -42,6 +43,11 @@ def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
         "by_value_left_out": max(0, len(found.by_value) - most),
         "students_skipped": found.students_skipped,
     }
+
+
+def _named(one: Histogram) -> Frequencies:
+    """Return a histogram with its axis named in words."""
+    return one.shares.model_copy(update={"column": f"{one.channel}: {_WHAT[one.kind]}"})
 
 
 def _entry(name: str, what: str, drawing: Markup) -> dict[str, Any]:

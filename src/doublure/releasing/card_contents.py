@@ -1,0 +1,157 @@
+"""What a card says of the records themselves: their columns, the first of them, and how precise a count of them is.
+
+All of it is public or was bought: the data dictionary, synthetic records, and the noise of counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from doublure.releasing.margins import middle
+
+if TYPE_CHECKING:
+    from doublure.releasing.examples import Examples
+
+_MOST_VALUES = 6
+_PEOPLE = {"person": "people", "patient": "patients"}
+_UNKNOWN = (
+    "No margin of a count follows from what this run bought. Compare counts with known ones before relying on them."
+)
+
+
+def columns_of(
+    described: Mapping[str, Any], margins: Mapping[str, Any] | None, examples: Examples
+) -> list[dict[str, Any]]:
+    """Return a section for each table: its columns, what each may hold, its first cells, and the margin of a count.
+
+    Args:
+        described: The data dictionary.
+        margins: What :func:`doublure.releasing.margins.margins_of` returns.
+        examples: The first records.
+    """
+    entries: Sequence[Mapping[str, Any]] = described.get("columns") or ()
+    related: Mapping[str, Any] = described.get("related") or {}
+    found = []
+    for table in related or {"": None}:
+        prefix = f"{table}." if table else ""
+        shown = examples.rows.get(table, {})
+        rows = [
+            {
+                "name": entry["name"].removeprefix(prefix),
+                "type": entry["type"],
+                "holds": holds(entry),
+                "cells": shown.get(entry["name"].removeprefix(prefix), ()),
+                "margin": _margin(margins, entry["name"]),
+            }
+            for entry in entries
+            if entry["name"].startswith(prefix)
+        ]
+        found.append(
+            {
+                "title": table,
+                "rows": rows,
+                "numbers": max((len(row["cells"]) for row in rows), default=0),
+                "margins": any(row["margin"] for row in rows),
+            }
+        )
+    return [section for section in found if section["rows"]]
+
+
+def _margin(margins: Mapping[str, Any] | None, name: str) -> str:
+    known = (margins or {}).get("columns", {})
+    return f"± {known[name]:,}" if name in known else ""
+
+
+def holds(entry: Mapping[str, Any]) -> str:
+    """Return what a column may hold, in words, from its entry in the data dictionary.
+
+    Example:
+        >>> holds({"bounds": [0, 99], "missing": True}), holds({"values": ["f", "m"]})
+        ('0 to 99; may be missing', 'f, m')
+    """
+    values, bounds = entry.get("values"), entry.get("bounds")
+    parts = []
+    if values:
+        more = len(values) - _MOST_VALUES
+        parts.append(", ".join(map(str, values[:_MOST_VALUES])) + (f" and {more:,} more" if more > 0 else ""))
+    elif bounds:
+        parts.append(f"{bounds[0]} to {bounds[1]}")
+    if entry.get("derived_from"):
+        parts.append(f"follows from {entry['derived_from']}")
+    if entry.get("missing"):
+        parts.append("may be missing")
+    return "; ".join(parts)
+
+
+def precision_of(card: Mapping[str, Any], records: str) -> dict[str, Any]:
+    """Return how precise a count is, as a headline and sentences.
+
+    Args:
+        card: What ``card.json`` holds.
+        records: What the records are called.
+    """
+    margins: Mapping[str, Any] | None = card.get("margins")
+    if not margins:
+        return {"headline": "", "lines": [_UNKNOWN]}
+    guarantee: Mapping[str, Any] = card.get("guarantee") or {}
+    unit = str(guarantee.get("unit") or "unit")
+    alone = guarantee.get("max_records") == 1 and records == "rows"
+    counted = _PEOPLE.get(unit, "rows") if alone else "rows"
+    columns: Mapping[str, int] = margins["columns"]
+    typical = middle(columns.values())
+    least, most = (pick(columns, key=lambda name: columns[name]) for pick in (min, max))
+    lines = [
+        f"This is a count of {counted} with one value of one column. Noise was added to it on purpose, to hide "
+        f"what any one {unit} adds; in 19 of 20 cases the noise is smaller than the margin.",
+    ]
+    if columns[least] < columns[most]:
+        lines.append(
+            f"The margin is that of the column, from ± {columns[least]:,} ({least}) to ± {columns[most]:,} ({most}); "
+            f"± {typical:,} is the middle one. All stand beside the columns."
+        )
+    released, units = _released(card), margins["units"]
+    if alone and released and released != units:
+        lines.append(
+            f"The margin is of {units:,} private {counted}, and this release has {released:,} rows: multiply a count "
+            f"of its rows by {units / released:.4g} first."
+        )
+    lines.append("The generator’s own error comes on top. Counts over several columns are less precise.")
+    return {"headline": f"A count is off by about ± {typical:,} {counted}.", "lines": lines}
+
+
+def _released(card: Mapping[str, Any]) -> int | None:
+    """Return how many rows a bundle of one table holds."""
+    known = {entry.get("rows") for entry in card.get("files") or () if str(entry.get("path")).startswith("data.")}
+    return known.pop() if len(known) == 1 else None
+
+
+def drawings_of(examples: Examples) -> list[dict[str, Any]]:
+    """Return a drawing of each channel of the first series, all series of a channel on one scale."""
+    if not examples.series:
+        return []
+    import numpy as np
+
+    from doublure.report.drawing import SYNTHETIC, draw
+
+    found = []
+    for channel in examples.series[0]:
+        values = [np.asarray(one[channel]) for one in examples.series]
+        highest, lowest = max(np.nanmax([*one, 0.0]) for one in values), min(np.nanmin([*one, 0.0]) for one in values)
+        for number, one in enumerate(values, start=1):
+
+            def paint(axes: Any, one: Any = one, ends: tuple[float, float] = (lowest, highest)) -> None:
+                axes.plot(one, color=SYNTHETIC, linewidth=1.4)
+                axes.set_xlim(0, max(1, len(one) - 1))
+                axes.set_xticks([0, max(1, len(one) - 1)])
+                axes.set_ylim(ends[0], ends[1] * 1.05 if ends[1] > ends[0] else ends[0] + 1)
+                axes.set_yticks([ends[0], ends[1]] if ends[1] > ends[0] else [ends[0]])
+                axes.set_xlabel("step")
+                axes.set_ylabel("value")
+
+            alt = f"Synthetic series {number} of {channel}"
+            drawing: Markup = draw(2.5, 1.5, f"example {number} {channel}", alt, paint)
+            found.append({"channel": channel, "number": number, "drawing": drawing})
+    return found

@@ -1,0 +1,92 @@
+"""One score as a row, a card or a tile shows it: its figures in words, and their places on a scale with named ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from doublure.measures.scores import Score, figure, interval
+
+_ROOM, _LEAST_ROOM = 0.08, 0.004
+_TRAINED = frozenset({"accuracy", "auc", "average_precision", "macro_f1"})
+_BETTER = {
+    "low": ("lower is better", "← better", ""),
+    "high": ("higher is better", "", "better →"),
+    "near": ("near the real figure is best", "", ""),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One score as a row or card shows it; places are percentages of a scale that its neighbours share.
+
+    Attributes:
+        value: The synthetic records' figure.
+        interval: Its interval; empty where none is known.
+        baseline: The figure of the least to expect.
+        real: That of real records.
+        dots: Whose figure -> its place.
+        whisker: The places of the interval's ends.
+        better: Which way is good, in words.
+        ends: What stands at either end of the scale, with an arrow towards the better one.
+    """
+
+    value: str
+    interval: str
+    baseline: str
+    real: str
+    dots: Mapping[str, float]
+    whisker: tuple[float, float] | None
+    better: str
+    ends: tuple[str, str, str, str]
+
+
+def scale_of(scores: Sequence[Score]) -> tuple[float, float]:
+    """Return the ends of a scale that holds all figures of some scores, with a little room, inside their range."""
+    held = [end for score in scores for end in (score.value, score.baseline, score.real, *(score.interval or ()))]
+    known = [end for end in held if end is not None]
+    if not known:
+        return 0.0, 1.0
+    low, high = min(known), max(known)
+    room = max(_ROOM * (high - low), _LEAST_ROOM)
+    ends = max(low - room, scores[0].range[0]), min(high + room, scores[0].range[1])
+    return ends if ends[0] < ends[1] else (ends[0], ends[0] + 1.0)
+
+
+def cell_of(score: Score, scale: tuple[float, float] | None = None) -> Cell:
+    """Return a score in words and places.
+
+    Args:
+        score: The score.
+        scale: The ends of the scale; its own if left out.
+    """
+    low, high = scale or scale_of([score])
+
+    def place(value: float) -> float:
+        return round(100 * (value - low) / (high - low), 2)
+
+    figures = {"baseline": score.baseline, "real": score.real, "synthetic": score.value}
+    words, left, right = _BETTER[score.goal]
+    return Cell(
+        value=figure(score, score.value),
+        interval=interval(score, score.interval),
+        baseline=figure(score, score.baseline),
+        real=figure(score, score.real),
+        dots={role: place(value) for role, value in figures.items() if value is not None},
+        whisker=None if score.interval is None else (place(score.interval[0]), place(score.interval[1])),
+        better=words,
+        ends=(figure(score, low), left, right, figure(score, high)),
+    )
+
+
+def cells_of(scores: Sequence[Score | None]) -> list[Cell | None]:
+    """Return scores on one scale; None for one that is not known."""
+    scale = scale_of([score for score in scores if score is not None])
+    return [None if score is None else cell_of(score, scale) for score in scores]
+
+
+def card_of(score: Score) -> dict[str, Any]:
+    """Return what a card of one score shows."""
+    against = "trained on real rows" if score.key in _TRAINED else "other real rows"
+    return {"name": score.name, "meaning": score.meaning, "cell": cell_of(score), "against": against}

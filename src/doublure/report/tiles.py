@@ -1,0 +1,134 @@
+"""What stands on top of an evaluation's page: three tiles, and what its terms mean.
+
+Every kind of data is asked the same three questions. Are frequencies close to those of real records? Are the records
+of use? Does what stands in a record go together? A table has a score for each, from 0 to 100
+(:mod:`doublure.measures.tables.overall`); the other kinds are shown by the one figure of theirs that says most.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from doublure.measures.images.evaluation import ImageEvaluation
+from doublure.measures.relational import RelationalEvaluation
+from doublure.measures.scores import Score
+from doublure.measures.series import SeriesEvaluation
+from doublure.measures.tables.overall import Overall
+from doublure.report.cells import Cell, cell_of
+
+_WHOLE = (0.0, 100.0)
+_QUESTIONS = {
+    "Closeness": "Are frequencies close to those of real records?",
+    "Usefulness": "What are analyses of the records worth?",
+    "Coherence": "Does what stands in a record go together?",
+}
+_TERMS = {
+    "independent columns": "the least to expect: each column drawn on its own from the real rows, with the right "
+    "frequencies and no relation to the others.",
+    "independent steps": "the least to expect: each step drawn on its own, with the right values and no course in "
+    "time.",
+    "independent tables": "the least to expect: each table drawn on its own, with nothing handed from parent to child.",
+    "class means": "the least to expect: the mean image of each class, with noise.",
+    "AUC": "area under the ROC curve, how well a model ranks: 0.5 is guessing, 1 is perfect.",
+    "average precision": "how many of the records that a model points to are of the rarer class.",
+    "TVD": "total variation distance: the share of records that would have to change for frequencies to match.",
+    "Fréchet distance": "how far the mean and the spread of two sets of images are apart; 0 is equal.",
+    "spectrum": "how a series’ variance is shared out among slow and fast waves.",
+    "autocorrelation": "how much a step says of a later one.",
+    "two-sample AUC": "how well a classifier distinguishes synthetic records from real ones: 0.5 is not at all.",
+    "μ": "the expected privacy loss of an average record: an estimate, and no ε.",
+    "ROC": "true positives against false positives, at every threshold of an attacker.",
+    "FPR": "false positive rate: how many non-members an attacker calls members.",
+    "TPR": "true positive rate: how many members an attacker finds.",
+    "lower bound": "what an attack has shown at least, with a confidence of 95 %.",
+    "ε": "how much one unit can change the probability of any result: by a factor of e^ε at most.",
+    "baseline": "the same attacker without the synthetic data.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tile:
+    """One of the three.
+
+    Attributes:
+        name: Closeness, usefulness or coherence.
+        question: What it asks.
+        figure: The figure that answers, by its name; empty where it is called as the tile is.
+        meaning: What that is, in a sentence.
+        unit: What stands behind the value.
+        cell: Its figures.
+    """
+
+    name: str
+    question: str
+    figure: str
+    meaning: str
+    unit: str
+    cell: Cell
+
+
+def of_table(overall: Overall) -> list[Tile]:
+    """Return the tiles of a table."""
+    return [
+        _tile(name, third.score, scale=_WHOLE, unit="of 100")
+        for name, third in zip(_QUESTIONS, overall.thirds, strict=True)
+        if third.score.value is not None
+    ]
+
+
+def of_images(found: ImageEvaluation) -> list[Tile]:
+    """Return the tiles of images."""
+    wanted = {
+        "Closeness": [*found.pixels[:1]],
+        "Usefulness": [entry.accuracy for entry in found.students[:1]],
+        "Coherence": [*found.texture[-1:]],
+    }
+    return [_tile(name, score, figure=score.name) for name, scores in wanted.items() for score in scores]
+
+
+def of_series(found: SeriesEvaluation) -> list[Tile]:
+    """Return the tiles of series."""
+    known = {score.key: score for score in found.scores}
+    wanted = {"Closeness": "values", "Usefulness": "predictive", "Coherence": "autocorrelation"}
+    return [_tile(name, known[key], figure=known[key].name) for name, key in wanted.items() if key in known]
+
+
+def of_related(found: RelationalEvaluation) -> list[Tile]:
+    """Return the tiles of related tables: of the three, each of the table that has least of it."""
+    tiles = []
+    for place, name in enumerate(_QUESTIONS):
+        known = [(table, measured.overall.thirds[place].score) for table, measured in found.tables.items()]
+        scored = [(score.value, table, score) for table, score in known if score.value is not None]
+        if scored:
+            _, table, score = min(scored, key=lambda entry: entry[0])
+            least = f"of {table}" + (", the lowest of the tables" if len(scored) > 1 else "")
+            tiles.append(_tile(name, score, figure=least, scale=_WHOLE, unit="of 100"))
+    return tiles
+
+
+def _tile(
+    name: str, score: Score, *, figure: str = "", scale: tuple[float, float] | None = None, unit: str = ""
+) -> Tile:
+    return Tile(
+        name=name,
+        question=_QUESTIONS[name],
+        figure=figure,
+        meaning=score.meaning,
+        unit=unit,
+        cell=cell_of(score, scale),
+    )
+
+
+def terms(said: Iterable[str], always: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return the terms that stand in what is said first, each with what it means, in the order of the text.
+
+    Args:
+        said: Sentences.
+        always: Terms that stand on the page in any case.
+    """
+    text = " ".join(said)
+    found = {term: match.start() for term in _TERMS if (match := re.search(rf"(?i:{re.escape(term)})\b", text))}
+    listed = sorted(found, key=lambda term: found[term])
+    return [(term, _TERMS[term]) for term in dict.fromkeys((*listed, *(one for one in always if one in _TERMS)))]

@@ -1,0 +1,258 @@
+"""Pages in a real browser: no wider than a phone, legible in light and in dark, and no request leaves them."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.support.tiers import exhaustive
+
+from doublure.attack.results import AttackResult, Claim, Picture, Rate, ThreatModel
+from doublure.attack.roc import roc
+from doublure.auditing.attack_report import AttackReport
+from doublure.data.series import Series
+from doublure.evaluate import SeriesReport
+from doublure.evaluate.comparison import Comparison, Contender
+from doublure.measures.series import evaluate_series
+from doublure.releasing.card import card_page
+from doublure.releasing.examples import Examples
+from doublure.report import page_of
+from doublure.schema import Schema
+
+WIDTH = 390
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DARK = "--blink-settings=preferredColorScheme=0"
+QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
+TEXT, LARGE_TEXT = 4.5, 3.0
+"""What WCAG 2.2 AA asks for."""
+
+MEASURE = """<!doctype html><meta charset="utf-8"><iframe width="%d" height="800" style="border:0" srcdoc="%s"></iframe>
+<script>
+addEventListener("load", () => {
+  const page = document.querySelector("iframe").contentDocument, width = page.documentElement.scrollWidth;
+  for (const each of page.querySelectorAll("details")) each.open = true;
+  const open = page.documentElement.scrollWidth;
+  const regions = [...page.querySelectorAll(".wide")]
+    .map(box => [box.getAttribute("aria-label"), box.scrollWidth, box.clientWidth]);
+  const view = page.defaultView;
+  const channels = text => text.match(/[0-9.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(c => (c /= 255) <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+    .reduce((sum, c, place) => sum + c * [.2126, .7152, .0722][place], 0);
+  const behind = box => {
+    for (let one = box; one; one = one.parentElement) {
+      const colour = channels(view.getComputedStyle(one).backgroundColor);
+      if (colour.length < 4 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const texts = [], walker = page.createTreeWalker(page.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const box = walker.currentNode.parentElement, style = view.getComputedStyle(box);
+    if (!walker.currentNode.data.trim() || !box.getClientRects().length || box.closest(".watermark, .unseen")) continue;
+    const colour = channels(box.closest("svg") ? style.fill : style.color), paper = behind(box);
+    const [low, high] = [light(colour), light(paper)].sort((a, b) => a - b);
+    const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
+    texts.push([walker.currentNode.data.trim().slice(0, 40), (high + .05) / (low + .05), large]);
+  }
+  const paper = channels(view.getComputedStyle(page.body).backgroundColor);
+  document.body.textContent = "FOUND" + JSON.stringify({width, open, regions, texts, paper}) + "END";
+});
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def series_page():
+    schema = Schema.from_plain(
+        {
+            "doublure": 1, "kind": "series", "units": 100, "series": {"time": "t", "length": 24, "step": "1h"},
+            "channels": {"litres": {"type": "real", "bounds": [0, 10], "missing": False}},
+            "attributes": {"sort": {"type": "category", "values": ["a", "b"], "missing": False}},
+        }
+    )  # fmt: skip
+
+    def made(n, seed):
+        draw = np.random.default_rng(seed)
+        attributes = pd.DataFrame({"sort": pd.Categorical(draw.choice(["a", "b"], n), ["a", "b"])})
+        return Series(values=draw.random((n, 24, 1)) * 5, channels=tuple(schema.channels), attributes=attributes)
+
+    found = evaluate_series(schema, made(40, 1), made(40, 2), made(30, 3), students=False)
+    return page_of(SeriesReport(series=found))
+
+
+@pytest.fixture(scope="module")
+def audit_page():
+    claim = Claim(kind="dp", epsilon=1.0, delta=1e-5, sentence="a claim of ε = 1")
+    rng = np.random.default_rng(0)
+    curve = roc(rng.normal(0.2, 1, 500), rng.normal(0, 1, 500), 1.0, 1e-5)
+    made = {"holds": ("a key",), "does": "Turns it.", "success": "It opens.", "shows": "That it fits.", "cannot": "No."}
+    models = [ThreatModel(attack=name, name=name, family=name, **made) for name in ("membership", "neighbours")]
+    rows = tuple((f"row {number}", "1", "<=50K", "Self-emp-not-inc") for number in range(20))
+    attacks = (
+        AttackResult(story=models[0], measure="area", value=0.6, interval=(0.5, 0.7), baseline=0.5, claim=claim,
+                     roc=curve, lower_bound=0.1),
+        AttackResult(story=models[1], measure="share", value=0.4, claim=claim,
+                     rates=(Rate(name="equal", value=0.1, interval=(0.0, 0.2)),),
+                     pictures=(Picture(title="Pairs", header=("", "age", "income", "work"), rows=rows),)),
+    )  # fmt: skip
+    return page_of(AttackReport(claim=claim, attacks=attacks, seed=3, versions={"doublure": "1"}))
+
+
+@pytest.fixture(scope="module")
+def comparison_page(hostile_report):
+    about = {"kind": "dp", "guarantee": "a claim", "epsilon": 1.0, "delta": 1e-5, "unit": "person", "max_records": 1}
+    runs = [
+        Contender(name=f"runs/number-{place}", method="statistics", scores=hostile_report.scores, **about)
+        for place in range(4)
+    ]
+    return page_of(Comparison(kept_aside=True, contenders=tuple(runs)))
+
+
+@pytest.fixture(scope="module")
+def public_page(card):
+    values = [f"a long value {number}" for number in range(40)]
+    columns = [
+        {"name": "education", "type": "category", "values": values, "missing": True},
+        {"name": "age", "type": "integer", "bounds": [0, 99]},
+    ]
+    examples = Examples(
+        rows={"": {"education": tuple(values[:3]), "age": ("1", "2", "3")}},
+        series=tuple({"litres": (0.0, 1.0, float(number))} for number in range(3)),
+    )
+    margins = {"confidence": 0.95, "units": 30_000, "columns": {"education": 120, "age": 66}}
+    said = {"licence": "CC BY 4.0", "links": ["https://example.org/" + "a" * 300], "margins": margins}
+    return card_page({**card, **said}, "rows", {"columns": columns}, examples)
+
+
+PAGES = ("evaluation", "series_page", "audit_page", "comparison_page", "public_page")
+
+
+@pytest.fixture
+def a_page(request):
+    if request.param == "evaluation":
+        return page_of(request.getfixturevalue("hostile_report"))
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def browse(tmp_path):
+    """Return what a browser says after it has loaded a page: its document."""
+    if BROWSER is None:
+        pytest.skip("no browser is here")
+
+    def of(text, *options):
+        file = tmp_path / "page.html"
+        file.write_text(text)
+        words = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+        said = [*words, *QUIET, *options, "--dump-dom", file.as_uri()]
+        return subprocess.run(said, capture_output=True, text=True, timeout=120, check=True).stdout
+
+    return of
+
+
+@pytest.fixture
+def measured(browse):
+    """Return what a page is like in a window as wide as a phone: its width, its wide regions, its texts' contrast."""
+
+    def of(page, *options):
+        said = browse(MEASURE % (WIDTH, html.escape(page)), *options)
+        return json.loads(html.unescape(re.search("FOUND(.*)END", said, re.DOTALL).group(1)))
+
+    return of
+
+
+def too_faint(found):
+    return [text for text in found["texts"] if text[1] < (LARGE_TEXT if text[2] else TEXT) - 0.01]
+
+
+@exhaustive
+@pytest.mark.parametrize("a_page", PAGES, indirect=True)
+def test_no_page_is_wider_than_a_phone_folded_or_not(a_page, measured):
+    found = measured(a_page)
+    assert found["width"] <= WIDTH
+    assert found["open"] <= WIDTH
+
+
+@exhaustive
+def test_a_page_that_is_wider_is_found(public_page, measured):
+    assert measured(public_page.replace("<main>", '<main><p style="width:600px">x</p>'))["width"] > WIDTH
+
+
+@exhaustive
+@pytest.mark.parametrize("options", [(), (DARK,)], ids=["light", "dark"])
+@pytest.mark.parametrize("a_page", PAGES, indirect=True)
+def test_every_text_is_legible(a_page, options, measured):
+    found = measured(a_page, *options)
+    assert (sum(found["paper"][:3]) < 200) == bool(options)  # the browser shows what was asked for
+    assert len(found["texts"]) > 40
+    assert too_faint(found) == []
+
+
+@exhaustive
+def test_text_that_is_too_faint_is_found(public_page, measured):
+    faint = public_page.replace("<main>", '<main><p style="color:#999">unreadable</p>')
+    assert [text[0] for text in too_faint(measured(faint))] == ["unreadable"]
+
+
+@exhaustive
+def test_a_card_shows_what_each_access_cost(card, measured):
+    found = measured(card_page(card))
+    (touched,) = (region for region in found["regions"] if region[0] == "What touched private data")
+    assert touched[1] <= touched[2]
+
+
+def requests_of(browse, page, log):
+    """Return the addresses outside of this machine's files that a page asks for, by the browser's own log."""
+    browse(page, f"--log-net-log={log}")
+    text = log.read_text()
+    found = json.loads(text if text.rstrip().endswith("}") else text.rstrip().rstrip(",") + "]}")
+    asked = {str(event.get("params", {}).get("url", "")) for event in found["events"]}
+    return {url for url in asked if "elsewhere.invalid" in url or "example.org" in url}
+
+
+@exhaustive
+@pytest.mark.parametrize("a_page", PAGES, indirect=True)
+def test_no_request_leaves_a_page(a_page, browse, tmp_path):
+    planted = a_page.replace(
+        "<main>", '<main><img src="http://elsewhere.invalid/x.png"><a href="http://example.org">a</a>'
+    )
+    assert requests_of(browse, planted, tmp_path / "net.json") == set()  # the page's own policy forbids it
+    addresses = re.findall(r'(?:src|srcset|poster|data|xlink:href)="([^"]*)"', a_page)
+    assert all(address.startswith(("data:image/png;base64,", "#")) for address in addresses)
+
+
+@exhaustive
+def test_a_request_that_leaves_is_found(public_page, browse, tmp_path):
+    open_page = public_page.replace("default-src 'none'", "default-src *").replace("img-src data:", "img-src *")
+    planted = open_page.replace("<main>", '<main><img src="http://elsewhere.invalid/x.png">')
+    assert requests_of(browse, planted, tmp_path / "net.json") == {"http://elsewhere.invalid/x.png"}
+
+
+def test_what_is_unseen_in_a_table_scrolls_with_the_table():
+    """It is placed absolutely, so that without a positioned region around it it would widen the page."""
+    style = (files("doublure.report") / "templates" / "style.css").read_text()
+    rules = dict(re.findall(r"^(\.[a-z]+) \{([^}]*)\}", style, flags=re.MULTILINE))
+    assert "position: absolute" in rules[".unseen"]
+    assert "position: relative" in rules[".wide"]
+
+
+def test_scroll_regions_are_told_apart(hostile_report, public_page, parse):
+    for page in (parse(page_of(hostile_report)), parse(public_page)):
+        names = page.attribute("div", "aria-label")
+        assert len(names) == len(set(names)) > 1
+        assert "Table" not in names
+
+
+@pytest.mark.parametrize("a_page", PAGES, indirect=True)
+def test_the_contents_bar_names_every_section_that_has_an_id(a_page, parse):
+    page = parse(a_page)
+    wanted = [value.removeprefix("#") for value in page.attribute("a", "href") if value.startswith("#")]
+    assert len(wanted) == len(set(wanted)) >= 3
+    assert wanted == page.attribute("section", "id")
+    assert set(wanted) <= set(page.ids)
