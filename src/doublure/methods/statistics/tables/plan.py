@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from doublure.encode.wholes import whole_of
-from doublure.errors import SchemaError
+from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema import Schema
 from doublure.schema.columns import IdColumn
 
@@ -38,7 +38,7 @@ SHARES = {
 }
 """Of the budget, in 1/σ²; what a table has no use for goes to its pairs."""
 
-COPIES = {CELLS: 3, COLUMNS: 4, PAIRS: 2, TREE: 3}
+COPIES = {CELLS: 3, COLUMNS: 4, BY_TARGET: 3, PAIRS: 2, TREE: 3}
 """Places for each table of a release, on average. Large tables are counted more often than small ones, and the mean is
 taken: how often follows from their sizes, and how many places there are from the schema alone."""
 _COLUMNS_AS_THEY_ARE = 0.1
@@ -150,6 +150,38 @@ def seen_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[in
         min(most, max(int(scored), _PAIRS_A_COLUMN * nodes)),
         min(_PAIRS_A_COLUMN * nodes, max(int(paired), _FEWEST_A_COLUMN * nodes)),
     )
+
+
+def focused(schema: Schema, focus: tuple[str, ...], within: str) -> tuple[frozenset[str], ...]:
+    """Return the columns and pairs that matter most, each as the names of its columns.
+
+    Args:
+        schema: The public facts.
+        focus: A column's name, or two joined by ``" & "``.
+        within: The column that is drawn last, or an empty text.
+
+    Raises:
+        SettingError: One is no column that is counted, or no pair of two.
+    """
+    counted = counted_columns(schema)
+    found = []
+    for text in focus:
+        names = [text] if text in counted else [name.strip() for name in text.split(" & ")]
+        unknown = [name for name in names if name not in counted]
+        if unknown or len(set(names)) != len(names) or len(names) > 2:
+            raise SettingError(
+                f"{printable(text)} is no column that is counted, and no pair of two",
+                field="focus",
+                remedy='name columns of the schema, a pair as "one & other"',
+            )
+        if names == [within]:
+            raise SettingError(
+                f"{printable(text)} is drawn last: all others are counted within its values already",
+                field="focus",
+                remedy=f'leave it out, or name what it should go with: "{printable(text)} & ..."',
+            )
+        found.append(frozenset(names))
+    return tuple(found)
 
 
 def _cells_within(schema: Schema, names: list[str], within: str) -> float:
