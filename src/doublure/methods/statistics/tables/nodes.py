@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from doublure.encode.wholes import Whole
-from doublure.methods.statistics.binning import closest_counts
+from doublure.methods.statistics.binning import closest_counts, shrunk_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves, coarser, finer, joined, rare_joined
 from doublure.private.queries.axes import AnyAxis, Patterns
 
@@ -123,8 +123,7 @@ class Node:
 
     def join(self, *, most: int, noise: float, pair_noise: float) -> None:
         """Decide in which groups the column is counted, at this noise."""
-        narrow = not self.leaves.mass.any()
-        if narrow and self.leaves.size <= _NARROW:
+        if not self.leaves.mass.any():  # nobody was looked for in it
             self.own = np.arange(self.leaves.size)
         else:
             self.own = joined(self.leaves, most=most, seen=_RARE * pair_noise, least=_LEAST_OWN * noise)
@@ -139,6 +138,9 @@ class Node:
         """
         counts, variances = self.counts, np.full(len(self.counts), self.variance)
         likely = closest_counts(counts, variances, total=total)
+        if self.patterns is None and not self.ordered and len(counts) > _MANY:
+            likely = shrunk_counts(counts, noise=math.sqrt(self.variance))
+            likely *= total / max(likely.sum(), _LEAST)
         self.leaves.mass = self.leaves.spread(self.own, likely)
         least = _LEAST_PAIRED * math.sqrt(self.variance)
         self.coarse = coarser(self.leaves, self.own, most=most, least=least)
@@ -172,4 +174,6 @@ class Node:
         return np.bincount(self.fine, self.leaves.mass, self.fine_size)
 
 
-_NARROW = 40
+_MANY = 40
+"""Categories of which each is seen in the light of all."""
+_LEAST = 1e-12

@@ -153,7 +153,7 @@ class NoisyTables:
         """Release where the rows of wide columns are, then which single values they have."""
         columns = [Node(leaves=Leaves.of(whole, part, _first_leaves(whole))) for part, whole in self._columns]
         self.nodes += columns
-        wide = [node.leaves for node in columns if node.leaves.whole.size > plan.NARROW]
+        wide = [node.leaves for node in columns if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
         wide = wide[: self._places(plan.CELLS) // plan.COPIES[plan.CELLS]]
         looked = self._released(plan.CELLS, [(leaves.axis(np.arange(leaves.size)),) for leaves in wide])
         noises = {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from doublure.encode.wholes import whole_of
 from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema import Schema
-from doublure.schema.columns import IdColumn
+from doublure.schema.columns import CategoryColumn, IdColumn
 
 PATTERNS = "count which cells are missing together"
 CELLS = "count wide columns in public cells"
@@ -60,6 +60,8 @@ SEEN = 12.0
 """A group should have that many deviations of its noise."""
 NARROW = 40
 """A column of so many values is counted as it is."""
+LISTED = 512
+"""A list of categories up to which they are, too: they have no neighbours to be looked for among."""
 MOST_PATTERNS = 16
 """Columns whose missing cells are counted together; of more, none are."""
 _PAIRS_A_COLUMN, _FEWEST_A_COLUMN = 8, 2
@@ -112,7 +114,7 @@ def releases(schema: Schema, within: str, *, scored: int | None = None, paired: 
     beside = bool(within) and not pairs_within
     tables = {
         PATTERNS: patterns,
-        CELLS: sum(may_be_wide(schema, name) for name in names),
+        CELLS: sum(looked_for(schema, name) for name in names),
         VALUES: len(numbers),
         REPEATED: len(numbers),
         COLUMNS: columns,
@@ -124,7 +126,7 @@ def releases(schema: Schema, within: str, *, scored: int | None = None, paired: 
     tables = {purpose: number * COPIES.get(purpose, 1) for purpose, number in tables.items() if number}
     all_shares = SHARES_WITHIN if pairs_within else SHARES
     shares = {purpose: all_shares[purpose] for purpose in tables}
-    if CELLS not in tables and PAIRS in tables:
+    if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
     return Releases(tables=tables, shares=shares, pairs_within=pairs_within)
@@ -198,6 +200,13 @@ def _groups(schema: Schema, name: str) -> int:
 def counted_columns(schema: Schema) -> list[str]:
     """Return the columns that are counted: an id and what follows from another column are not."""
     return [n for n, c in schema.columns.items() if not isinstance(c, IdColumn) and n not in schema.derived]
+
+
+def looked_for(schema: Schema, name: str) -> bool:
+    """Return whether a column's rows are, or may have to be, looked for before they are counted."""
+    column = schema.columns[name]
+    listed = isinstance(column, CategoryColumn) and 0 < len(column.domain) < LISTED  # beside them, it may be missing
+    return may_be_wide(schema, name) and not listed
 
 
 def may_be_wide(schema: Schema, name: str) -> bool:
