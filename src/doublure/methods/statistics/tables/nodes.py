@@ -136,7 +136,7 @@ class Node:
             most: How many groups there should be for pairs, about.
             pair_noise: Of the pairs.
         """
-        counts, variances = self.counts, np.full(len(self.counts), self.variance)
+        counts, variances = self._seen_before(total)
         likely = closest_counts(counts, variances, total=total)
         if self.patterns is None and not self.ordered and len(counts) > _MANY:
             likely = shrunk_counts(counts, noise=math.sqrt(self.variance))
@@ -149,7 +149,28 @@ class Node:
             self.coarse = rare_joined(self.own, likely, seen=_RARE * pair_noise, nullable=nullable)
         group_of = self.coarse[np.unique(self.own, return_index=True)[1]]
         self.single = np.bincount(group_of, counts, self.size)
-        self.single_variance = np.bincount(group_of, minlength=self.size) * self.variance
+        self.single_variance = np.bincount(group_of, variances, self.size)
+
+    def _seen_before(self, total: float) -> tuple[Floats, Floats]:
+        """Return the counts and their noise's variances, in the light of what was seen where rows were looked for.
+
+        A number's groups were made of about equal mass, by a curve that is less noisy than each of them. As far as
+        counts agree with it within their noise, they are held to it; what is clearly apart from it stays as it is.
+        """
+        counts, variances = self.counts, np.full(len(self.counts), self.variance)
+        before = np.bincount(self.own, np.maximum(self.leaves.mass, 0.0), len(counts))
+        body = len(counts) - self.leaves.whole.nullable
+        if self.patterns is not None or not self.ordered or body < _SOME or before[:body].sum() <= 0:
+            return counts, variances
+        rest = total - (counts[body] if self.leaves.whole.nullable else 0.0)
+        before[:body] *= max(rest, 1.0) / before[:body].sum()
+        apart = counts - before
+        calm = (np.abs(apart) < _APART * math.sqrt(self.variance)) & (np.arange(len(counts)) < body)
+        if not calm.any():
+            return counts, variances
+        beyond = max(0.0, float((apart[calm] ** 2).mean()) - self.variance)
+        kept = np.where(calm, beyond / (beyond + self.variance), 1.0)
+        return before + kept * apart, np.maximum(kept, _KEPT) * self.variance
 
     def take_margin(self, counts: Floats, variance: float) -> None:
         """Let another table's margin, with equal noise in every group, say what it knows of the column."""
@@ -177,3 +198,7 @@ class Node:
 _MANY = 40
 """Categories of which each is seen in the light of all."""
 _LEAST = 1e-12
+_SOME = 5
+"""Groups from which on it can be seen how far counts are from what was seen before."""
+_APART, _KEPT = 4.0, 0.1
+"""Deviations from which on they are clearly apart, and the least share of their variance that is left of it."""
