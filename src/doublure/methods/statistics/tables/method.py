@@ -97,7 +97,7 @@ class TableStatistics(StatisticsOfKind[S]):
 
 
 def _planned(schema: Schema, settings: TableStatisticsSettings) -> Releases:
-    return releases(schema, settings.within or "", scored=settings.scored, paired=settings.paired)
+    return releases(schema, settings.within or "", scored=settings.scored, paired=settings.paired, seen=settings.seen)
 
 
 def _values(schema: Schema, name: str) -> int:

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import overload
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from doublure.encode.public_cells import public_cells
 from doublure.encode.table_values import TableValues
@@ -38,9 +38,9 @@ _PUBLISHED = {plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
 _FOCUSED, _FOCUSED_IN_PART = 8.0, 2.0
 """How much the noise of what is in focus matters: with 8 times, it is counted some four times as often as else; of a
 pair one of whose columns is."""
-_FALSE, _FALSE_A_NODE = 0.0228, 0.25
-"""A pair is counted if noise alone gives its score with so little chance: two deviations, more of very many pairs, of
-which else so many would look strong that little is left for those that are."""
+_CLEAR, _FALSE_A_NODE = 2.0, 0.25
+"""A pair is counted from so many deviations of its score's noise on: one more where units are few, and more of very
+many pairs, of which else so many would look strong by chance that little is left for those that are."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -355,7 +355,7 @@ class NoisyTables:
         if event is None:
             return both[:places]
         both = sorted((pair for pair in both if self.scores[pair] > -math.inf), key=lambda pair: -self.scores[pair])
-        chance = min(_FALSE, _FALSE_A_NODE * len(self.nodes) / len(both))
+        chance = min(ndtr(-_CLEAR - plan.few_seen(self._settings.seen)), _FALSE_A_NODE * len(self.nodes) / len(both))
         clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * event.scale][:places]
         asked = [pair for pair in both if self._asked(pair)]
         chosen = [*asked, *(pair for pair in clear if pair not in asked)][:places]

@@ -37,6 +37,10 @@ SHARES = {
     TREE: 0.24,
 }
 """Of the budget, in 1/σ²; what a table has no use for goes to its pairs."""
+_TO_COLUMNS, _FEW, _MANY = 0.08, 1500.0, 4500.0
+"""What columns get of the tree's share where units over noise are few (:func:`few_seen`), and how many that is.
+
+Where they are few, most pairs are noise whatever is spent on them, and each is off by what its columns are off."""
 
 COPIES = {CELLS: 3, COLUMNS: 4, BY_TARGET: 3, PAIRS: 2, TREE: 3}
 """Places for each table of a release, on average. Large tables are counted more often than small ones, and the mean is
@@ -46,12 +50,12 @@ _COLUMNS_AS_THEY_ARE = 0.1
 
 SHARES_WITHIN = {
     PATTERNS: 0.02,
-    CELLS: 0.04,
-    VALUES: 0.04,
+    CELLS: 0.05,
+    VALUES: 0.05,
     REPEATED: 0.01,
-    COLUMNS: 0.13,
+    COLUMNS: 0.25,
     SCORES: 0.03,
-    PAIRS: 0.68,
+    PAIRS: 0.54,
     TREE: 0.05,
 }
 """The same where cells are so few that all pairs are counted, each within the target."""
@@ -93,7 +97,9 @@ class Releases:
     pairs_within: bool
 
 
-def releases(schema: Schema, within: str, *, scored: int | None = None, paired: int | None = None) -> Releases:
+def releases(
+    schema: Schema, within: str, *, scored: int | None = None, paired: int | None = None, seen: float | None = None
+) -> Releases:
     """Return the releases of a schema's table.
 
     Args:
@@ -101,6 +107,7 @@ def releases(schema: Schema, within: str, *, scored: int | None = None, paired: 
         within: The column that is drawn last, or an empty text.
         scored: How many pairs are scored at most; None: all.
         paired: How many are counted at most; None: eight a column.
+        seen: Units over the noise of all releases together; None: many.
     """
     units = schema.public_units
     names = [name for name in counted_columns(schema) if name != within]
@@ -124,12 +131,22 @@ def releases(schema: Schema, within: str, *, scored: int | None = None, paired: 
         TREE: max(0, nodes - 1),
     }
     tables = {purpose: number * COPIES.get(purpose, 1) for purpose, number in tables.items() if number}
-    all_shares = SHARES_WITHIN if pairs_within else SHARES
+    all_shares = SHARES_WITHIN if pairs_within else _shares_for(seen)
     shares = {purpose: all_shares[purpose] for purpose in tables}
     if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
     return Releases(tables=tables, shares=shares, pairs_within=pairs_within)
+
+
+def few_seen(seen: float | None) -> float:
+    """Return whether units over noise are few: 0 where they are many or not known, 1 where they are few, or between."""
+    return 0.0 if seen is None else min(1.0, max(0.0, math.log(_MANY / seen) / math.log(_MANY / _FEW)))
+
+
+def _shares_for(seen: float | None) -> dict[str, float]:
+    moved = round(_TO_COLUMNS * few_seen(seen), 4)
+    return {**SHARES, COLUMNS: SHARES[COLUMNS] + moved, TREE: SHARES[TREE] - moved}
 
 
 def seen_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[int, int]:
