@@ -13,7 +13,7 @@ from scipy import optimize
 from tiers import examples
 
 from doublure.methods.statistics import binning as grouping
-from doublure.methods.statistics.binning import Grouping, closest_counts, ordered
+from doublure.methods.statistics.binning import Grouping, closest_counts, ordered, shrunk_counts
 
 many = examples(60, derandomize=True)
 anything = st.one_of(
@@ -178,3 +178,40 @@ def test_joining_adds_up():
     found = Grouping.of(np.array([1, 0, 1]), np.array([1.0, 0.0, 3.0]))
     assert found.shares.tolist() == [0.25, 1.0, 0.75]
     assert found.join(np.array([[1.0, 2], [3, 4], [5, 6]])).tolist() == [[3, 4], [6, 8]]
+
+
+# -- long lists of categories ------------------------------------------------------------------------------------------
+
+
+@given(counts=columns, noise=noises)
+@many
+def test_shrunk_counts_are_counts(counts, noise):
+    found = shrunk_counts(counts, noise=noise)
+    assert found.shape == counts.shape
+    assert (found >= 0).all()
+    assert np.isfinite(found).all()
+    assert (found[counts > 6 * noise] == counts[counts > 6 * noise]).all()
+    order = np.argsort(counts, kind="stable")
+    assert (np.diff(found[order]) >= -1e-6 * np.maximum(noise, found[order][1:])).all()  # more seen, no fewer believed
+
+
+@pytest.mark.parametrize("noise", [12.0, 33.0, 57.0])
+def test_a_long_list_is_closer_than_what_shrinks_all_alike(noise):
+    """231 categories whose frequencies fall as 1 / rank, 3,435 rows: seldom is far from the mean, often is not."""
+    apart: dict[str, list[float]] = {"each": [], "alike": [], "as seen": []}
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        shares = 1 / (np.arange(231) + 3.0)
+        truth = rng.multinomial(3435, shares / shares.sum()).astype(float)
+        seen = truth + noise * rng.standard_normal(231)
+        even = np.full(231, truth.mean())
+        guesses = {
+            "each": shrunk_counts(seen, noise=noise),
+            "alike": grouping.believed_counts(seen, even, variance=noise**2),
+            "as seen": closest_counts(seen, np.full(231, noise**2), total=truth.sum()),
+        }
+        for name, guess in guesses.items():
+            apart[name].append(0.5 * np.abs(guess / guess.sum() - truth / truth.sum()).sum())
+    each, alike, as_seen = (float(np.mean(values)) for values in apart.values())
+    assert each < 0.97 * alike
+    assert each < 0.9 * as_seen

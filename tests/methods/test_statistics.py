@@ -20,6 +20,7 @@ from doublure.encode.table_values import TableValues
 from doublure.errors import InputError, RunFolderError, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.settings import TableStatisticsSettings
+from doublure.methods.statistics.tables import plan as tables_plan
 from doublure.methods.statistics.tables.noisy_tables import Noisy, NoisyTables
 from doublure.methods.statistics.tables.plan import releases
 from doublure.methods.statistics.tables.tree_fit import with_certainties
@@ -309,6 +310,23 @@ def test_what_is_planned_is_what_is_priced(names):
     assert sum(costs) == pytest.approx(1 / 7.0**2)
     shares = [cost / sum(costs) for cost in costs]
     assert shares == pytest.approx(list(planned_releases.shares.values()))
+
+
+@pytest.mark.parametrize("seen", [None, 1e-3, 100.0, 1500.0, 2600.0, 4500.0, 1e9])
+def test_few_units_are_spent_on_columns(seen):
+    """Of few units most pairs are noise; what the shares are follows from public numbers, and they add up."""
+    schema = schema_of("age", "town", "hours", "school", "years", "gain", "sex")
+    few, many = (releases(schema, "", seen=value) for value in (seen, None))
+    assert sum(few.shares.values()) == pytest.approx(1)
+    assert few.tables == many.tables
+    more = few.shares[tables_plan.COLUMNS] - many.shares[tables_plan.COLUMNS]
+    assert more == pytest.approx(many.shares[tables_plan.TREE] - few.shares[tables_plan.TREE])
+    assert (more == 0) if seen is None or seen >= 4500 else (0.02 < more <= 0.0001 + 0.08)
+    own = METHOD.resolve_defaults(schema, TableStatisticsSettings(within="", seen=seen))
+    costs = {
+        access.purpose: access.event.tables / access.event.scale**2 for access in METHOD.accesses(schema, own, 3.0)
+    }
+    assert {purpose: cost * 9 for purpose, cost in costs.items()} == pytest.approx(few.shares)
 
 
 def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch):

@@ -20,6 +20,8 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 _PRICE = 2.0
 """What a cell costs, in units of log(codes) noise variances: with 2, noise alone rarely makes one."""
+_FAR, _GRID, _ROUNDS, _NEVER = 6.0, 80, 150, 1e-300
+"""From so many deviations of noise on a count is taken as it was seen; below, it may be one of so many."""
 _FULL = 1.2
 """A group may hold this many times its share before it is closed."""
 
@@ -128,6 +130,31 @@ def closest_counts(counts: Floats, variances: Floats, *, total: float) -> Floats
     kept[0] = True  # as it is, but for rounding
     likeliest: Floats = np.maximum(counts - excess[np.flatnonzero(kept)[-1]] * variances, 0.0)
     return likeliest
+
+
+def shrunk_counts(counts: Floats, *, noise: float) -> Floats:
+    """Return what many noisy counts are likely to be, none negative, each in the light of how all of them are spread.
+
+    The empirical Bayes estimate: counts have some distribution, whichever explains the noisy ones best (its
+    nonparametric maximum likelihood: Kiefer and Wolfowitz 1956; by EM on a grid, as Jiang and Zhang 2009, Annals of
+    Statistics 37), and each count is the mean of what is then left of it. Of a long list of categories, of which few
+    are frequent, less is lost than by shrinking all of them alike.
+
+    Args:
+        counts: ``(n,)``.
+        noise: Standard deviation of each, positive.
+    """
+    near = counts <= _FAR * noise
+    grid = np.concatenate([[0.0], np.geomspace(0.05, _FAR + 2, _GRID)])
+    likely = np.exp(-0.5 * (counts[near, None] / noise - grid) ** 2)
+    shares, weights = likely, np.full(len(grid), 1 / len(grid))
+    for _ in range(_ROUNDS):
+        shares = likely * weights
+        shares /= np.maximum(shares.sum(1, keepdims=True), _NEVER)
+        weights = shares.mean(0) if len(shares) else weights
+    shrunk = counts.astype(np.float64)
+    shrunk[near] = shares @ grid * noise
+    return shrunk
 
 
 def believed_counts(counts: Floats, base: Floats, *, variance: float) -> Floats:

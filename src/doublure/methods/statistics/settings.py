@@ -45,6 +45,8 @@ class TableStatisticsSettings(StatisticsSettings):
         within: The column within whose values every other is counted, and that is drawn last; None: the target, or else
             a condition, if it has few declared values; an empty text: none.
         groups: Into how many groups a column is joined for pairs, about; fewer where noise asks for it.
+        focus: Columns and pairs (``"age & income"``) that matter most, public. They are counted more often than others,
+            at the cost of those, and a pair is counted whatever its score.
         scored: How many pairs are scored by how far they are from independence; None: all, of a wide table those of
             columns that stand near one another, as many as their noise lets say something.
         paired: How many pairs are counted at most; None: up to eight a column, fewer where they would be noise.
@@ -60,6 +62,7 @@ class TableStatisticsSettings(StatisticsSettings):
     data: ClassVar[str] = "table"
 
     within: str | None = None
+    focus: tuple[str, ...] = ()
     groups: int = Field(default=16, ge=2, le=200)
     scored: int | None = Field(default=None, ge=1)
     paired: int | None = Field(default=None, ge=1)
@@ -99,6 +102,7 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
     data: ClassVar[str] = "relational"
 
     within: Literal[""] = ""
+    focus: tuple[()] = ()
     root_share: _Share = 0.25
     first_share: _Share = 0.5
 

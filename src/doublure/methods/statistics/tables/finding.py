@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from doublure.encode.public_cells import cut
+from doublure.methods.statistics.binning import shrunk_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
 from doublure.private.queries.axes import Intervals
 
@@ -157,15 +158,8 @@ def take_repeated(leaves: Leaves, opened: Opened, counted: Floats, noise: float)
 
 
 def take_categories(leaves: Leaves, noise: float) -> None:
-    """Read a long list of categories: what is clearly seen stays, the rest shrinks to its mean."""
-    counts, variance = leaves.mass, noise**2
-    unseen = counts < _CLEAR * noise
-    if not unseen.any():
-        return
-    mean = counts[unseen].mean()
-    beyond = max(0.0, float(counts[unseen].var()) - variance)
-    shrunk = mean + (counts - mean) * beyond / (beyond + variance)
-    leaves.mass = np.maximum(np.where(unseen, shrunk, counts), 0.0)
+    """Read a long list of categories, each in the light of all."""
+    leaves.mass = shrunk_counts(leaves.mass, noise=noise)
 
 
 # -- inside ----------------------------------------------------------------------------------------------------------

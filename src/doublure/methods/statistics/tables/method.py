@@ -16,7 +16,7 @@ from doublure.access import Access
 from doublure.errors import SettingError, printable
 from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
-from doublure.methods.statistics.tables.plan import Releases, counted_columns, releases, seen_pairs
+from doublure.methods.statistics.tables.plan import Releases, counted_columns, focused, releases, seen_pairs
 from doublure.methods.statistics.tables.work import work_of
 from doublure.schema import Schema
 from doublure.schema.wide_bounds import notes_of
@@ -43,7 +43,9 @@ class TableStatistics(StatisticsOfKind[S]):
             raise SettingError(
                 "is not a column with declared values", field="within", remedy='name one, or none: within=""'
             )
-        return settings.model_copy(update={"within": within if len(counted) > 1 else ""})
+        within = within if len(counted) > 1 else ""
+        focused(schema, settings.focus, within)
+        return settings.model_copy(update={"within": within})
 
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
         """Decide how many pairs are scored and counted."""
@@ -98,7 +100,7 @@ class TableStatistics(StatisticsOfKind[S]):
 
 
 def _planned(schema: Schema, settings: TableStatisticsSettings) -> Releases:
-    return releases(schema, settings.within or "", scored=settings.scored, paired=settings.paired)
+    return releases(schema, settings.within or "", scored=settings.scored, paired=settings.paired, seen=settings.seen)
 
 
 def _values(schema: Schema, name: str) -> int:

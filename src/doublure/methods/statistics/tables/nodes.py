@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from doublure.encode.wholes import Whole
-from doublure.methods.statistics.binning import closest_counts
+from doublure.methods.statistics.binning import closest_counts, shrunk_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves, coarser, finer, joined, rare_joined
 from doublure.private.queries.axes import AnyAxis, Patterns
 
@@ -123,8 +123,7 @@ class Node:
 
     def join(self, *, most: int, noise: float, pair_noise: float) -> None:
         """Decide in which groups the column is counted, at this noise."""
-        narrow = not self.leaves.mass.any()
-        if narrow and self.leaves.size <= _NARROW:
+        if not self.leaves.mass.any():  # nobody was looked for in it
             self.own = np.arange(self.leaves.size)
         else:
             self.own = joined(self.leaves, most=most, seen=_RARE * pair_noise, least=_LEAST_OWN * noise)
@@ -137,8 +136,11 @@ class Node:
             most: How many groups there should be for pairs, about.
             pair_noise: Of the pairs.
         """
-        counts, variances = self.counts, np.full(len(self.counts), self.variance)
+        counts, variances = self._seen_before(total)
         likely = closest_counts(counts, variances, total=total)
+        if self.patterns is None and not self.ordered and len(counts) > _MANY:
+            likely = shrunk_counts(counts, noise=math.sqrt(self.variance))
+            likely *= total / max(likely.sum(), _LEAST)
         self.leaves.mass = self.leaves.spread(self.own, likely)
         least = _LEAST_PAIRED * math.sqrt(self.variance)
         self.coarse = coarser(self.leaves, self.own, most=most, least=least)
@@ -147,7 +149,28 @@ class Node:
             self.coarse = rare_joined(self.own, likely, seen=_RARE * pair_noise, nullable=nullable)
         group_of = self.coarse[np.unique(self.own, return_index=True)[1]]
         self.single = np.bincount(group_of, counts, self.size)
-        self.single_variance = np.bincount(group_of, minlength=self.size) * self.variance
+        self.single_variance = np.bincount(group_of, variances, self.size)
+
+    def _seen_before(self, total: float) -> tuple[Floats, Floats]:
+        """Return the counts and their noise's variances, in the light of what was seen where rows were looked for.
+
+        A number's groups were made of about equal mass, by a curve that is less noisy than each of them. As far as
+        counts agree with it within their noise, they are held to it; what is clearly apart from it stays as it is.
+        """
+        counts, variances = self.counts, np.full(len(self.counts), self.variance)
+        before = np.bincount(self.own, np.maximum(self.leaves.mass, 0.0), len(counts))
+        body = len(counts) - self.leaves.whole.nullable
+        if self.patterns is not None or not self.ordered or body < _SOME or before[:body].sum() <= 0:
+            return counts, variances
+        rest = total - (counts[body] if self.leaves.whole.nullable else 0.0)
+        before[:body] *= max(rest, 1.0) / before[:body].sum()
+        apart = counts - before
+        calm = (np.abs(apart) < _APART * math.sqrt(self.variance)) & (np.arange(len(counts)) < body)
+        if not calm.any():
+            return counts, variances
+        beyond = max(0.0, float((apart[calm] ** 2).mean()) - self.variance)
+        kept = np.where(calm, beyond / (beyond + self.variance), 1.0)
+        return before + kept * apart, np.maximum(kept, _KEPT) * self.variance
 
     def take_margin(self, counts: Floats, variance: float) -> None:
         """Let another table's margin, with equal noise in every group, say what it knows of the column."""
@@ -172,4 +195,10 @@ class Node:
         return np.bincount(self.fine, self.leaves.mass, self.fine_size)
 
 
-_NARROW = 40
+_MANY = 40
+"""Categories of which each is seen in the light of all."""
+_LEAST = 1e-12
+_SOME = 5
+"""Groups from which on it can be seen how far counts are from what was seen before."""
+_APART, _KEPT = 4.0, 0.1
+"""Deviations from which on they are clearly apart, and the least share of their variance that is left of it."""

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import overload
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from doublure.encode.public_cells import public_cells
 from doublure.encode.table_values import TableValues
@@ -35,9 +35,12 @@ _CHANCE = 0.8
 """√(2/π): how far, on average, a normal number lies from its mean, in deviations."""
 _PUBLISHED = {plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
 """Releases of tables that say something by themselves."""
-_FALSE, _FALSE_A_NODE = 0.0228, 0.25
-"""A pair is counted if noise alone gives its score with so little chance: two deviations, more of very many pairs, of
-which else so many would look strong that little is left for those that are."""
+_FOCUSED, _FOCUSED_IN_PART = 8.0, 2.0
+"""How much the noise of what is in focus matters: with 8 times, it is counted some four times as often as else; of a
+pair one of whose columns is."""
+_CLEAR, _FALSE_A_NODE = 2.0, 0.25
+"""A pair is counted from so many deviations of its score's noise on: one more where units are few, and more of very
+many pairs, of which else so many would look strong by chance that little is left for those that are."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,6 +104,7 @@ class NoisyTables:
             if isinstance(access.event, DiscreteGaussianEvent):
                 self._events[access.purpose], self._numbers[access.purpose] = access.event, number
         self._tables = KeptTables(job)
+        self._focus = plan.focused(encoder.schema, settings.focus, settings.within or "")
         wholes = list(enumerate(encoder.wholes))
         self._columns = [(part, whole) for part, whole in wholes if whole.column != settings.within]
         last = [(part, whole) for part, whole in wholes if whole.column == settings.within]
@@ -149,7 +153,7 @@ class NoisyTables:
         """Release where the rows of wide columns are, then which single values they have."""
         columns = [Node(leaves=Leaves.of(whole, part, _first_leaves(whole))) for part, whole in self._columns]
         self.nodes += columns
-        wide = [node.leaves for node in columns if node.leaves.whole.size > plan.NARROW]
+        wide = [node.leaves for node in columns if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
         wide = wide[: self._places(plan.CELLS) // plan.COPIES[plan.CELLS]]
         looked = self._released(plan.CELLS, [(leaves.axis(np.arange(leaves.size)),) for leaves in wide])
         noises = {}
@@ -185,12 +189,13 @@ class NoisyTables:
         most = int(np.clip(self._seen / (plan.SEEN * noise), _FEWEST, _MOST_OWN))
         for node in columns:
             node.join(most=most, noise=noise, pair_noise=pair_noise)
-        counted = self._released(plan.COLUMNS, [(node.axis(node.own),) for node in columns])
+        weights = [self._weight(node) for node in columns]
+        counted = self._released(plan.COLUMNS, [(node.axis(node.own),) for node in columns], weights)
         for node, noisy in zip(columns, counted, strict=True):
             node.counts, node.variance = noisy.counts, noisy.variance
-        weights = np.array([1 / (len(node.counts) * node.variance) for node in self.nodes])
+        precision = np.array([1 / (len(node.counts) * node.variance) for node in self.nodes])
         totals = np.array([node.counts.sum() for node in self.nodes])
-        self.rows = max(1.0, float((weights * totals).sum() / weights.sum()))
+        self.rows = max(1.0, float((precision * totals).sum() / precision.sum()))
         most = self._settings.groups
         paired = int(np.clip(self.rows / (plan.SEEN * noise), min(_FEWEST_PAIRED, most), most))
         for node in self.nodes:
@@ -201,7 +206,8 @@ class NoisyTables:
         if self.target is None or self.pairs_within:
             return
         within = _each_value(self.target, self.target_part)
-        self.by_target = self._released(plan.BY_TARGET, [(node.axis(node.coarse), within) for node in self.nodes])
+        wanted = [(node.axis(node.coarse), within) for node in self.nodes]
+        self.by_target = self._released(plan.BY_TARGET, wanted, [self._weight(node) for node in self.nodes])
         for node, noisy in zip(self.nodes, self.by_target, strict=True):
             node.take_margin(noisy.counts.sum(1), noisy.counts.shape[1] * noisy.variance)
 
@@ -215,7 +221,8 @@ class NoisyTables:
         self.scores -= math.inf
         axes = [node.axis(node.coarse) for node in self.nodes]
         shares = [closest_counts(node.single, node.single_variance, total=self.rows) / self.rows for node in self.nodes]
-        both = sorted(combinations(range(count), 2), key=self._apart)[: event.tables]
+        both = sorted(combinations(range(count), 2), key=lambda pair: (not self._asked(pair), self._apart(pair)))
+        both = both[: event.tables]
         wanted: list[Table] = [(axes[one], axes[other]) for one, other in both]
         wanted += [_nothing()] * (event.tables - len(both))
         expected = Products(shares=shares, rows=self.rows, pairs=both, size=event.tables)
@@ -238,7 +245,8 @@ class NoisyTables:
         chosen = self._chosen(places)
         axes = [node.axis(node.coarse) for node in self.nodes]
         within = (_each_value(self.target, self.target_part),) if self.target and self.pairs_within else ()
-        counted = self._released(plan.PAIRS, [(axes[one], axes[other], *within) for one, other in chosen])
+        wanted = [(axes[one], axes[other], *within) for one, other in chosen]
+        counted = self._released(plan.PAIRS, wanted, [self._weight(*self._both(pair)) for pair in chosen])
         counted = [
             noisy if within else Noisy(counts=noisy.counts[:, :, None], variance=noisy.variance) for noisy in counted
         ]
@@ -261,7 +269,8 @@ class NoisyTables:
         for node in self.nodes:
             node.refine(most)
         axes = [node.axis(node.fine) for node in self.nodes]
-        self.fine = self._released(plan.TREE, [(axes[parent], axes[child]) for parent, child in self.edges])
+        wanted = [(axes[parent], axes[child]) for parent, child in self.edges]
+        self.fine = self._released(plan.TREE, wanted, [self._weight(*self._both(edge)) for edge in self.edges])
 
     def _within_classes(self, place: int, node: Node, classes: int) -> tuple[Floats, Floats]:
         """Return a node's groups within each class, and the variances, and let them say what they know of the node.
@@ -296,18 +305,34 @@ class NoisyTables:
         event = self._events.get(purpose)
         return event.scale / math.sqrt(plan.COPIES.get(purpose, 1)) if event else 0.0
 
-    def _released(self, purpose: str, wanted: Sequence[Table]) -> list[Noisy]:
+    def _both(self, pair: tuple[int, int]) -> tuple[Node, Node]:
+        return self.nodes[pair[0]], self.nodes[pair[1]]
+
+    def _weight(self, *nodes: Node) -> float:
+        """Return how much the noise of a table of these nodes matters beside that of others."""
+        names = frozenset(node.leaves.whole.column for node in nodes)
+        within = frozenset([self._settings.within])
+        if names in self._focus or names | within in self._focus:
+            return _FOCUSED
+        return _FOCUSED_IN_PART if any(frozenset([name]) in self._focus for name in names) else 1.0
+
+    def _asked(self, pair: tuple[int, int]) -> bool:
+        """Say whether a pair is asked for, whatever its score."""
+        return frozenset(node.leaves.whole.column for node in self._both(pair)) in self._focus
+
+    def _released(self, purpose: str, wanted: Sequence[Table], weights: Sequence[float] | None = None) -> list[Noisy]:
         """Make a release of as many tables as were planned.
 
         Args:
             purpose: Which.
             wanted: What to count, at most as many as planned. Places that are left over are spent on these tables once
                 more, and their mean is taken; where there is none, on tables that say nothing.
+            weights: How much each one's noise matters; None: alike.
         """
         event = self._events.get(purpose)
         if event is None:
             return []
-        times = _times([math.prod(axis.size for axis in table) for table in wanted], event.tables)
+        times = _times([math.prod(axis.size for axis in table) for table in wanted], event.tables, weights)
         repeated = [table for table, often in zip(wanted, times, strict=True) for _ in range(often)]
         spare = [_nothing()] * (event.tables - len(repeated))
         counted = iter(self._tables.released(purpose, self._numbers[purpose], [*repeated, *spare]))
@@ -330,24 +355,30 @@ class NoisyTables:
         if event is None:
             return both[:places]
         both = sorted((pair for pair in both if self.scores[pair] > -math.inf), key=lambda pair: -self.scores[pair])
-        chance = min(_FALSE, _FALSE_A_NODE * len(self.nodes) / len(both))
+        chance = min(ndtr(-_CLEAR - plan.few_seen(self._settings.seen)), _FALSE_A_NODE * len(self.nodes) / len(both))
         clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * event.scale][:places]
-        chosen = clear or both[: min(places, len(self.nodes))]
+        asked = [pair for pair in both if self._asked(pair)]
+        chosen = [*asked, *(pair for pair in clear if pair not in asked)][:places]
+        chosen = chosen or both[: min(places, len(self.nodes))]
         for place in range(len(self.nodes)):
             if len(chosen) < places and not any(place in pair for pair in chosen):
                 chosen.append(next(pair for pair in both if place in pair))
         return chosen
 
     def _spanning(self) -> list[tuple[int, int]]:
-        nearest, best = np.zeros(len(self.nodes), dtype=np.int64), self.scores[0].copy()
+        scores = self.scores.copy()
+        for pair in combinations(range(len(self.nodes)), 2) if self._focus else ():
+            if self._asked(pair):
+                scores[pair] = scores[pair[::-1]] = math.inf
+        nearest, best = np.zeros(len(self.nodes), dtype=np.int64), scores[0].copy()
         outside, edges = np.arange(len(self.nodes)) > 0, []
         while outside.any():
             left = np.flatnonzero(outside)
             child = int(left[np.argmax(best[left])])
             edges.append((int(nearest[child]), child))
             outside[child] = False
-            closer = self.scores[child] > best
-            nearest[closer], best[closer] = child, self.scores[child][closer]
+            closer = scores[child] > best
+            nearest[closer], best[closer] = child, scores[child][closer]
         return edges
 
 
@@ -385,10 +416,10 @@ class Products(Sequence[Ints]):
         return np.rint(self.rows * np.outer(self.shares[one], self.shares[other])).astype(np.int64)
 
 
-def _times(cells: Sequence[int], places: int) -> list[int]:
+def _times(cells: Sequence[int], places: int, weights: Sequence[float] | None = None) -> list[int]:
     """Return how often to count each table: once at least, then where that takes most from the sum of all noise."""
     times = np.ones(len(cells))
-    size = np.array(cells, dtype=np.float64)
+    size = np.array(cells, dtype=np.float64) * (1.0 if weights is None else np.array(weights))
     for _ in range(places - len(cells) if cells else 0):
         times[int(np.argmax(size * (1 / np.sqrt(times) - 1 / np.sqrt(times + 1))))] += 1
     return [int(often) for often in times]

@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 
 from doublure.encode.wholes import whole_of
-from doublure.errors import SchemaError
+from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema import Schema
-from doublure.schema.columns import IdColumn
+from doublure.schema.columns import CategoryColumn, IdColumn
 
 PATTERNS = "count which cells are missing together"
 CELLS = "count wide columns in public cells"
@@ -37,8 +37,12 @@ SHARES = {
     TREE: 0.24,
 }
 """Of the budget, in 1/σ²; what a table has no use for goes to its pairs."""
+_TO_COLUMNS, _FEW, _MANY = 0.08, 1500.0, 4500.0
+"""What columns get of the tree's share where units over noise are few (:func:`few_seen`), and how many that is.
 
-COPIES = {CELLS: 3, COLUMNS: 4, PAIRS: 2, TREE: 3}
+Where they are few, most pairs are noise whatever is spent on them, and each is off by what its columns are off."""
+
+COPIES = {CELLS: 3, COLUMNS: 4, BY_TARGET: 3, PAIRS: 2, TREE: 3}
 """Places for each table of a release, on average. Large tables are counted more often than small ones, and the mean is
 taken: how often follows from their sizes, and how many places there are from the schema alone."""
 _COLUMNS_AS_THEY_ARE = 0.1
@@ -46,12 +50,12 @@ _COLUMNS_AS_THEY_ARE = 0.1
 
 SHARES_WITHIN = {
     PATTERNS: 0.02,
-    CELLS: 0.04,
-    VALUES: 0.04,
+    CELLS: 0.05,
+    VALUES: 0.05,
     REPEATED: 0.01,
-    COLUMNS: 0.13,
+    COLUMNS: 0.25,
     SCORES: 0.03,
-    PAIRS: 0.68,
+    PAIRS: 0.54,
     TREE: 0.05,
 }
 """The same where cells are so few that all pairs are counted, each within the target."""
@@ -60,6 +64,8 @@ SEEN = 12.0
 """A group should have that many deviations of its noise."""
 NARROW = 40
 """A column of so many values is counted as it is."""
+LISTED = 512
+"""A list of categories up to which they are, too: they have no neighbours to be looked for among."""
 MOST_PATTERNS = 16
 """Columns whose missing cells are counted together; of more, none are."""
 _PAIRS_A_COLUMN, _FEWEST_A_COLUMN = 8, 2
@@ -91,7 +97,9 @@ class Releases:
     pairs_within: bool
 
 
-def releases(schema: Schema, within: str, *, scored: int | None = None, paired: int | None = None) -> Releases:
+def releases(
+    schema: Schema, within: str, *, scored: int | None = None, paired: int | None = None, seen: float | None = None
+) -> Releases:
     """Return the releases of a schema's table.
 
     Args:
@@ -99,6 +107,7 @@ def releases(schema: Schema, within: str, *, scored: int | None = None, paired: 
         within: The column that is drawn last, or an empty text.
         scored: How many pairs are scored at most; None: all.
         paired: How many are counted at most; None: eight a column.
+        seen: Units over the noise of all releases together; None: many.
     """
     units = schema.public_units
     names = [name for name in counted_columns(schema) if name != within]
@@ -112,7 +121,7 @@ def releases(schema: Schema, within: str, *, scored: int | None = None, paired: 
     beside = bool(within) and not pairs_within
     tables = {
         PATTERNS: patterns,
-        CELLS: sum(may_be_wide(schema, name) for name in names),
+        CELLS: sum(looked_for(schema, name) for name in names),
         VALUES: len(numbers),
         REPEATED: len(numbers),
         COLUMNS: columns,
@@ -122,12 +131,22 @@ def releases(schema: Schema, within: str, *, scored: int | None = None, paired: 
         TREE: max(0, nodes - 1),
     }
     tables = {purpose: number * COPIES.get(purpose, 1) for purpose, number in tables.items() if number}
-    all_shares = SHARES_WITHIN if pairs_within else SHARES
+    all_shares = SHARES_WITHIN if pairs_within else _shares_for(seen)
     shares = {purpose: all_shares[purpose] for purpose in tables}
-    if CELLS not in tables and PAIRS in tables:
+    if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
     return Releases(tables=tables, shares=shares, pairs_within=pairs_within)
+
+
+def few_seen(seen: float | None) -> float:
+    """Return whether units over noise are few: 0 where they are many or not known, 1 where they are few, or between."""
+    return 0.0 if seen is None else min(1.0, max(0.0, math.log(_MANY / seen) / math.log(_MANY / _FEW)))
+
+
+def _shares_for(seen: float | None) -> dict[str, float]:
+    moved = round(_TO_COLUMNS * few_seen(seen), 4)
+    return {**SHARES, COLUMNS: SHARES[COLUMNS] + moved, TREE: SHARES[TREE] - moved}
 
 
 def seen_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[int, int]:
@@ -152,6 +171,38 @@ def seen_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[in
     )
 
 
+def focused(schema: Schema, focus: tuple[str, ...], within: str) -> tuple[frozenset[str], ...]:
+    """Return the columns and pairs that matter most, each as the names of its columns.
+
+    Args:
+        schema: The public facts.
+        focus: A column's name, or two joined by ``" & "``.
+        within: The column that is drawn last, or an empty text.
+
+    Raises:
+        SettingError: One is no column that is counted, or no pair of two.
+    """
+    counted = counted_columns(schema)
+    found = []
+    for text in focus:
+        names = [text] if text in counted else [name.strip() for name in text.split(" & ")]
+        unknown = [name for name in names if name not in counted]
+        if unknown or len(set(names)) != len(names) or len(names) > 2:
+            raise SettingError(
+                f"{printable(text)} is no column that is counted, and no pair of two",
+                field="focus",
+                remedy='name columns of the schema, a pair as "one & other"',
+            )
+        if names == [within]:
+            raise SettingError(
+                f"{printable(text)} is drawn last: all others are counted within its values already",
+                field="focus",
+                remedy=f'leave it out, or name what it should go with: "{printable(text)} & ..."',
+            )
+        found.append(frozenset(names))
+    return tuple(found)
+
+
 def _cells_within(schema: Schema, names: list[str], within: str) -> float:
     """Return about how many cells all pairs of columns have within the values of another."""
     groups = [_groups(schema, name) for name in names]
@@ -166,6 +217,13 @@ def _groups(schema: Schema, name: str) -> int:
 def counted_columns(schema: Schema) -> list[str]:
     """Return the columns that are counted: an id and what follows from another column are not."""
     return [n for n, c in schema.columns.items() if not isinstance(c, IdColumn) and n not in schema.derived]
+
+
+def looked_for(schema: Schema, name: str) -> bool:
+    """Return whether a column's rows are, or may have to be, looked for before they are counted."""
+    column = schema.columns[name]
+    listed = isinstance(column, CategoryColumn) and 0 < len(column.domain) < LISTED  # beside them, it may be missing
+    return may_be_wide(schema, name) and not listed
 
 
 def may_be_wide(schema: Schema, name: str) -> bool:
