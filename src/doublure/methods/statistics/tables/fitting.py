@@ -11,7 +11,7 @@ from doublure.methods.statistics.binning import closest_counts
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture, misfits
-from doublure.methods.statistics.tables.noisy_tables import NoisyTables
+from doublure.methods.statistics.tables.noisy_tables import Noisy, NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
 from doublure.methods.statistics.tables.published import published
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
@@ -174,10 +174,8 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
         if edge is not None:
             above = tables.edges[edge][0]
             parent = turn[above]
-            both = shares[above], shares[place]
-            ties, leaning, inner = joint_tables(
-                nodes[above], node, tables.fine[edge], both, weights, only_sure=tables.pairs_within
-            )
+            both, seen = (shares[above], shares[place]), _seen(tables, edge)
+            ties, leaning, inner = joint_tables(nodes[above], node, seen, both, weights, only_sure=tables.pairs_within)
         leaves = node.leaves
         missing = leaves.whole.nullable and node.patterns is None
         drawn.append(
@@ -213,6 +211,28 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
     if tables.target is not None:
         generator.take(replace(tree, last=_last_column(tables, generator, order, by_component, rng)))
     return generator
+
+
+def _seen(tables: NoisyTables, edge: int) -> Noisy:
+    """Return what was counted of an edge's columns in fine groups, in the light of their pair in coarse ones, if any.
+
+    The two are independent: the best unbiased estimate of a coarse cell is their mean, weighted by precision, and what
+    it differs by from the fine cells' sum is shared among these alike (Hay et al. 2010, section 4.2, one level).
+    """
+    (parent, child), fine = tables.edges[edge], tables.fine[edge]
+    pair = tables.pairs.get((parent, child)) or tables.pairs.get((child, parent))
+    if pair is None:
+        return fine
+    counts, times = pair.counts.sum(2), pair.counts.shape[2]
+    counts = counts if (parent, child) in tables.pairs else counts.T
+    up, down = tables.nodes[parent].coarse_of_fine, tables.nodes[child].coarse_of_fine
+    grouped = np.zeros(counts.shape)
+    np.add.at(grouped, (up[:, None], down[None]), fine.counts)
+    many = np.outer(np.bincount(up, minlength=len(counts)), np.bincount(down, minlength=counts.shape[1]))
+    gain = many * fine.variance / (many * fine.variance + times * pair.variance)
+    moved = (gain * (counts - grouped) / many)[np.ix_(up, down)]
+    left = 1 - (gain / many)[np.ix_(up, down)]
+    return Noisy(counts=fine.counts + moved, variance=fine.variance * float(left.mean()))
 
 
 def _last_column(

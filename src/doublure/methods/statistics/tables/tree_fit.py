@@ -28,7 +28,7 @@ _SIGNAL = 0.6
 """From this share of signal in all differences on, all of them are kept, shrunk alike."""
 _THERE, _NOT_NOISE = 4.0, 3.0
 """Deviations from which on a cell is clearly there, and is kept beside others that are."""
-_AS_NOTHING, _LESS_THAN_SAID = 1.0, 3.0
+_AS_NOTHING, _LESS_THAN_SAID = 2.0, 3.0
 """Deviations within which nothing was seen, and by which that is less than the mixture says."""
 _ALL_BUT_SURE = 0.8
 """From this share of a row on, one cell is taken to be all of it, if the others may be noise: little is lost."""
