@@ -146,12 +146,15 @@ def _auc(schema: Schema, names: list[str], facts: tuple[str, ...], made: pd.Data
 
 def table() -> None:
     """Print means over seeds."""
-    print("| data | bounds × | one-way | two-way | three-way | AUC | processor seconds | seeds |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    print(
+        "| data | bounds × | one-way | two-way | three-way | AUC | fine: one-way | two-way | three-way | CPU s | fits |"
+    )
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     found = finished("tables")
     for name, widen in sorted({(row["cell"][0], row["cell"][2]) for row in found}):
         rows = [row for row in found if (row["cell"][0], row["cell"][2]) == (name, widen)]
         keys = (("one_way", ".4f"), ("two_way", ".3f"), ("three_way", ".0f"), ("boosting_auc", ".3f"),
+                ("fine_one_way", ".4f"), ("fine_two_way", ".3f"), ("fine_three_way", ".0f"),
                 ("processor_seconds", ".0f"))  # fmt: skip
         figures = [mean_and_range([row[key] for row in rows], form) for key, form in keys]
         print("| " + " | ".join([name, str(widen), *figures, str(len(rows))]) + " |")

@@ -189,13 +189,13 @@ class NoisyTables:
         most = int(np.clip(self._seen / (plan.SEEN * noise), _FEWEST, _MOST_OWN))
         for node in columns:
             node.join(most=most, noise=noise, pair_noise=pair_noise)
-        weights = [self._weight(node) for node in columns]
-        counted = self._released(plan.COLUMNS, [(node.axis(node.own),) for node in columns], weights)
+        focus = [self._weight(node) for node in columns]
+        counted = self._released(plan.COLUMNS, [(node.axis(node.own),) for node in columns], focus)
         for node, noisy in zip(columns, counted, strict=True):
             node.counts, node.variance = noisy.counts, noisy.variance
-        precision = np.array([1 / (len(node.counts) * node.variance) for node in self.nodes])
+        weights = np.array([1 / (len(node.counts) * node.variance) for node in self.nodes])
         totals = np.array([node.counts.sum() for node in self.nodes])
-        self.rows = max(1.0, float((precision * totals).sum() / precision.sum()))
+        self.rows = max(1.0, float((weights * totals).sum() / weights.sum()))
         most = self._settings.groups
         paired = int(np.clip(self.rows / (plan.SEEN * noise), min(_FEWEST_PAIRED, most), most))
         for node in self.nodes:
