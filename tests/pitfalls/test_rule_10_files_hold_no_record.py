@@ -189,7 +189,7 @@ def check_no_exact_count_is_written(lab, patch, plan, folder):
     assert len(exact) == sum(access.event.tables for access in plan.touches)
     looked_for = []
     for table in exact:
-        if table.size > 3:
+        if table.size > 3 and len(np.unique(table)) > 2:  # all rows in one cell may be what a generator says by chance
             shares = table / table.sum()
             forms = [table.astype(form) for form in ("<i8", "<i4", "<f8", "<f4", ">i8")]
             forms += [shares.astype(form) for form in ("<f8", "<f4")]
