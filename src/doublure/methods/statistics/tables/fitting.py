@@ -175,7 +175,7 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
             above = tables.edges[edge][0]
             parent = turn[above]
             both, seen = (shares[above], shares[place]), _seen(tables, edge)
-            ties, leaning, inner = joint_tables(nodes[above], node, seen, both, weights, only_sure=tables.pairs_within)
+            ties, leaning, inner = joint_tables(nodes[above], node, seen, both, weights, within=tables.pairs_within)
         leaves = node.leaves
         missing = leaves.whole.nullable and node.patterns is None
         drawn.append(

@@ -4,8 +4,7 @@ A pair's noisy table is first made as sharp as its noise allows: what differs fr
 where noise cannot explain it (of two ordered columns as wavelets, which see a ridge that no cell shows), cells of a
 row beside its one clear cell are emptied where next to nothing was counted and the mixture says there is some or
 little, and
-margins are the columns' own. Where pairs were counted within the target, the mixture knows the rest better: only that
-emptying is done, and margins are the mixture's. Then iterative proportional fitting (Deming and
+margins are the columns' own, or the mixture's where pairs were counted within the target, which it then knows. Then iterative proportional fitting (Deming and
 Stephan 1940) finds the joint tables within components that agree with it, with the component's share of the parent's
 groups and with its share of the child's. Each such table is a product of three factors, and only those are held.
 """
@@ -36,7 +35,7 @@ _TINY, _NOTHING = 1e-12, 1e-18
 
 
 def joint_tables(
-    parent: Node, child: Node, table: Noisy, shares: tuple[Floats, Floats], weights: Floats, *, only_sure: bool = False
+    parent: Node, child: Node, table: Noisy, shares: tuple[Floats, Floats], weights: Floats, *, within: bool = False
 ) -> tuple[Floats, Floats, Floats]:
     """Return the joint tables of an edge.
 
@@ -46,7 +45,7 @@ def joint_tables(
         table: Their noisy table in fine groups.
         shares: ``(K, m)`` each: the groups of both within each component.
         weights: ``(K,)`` the components'.
-        only_sure: Whether the table only says what never goes with what, because the mixture knows the rest better.
+        within: Whether pairs were counted within the target, so that the mixture knows columns better than their counts.
 
     Returns:
         ``(parent's fine groups, child's groups)`` and ``(K, child's groups)``, whose product is in proportion to the
@@ -59,11 +58,10 @@ def joint_tables(
     rows = sum(fine[0])
     expected = rows * (shares[0] * weights[:, None]).T @ shares[1]
     base = expected[np.ix_(up, down)] * spread[0][:, None] * spread[1][None]
-    if only_sure:
-        found, fine = base, (base.sum(1), base.sum(0))
-    else:
-        found = believed_table(table, base, ordered=parent.ordered and child.ordered)
-    likely = with_certainties(found, base, table, fine, (up, down), enough=2.0 if only_sure else _ALL_BUT_SURE)
+    found = believed_table(table, base, ordered=parent.ordered and child.ordered)
+    if within:
+        fine = base.sum(1), base.sum(0)
+    likely = with_certainties(found, base, table, fine, (up, down), enough=2.0 if within else _ALL_BUT_SURE)
     grouped = np.zeros((len(up), child.size))
     np.add.at(grouped.T, down, likely.T)
     inner = likely / np.maximum(grouped[:, down], _TINY)
