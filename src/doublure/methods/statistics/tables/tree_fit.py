@@ -3,10 +3,10 @@
 A pair's noisy table is first made as sharp as its noise allows: what differs from the mixture's own expectation is kept
 where noise cannot explain it (of two ordered columns as wavelets, which see a ridge that no cell shows), cells of a
 row beside its one clear cell are emptied where next to nothing was counted and the mixture says there is some or
-little, and
-margins are the columns' own, or the mixture's where pairs were counted within the target, which it then knows. Then iterative proportional fitting (Deming and
-Stephan 1940) finds the joint tables within components that agree with it, with the component's share of the parent's
-groups and with its share of the child's. Each such table is a product of three factors, and only those are held.
+little, and margins are the columns' own, or the mixture's where pairs were counted within the target, which it then
+knows. Then iterative proportional fitting (Deming and Stephan 1940) finds the joint tables within components that agree
+with it, with the component's share of the parent's groups and with its share of the child's. Each such table is a
+product of three factors, and only those are held.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def joint_tables(
         table: Their noisy table in fine groups.
         shares: ``(K, m)`` each: the groups of both within each component.
         weights: ``(K,)`` the components'.
-        within: Whether pairs were counted within the target, so that the mixture knows columns better than their counts.
+        within: Whether pairs were counted within the target, so that the mixture knows columns better.
 
     Returns:
         ``(parent's fine groups, child's groups)`` and ``(K, child's groups)``, whose product is in proportion to the
