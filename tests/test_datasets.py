@@ -228,7 +228,7 @@ def test_registry_names_what_it_should() -> None:
 
 
 def test_unknown_names_and_splits_are_refused() -> None:
-    with pytest.raises(SettingError, match="choose adult, mushroom"):
+    with pytest.raises(SettingError, match="use one of: adult, mushroom"):
         datasets.info("imagenet")
     with pytest.raises(SettingError, match="choose train or test"):
         datasets.load("mnist", "dev")

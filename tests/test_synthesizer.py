@@ -70,7 +70,7 @@ def test_what_is_no_seed_is_refused(syn, value):
     assert caught.value.field == "seed"
 
 
-@pytest.mark.parametrize("n", [-1, 2.5, "10", None, True])
+@pytest.mark.parametrize("n", [-1, 2.5, "10", True])
 def test_what_is_no_number_of_rows_is_refused(syn, n):
     with pytest.raises(SettingError) as caught:
         syn.sample(n)
@@ -149,7 +149,7 @@ def test_conditions_follow_their_shares(syn):
         ({"age": ""}, "never missing"),
         ({"age": (40, 30)}, "ends before it begins"),
         ({"age": (300, None)}, "has a range outside the column's bounds"),
-        ({"sex": "Femail"}, "has no such value; give one of: "),
+        ({"sex": "Femail"}, "has no such value; did you mean Female? use one of: "),
         ({"age": "91..99"}, "outside"),
         ({"age": "30..many"}, "not a number"),
         ({"sex": {"Female": 0.5}}, "add up to 1"),

@@ -31,6 +31,7 @@ from doublure.methods.statistics.images.mean_embedding import COUNTED, embedding
 from doublure.networks.tree import TreeGenerator
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.schema import Schema
+from doublure.support.tensors import Array, as_array
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # where the other benchmarks are
 from attacks import public_rows
@@ -146,9 +147,9 @@ def _images(canary: bool) -> dict[str, Any]:
 # -- what is read ------------------------------------------------------------------------------------------------------
 
 
-def numbers(tensor: Tensor) -> Numbers:
-    """Return a tensor's numbers."""
-    return [float(value) for value in tensor.detach().flatten()]
+def numbers(values: Tensor | Array) -> Numbers:
+    """Return the numbers of a tensor or an array."""
+    return [float(value) for value in as_array(values).reshape(-1)]
 
 
 def weights(network: Any) -> Numbers:
@@ -198,7 +199,7 @@ class _Moments:
             event = access.event
             if not isinstance(event, GaussianEvent):
                 raise TypeError("moments are noised by Gaussian noise")
-            total += float(kept[f"latents/{name}"].sum(0) @ self._vector(syn)) / event.noise_multiplier**2
+            total += float(kept[f"latents/{name}"].sum(0) @ as_array(self._vector(syn))) / event.noise_multiplier**2
         return [total]
 
     def _vector(self, syn: db.Synthesizer) -> Tensor:
@@ -229,10 +230,10 @@ class _Pictures:
         encoder = encoder_for(syn.schema, settings.encoding)
         seen = embedding(encoder, settings)(self.bodies)[0]
         there = torch.cat([seen * np.sqrt(1 - COUNTED**2), torch.tensor([COUNTED])])
-        found = [float(kept["statistics/embedding"][1] @ there)]
+        found = [float(kept["statistics/embedding"][1] @ as_array(there))]
         network = settings.adversarial().critic(encoder, torch.Generator().manual_seed(0))
         torch.nn.utils.vector_to_parameters(torch.from_numpy(kept["critic/critic"]), network.parameters())
-        steps = kept["critic/critic_optimizer.0.exp_avg"]
+        steps = torch.from_numpy(kept["critic/critic_optimizer.0.exp_avg"])
         labels = torch.eye(2).flip(0)
         drawn = self._labelled(syn).generator(torch.zeros(1, settings.image_noise), labels[:1]).detach()
         for body, label in zip((*self.bodies, drawn[0]), (*labels, labels[0]), strict=True):

@@ -113,7 +113,7 @@ def test_a_resumed_run_keeps_the_vote(digits):
     assert any(name.startswith("critic/generator.") for name in memory.kept)
     asked.clear()
     job = digits.noisy_job(**TINY, authorise=asked.append, memory=memory, taken=5)
-    assert np.array_equal(conditions(voted(job, LOUD)), kept.numpy())
+    assert np.array_equal(conditions(voted(job, LOUD)), kept)
     METHOD.train(job)
     assert asked == [6, 7]
 

@@ -342,7 +342,7 @@ def claims_of(syn, folder):
         "guarantee.json": (folder / "run" / "guarantee.json").read_bytes(),
         "weights": {name: metadata[name] for name in ("guarantee", "plan", "watermark")},
         "card.json": json.dumps({name: card[name] for name in ("guarantee", "touches", "limits", "watermark")}),
-        "card.html": page.partition("In plain words")[2].partition("Sample images")[0],
+        "card.html": page.partition("<h2>In plain words")[2].partition("<h2>What is in it")[0],
         "and below": page.partition("<h2>The guarantee")[2].partition("<h2>Files")[0],
         "dictionary.json": (folder / "bundle" / "dictionary.json").read_bytes(),
         "data.npz": about,

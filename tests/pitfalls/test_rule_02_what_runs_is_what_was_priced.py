@@ -379,7 +379,7 @@ BY_ANSWERS = {
     ),
     "records by the units": (
         "statistics, table", KeptTables, "released",
-        ("job.encoder.schema.unit.max_records", "max(1, job.units // 1000)"),
+        ("job.encoder.schema.most_records", "max(1, job.units // 1000)"),
     ),
     "C by the divisor": (
         "guided, table", CriticSettings, "bound",

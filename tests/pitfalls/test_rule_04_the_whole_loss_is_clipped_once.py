@@ -145,6 +145,7 @@ def job_of(settings, body, condition):
     return SimpleNamespace(
         encoder=encoder, settings=settings, private=False, device="cpu", seed=3, taken=0, checkpoints=Kept(),
         progress=Silent(), log=lambda line: None, check_stop=lambda: None,
+        agree=lambda tensors: None,
     )  # fmt: skip
 
 

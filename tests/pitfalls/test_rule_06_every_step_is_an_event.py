@@ -13,7 +13,7 @@ import torch
 from doublure.errors import InputError, NotAsPriced, SettingError
 from doublure.methods.dpgan.method import METHOD, Dpgan
 from doublure.methods.dpgan.settings import DpganSettings
-from doublure.methods.statistics import of_kind as statistics
+from doublure.methods.statistics.tables import noisy_tables
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent, event_to_json
 from doublure.private.clipping import Constant
@@ -199,6 +199,7 @@ def test_releases_are_events_are_draws(lab, counting_plan):
 
 WHOLE = "whole_noise.gaussian(total, scale=event.scale)"
 RELEASED = "job.mechanism.release(counts, access, job.everyone)"
+SPARE = "event.tables - len(repeated)"
 TWICE = (KeptTables, "released", (RELEASED, f"({RELEASED}, {RELEASED})[1]"))
 
 
@@ -211,10 +212,10 @@ TWICE = (KeptTables, "released", (RELEASED, f"({RELEASED}, {RELEASED})[1]"))
         [(Mechanism, "_noised", (WHOLE, f"({WHOLE}, {WHOLE})[1]"))],
         [(KeptTables, "released", ("self._accesses[number - 1]", "self._accesses[-1]"))],
         [TWICE],
-        [(statistics, "counting", ("tables=tables", "tables=tables - 1"))],
+        [(noisy_tables.NoisyTables, "_released", (SPARE, SPARE.replace("- len", "+ 1 - len")))],
     ],
     ids=["not counted", "not authorised", "authorised afterwards", "two draws", "another release's noise",
-         "released twice", "priced as fewer"],
+         "released twice", "more than were priced"],
 )  # fmt: skip
 def test_a_release_that_is_not_counted_is_caught(lab, planted):
     for owner, name, *edits in planted:

@@ -534,8 +534,8 @@ LATENT_MUTANTS = {
         latent_moments,
         "mixture_from",
         (
-            "directions = classes.directions[:, :, :splits]",
-            f"directions = torch.linalg.svd({PRIVATE_LATENTS})[2][:splits].T.expand(kinds, -1, -1)",
+            "classes.directions[:, :, :splits].contiguous()",
+            f"torch.linalg.svd({PRIVATE_LATENTS})[2][:splits].T.expand(kinds, -1, -1).contiguous()",
         ),
     ),
     "how often each class is met": (

@@ -108,7 +108,7 @@ def audit_page():
 def comparison_page(hostile_report):
     about = {"kind": "dp", "guarantee": "a claim", "epsilon": 1.0, "delta": 1e-5, "unit": "person", "max_records": 1}
     runs = [
-        Contender(name=f"runs/number-{place}", method="statistics", scores=hostile_report.scores, **about)
+        Contender(name=f"runs/number-{place}", method="statistics", scores=hostile_report.measured.scores, **about)
         for place in range(4)
     ]
     return page_of(Comparison(kept_aside=True, contenders=tuple(runs)))

@@ -62,7 +62,7 @@ COLUMN_REFUSALS = [
     ("{type: category, values: [a, '?'], missing: [' ? ']}", "columns.a", "missing"),
     ("{type: category, values: [a], other: '?', missing: ['?']}", "columns.a", "other"),
     ("{type: category, values: [a], other: ''}", "columns.a", "other"),
-    ("{type: category, values: [a], other: 3}", "columns.a.other", "text"),
+    ("{type: category, values: [a], other: [3]}", "columns.a.other", "text"),
     ("{type: category, values: {learn: 0.1}}", "columns.a", "name an other"),
     ("{type: ordinal, values: {learn: 0.1}, other: o}", "columns.a", "cannot be learned"),
     ("{type: integer, missing: []}", "columns.a.missing", "list of texts"),
