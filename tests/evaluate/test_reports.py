@@ -88,7 +88,7 @@ def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, synthesizer,
     for report, said in ((seen, True), (kept, False)):
         report.save(tmp_path / "page.html")
         page = (tmp_path / "page.html").read_text()
-        assert (caveat in page[: page.index('<section aria-label="Scores">')]) == said
+        assert (caveat in page[: page.index('<section id="scores"')]) == said
 
 
 def test_no_rows_are_refused(synthesizer, real):

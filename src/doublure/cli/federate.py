@@ -9,6 +9,7 @@ import typer
 
 from doublure.cli.options import Config, Json, Seed, Threads
 from doublure.cli.terminal import Outcome, TerminalProgress, console, on_stderr
+from doublure.cli.verb import Verbs
 
 _Plan = Annotated[Path, typer.Option(help="The plan; its schema has federated: {max_silos: 1}.")]
 _Ledger = Annotated[Path, typer.Option(help="The coordinator's ledger.")]
@@ -17,9 +18,7 @@ _Out = Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = typer.Typer(
-        no_args_is_help=True, help="Fit a plan to records that stay with their owners.", rich_markup_mode=None
-    )
+    group = Verbs(help="Fit a plan to records that stay with their owners.")
     group.command("simulate")(simulate)
     group.command("init")(init)
     app.add_typer(group, name="federate")
