@@ -16,9 +16,9 @@ EXAMPLES: Mapping[tuple[str, ...], str] = {
     ("budget", "verify"): "doublure budget verify adult.ledger",
     ("plan",): "doublure plan adult.schema.yaml --epsilon 1 --delta 1e-6 -o plan.json",
     ("fit",): "doublure fit adult.csv --plan plan.json --ledger adult.ledger -o run",
-    ("federate",): "doublure federate simulate --plan plan.json --clients clients --ledger all.ledger -o run",
+    ("federate",): ("doublure federate simulate --plan plan.json --clients clients \\\n  --ledger all.ledger -o run"),
     ("federate", "simulate"): (
-        "doublure federate simulate --plan plan.json --clients clients --ledger all.ledger -o run"
+        "doublure federate simulate --plan plan.json --clients clients \\\n  --ledger all.ledger -o run"
     ),
     ("federate", "init"): "doublure federate init app --plan plan.json",
     ("sample",): 'doublure sample run -n 99 --given age=30.. --given "income=>50K" -o rows.csv',
