@@ -178,7 +178,12 @@ def test_an_owner_answers_nothing_that_its_plan_does_not_pay_for(monkeypatch, tm
 
 
 def test_an_owner_that_does_not_keep_count_is_caught(monkeypatch, tmp_path):
-    plant(monkeypatch, Owner, "told", ("sum(asked.values()) + moved > _paid(access)", "moved > _paid(access)"))
+    plant(
+        monkeypatch,
+        Owner,
+        "told",
+        ("sum((tables for tables, _ in asked.values())) + moved > _paid(access)", "moved > _paid(access)"),
+    )
     with pytest.raises(AssertionError):
         test_an_owner_answers_nothing_that_its_plan_does_not_pay_for(monkeypatch, tmp_path)
 
