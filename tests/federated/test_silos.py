@@ -178,7 +178,12 @@ def test_an_owner_answers_nothing_that_its_plan_does_not_pay_for(monkeypatch, tm
 
 
 def test_an_owner_that_does_not_keep_count_is_caught(monkeypatch, tmp_path):
-    plant(monkeypatch, Owner, "told", ("sum(asked.values()) + moved > _paid(access)", "moved > _paid(access)"))
+    plant(
+        monkeypatch,
+        Owner,
+        "told",
+        ("sum((tables for tables, _ in asked.values())) + moved > _paid(access)", "moved > _paid(access)"),
+    )
     with pytest.raises(AssertionError):
         test_an_owner_answers_nothing_that_its_plan_does_not_pay_for(monkeypatch, tmp_path)
 
@@ -520,6 +525,27 @@ def test_a_run_that_comes_to_nothing_leaves_no_folder(monkeypatch, tmp_path):
         made.fitted(monkeypatch)
     assert made.ledger.spent.epsilon == 0
     assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_is_in_the_way_is_left_as_it_is(monkeypatch, tmp_path):
+    made = federation(tmp_path)
+    kept = tmp_path / "run" / "internal" / "report.html"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine")
+    with pytest.raises(InputError):
+        made.fitted(monkeypatch)
+    assert kept.read_text() == "mine"
+    assert made.ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_what_may_not_go_on_with_a_run_writes_nothing_into_it(monkeypatch, tmp_path, resume):
+    made = federation(tmp_path)
+    made.fitted(monkeypatch)
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    with pytest.raises(InputError):
+        made.fitted(monkeypatch, resume=resume)
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
 
 
 def test_plans_are_compared_by_what_binds_in_them():

@@ -138,6 +138,22 @@ def test_two_that_make_it_at_once_get_the_same(path, monkeypatch):
     assert Ledger.open_or_create(path, dataset="adult", epsilon=3.0, delta=1e-4).spent.epsilon == 0
 
 
+def test_one_that_another_process_is_about_to_write_is_waited_for(path, monkeypatch):
+    """Between the making of a file and the lock on it, whoever opens it finds nothing in it."""
+    made = Ledger.create(path.with_name("whole"), dataset="adult", epsilon=3.0, delta=1e-4)
+    path.touch()
+    threading.Timer(0.2, lambda: path.write_bytes(made.path.read_bytes())).start()
+    assert Ledger.open_or_create(path, dataset="adult", epsilon=3.0, delta=1e-4).spent.epsilon == 0
+
+
+def test_one_that_was_never_completed_is_refused_in_the_end(path, monkeypatch):
+    monkeypatch.setattr("doublure.ledger.ledger._PATIENCE", 0.1)
+    path.touch()
+    with pytest.raises(LedgerError, match="never completed"):
+        Ledger.open_or_create(path, dataset="adult", epsilon=3.0, delta=1e-4)
+    assert path.read_bytes() == b""
+
+
 def test_its_line_says_what_is_spent(path, ledger, make_plan):
     ledger.reserve(make_plan())
     assert repr(ledger) == "Ledger('adult.ledger': adult, spent (ε=0.5, δ=1e-06) of (ε=3, δ=0.0001))"

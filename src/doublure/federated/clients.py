@@ -76,6 +76,7 @@ class Clients(Elsewhere, AskedRecords):
     Attributes:
         rounds: What was asked until now, and who missed it.
         bytes: How much was sent to owners, and how much came back, as arrays.
+        at_work: Whether a run has begun that asks them: charged, and its folder taken.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Clients(Elsewhere, AskedRecords):
         self._values: dict[str, list[str]] = {}
         self.rounds: list[Round] = []
         self.bytes = [0, 0]
+        self.at_work = False
 
     @property
     def names(self) -> list[str]:
@@ -129,6 +131,7 @@ class Clients(Elsewhere, AskedRecords):
 
     def begun(self, internal: Path) -> AskedRecords:
         """Return the owners' records; a run that goes on is the one that began."""
+        self.at_work = True
         path = internal / _FEDERATION
         with contextlib.suppress(InputError):
             kept = files.read_json(path, "federation", dict).get("run")

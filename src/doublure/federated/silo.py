@@ -12,7 +12,8 @@ asked                                  what is done
 =====================================  ==============================================================================
 
 What was asked is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), so that an owner
-who was killed goes on with what was charged, and answers nothing that was not paid for. Whoever asks is told that
+who was killed goes on with what was charged, and answers nothing that was not paid for. One process at a time answers
+from a folder, and looks there whether another one has meanwhile. Whoever asks is told that
 something went wrong and of what kind it is, and no more; the owner's own log says it in full.
 """
 
@@ -22,6 +23,7 @@ import contextlib
 import json
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,13 +118,32 @@ class Silo:
             raise wire.garbled("message")
         if ask == "hello":
             return self._hello(run)
-        if ask == "begin":
-            return self._begin(run)
-        self._go_on(run)
-        known = {"schema": self._schema, "fact": self._fact, "counts": self._counts, "end": self._end}
-        if ask not in known:
-            raise wire.garbled("message")
-        return known[ask](said)
+        if ask != "begin" and self._session().get("run") is None:
+            raise _absent()
+        with self._alone():
+            if ask == "begin":
+                return self._begin(run)
+            self._go_on(run)
+            known = {"schema": self._schema, "fact": self._fact, "counts": self._counts, "end": self._end}
+            if ask not in known:
+                raise wire.garbled("message")
+            return known[ask](said)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes and threads from answering from this folder: a price that two read is paid twice."""
+        import fcntl  # where there is none, the ledger has refused the run
+
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.flock(folder, fcntl.LOCK_UN)  # a child forked meanwhile may hold a copy of the descriptor
+        finally:
+            os.close(folder)
 
     # -- before and after ----------------------------------------------------------------------------------------
 
@@ -144,7 +165,6 @@ class Silo:
         """Charge the plan, once a run; then read."""
         if self._run != run and self._session().get("run") != run:
             self._close()
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             reservation = self._book().reserve(self._plan)
             self._kept = {"run": run, "reservation": reservation.id, "session": reservation.session}
             self._write()
@@ -153,15 +173,15 @@ class Silo:
         return Said({}, {})
 
     def _go_on(self, run: str) -> None:
-        """Be at work for a run: as this process has begun it, or another one that is gone.
+        """Be at work for a run: as this process has begun it, or another one, which then is at work no more.
 
         Raises:
             InputError: It never began here.
         """
-        if self._run != run:
-            kept = self._session()
+        kept = self._session()
+        if self._run != run or kept != self._kept:
             if kept.get("run") != run:
-                raise _Refusal("it was not there when the run began", field="run", remedy="begin again")
+                raise _absent()
             self._kept = kept
             self._take(run, self._resumed())
         if self._records is None:
@@ -220,6 +240,8 @@ class Silo:
     def _schema(self, said: Said) -> Said:
         """Take over what was learned: of what this owner's plan declares, nothing may be changed."""
         text = wire.heard_as(said.words, "schema", str, lambda: wire.garbled("schema"))
+        if self._kept.get("schema", text) != text:  # what is counted by other codes is another answer
+            raise _Refusal("its facts were learned before", field="schema", remedy="begin again")
         found = ResolvedSchema.parse(text)
         declared = self._plan.schema
         learned = {
@@ -229,15 +251,22 @@ class Silo:
         if declared.resolve(learned).to_yaml() != found.to_yaml():
             raise _Refusal("it declares other facts", field="schema", remedy="give every owner the same plan.json")
         self._encode(found)
-        self._kept = {**self._kept, "schema": text}
+        if self._codes is None:
+            raise TypeError("nothing was encoded")
+        self._kept = {**self._kept, "schema": text, "records": self._codes.fingerprint}
         self._write()
         return Said({}, {})
 
     def _encode(self, schema: ResolvedSchema) -> None:
         if self._records is None:
             raise TypeError("nothing was read")
-        if self._codes is None:
-            self._codes = self._records.encoded(encoder_for(schema, self._plan.settings.encoding), None)
+        if self._codes is not None:
+            return
+        codes = self._records.encoded(encoder_for(schema, self._plan.settings.encoding), None)
+        if self._kept.get("records", codes.fingerprint) != codes.fingerprint:
+            codes.close()
+            raise _Refusal("its records are others than before", field="data", remedy="put them back, or begin again")
+        self._codes = codes
 
     def _fact(self, said: Said) -> Said:
         if self._records is None or self._codes is not None:
@@ -273,9 +302,9 @@ class Silo:
         elif step > self._reservation.authorised:
             self._reservation.advance(self._plan.steps)  # all of them at once: the charge is for all of them
 
-    def _note(self, number: int, digest: str, tables: int) -> None:
+    def _note(self, number: int, digest: str, tables: int, answer: str) -> None:
         """Write down that a question was asked; a line that was cut short was not answered."""
-        line = json.dumps([self._run, number, digest, tables]) + "\n"
+        line = json.dumps([self._run, number, digest, tables, answer]) + "\n"
         with (self._folder / _ASKED).open("a", encoding="ascii") as file:
             os.fchmod(file.fileno(), 0o600)
             new = file.tell() == 0
@@ -285,14 +314,14 @@ class Silo:
         if new:
             files.sync_folder(self._folder)
 
-    def _asked(self, run: str) -> dict[int, dict[str, int]]:
-        found: dict[int, dict[str, int]] = {}
+    def _asked(self, run: str) -> dict[int, dict[str, tuple[int, str]]]:
+        found: dict[int, dict[str, tuple[int, str]]] = {}
         with contextlib.suppress(FileNotFoundError):
             for line in (self._folder / _ASKED).read_text(encoding="ascii", errors="replace").splitlines():
                 with contextlib.suppress(ValueError, TypeError):
-                    of, number, digest, tables = json.loads(line)
+                    of, number, digest, tables, answer = json.loads(line)
                     if of == run:
-                        found.setdefault(number, {})[digest] = tables
+                        found.setdefault(number, {})[digest] = tables, answer
         return found
 
     def _write(self) -> None:
@@ -317,3 +346,7 @@ class Silo:
 
 class _Refusal(InputError):
     """What whoever asks is told in these words."""
+
+
+def _absent() -> _Refusal:
+    return _Refusal("it was not there when the run began", field="run", remedy="begin again")

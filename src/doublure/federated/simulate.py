@@ -16,6 +16,7 @@ from doublure.planning import Plan
 from doublure.run.fitting import fit
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
+from doublure.support import files
 from doublure.support.progress import Progress
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def fit_elsewhere(
     progress: Progress | None = None,
 ) -> Synthesizer:
     """Fit a plan by asking owners; write down beside the run which rounds each of them missed."""
-    done = False
+    done, fresh = False, not files.holds_anything(out)
     try:
         fit(asked, plan, ledger=ledger, out=out, resume=resume, seed=seed, threads=threads, progress=progress)
         done = True
@@ -102,8 +103,9 @@ def fit_elsewhere(
         asked.end(done=done)
         if (out / "run.json").is_file():
             with contextlib.suppress(InputError):
-                RunFolder.open(out).update_run(federated=asked.told())
-        else:  # it came to nothing, and so do what the clients have kept
+                if asked.at_work:
+                    RunFolder.open(out).update_run(federated=asked.told())
+        elif fresh:  # it came to nothing, and so do what the clients have kept
             shutil.rmtree(out / "internal", ignore_errors=True)
             with contextlib.suppress(OSError):
                 out.rmdir()

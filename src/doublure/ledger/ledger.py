@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from doublure.ledger.store import Store
 from doublure.ledger.summary import coverage, summary
 
 _LONGEST_ID = 200
+_PATIENCE, _PAUSE = 2.0, 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,9 +139,9 @@ class Ledger:
             try:
                 return cls.create(path, dataset=dataset, epsilon=epsilon, delta=delta)
             except LedgerError:
-                if not Path(path).exists():  # else another process has just made it
+                if not Path(path).exists():  # else another process has just made it, or is about to
                     raise
-        book = cls.open(path)
+        book = cls._once_made(Path(path))
         if book.dataset != dataset:
             message = f"is the ledger of data set {printable(book.dataset)}"
             raise LedgerError(message, field=Path(path), remedy="give each data set a ledger of its own")
@@ -147,6 +149,19 @@ class Ledger:
             remedy = "give that cap, which was fixed when the ledger was made, or open it with Ledger.open"
             raise LedgerError(f"has another cap: {book.cap}", field=Path(path), remedy=remedy)
         return book
+
+    @classmethod
+    def _once_made(cls, path: Path) -> Ledger:
+        """Open a ledger; one without a byte is waited for, in which another process may be about to write."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            empty = path.is_file() and not path.stat().st_size  # looked at first: it may be written meanwhile
+            try:
+                return cls.open(path)
+            except LedgerError:
+                if not empty or time.monotonic() > until:
+                    raise
+            time.sleep(_PAUSE)
 
     def __repr__(self) -> str:
         """Return the file, and what is spent of the cap; the file alone where it cannot be read."""

@@ -14,6 +14,8 @@ edge case                                       what happens
 ==============================================  ===================================================================
 no owner answers                                zeros, and noise
 the same question, asked again                  the same answer, which costs nothing: whoever asked has it already
+records or facts that changed meanwhile, so     refused: it would be a second answer for one price
+that it would be another answer
 another question for an access that is used up  refused by the owner, before it looks at a record
 fewer tables in a question than were paid for   the rest may be asked later: all tables together are paid once
 an answer of another shape or type, below zero  refused by name, and counts for zero
@@ -25,6 +27,8 @@ counts beyond what one unit can have            refused by name, where each owne
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +36,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from doublure.errors import SettingError, printable
+from doublure.errors import RunFolderError, SettingError, printable
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, PureEvent
 from doublure.private.executed import steps_of
 from doublure.private.partitions import Partitions, everywhere
@@ -61,8 +65,8 @@ class Owner:
         authorise: Returns once an access is durably paid for in the owner's ledger: its step of training, counted from
             1 over all accesses that train; 0 for a fact.
         note: Returns once it is durably written down that a question was asked for an access: its number, the
-            question's digest, and how many tables it has.
-        asked: What earlier processes have written down so.
+            question's digest, how many tables it has, and the answer's digest.
+        asked: What earlier processes have written down so: by access and question, tables and the answer's digest.
     """
 
     def __init__(
@@ -70,8 +74,8 @@ class Owner:
         accesses: Sequence[Access],
         *,
         authorise: Callable[[Access, int], None],
-        note: Callable[[int, str, int], None],
-        asked: Mapping[int, Mapping[str, int]],
+        note: Callable[[int, str, int, str], None],
+        asked: Mapping[int, Mapping[str, tuple[int, str]]],
     ) -> None:
         self._accesses = accesses
         self._authorise = authorise
@@ -88,11 +92,12 @@ class Owner:
         Args:
             query: Rebuilt from what was asked, with this owner's own facts.
             number: The access that pays, by its place in the plan.
-            digest: Of the question as it came: the same one is answered again.
+            digest: Of the question as it came: the same one is answered again, and alike.
             records: The owner's.
 
         Raises:
             SettingError: The plan does not pay for it, or it does not fit the records.
+            RunFolderError: It was answered before, and the answer would be another one now.
         """
         if number not in self._asked:
             raise SettingError("is no access of the plan", field="access", remedy=_REMEDY)
@@ -101,12 +106,19 @@ class Owner:
         places.refuse_unfit(query)
         moved = _tables(query, access)
         if digest not in asked:
-            if sum(asked.values()) + moved > _paid(access):
+            if sum(tables for tables, _ in asked.values()) + moved > _paid(access):
                 raise SettingError("is used up", field=access.purpose, remedy="make a new plan, which is paid anew")
             self._authorise(access, self._step[number])
-            self._note(number, digest, moved)
-            asked[digest] = moved
-        return places.ask(query, sample_rate=1.0).total
+        total = places.ask(query, sample_rate=1.0).total
+        answer = _digest(total)
+        if digest not in asked:
+            self._note(number, digest, moved, answer)
+            asked[digest] = moved, answer
+        elif asked[digest][1] != answer:
+            raise RunFolderError(
+                "would be answered otherwise than before", field=access.purpose, remedy="put the same records back"
+            )
+        return total
 
     def __repr__(self) -> str:
         return "Owner(private)"
@@ -230,6 +242,15 @@ def fault_of(query: Query[Any], nothing: Answer, total: Any, *, one_unit: bool) 
         if one_unit and max(each) > query.max_records:
             return _too_much(one_unit)
     return None
+
+
+def _digest(total: Any) -> str:
+    """Return the SHA-256 of an answer. Private."""
+    if isinstance(total, Mapping):
+        said = json.dumps(sorted(total.items())).encode()
+    else:
+        said = f"{total.dtype.str}{total.shape}".encode() + total.tobytes()
+    return hashlib.sha256(said).hexdigest()
 
 
 def _too_much(one_unit: bool) -> str:
