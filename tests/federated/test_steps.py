@@ -153,6 +153,7 @@ def test_sums_are_those_of_all_records_in_one_place(monkeypatch, tmp_path, plan,
     made = check_equal_to_one_place(monkeypatch, tmp_path, plan, groups)
     assert len(made.syn.sample(5)) == 5
     assert "is trusted with them" in " ".join(plan.guarantee.assumptions)
+    assert any("nobody but whoever adds up knows who was asked" in said for said in plan.guarantee.assumptions)
     for number in made.files:
         asked = ("step", number) in made.post.asked
         assert made.book(number).spent.epsilon == (plan.epsilon if asked else 0.0)
@@ -183,7 +184,7 @@ MUTANTS = {
     "all are asked": (
         Answers, "answers", ("PoissonSampler(self._owners(), sample_rate).lot()", "range(self._owners())"),
     ),
-    "an owner of a chosen unit tosses again": (Owner, "told", (RATE, RATE.replace("1.0 if", "0.5 if"))),
+    "an owner of a chosen unit tosses again": (Owner, "told", (RATE, RATE.replace("1.0 if", "0.1 if"))),
     "a silo sends all": (Owner, "told", (RATE, "1.0")),
 }  # fmt: skip
 

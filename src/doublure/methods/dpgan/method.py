@@ -59,8 +59,8 @@ class Dpgan(Adversarial[P]):
         return ()
 
     def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
-        """Whether a unit is with one owner alone: each clips what its own units send."""
-        return schema.max_silos == 1
+        """Whether it is a table, and a unit with one owner alone: each clips what its own units send."""
+        return schema.kind == "table" and schema.max_silos == 1
 
     def max_grad_norm(self, settings: MethodSettings) -> float:
         """Return C, the bound on a unit's gradient."""
