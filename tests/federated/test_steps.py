@@ -222,7 +222,7 @@ def changed(how):
 
 REASONS = {
     "long": "is longer than one unit's gradient may be", "NaN": "is not finite", "shape": "has another shape",
-    "type": "is not in numbers of type float32",
+    "type": "is not in real numbers of 32 bits",
 }  # fmt: skip
 
 

@@ -240,7 +240,8 @@ def fault_of(query: Query[Any], nothing: Answer, total: Any, *, one_unit: bool) 
     if not isinstance(total, np.ndarray) or total.shape != nothing.total.shape:
         return "has another shape than what was asked"
     if total.dtype != nothing.total.dtype:
-        return f"is not in numbers of type {nothing.total.dtype}"
+        kind = "real numbers of 32" if nothing.total.dtype.kind == "f" else "whole numbers of 64"
+        return f"is not in {kind} bits"
     if total.dtype.kind == "f":
         return _fault_of_gradient(total, nothing.sensitivity.l2 if one_unit else math.inf)
     if total.size and int(total.min()) < 0:
