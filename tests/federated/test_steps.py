@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 
 import numpy as np
@@ -11,8 +12,10 @@ from keyed import Keyed
 from owners import Federation, HandToHand, with_owners
 from parted import SEVERAL, people
 from planting import plant
+from typer.testing import CliRunner
 
 import doublure as db
+from doublure.cli.main import app as cli
 from doublure.errors import InputError, SettingError
 from doublure.federated.wire import Said
 from doublure.ledger import Ledger
@@ -171,6 +174,23 @@ def test_the_price_where_lots_are_known_stands_beside(monkeypatch, tmp_path, pla
     asked = sum(ask == "step" for ask, _ in made.post.asked)
     assert 0 < asked < STEPS * UNITS
     assert told["bytes_received"] == 0  # how many answered a step would tell how large its lot was
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("flwr") is None, reason="Flower is an extra: scripts/test --all installs it beside"
+)
+def test_the_command_prints_the_price_where_lots_are_known(tmp_path, plan):
+    dealt(tmp_path / "clients", DEVICES)
+    plan.save(tmp_path / "plan.json")
+    Ledger.create(tmp_path / "ledger", dataset="all", epsilon=1000.0, delta=0.5)
+    asked = [
+        "federate", "simulate", "--one-unit", "--plan", str(tmp_path / "plan.json"), "--ledger",
+        str(tmp_path / "ledger"), "--clients", str(tmp_path / "clients"), "-o", str(tmp_path / "run"),
+    ]  # fmt: skip
+    outcome = CliRunner().invoke(cli, asked, standalone_mode=False, catch_exceptions=False).return_value
+    known = outcome.data["federated"]["epsilon_where_lots_are_known"]
+    assert f"knows the lots: ε = {known:.3g} there" in outcome.text
+    assert f"{UNITS} clients, " in outcome.text
 
 
 def test_silos_toss_their_own_coins_and_are_all_asked(monkeypatch, tmp_path, plan):
