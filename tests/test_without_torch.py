@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -86,6 +87,37 @@ assert set(db.load("related").sample(30, seed=1)) == {"people", "visits"}
 db.release(syn, "related-bundle", n=30)
 print("whole")
 """
+OWNERS = """
+from pathlib import Path
+import doublure as db
+from doublure.federated.clients import Clients
+from doublure.federated.silo import Silo
+from doublure.federated.simulate import fit_elsewhere
+
+class Hands:
+    def __init__(self, owners):
+        self.owners = owners
+
+    def nodes(self):
+        return list(self.owners)
+
+    def sent(self, messages):
+        return ((node, self.owners[node].heard(said)) for node, said in messages.items())
+
+text = Path("schema.yaml").read_text().replace("kind: table", "kind: table\\nfederated: {max_silos: 1}")
+plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=2.0, delta=1e-5)
+owners = {
+    node: Silo(name=name, data=name, plan=plan, ledger=Path(f"{name}.ledger"), folder=Path(f"at {name}"),
+               makes_ledger=True)
+    for node, name in enumerate(["real.csv", "kept.csv"], start=1)
+}
+ledger = db.Ledger.create("all.ledger", dataset="all", epsilon=9.0, delta=1e-3)
+asked = Clients(Hands(owners), plan)
+syn = fit_elsewhere(asked, plan, ledger=ledger, out=Path("owned"))
+assert not any(each.missed for each in asked.rounds), asked.rounds
+assert len(syn.sample(20)) == 20
+print("whole")
+"""
 RELATED_SCHEMA = """
 doublure: 1
 kind: relational
@@ -130,6 +162,11 @@ def test_a_table_goes_its_whole_way(folder: Path) -> None:
 @pytest.mark.slow
 def test_related_tables_are_fitted_sampled_and_released(folder: Path) -> None:
     assert torchless.run(RELATED, folder)[-1] == "whole"
+
+
+@pytest.mark.slow
+def test_owners_are_counted(folder: Path) -> None:
+    assert torchless.run(OWNERS, folder)[-1] == "whole"
 
 
 # -- who needs it ------------------------------------------------------------------------------------------------------
@@ -236,6 +273,7 @@ NETWORKS = {
     "networks", "private.clipping", "private.critic_steps", "private.gradients", "private.independence",
     "private.queries.distances", "private.queries.lot_gradients", "private.queries.sums", "private.queries.votes",
     "public.training", "training.critic_steps", "training.gan_loop", "training.network_states", "training.noisy_sums",
+    "training.owned_critic",
     "training.private_classifier", "encode.image", "encode.series", "encode.series_codes", "encode.series_places",
     "encode.attributes", "methods.bayesgan.training", "methods.guided.refining", "methods.latentgan.moments",
     "methods.latentgan.training", "methods.noisecritic.label_votes", "methods.statistics.images.mean_embedding",
@@ -245,13 +283,14 @@ NETWORKS = {
 }  # fmt: skip
 """What computes in torch, and may import it; every other module is imported without."""
 FLOWER = {"federated.app", "federated.flower", "federated.grid"}
+"""What imports Flower, which is an extra."""
 
 
 def test_modules_beside_the_networks_import_no_torch(tmp_path: Path) -> None:
     root = Path(db.__file__).parent
     parts = (path.relative_to(root).with_suffix("").parts for path in sorted(root.rglob("*.py")))
     names = [".".join(part).removesuffix(".__init__") for part in parts if "__main__" not in part]
-    left_out = NETWORKS | FLOWER
+    left_out = NETWORKS | (FLOWER if importlib.util.find_spec("flwr") is None else set())
     light = [name for name in names if not any(name == heavy or name.startswith(f"{heavy}.") for heavy in left_out)]
     assert len(light) > 300
     of_tables = ["networks.tree", "networks.related_units", "networks.sampling", "networks.steering"]

@@ -47,6 +47,7 @@ CHOICE_OF_KIND = "which claim was made depends on the private data and is not ac
 """What a Bayesian claim leaves out, and so does a worst case that is left of it; the sentences of both say so too."""
 
 AGGREGATOR = "whoever adds up the owners' answers sees each owner's exact sums, and is trusted with them"
+CHOSEN = "where each owner is one unit, nobody but whoever adds up knows who was asked in which step"
 """What a claim rests on where records stay with several owners."""
 
 ANY_DATA = (

@@ -272,7 +272,7 @@ def test_a_schema_says_with_how_many_owners_a_unit_is():
     with pytest.raises(SchemaError, match="max_silos"):
         db.Schema.parse(with_owners(SEVERAL, 0))
     with pytest.raises(SettingError, match="cannot be asked of owners yet"):
-        db.plan(db.Schema.parse(with_owners(DECLARED)), method="dpgan", epsilon=2.0, delta=1e-4, steps=4)
+        db.plan(db.Schema.parse(with_owners(DECLARED)), method="bayesgan", epsilon=2.0, delta=1e-4, steps=4)
 
 
 # -- owners who do not answer, or answer otherwise ---------------------------------------------------------------------

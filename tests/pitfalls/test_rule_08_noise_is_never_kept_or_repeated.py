@@ -267,7 +267,10 @@ def test_paired_rows_that_are_public_for_one_of_the_two_are_caught(lab, monkeypa
 
 
 STREAM = "torch.Generator().manual_seed"
-TEACHER = "CriticSteps(job.mechanism, access, job.records, step, distances=distances, source=settings.stream)"
+TEACHER = (
+    "CriticSteps(job.mechanism, access, everyone, step, distances=distances, source=settings.stream, "
+    "generator=adversaries.generator)"
+)
 PAIRED = "return noise.secret_draws(settings.stream)"
 MIXED = "return self._draws.uniform(size)"
 WEAK_STREAMS = {

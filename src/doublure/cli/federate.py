@@ -31,7 +31,7 @@ def simulate(
     out: _Out,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
     one_unit: Annotated[
-        bool, typer.Option("--one-unit", help="Each client is one unit; see docs/federated.md.")
+        bool, typer.Option("--one-unit", help="Each client is one unit, and lots are drawn here.")
     ] = False,
     seed: Seed = None,
     threads: Threads = None,
@@ -71,6 +71,11 @@ def simulate(
         f"{len(federated['clients'])} clients, {len(federated['rounds'])} rounds; "
         + (f"in {missed} of them some were missed: see run.json." if missed else "none was missed."),
     ]
+    known = federated.get("epsilon_where_lots_are_known")
+    if known is not None:
+        lines.append(
+            f"Whoever sees who is asked, such as who watches the network, knows the lots: ε = {known:.3g} there."
+        )
     result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "federated": federated}
     return Outcome(data=result, text="\n".join(lines))
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,21 +19,23 @@ from doublure._version import __version__
 from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
 from doublure.errors import InputError, SchemaError, printable
-from doublure.federated import wire
+from doublure.federated import steps, wire
 from doublure.federated.wire import Said
 from doublure.planning import Plan
+from doublure.private import accounting
+from doublure.private.accounting import GaussianEvent
 from doublure.private.owners import Answers, Nobody
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Cells, Fact
+from doublure.private.sampling import Lot
 from doublure.run.elsewhere import AskedRecords, Elsewhere
-from doublure.schema import ResolvedSchema, Schema
+from doublure.schema import Schema
 from doublure.support import files
 
 if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.encode.encoder import Encoder
     from doublure.private.partitions import Partitions
-    from doublure.private.queries.counts import Countable
 
 _FEDERATION = "federation.json"
 _NONCE_BYTES = 16
@@ -70,12 +72,13 @@ class Clients(Elsewhere, AskedRecords):
     Args:
         post: Carries messages.
         plan: What is run; every owner has the same.
-        one_unit: Whether each owner is one unit.
+        one_unit: Whether each owner is one unit; a lot's owners are then chosen by coins that are tossed here.
         said: Told one line at a time who was refused or has missed a round, and why.
 
     Attributes:
         rounds: What was asked until now, and who missed it.
-        bytes: How much was sent to owners, and how much came back, as arrays.
+        bytes: How much was sent to owners, and how much came back, as arrays; without steps for which coins were
+            tossed, as that would tell how large lots were.
         at_work: Whether a run has begun that asks them: charged, and its folder taken.
     """
 
@@ -96,10 +99,11 @@ class Clients(Elsewhere, AskedRecords):
         self._run = secrets.token_hex(_NONCE_BYTES)
         self._names: dict[int, str] = {}
         self._strangers: set[int] = set()
-        self._values: dict[str, list[str]] = {}
+        self._encoder: Encoder | None = None
         self.rounds: list[Round] = []
         self.bytes = [0, 0]
         self.at_work = False
+        self._bytes_a_step = [0, 0]
 
     @property
     def names(self) -> list[str]:
@@ -149,15 +153,12 @@ class Clients(Elsewhere, AskedRecords):
 
     def facts(self) -> Partitions[Cells]:
         """Return the owners' records as facts look at them."""
-        answers: Answers[Cells] = Answers(self._fact, self._nobody(0), refused=self._refused, one_unit=self._one_unit)
-        return answers
+        return self._answers(self._fact, self._nobody(0))
 
     def encoded(self, encoder: Encoder, path: Path | None) -> Clients:
         """Tell everybody what was learned; what is counted then is counted by this encoder's codes."""
-        if not isinstance(encoder, TableValues):
-            raise TypeError("only whole numbers are counted by owners")
-        self._parts = len(encoder.wholes)
-        self._tell(encoder.schema)
+        self._encoder = encoder
+        self._tell(encoder.schema.to_yaml())
         return self
 
     @property
@@ -165,17 +166,22 @@ class Clients(Elsewhere, AskedRecords):
         """Nobody can know it."""
         return ""
 
-    def partitions(self, check: Callable[[], None] = lambda: None) -> Partitions[Countable]:
+    def partitions(self, check: Callable[[], None] = lambda: None) -> Partitions[Any]:
         """Return the owners' compact records."""
+        encoder = self._encoder
+        if encoder is None:
+            raise TypeError("nobody was told the schema")
+        counted = isinstance(encoder, TableValues)
 
-        def asked(query: Any, access: Access) -> Iterator[tuple[str, Any]]:
+        def asked(query: Any, access: Access, lot: Lot | None) -> Iterator[tuple[str, Any]]:
             check()
-            return self._counts(query, access)
+            return (self._counts if counted else self._step)(query, access, lot)
 
-        answers: Answers[Countable] = Answers(
-            asked, self._nobody(self._parts), refused=self._refused, one_unit=self._one_unit
-        )
-        return answers
+        nobody = self._nobody(len(encoder.wholes)) if isinstance(encoder, TableValues) else None
+        return self._answers(asked, nobody or steps.records_of_nobody(encoder))
+
+    def _answers(self, post: Callable[..., Iterator[tuple[str, Any]]], nobody: Any) -> Answers[Any]:
+        return Answers(post, nobody, refused=self._refused, one_unit=self._one_unit, owners=lambda: len(self._names))
 
     def end(self, *, done: bool) -> None:
         """Let every owner close its charge; who does not hear of it keeps the full charge."""
@@ -190,15 +196,32 @@ class Clients(Elsewhere, AskedRecords):
             "rounds": [{"asked": each.asked, "missed": each.missed} for each in self.rounds],
             "bytes_sent": self.bytes[0],
             "bytes_received": self.bytes[1],
+        } | self._known_lots()
+
+    def _known_lots(self) -> dict[str, Any]:
+        """Return the price without sampling, where lots are drawn here, and the size of a step's messages.
+
+        How many were asked in all would tell how large the lots were.
+        """
+        plan = self._plan
+        events = [access.event for access in plan.touches if access.event is not None]
+        drawn = [event for event in events if isinstance(event, GaussianEvent)]
+        if not (self._one_unit and drawn and plan.delta is not None):
+            return {}
+        known = [replace(event, sample_rate=1.0) if isinstance(event, GaussianEvent) else event for event in events]
+        accountant: accounting.Accountant = "rdp" if plan.accountant == "rdp" else "pld"
+        return {
+            "epsilon_where_lots_are_known": accounting.epsilon_of(known, plan.delta, accountant=accountant),
+            "bytes_a_step": self._bytes_a_step,
         }
 
     # -- questions -----------------------------------------------------------------------------------------------
 
-    def _tell(self, schema: ResolvedSchema) -> None:
-        for _ in self._round("schema", "the learned facts", {"schema": schema.to_yaml()}):
+    def _tell(self, schema: str) -> None:
+        for _ in self._round("schema", "the learned facts", {"schema": schema}):
             pass
 
-    def _fact(self, query: Any, access: Access) -> Iterator[tuple[str, Any]]:
+    def _fact(self, query: Any, access: Access, lot: Lot | None = None) -> Iterator[tuple[str, Any]]:
         if not isinstance(query, Fact):
             raise TypeError(f"{type(query).__name__} is not asked of owners")
         domain = getattr(query, "domain", None)
@@ -212,14 +235,26 @@ class Clients(Elsewhere, AskedRecords):
         """Whether a column's values are learned, too."""
         return any(each.column == column and each.fact == "values" for each in self._plan.schema.questions)
 
-    def _counts(self, query: Any, access: Access) -> Iterator[tuple[str, Any]]:
+    def _counts(self, query: Any, access: Access, lot: Lot | None) -> Iterator[tuple[str, Any]]:
         if not isinstance(query, Counts):
             raise TypeError(f"{type(query).__name__} is not asked of owners")
         return self._totals("counts", access, wire.counts_said(query))
 
-    def _totals(self, ask: str, access: Access, question: Said) -> Iterator[tuple[str, Any]]:
+    def _step(self, query: Any, access: Access, lot: Lot | None) -> Iterator[tuple[str, Any]]:
+        """Ask everybody for a lot's gradients, or those whom coins have chosen for their unit's."""
+        nodes = sorted(self._names, key=self._names.__getitem__)
+        question = steps.step_said(query, chosen=lot is not None)
+        self._bytes_a_step = [
+            sum(array.nbytes for array in question.arrays.values()),
+            sum(p.numel() for p in query.critic.parameters()) * 4,
+        ]
+        return self._totals("step", access, question, None if lot is None else [nodes[place] for place in lot])
+
+    def _totals(
+        self, ask: str, access: Access, question: Said, chosen: Collection[int] | None = None
+    ) -> Iterator[tuple[str, Any]]:
         words = {**question.words, "access": self._plan.touches.index(access)}
-        for node, said in self._round(ask, access.purpose, words, question.arrays):
+        for node, said in self._round(ask, access.purpose, words, question.arrays, chosen):
             try:
                 total = wire.total_heard(said)
             except InputError as error:
@@ -245,14 +280,20 @@ class Clients(Elsewhere, AskedRecords):
         self._strangers |= newcomers - {*self._names}
 
     def _round(
-        self, ask: str, asked: str, words: Mapping[str, Any] | None = None, arrays: wire.Arrays | None = None
+        self,
+        ask: str,
+        asked: str,
+        words: Mapping[str, Any] | None = None,
+        arrays: wire.Arrays | None = None,
+        chosen: Collection[int] | None = None,
     ) -> Iterator[tuple[int, Said]]:
-        """Put a question to everybody; yield whose answer is to this question, and what it is."""
+        """Put a question to everybody, or to some; yield whose answer is to this question, and what it is."""
         if ask != _HELLO:
             self._welcome_back()
         this = Round(asked=asked)
         self.rounds.append(this)
-        own = {node: secrets.token_hex(_NONCE_BYTES) for node in self._names}
+        asked_nodes = self._names if chosen is None else [node for node in chosen if node in self._names]
+        own = {node: secrets.token_hex(_NONCE_BYTES) for node in asked_nodes}
         common = {
             **(words or {}),
             "ask": ask,
@@ -262,14 +303,16 @@ class Clients(Elsewhere, AskedRecords):
             "run": self._run,
         }
         messages = {node: Said({**common, "nonce": nonce}, arrays or {}) for node, nonce in own.items()}
-        self.bytes[0] += sum(array.nbytes for array in (arrays or {}).values()) * len(messages)
+        if chosen is None:
+            self.bytes[0] += sum(array.nbytes for array in (arrays or {}).values()) * len(messages)
         for node, said in self._post.sent(messages):
             if node not in self._names:
                 self._refused(f"node {node}", "was not asked")
                 continue
             fault = self._fault(said, own.pop(node, None))
             if fault is None and said is not None:
-                self.bytes[1] += sum(array.nbytes for array in said.arrays.values())
+                if chosen is None:
+                    self.bytes[1] += sum(array.nbytes for array in said.arrays.values())
                 yield node, said
             else:
                 self._refused(self._names[node], fault or _ANOTHER)

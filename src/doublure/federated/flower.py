@@ -18,7 +18,7 @@ from flwr.serverapp import Grid
 
 from doublure.errors import SettingError
 from doublure.federated.silo import Silo
-from doublure.federated.wire import Said
+from doublure.federated.wire import NUMBERS, Said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 ACTION = "doublure"
 _WORDS, _ARRAYS, _JSON = "words", "arrays", "json"
 _MOST_WORDS = 10**8
-_KINDS = frozenset("if")
 
 
 def written(said: Said) -> RecordDict:
@@ -46,7 +45,7 @@ def read(content: RecordDict) -> Said | None:
         arrays = {str(name): array.numpy() for name, array in content[_ARRAYS].items()}
     except Exception:  # a stranger's bytes: whatever they are, they are not in this form
         return None
-    if not isinstance(words, dict) or any(array.dtype.kind not in _KINDS for array in arrays.values()):
+    if not isinstance(words, dict) or any(array.dtype.kind not in NUMBERS for array in arrays.values()):
         return None
     return Said(words, arrays)
 

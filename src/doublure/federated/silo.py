@@ -7,7 +7,8 @@ asked                                  what is done
                                        nothing is charged
 ``begin``                              the plan is charged to the owner's own ledger, then the records are read
 ``schema``                             the facts that were learned are taken over, where they were to be learned
-``fact``, ``counts``                   the exact answer, if this owner's own plan pays for it
+``fact``, ``counts``, ``step``         the exact answer, or the clipped gradients of a lot, if this owner's own plan
+                                       pays for it
 ``end``                                the charge is closed; where nothing was asked, at zero
 =====================================  ==============================================================================
 
@@ -25,25 +26,32 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from doublure._version import __version__
-from doublure.data.opening import Given, open_data
+from doublure.data.opening import Given, Source, open_data
 from doublure.data.tables.source import TableSource
 from doublure.encode.choice import encoder_for
 from doublure.errors import BudgetRefused, DataError, DoublureError, InputError, LedgerError, SettingError
 from doublure.federated import wire
+from doublure.federated.steps import Networks, step_heard
 from doublure.federated.wire import Said
 from doublure.ledger import Ledger, Reservation
+from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private.codes import Codes
 from doublure.private.owners import Owner, own_fact
 from doublure.run.fitting import refuse_unaffordable
+from doublure.run.held import EncodedHere, HeldRecords
 from doublure.run.in_partitions import RecordsInPartitions
 from doublure.schema import ResolvedSchema
 from doublure.support import files
 
+if TYPE_CHECKING:
+    from doublure.encode.encoder import Encoder
+
 _LOG = logging.getLogger("doublure.federated")
+_NETWORKS = Networks()
 _SESSION, _ASKED = "session.json", "asked.jsonl"
 _KINDS: tuple[tuple[type[DoublureError], str], ...] = (
     (BudgetRefused, "its ledger does not pay for the plan"),
@@ -79,8 +87,9 @@ class Silo:
         self._reservation: Reservation | None = None
         self._kept: dict[str, Any] = {}
         self._owner: Owner | None = None
-        self._records: RecordsInPartitions | None = None
-        self._codes: Codes | None = None
+        self._records: RecordsInPartitions | HeldRecords | None = None
+        self._codes: Codes | EncodedHere | None = None
+        self._encoder: Encoder | None = None
 
     def heard(self, said: Said) -> Said:
         """Return what is answered to a message; a refusal is an answer, too."""
@@ -124,7 +133,13 @@ class Silo:
             if ask == "begin":
                 return self._begin(run)
             self._go_on(run)
-            known = {"schema": self._schema, "fact": self._fact, "counts": self._counts, "end": self._end}
+            known = {
+                "schema": self._schema,
+                "fact": self._fact,
+                "counts": self._counts,
+                "step": self._step,
+                "end": self._end,
+            }
             if ask not in known:
                 raise wire.garbled("message")
             return known[ask](said)
@@ -147,12 +162,19 @@ class Silo:
 
     # -- before and after ----------------------------------------------------------------------------------------
 
-    def _source(self) -> TableSource:
+    def _source(self) -> Source:
         source = open_data(self._data, self._plan.kind, self._plan.schema.written)
         source.check(self._plan.schema)
-        if not isinstance(source, TableSource):
-            raise SettingError("is not asked of owners", field=self._plan.kind, remedy="plan for a table")
         return source
+
+    def _read(self) -> RecordsInPartitions | HeldRecords:
+        """Return the records: spilled where they are counted, held where lots are drawn of them."""
+        plan, source = self._plan, self._source()
+        if methods.method(plan.method).work(plan.schema, plan.settings).records_bytes:
+            if not isinstance(source, TableSource):
+                raise SettingError("is not counted by owners", field=plan.kind, remedy="plan for a table")
+            return RecordsInPartitions(source, plan.schema, self._folder, at_least=0)
+        return HeldRecords(source, plan.schema)
 
     def _hello(self, run: str) -> Said:
         self._source()
@@ -185,7 +207,7 @@ class Silo:
             self._kept = kept
             self._take(run, self._resumed())
         if self._records is None:
-            self._records = RecordsInPartitions(self._source(), self._plan.schema, self._folder, at_least=0)
+            self._records = self._read()
             self._records.read()
             if (schema := self._kept.get("schema")) is not None:
                 self._encode(ResolvedSchema.parse(schema))
@@ -233,7 +255,7 @@ class Silo:
         """Let go of the records."""
         if self._codes is not None:
             self._codes.close()
-        self._codes = self._records = None
+        self._codes = self._records = self._encoder = None
 
     # -- questions -----------------------------------------------------------------------------------------------
 
@@ -262,11 +284,12 @@ class Silo:
             raise TypeError("nothing was read")
         if self._codes is not None:
             return
-        codes = self._records.encoded(encoder_for(schema, self._plan.settings.encoding), None)
+        encoder = encoder_for(schema, self._plan.settings.encoding)
+        codes = self._records.encoded(encoder, None)
         if self._kept.get("records", codes.fingerprint) != codes.fingerprint:
             codes.close()
             raise _Refusal("its records are others than before", field="data", remedy="put them back, or begin again")
-        self._codes = codes
+        self._encoder, self._codes = encoder, codes
 
     def _fact(self, said: Said) -> Said:
         if self._records is None or self._codes is not None:
@@ -284,13 +307,23 @@ class Silo:
         query = wire.counts_heard(said, self._plan.schema.most_records)
         return self._told(query, said, self._codes.partitions())
 
-    def _told(self, query: Any, said: Said, records: Any) -> Said:
+    def _step(self, said: Said) -> Said:
+        """Answer with the clipped gradients of a lot; where coins were tossed already, with those of the one unit."""
+        if not isinstance(self._codes, EncodedHere) or self._encoder is None:
+            raise _Refusal("it has missed the schema", field="schema", remedy="begin again")
+        with _NETWORKS.lent(self._plan, self._digest, self._encoder) as critic:
+            query, chosen = step_heard(said, critic)
+            if chosen and self._codes.n_units > 1:
+                raise _Refusal("it has more than one unit", field="unit", remedy="leave --one-unit out")
+            return self._told(query, said, self._codes.partitions(), chosen=chosen)
+
+    def _told(self, query: Any, said: Said, records: Any, *, chosen: bool = False) -> Said:
         number = wire.heard_as(said.words, "access", int, lambda: wire.garbled("question"))
         asked = {key: value for key, value in said.words.items() if key not in ("nonce", "doublure")}
         if self._owner is None:
             raise TypeError("the run has not begun")
         digest = wire.digest_of_question(Said(asked, said.arrays))
-        return wire.total_said(self._owner.told(query, number, digest, records))
+        return wire.total_said(self._owner.told(query, number, digest, records, chosen=chosen))
 
     # -- what is on disk -----------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ def simulate(
         ledger: The coordinator's. Each client has one of its own, under ``internal/clients/`` of the run folder.
         out: The run folder.
         resume: Go on with the run in ``out``.
-        one_unit: Whether each client is one unit, so that what it may count has a bound.
+        one_unit: Whether each client is one unit, so that what it sends has a bound; coins then choose clients.
         seed: Public: of the generator, never of the noise.
         threads: CPU threads for torch.
         progress: Receives progress events.

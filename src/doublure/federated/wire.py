@@ -21,6 +21,9 @@ from doublure.private.queries.axes import AnyAxis, Axis, Intervals, Patterns
 from doublure.private.queries.counts import Counts
 
 VERSION = 1
+NUMBERS = frozenset("if")
+"""Arrays of what may be sent: NumPy's letters of whole and of real numbers."""
+
 _MOST_TABLES, _MOST_CELLS = 10**6, 2**28
 _FREE = ("seconds_estimate", "memory_bytes", "warnings")
 """What a plan says of the machine it was made on, and in other words with another version: it binds nobody."""

@@ -69,6 +69,10 @@ class Method(Protocol):
         """Whether training computes with torch, which is installed on request alone."""
         return True
 
+    def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
+        """Whether all that training asks can be asked of records that stay with their owners (docs/federated.md)."""
+        return bool(self.work(schema, settings).records_bytes)
+
     def ready(self, schema: Schema, settings: MethodSettings) -> None:
         """Look whether all that a fit needs beside the private data is there, before anything is charged.
 

@@ -6,7 +6,17 @@ from dataclasses import replace
 
 from doublure.access import Access
 from doublure.errors import SettingError
-from doublure.guarantee import AGGREGATOR, ANY_DATA, FLOATING, LARGE_EPSILON, REFUSALS, TIMING, Guarantee, odds_factor
+from doublure.guarantee import (
+    AGGREGATOR,
+    ANY_DATA,
+    CHOSEN,
+    FLOATING,
+    LARGE_EPSILON,
+    REFUSALS,
+    TIMING,
+    Guarantee,
+    odds_factor,
+)
 from doublure.methods.method import Method, unshared_conditions
 from doublure.planning import signal_to_noise as loudness
 from doublure.planning.budget import Budget, learned_facts
@@ -41,8 +51,8 @@ def assemble(
         worst: The (ε, δ) that everything composes to, where the settings fix the noise; else it is what was asked for.
     """
     work = chosen.work(schema, settings)
-    if schema.federated is not None and not work.records_bytes:
-        remedy = "plan with statistics on a table, or leave federated out of the schema"
+    if schema.federated is not None and not chosen.asks_owners(schema, settings):
+        remedy = "plan with statistics on a table, or with dpgan and max_silos 1, or leave federated out of the schema"
         raise SettingError("cannot be asked of owners yet", field=f"method {chosen.name}", remedy=remedy)
     learned = learned_facts(schema, budget.discovery_delta)
     if budget.epsilon is None:  # what claims nothing prints no ε, not even a fact's own (rule 13)
@@ -120,6 +130,8 @@ def _guarantee(
     if schema.federated is not None:
         several = "one owner" if schema.max_silos == 1 else f"{schema.max_silos} owners"
         assumptions += [f"no {unit} has records with more than {several}", AGGREGATOR]
+        if chosen.sample_rate(schema, settings) not in (None, 1.0):
+            assumptions.append(CHOSEN)
     coerced = schema.misfit == "coerce"
     if coerced:
         assumptions.append(ANY_DATA)

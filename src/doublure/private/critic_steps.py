@@ -15,6 +15,7 @@ from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import clipped_sum
 from doublure.private.gradients import Records
 from doublure.private.noise import SourceName, require_std
+from doublure.private.partitions import Partitions
 from doublure.private.queries.distances import Distances, MeasuredDistances
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
 
@@ -31,11 +32,12 @@ class CriticSteps:
     Args:
         mechanism: Of the run.
         access: What pays for them.
-        records: The private records.
+        records: The private records, in one place or with their owners.
         settings: What a step is beside its event.
         distances: How the Bayesian accountant is fed; None for no such accountant.
         source: What secret numbers beside the noise are drawn from.
         mixing: For tests and audits: a stream of mixing numbers that can be repeated.
+        generator: What partners come from, for owners who make them by themselves.
 
     Raises:
         SettingError: The noise of some step could not be drawn, or the mixing numbers are for tests.
@@ -45,12 +47,13 @@ class CriticSteps:
         self,
         mechanism: Mechanism,
         access: Access,
-        records: PrivateRecords,
+        records: PrivateRecords | Partitions[PrivateRecords],
         settings: CriticSettings,
         *,
         distances: Distances | None = None,
         source: SourceName = "os-keyed",
         mixing: torch.Generator | None = None,
+        generator: nn.Module | None = None,
     ) -> None:
         if not isinstance(access.event, GaussianEvent):
             raise TypeError(f"{access.purpose}: is no GaussianEvent")
@@ -70,7 +73,9 @@ class CriticSteps:
             self._distances = MeasuredDistances(
                 distances, noise_multiplier=self.event.noise_multiplier, steps=self.event.steps
             )
-        self._query = CriticGradients(settings, source=source, mixing=mixing, distances=self._distances)
+        self._query = CriticGradients(
+            settings, source=source, mixing=mixing, distances=self._distances, generator=generator
+        )
 
     @property
     def steps(self) -> int:
@@ -114,10 +119,16 @@ class CriticSteps:
         if self.settings.paired:
             raise SettingError("are in the step already", field="generated records", remedy="take paired=False")
         bound = self.settings.bound(max(0, self.taken - 1))
-        engine = self._query.engine(critic, self._records)
+        engine = self._query.engine(critic, self._held)
         lot = engine.lot(Records(real=records, condition=condition), chunk_size=self.settings.chunk_size)
         per_batch = float(len(records)) if self.settings.per_batch else None
         return -clipped_sum(lot, max_grad_norm=bound, per_batch=per_batch).total / len(records)
+
+    @property
+    def _held(self) -> PrivateRecords:
+        if isinstance(self._records, Partitions):
+            raise TypeError("records are in several places")
+        return self._records
 
     # -- gradient distances --------------------------------------------------------------------------------------
 

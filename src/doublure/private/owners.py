@@ -4,6 +4,11 @@ An owner has the same plan, and keeps a ledger of its own. :class:`Owner` answer
 access, whatever whoever asks believes to have paid. :class:`Answers` adds up what owners say, after it has looked at
 it: nothing that arrives is trusted to be numbers, of the right shape, or possible counts.
 
+Clipped gradients are asked in one of two ways. An owner of many units draws its own lot, by its own coins: lots that
+owners draw by themselves at one rate are together one Poisson lot. Where each owner is one unit (a device), whoever
+asks tosses one coin an owner and asks those whom it chose; an owner then answers for its unit as it is, and what is
+longer than C is not added. Whoever sees who is asked sees the coins: against them the price is that without sampling.
+
 Guarantee: none of its own; the sum has the sensitivity that the query states, because a unit has at most m records with
 all owners together (``max_records`` with each of at most ``max_silos``). Exact sums leave an owner for whoever adds
 them up, who is trusted with them, and who adds the noise once. An owner that says nothing, or something impossible,
@@ -13,7 +18,8 @@ adds zero: removing units changes no sensitivity and no noise.
 edge case                                       what happens
 ==============================================  ===================================================================
 no owner answers                                zeros, and noise
-the same question, asked again                  the same answer, which costs nothing: whoever asked has it already
+the same question, asked again                  the same answer, which costs nothing: whoever asked has it already;
+                                                 of a gradient, which would be another one, none
 records or facts that changed meanwhile, so     refused: it would be a second answer for one price
 that it would be another answer
 another question for an access that is used up  refused by the owner, before it looks at a record
@@ -21,7 +27,8 @@ fewer tables in a question than were paid for   the rest may be asked later: all
 an answer of another shape or type, below zero  refused by name, and counts for zero
 tables of one answer that count different       refused by name: each record is in one cell of each
 numbers of records
-counts beyond what one unit can have            refused by name, where each owner is one unit
+counts beyond what one unit can have, a         refused by name, where each owner is one unit
+gradient longer than C
 ==============================================  ===================================================================
 """
 
@@ -35,14 +42,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from doublure.errors import RunFolderError, SettingError, printable
-from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, PureEvent
+from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, GaussianEvent, PureEvent
 from doublure.private.executed import steps_of
 from doublure.private.partitions import Partitions, everywhere
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Fact, query_of, values_path
 from doublure.private.queries.query import Answer, Query
+from doublure.private.sampling import Lot, PoissonSampler
+from doublure.support.tensors import as_array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +96,9 @@ class Owner:
             before += 0 if access.path is not None else steps_of(access)
             self._step[number] = 0 if access.path is not None else before
 
-    def told(self, query: Query[P], number: int, digest: str, records: P | Partitions[P]) -> Any:
+    def told(
+        self, query: Query[P], number: int, digest: str, records: P | Partitions[P], *, chosen: bool = False
+    ) -> Any:
         """Return the exact answer, for whoever adds answers up and adds noise.
 
         Args:
@@ -94,6 +106,7 @@ class Owner:
             number: The access that pays, by its place in the plan.
             digest: Of the question as it came: the same one is answered again, and alike.
             records: The owner's.
+            chosen: Whether whoever asks has tossed the coins, so that every unit is in the lot.
 
         Raises:
             SettingError: The plan does not pay for it, or it does not fit the records.
@@ -104,12 +117,15 @@ class Owner:
         access, asked = self._accesses[number], self._asked[number]
         places = everywhere(records)
         places.refuse_unfit(query)
-        moved = _tables(query, access)
+        moved = _moved(query, access)
+        if digest in asked and isinstance(access.event, GaussianEvent):
+            raise SettingError("was answered before", field=access.purpose, remedy=_REMEDY)
         if digest not in asked:
             if sum(tables for tables, _ in asked.values()) + moved > _paid(access):
                 raise SettingError("is used up", field=access.purpose, remedy="make a new plan, which is paid anew")
             self._authorise(access, self._step[number])
-        total = places.ask(query, sample_rate=1.0).total
+        rate = 1.0 if chosen else getattr(access.event, "sample_rate", 1.0)
+        total = places.ask(query, sample_rate=rate).total
         answer = _digest(total)
         if digest not in asked:
             self._note(number, digest, moved, answer)
@@ -128,24 +144,28 @@ class Answers(Partitions[P]):
     """Owners' answers, looked at before they are added.
 
     Args:
-        post: Puts a question that an access pays for to all owners; yields who has answered, and what.
+        post: Puts a question that an access pays for to all owners, or to those of a lot; yields who has answered, and
+            what.
         nobody: Records of nobody: what an owner that says nothing counts for, and what answers look like.
         refused: Told who gave an answer that is not added, and why.
-        one_unit: Whether each owner is one unit, so that its counts have a bound.
+        one_unit: Whether each owner is one unit, so that what it sends has a bound, and lots are drawn here.
+        owners: Returns how many there are.
     """
 
     def __init__(
         self,
-        post: Callable[[Query[P], Access], Iterator[tuple[str, Any]]],
+        post: Callable[[Query[P], Access, Lot | None], Iterator[tuple[str, Any]]],
         nobody: P,
         *,
         refused: Callable[[str, str], None],
         one_unit: bool,
+        owners: Callable[[], int],
     ) -> None:
         self._post = post
         self._nobody = nobody
         self._refused = refused
         self._one_unit = one_unit
+        self._owners = owners
         self._access: Access | None = None
 
     def paid_by(self, access: Access) -> None:
@@ -162,7 +182,10 @@ class Answers(Partitions[P]):
             raise TypeError("nobody has said what pays")
         nothing = query.answer(self._nobody, sample_rate=sample_rate)
         yield nothing
-        for owner, total in self._post(query, self._access):
+        lot = None
+        if self._one_unit and isinstance(self._access.event, GaussianEvent):
+            lot = PoissonSampler(self._owners(), sample_rate).lot()
+        for owner, total in self._post(query, self._access, lot):
             fault = fault_of(query, nothing, total, one_unit=self._one_unit)
             if fault is None:
                 yield replace(nothing, total=total)
@@ -230,7 +253,10 @@ def fault_of(query: Query[Any], nothing: Answer, total: Any, *, one_unit: bool) 
     if not isinstance(total, np.ndarray) or total.shape != nothing.total.shape:
         return "has another shape than what was asked"
     if total.dtype != nothing.total.dtype:
-        return "is not in whole numbers of 64 bits"
+        kind = "real numbers of 32" if nothing.total.dtype.kind == "f" else "whole numbers of 64"
+        return f"is not in {kind} bits"
+    if total.dtype.kind == "f":
+        return _fault_of_gradient(total, nothing.sensitivity.l2 if one_unit else math.inf)
     if total.size and int(total.min()) < 0:
         return "counts below zero"
     if (total.size and int(total.max()) > _MOST) or int(total.sum(dtype=object)) > most:
@@ -249,16 +275,24 @@ def _digest(total: Any) -> str:
     if isinstance(total, Mapping):
         said = json.dumps(sorted(total.items())).encode()
     else:
-        said = f"{total.dtype.str}{total.shape}".encode() + total.tobytes()
+        numbers = as_array(total)
+        said = f"{numbers.dtype.str}{numbers.shape}".encode() + numbers.tobytes()
     return hashlib.sha256(said).hexdigest()
+
+
+def _fault_of_gradient(total: npt.NDArray[np.floating[Any]], longest: float) -> str | None:
+    if not np.isfinite(total).all():
+        return "is not finite"
+    length = float(np.linalg.norm(total.astype(np.float64)))
+    return None if length <= longest else "is longer than one unit's gradient may be"
 
 
 def _too_much(one_unit: bool) -> str:
     return "counts more than one unit can have" if one_unit else "counts more records than anybody has"
 
 
-def _tables(query: Query[Any], access: Access) -> int:
-    """Return for how many tables a question has to be paid, by this access."""
+def _moved(query: Query[Any], access: Access) -> int:
+    """Return for how many tables, or steps, a question has to be paid, by this access."""
     event = access.event
     if isinstance(event, DiscreteGaussianEvent) and isinstance(query, Counts):
         if query.max_records != event.records:
@@ -268,9 +302,14 @@ def _tables(query: Query[Any], access: Access) -> int:
         if query.question.path != access.path or not math.isclose(query.question.epsilon, event.epsilon):
             raise SettingError("asks for another fact than is paid for", field=access.purpose, remedy=_REMEDY)
         return 1
+    if isinstance(event, GaussianEvent) and not isinstance(query, (Counts, Fact)):
+        return 1
     raise SettingError("is not asked so of owners", field=access.purpose, remedy=_REMEDY)
 
 
 def _paid(access: Access) -> int:
-    """Return how many tables an access pays for; a fact is one."""
-    return access.event.tables if isinstance(access.event, DiscreteGaussianEvent) else 1
+    """Return how many tables, or steps, an access pays for; a fact is one."""
+    event = access.event
+    if isinstance(event, GaussianEvent):
+        return event.steps
+    return event.tables if isinstance(event, DiscreteGaussianEvent) else 1

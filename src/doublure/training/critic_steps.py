@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -19,6 +19,10 @@ from doublure.training.gan_loop import Adversaries
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.job import Job
 from doublure.training.private_gan_settings import PrivateSettings
+
+if TYPE_CHECKING:
+    from doublure.private.partitions import Partitions
+    from doublure.private.records import PrivateRecords
 
 _KINDS: dict[str, Literal["wgan", "hinge", "logistic"]] = {
     "wgan-gp": "wgan",
@@ -48,19 +52,39 @@ def private_critic_trainer(
         special: What of :class:`CriticSettings` is not as it usually is.
     """
     conditions = settings.condition_width(job.encoder)
+    everyone = cast("PrivateRecords | Partitions[PrivateRecords]", job.everyone)
     refuse_cross_record(adversaries.critic, job.encoder.body_shape, conditions)
     refuse_cross_record(adversaries.generator, (settings.noise_width,), conditions)
     if not isinstance(access.event, GaussianEvent):
         raise TypeError(f"{access.purpose}: is no GaussianEvent")
-    step = CriticSettings(
+    step = critic_settings(settings, expected_units=access.event.sample_rate * job.units, **special)
+    return CriticSteps(
+        job.mechanism,
+        access,
+        everyone,
+        step,
+        distances=distances,
+        source=settings.stream,
+        generator=adversaries.generator,
+    )
+
+
+def critic_settings(settings: PrivateSettings, *, expected_units: float, **special: Any) -> CriticSettings:
+    """Return what a critic's step is beside its event.
+
+    Args:
+        settings: With defaults resolved.
+        expected_units: q N.
+        special: What is not as it usually is.
+    """
+    return CriticSettings(
         loss=CriticLoss(kind=_KINDS[settings.loss], gradient_penalty=settings.penalty),
         schedule=settings.schedule,
-        expected_units=access.event.sample_rate * job.units,
+        expected_units=expected_units,
         n_critic=settings.n_critic,
         chunk_size=settings.chunk_size,
         **special,
     )
-    return CriticSteps(job.mechanism, access, job.records, step, distances=distances, source=settings.stream)
 
 
 class PlainCriticTrainer:

@@ -58,6 +58,10 @@ class Dpgan(Adversarial[P]):
             return (f"{schema.public_units} units are few for a private GAN; expect rough marginals",)
         return ()
 
+    def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
+        """Whether it is a table, and a unit with one owner alone: each clips what its own units send."""
+        return schema.kind == "table" and schema.max_silos == 1
+
     def max_grad_norm(self, settings: MethodSettings) -> float:
         """Return C, the bound on a unit's gradient."""
         return self._own(settings).max_grad_norm

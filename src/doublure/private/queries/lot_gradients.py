@@ -105,10 +105,12 @@ class CriticGradients:
         mixing: For tests and audits: a stream of mixing numbers that can be repeated. Left out, they are secret, as
             what a :class:`Partner` draws, and of the same kind of stream as the noise.
         distances: What is measured beside, for the Bayesian accountant.
+        generator: What partners come from, for owners who make them by themselves; None: nobody else asks.
 
     Attributes:
         step: The step that is asked for next, counted from 0.
         partner: What its records are paired with.
+        generator: See above.
     """
 
     def __init__(
@@ -118,8 +120,10 @@ class CriticGradients:
         source: SourceName = "os-keyed",
         mixing: torch.Generator | None = None,
         distances: MeasuredDistances | None = None,
+        generator: nn.Module | None = None,
     ) -> None:
         self.settings = settings
+        self.generator = generator
         self.step = 0
         self.partner: Partner = unpaired
         self._mixing = mixing
@@ -140,6 +144,13 @@ class CriticGradients:
         return self
 
     @property
+    def critic(self) -> nn.Module:
+        """Of the step that is asked for."""
+        if self._critic is None:
+            raise TypeError("a step needs a critic")
+        return self._critic
+
+    @property
     def undivided(self) -> str | None:
         """A lot that is clipped as a whole is in one place."""
         return None if self.settings.joint is None else "a lot that is clipped together is no sum of parts"
@@ -155,9 +166,7 @@ class CriticGradients:
 
     def refuse_unfit(self, records: PrivateRecords) -> None:
         """Refuse a critic in which records meet."""
-        if self._critic is None:
-            raise TypeError("a step needs a critic")
-        self.engine(self._critic, records)
+        self.engine(self.critic, records)
 
     def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
         """Return the sum of a fresh lot's clipped gradients ``(P,)`` float32, in ``critic.parameters()`` order."""
@@ -185,13 +194,11 @@ class CriticGradients:
 
     def gradients(self, records: PrivateRecords, units: Lot) -> LotGradients:
         """Return the gradients of some units, each record with a fresh partner. Private."""
-        if self._critic is None:
-            raise TypeError("a step needs a critic")
         real, condition, group, groups = records.lot(units)
         with torch.no_grad():
             fake = self.partner(len(real), condition)
         paired = Records(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
-        engine = self.engine(self._critic, records)
+        engine = self.engine(self.critic, records)
         return engine.lot(paired, group=group, groups=groups, chunk_size=self.settings.chunk_size)
 
     def engine(self, critic: nn.Module, records: PrivateRecords) -> RecordGradients:

@@ -1,0 +1,336 @@
+"""Clipped gradients of owners: equal to those of all records in one place, whoever tosses the coins."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+import torch
+from keyed import Keyed
+from owners import Federation, HandToHand, with_owners
+from parted import SEVERAL, people
+from planting import plant
+from typer.testing import CliRunner
+
+import doublure as db
+from doublure.cli.main import app as cli
+from doublure.errors import InputError, SettingError
+from doublure.federated.wire import Said
+from doublure.ledger import Ledger
+from doublure.private import accounting, owners
+from doublure.private.mechanism import Mechanism
+from doublure.private.owners import Answers, Owner
+from doublure.private.queries.lot_gradients import CriticGradients
+from doublure.private.sampling import PoissonSampler
+
+UNITS, STEPS = 24, 4
+TINY = {
+    "steps": STEPS, "lot_size": 8, "width": 8, "critic_width": 8, "noise_width": 4, "generator_batch": 16,
+    "checkpoints": 2, "max_grad_norm": 0.5,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    schema = with_owners(SEVERAL).replace("units: 300", f"units: {UNITS}")
+    return db.plan(db.Schema.parse(schema), method="dpgan", epsilon=8.0, delta=1e-4, accountant="rdp", **TINY)
+
+
+def units_of_several():
+    """Return a table of units with one or two records, in the order of their units."""
+    frame = people(UNITS * 2)
+    return frame.assign(who=[f"p{row * UNITS // len(frame):03d}" for row in range(len(frame))]).drop(index=[3, 10])
+
+
+class KeyedOwners(Keyed):
+    """Coins, partners and mixing numbers by a unit's number and the step, whoever is asked."""
+
+    def install(self, patch):
+        super().install(patch)
+        own, at = self._own, CriticGradients.at
+
+        def stepped(query, step, *networks):
+            own.step = step
+            return at(query, step, *networks)
+
+        def coins(sampler):
+            mine = getattr(own, "units", None)
+            numbers = range(sampler._population) if mine is None else mine
+            assert len(numbers) == sampler._population
+            return np.flatnonzero([self._drawn(own.step, int(n)).random() < sampler.sample_rate for n in numbers])
+
+        patch.setattr(CriticGradients, "at", stepped)
+        patch.setattr(PoissonSampler, "lot", coins)
+
+    def who_answers(self, units):
+        self._own.units = None if units is None else np.array(units)
+
+
+class Numbered(HandToHand):
+    """A post that says whose units answer."""
+
+    def __init__(self, owners, change, keyed, units):
+        super().__init__(owners, change)
+        self.keyed, self.units = keyed, units
+
+    def sent(self, messages):
+        for node, said in messages.items():
+            self.asked.append((said.words["ask"], node))
+            self.keyed.who_answers(self.units[node])
+            answer = self.owners[node].heard(said)
+            self.keyed.who_answers(None)
+            yield from self.change(said.words, node, answer)
+
+
+def dealt(folder, groups):
+    """Write one file an owner, and return the files and the numbers of the units in each."""
+    frame, files, units = units_of_several(), [], {}
+    folder.mkdir(parents=True)
+    for number, group in enumerate(groups, start=1):
+        files.append(folder / f"owner-{number:03d}.csv")
+        frame[frame["who"].isin([f"p{unit:03d}" for unit in group])].to_csv(files[-1], index=False)
+        units[number] = group
+    return files, units
+
+
+def keeping_sums(patch, sums):
+    honest = Mechanism._noised
+
+    def noised(mechanism, answer, access):
+        sums.append(np.asarray(answer.total).copy())
+        return honest(mechanism, answer, access)
+
+    patch.setattr(Mechanism, "_noised", noised)
+
+
+DEVICES = [[unit] for unit in range(UNITS)]
+SILOS = [[*range(9)], [*range(9, UNITS)]]
+
+
+def asked_of(patch, folder, plan, groups, change=None):
+    """Fit with owners; return what came of it and each step's exact sum."""
+    sums, keyed = [], KeyedOwners()
+    files, units = dealt(folder / "clients", groups)
+    made = Federation(folder, plan, files, change=change)
+    made.post = Numbered(made.post.owners, made.post.change, keyed, units)
+    with patch.context() as inner:
+        keyed.install(inner)
+        keeping_sums(inner, sums)
+        inner.setattr("owners.replayed", lambda _: None)
+        made.syn = made.fitted(inner, one_unit=groups is DEVICES)
+    return made, sums
+
+
+def in_one_place(patch, folder, plan):
+    sums, keyed = [], KeyedOwners()
+    ledger = Ledger.create(folder / "all.ledger", dataset="all", epsilon=1000.0, delta=0.5)
+    with patch.context() as inner:
+        keyed.install(inner)
+        keeping_sums(inner, sums)
+        db.fit(units_of_several(), plan, ledger=ledger, out=folder / "one", seed=1)
+    return sums
+
+
+def check_equal_to_one_place(patch, folder, plan, groups):
+    one, (made, sums) = in_one_place(patch, folder, plan), asked_of(patch, folder, plan, groups)
+    assert len(one) == len(sums) == STEPS
+    for mine, theirs in zip(one, sums, strict=True):
+        assert mine.dtype == theirs.dtype == np.float32
+        assert np.abs(mine).max() > 0
+        assert np.abs(mine - theirs).max() <= 1e-6 * np.abs(mine).max()
+    ran = [json.loads((folder / run / "executed.json").read_text()) for run in ("one", "run")]
+    assert ran[0] == ran[1]
+    assert made.lines == []
+    return made
+
+
+@pytest.mark.parametrize("groups", [DEVICES, SILOS], ids=["devices", "silos"])
+def test_sums_are_those_of_all_records_in_one_place(monkeypatch, tmp_path, plan, groups):
+    made = check_equal_to_one_place(monkeypatch, tmp_path, plan, groups)
+    assert len(made.syn.sample(5)) == 5
+    assert "is trusted with them" in " ".join(plan.guarantee.assumptions)
+    assert any("nobody but whoever adds up knows who was asked" in said for said in plan.guarantee.assumptions)
+    for number in made.files:
+        asked = ("step", number) in made.post.asked
+        assert made.book(number).spent.epsilon == (plan.epsilon if asked else 0.0)
+        assert len(made.book(number).show()["runs"]) == 1
+
+
+def test_the_price_where_lots_are_known_stands_beside(monkeypatch, tmp_path, plan):
+    made, _ = asked_of(monkeypatch, tmp_path, plan, DEVICES)
+    told = json.loads((tmp_path / "run" / "run.json").read_text())["federated"]
+    (access,) = plan.training
+    whole = accounting.GaussianEvent(noise_multiplier=access.event.noise_multiplier, steps=STEPS)
+    expected = accounting.epsilon_of([whole], plan.delta, accountant="rdp")
+    assert told["epsilon_where_lots_are_known"] == pytest.approx(expected)
+    assert expected > plan.epsilon
+    asked = sum(ask == "step" for ask, _ in made.post.asked)
+    assert 0 < asked < STEPS * UNITS
+    assert told["bytes_received"] == 0  # how many answered a step would tell how large its lot was
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("flwr") is None, reason="Flower is an extra: scripts/test --all installs it beside"
+)
+def test_the_command_prints_the_price_where_lots_are_known(tmp_path, plan):
+    dealt(tmp_path / "clients", DEVICES)
+    plan.save(tmp_path / "plan.json")
+    Ledger.create(tmp_path / "ledger", dataset="all", epsilon=1000.0, delta=0.5)
+    asked = [
+        "federate", "simulate", "--one-unit", "--plan", str(tmp_path / "plan.json"), "--ledger",
+        str(tmp_path / "ledger"), "--clients", str(tmp_path / "clients"), "-o", str(tmp_path / "run"),
+    ]  # fmt: skip
+    outcome = CliRunner().invoke(cli, asked, standalone_mode=False, catch_exceptions=False).return_value
+    known = outcome.data["federated"]["epsilon_where_lots_are_known"]
+    assert f"knows the lots: ε = {known:.3g} there" in outcome.text
+    assert f"{UNITS} clients, " in outcome.text
+
+
+def test_silos_toss_their_own_coins_and_are_all_asked(monkeypatch, tmp_path, plan):
+    made, _ = asked_of(monkeypatch, tmp_path, plan, SILOS)
+    assert sum(ask == "step" for ask, _ in made.post.asked) == STEPS * len(SILOS)
+    assert "epsilon_where_lots_are_known" not in json.loads((tmp_path / "run" / "run.json").read_text())["federated"]
+
+
+RATE = '1.0 if chosen else getattr(access.event, "sample_rate", 1.0)'
+MUTANTS = {
+    "all are asked": (
+        Answers, "answers", ("PoissonSampler(self._owners(), sample_rate).lot()", "range(self._owners())"),
+    ),
+    "an owner of a chosen unit tosses again": (Owner, "told", (RATE, RATE.replace("1.0 if", "0.1 if"))),
+    "a silo sends all": (Owner, "told", (RATE, "1.0")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_another_lot_is_caught(monkeypatch, tmp_path, plan, mutant):
+    plant(monkeypatch, *MUTANTS[mutant])
+    groups = SILOS if "silo" in mutant else DEVICES
+    with pytest.raises((AssertionError, SettingError)):
+        check_equal_to_one_place(monkeypatch, tmp_path, plan, groups)
+
+
+# -- bad answers -------------------------------------------------------------------------------------------------------
+
+
+def changed(how):
+    """Return what makes the answers of device 3 and device 7 others."""
+
+    def change(words, node, answer):
+        if node not in (3, 7) or words["ask"] != "step" or answer.words["refused"]:
+            return [(node, answer)]
+        total = answer.arrays["total"]
+        longer = 1.01 * TINY["max_grad_norm"] / np.linalg.norm(total.astype(np.float64))
+        bad = {
+            "gone": None,
+            "long": (total * longer).astype(np.float32),
+            "NaN": np.full_like(total, np.nan),
+            "shape": total[:-1],
+            "type": total.astype(np.float64),
+        }[how]
+        return [] if bad is None else [(node, Said(answer.words, {"total": bad}))]
+
+    return change
+
+
+REASONS = {
+    "long": "is longer than one unit's gradient may be", "NaN": "is not finite", "shape": "has another shape",
+    "type": "is not in real numbers of 32 bits",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def gone(plan, tmp_path_factory):
+    """What comes of it when the two devices say nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        return asked_of(patch, tmp_path_factory.mktemp("gone"), plan, DEVICES, changed("gone"))
+
+
+def check_refused(patch, folder, plan, how, gone):
+    made, sums = asked_of(patch, folder, plan, DEVICES, changed(how))
+    missing, without = gone
+    assert any("did not answer" in line for line in missing.lines)
+    assert made.lines
+    assert all(REASONS[how] in line and line.startswith(("owner-003", "owner-007")) for line in made.lines)
+    assert len(made.lines) == len(missing.lines)
+    for mine, theirs in zip(sums, without, strict=True):
+        assert np.array_equal(mine, theirs)  # it counts for zero
+    assert made.ledger.spent.epsilon == plan.epsilon
+
+
+@pytest.mark.parametrize("how", REASONS)
+def test_a_bad_gradient_is_refused_by_name_and_counts_for_zero(monkeypatch, tmp_path, plan, gone, how):
+    check_refused(monkeypatch, tmp_path, plan, how, gone)
+
+
+def test_who_adds_what_is_too_long_is_caught(monkeypatch, tmp_path, plan, gone):
+    plant(monkeypatch, owners, "_fault_of_gradient", ("length <= longest", "True"))
+    with pytest.raises(AssertionError):
+        check_refused(monkeypatch, tmp_path, plan, "long", gone)
+
+
+def test_an_owner_answers_each_step_once_and_no_more_than_its_plan_pays_for(monkeypatch, tmp_path, plan):
+    files, _ = dealt(tmp_path / "clients", SILOS)
+    made, asked = Federation(tmp_path, plan, files), []
+    owner = made.post.owners[1]
+    hear, owner._end = owner.heard, lambda said: Said({}, {})  # it goes on listening
+    owner.heard = lambda said: (asked.append(said), hear(said))[1]
+    made.fitted(monkeypatch)
+    steps = [said for said in asked if said.words["ask"] == "step"]
+    assert len(steps) == STEPS
+    again = hear(steps[-1])
+    assert again.words["refused"] == "its plan does not pay for what was asked"
+    assert again.arrays == {}  # fresh coins would make it another answer
+    moved = {name: values + 1 for name, values in steps[-1].arrays.items()}
+    assert hear(Said(steps[-1].words, moved)).words["refused"] == "its plan does not pay for what was asked"
+    for words in ({"step": STEPS}, {"step": -1}):
+        assert hear(Said({**steps[-1].words, **words}, moved)).words["refused"] == (
+            "its plan does not pay for what was asked"
+        )
+    assert hear(Said({**steps[-1].words, "step": True}, moved)).words["refused"] == "it could not"
+    few = dict(list(moved.items())[1:])
+    assert hear(Said(steps[-1].words, few)).words["refused"] == "its plan does not pay for what was asked"
+    assert hear(Said({**steps[-1].words, "chosen": True}, moved)).words["refused"] == "it has more than one unit"
+
+
+def test_owners_of_several_units_are_no_devices(monkeypatch, tmp_path, plan):
+    files, _ = dealt(tmp_path / "clients", SILOS)
+    made = Federation(tmp_path, plan, files)
+    made.fitted(monkeypatch, one_unit=True)
+    assert made.lines
+    assert all("refused: it has more than one unit" in line for line in made.lines)
+
+
+def test_a_unit_with_several_owners_is_refused_by_the_plan():
+    schema = db.Schema.parse(with_owners(SEVERAL, 2))
+    with pytest.raises(SettingError, match="cannot be asked of owners"):
+        db.plan(schema, method="dpgan", epsilon=8.0, delta=1e-4, accountant="rdp", **TINY)
+
+
+def test_an_owner_killed_between_steps_goes_on(monkeypatch, tmp_path, plan):
+    files, _ = dealt(tmp_path / "clients", SILOS)
+    made, seen = Federation(tmp_path, plan, files), []
+
+    def change(words, node, answer):
+        if words["ask"] == "step" and node == 1:
+            seen.append(answer.words["refused"])
+            made.post.owners[1] = made.owner(1)  # as after a kill: all that it knows is on disk
+        return [(node, answer)]
+
+    made.post.change = change
+    made.fitted(monkeypatch)
+    assert seen == [None] * STEPS
+    assert made.lines == []
+    assert made.book(1).spent.epsilon == plan.epsilon
+
+
+def test_nobody_there_is_refused(tmp_path, plan):
+    with pytest.raises(InputError, match="are none"):
+        Federation(tmp_path, plan, []).fitted(pytest.MonkeyPatch())
