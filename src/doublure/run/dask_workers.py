@@ -1,8 +1,8 @@
 """Dask's workers: those of a cluster that is there, or of one on this machine that lives as long as the fit.
 
 A cluster of our own speaks TLS on the loopback with a certificate that nobody else has, for whoever reaches a scheduler
-can have anything run. Its workers spill nothing, move no work to one another for its own sake, and have a folder of
-mode 0700. A cluster of somebody else is as its owner has set it up; see docs/scale.md.
+can have anything run. It has no pages, its workers spill nothing, leave work where its records are, and have a folder
+of mode 0700. A cluster of somebody else is as its owner has set it up; see docs/scale.md.
 
 Dask sends functions and results with pickle, and is the only part of doublure that does.
 """
@@ -34,6 +34,8 @@ _QUIET = {
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
     "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
     "distributed.scheduler.allowed-failures": _DIES,
     "distributed.admin.large-graph-warning-threshold": "1GB",
 }
@@ -82,7 +84,7 @@ class DaskWorkers:
         from distributed.scheduler import KilledWorker
 
         try:
-            for _, result in as_completed(list(wanted), with_results=True):
+            for _, result in as_completed(list(wanted), loop=self._client.loop, with_results=True):
                 yield result
         except (KilledWorker, CommClosedError, FutureCancelledError, TimeoutError, OSError):
             raise RankLost("the workers are gone", field="engine", remedy="see why, and go on with --resume") from None
@@ -124,7 +126,7 @@ def of_this_machine(workers: int | None) -> Iterator[DaskWorkers]:
             host="127.0.0.1",
             protocol="tls://",
             security=Security.temporary(),
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             memory_limit=0,
             local_directory=folder,
             silence_logs="CRITICAL",
