@@ -22,7 +22,7 @@ def checkout(tmp_path):
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     for name in ("pyproject.toml", "constraints.txt", "constraints-dev.txt", "constraints-federated.txt"):
         shutil.copy(ROOT / name, tmp_path)
-    for venv in (".venv", ".venv-federated"):
+    for venv in (".venv", ".venv-federated", ".venv-dask"):
         (tmp_path / venv / "bin").mkdir(parents=True)
         python = tmp_path / venv / "bin" / "python"
         python.write_text(PYTHON)
@@ -92,6 +92,7 @@ def test_a_quick_test_asks_for_lint_and_tests_alone(checkout):
     assert asked[-1].endswith("--dist loadfile -k name")
     asked = run(checkout, "test", "--all")
     words = [line.split()[1] for line in asked if line.startswith("-m")]
-    assert words == ["ruff", "ruff", "mypy", "pip", "pytest", "pytest"]
-    assert installs(asked) == [".[dev,federated]"]
+    assert words == ["ruff", "ruff", "mypy", "pip", "pytest", "pip", "pytest", "pytest"]
+    assert installs(asked) == [".[dev,federated]", ".[dask,dev]"]
     assert "-m pytest tests/federated" in asked
+    assert "-m pytest tests/on_dask" in asked

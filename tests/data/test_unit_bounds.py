@@ -64,25 +64,31 @@ def test_a_unit_with_very_many_records_fills_no_part(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "edit"),
+    ("owner", "name", "edit"),
     [
         (
-            "add",
-            (
-                "pd.Series(codes).groupby(codes).cumcount() < self._most",
-                "pd.Series(codes).groupby(codes).cumcount() < 1",
-            ),
+            unit_bounds,
+            "hashed",
+            ("pd.Series(codes).groupby(codes).cumcount() < most", "pd.Series(codes).groupby(codes).cumcount() < 1"),
         ),
-        ("add", ("rows + self._records", "rows")),
-        ("add", ("hashes[codes[rows]]", "hashes[codes[rows]] >> np.uint64(60)")),
-        ("bounded", ("place < self._most", "place <= self._most")),
-        ("bounded", ("part[1:, :2] != part[:-1, :2]", "part[1:, :1] // 2**62 != part[:-1, :1] // 2**62")),
-        ("_parts", ("ends[number] += high - low", "pass")),
+        (unit_bounds, "hashed", ("rows + place", "rows")),
+        (
+            unit_bounds,
+            "hashed",
+            ("hashes.reshape(-1, 2)[codes[rows]]", "hashes.reshape(-1, 2)[codes[rows]] >> np.uint64(60)"),
+        ),
+        (unit_bounds, "first_of", ("place < most", "place <= most")),
+        (
+            unit_bounds,
+            "first_of",
+            ("part[1:, :2] != part[:-1, :2]", "part[1:, :1] // 2**62 != part[:-1, :1] // 2**62"),
+        ),
+        (UnitBounds, "_parts", ("ends[number] += high - low", "pass")),
     ],
 )
-def test_bounds_that_are_others_are_caught(tmp_path, monkeypatch, name, edit):
+def test_bounds_that_are_others_are_caught(tmp_path, monkeypatch, owner, name, edit):
     monkeypatch.setattr(unit_bounds, "_AT_ONCE", 50)
-    plant(monkeypatch, UnitBounds, name, edit)
+    plant(monkeypatch, owner, name, edit)
     with pytest.raises((AssertionError, EOFError, IndexError)):
         check(tmp_path, IDS["few records"], 3, 64, 16)
 

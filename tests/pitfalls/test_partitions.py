@@ -9,9 +9,9 @@ import functools
 import pandas as pd
 import pytest
 
+from doublure.data.tables import unit_bounds
 from doublure.data.tables.on_disk import TableOnDisk
 from doublure.data.tables.opening import open_table
-from doublure.data.tables.unit_bounds import UnitBounds
 from doublure.errors import InputError, NotAsPriced
 from doublure.planning import planner as plans
 from doublure.private import partitions, whole_noise
@@ -103,7 +103,7 @@ def test_nor_where_facts_are_bought(lab, tmp_path):
 MUTANTS = {
     "a partition twice": (InTurn, "answers", ("self._parts()", "[*self._parts(), *self._parts()]")),
     "sums that grow": (partitions, "added", ("one + other", "one + 2 * other")),
-    "each unit bounded in its batch": (UnitBounds, "bounded", ("place < self._most", "place >= 0")),
+    "each unit bounded in its batch": (unit_bounds, "first_of", ("place < most", "place >= 0")),
     "units not bounded": (TableOnDisk, "column", ("cells if used is None else cells[used]", "cells")),
 }
 

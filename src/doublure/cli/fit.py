@@ -39,6 +39,10 @@ def fit(
     memory: Annotated[
         str | None, typer.Option(help="What the process may hold, such as 2GB; a table is then read in parts.")
     ] = None,
+    engine: Annotated[str, typer.Option(help="Who reads and counts: local, or dask; see docs/scale.md.")] = "local",
+    scheduler: Annotated[
+        str | None, typer.Option(help="Of a Dask cluster, such as tls://host:8786; none: workers of this machine.")
+    ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Pay once more for a plan that the ledger was charged for already.")
     ] = False,
@@ -67,6 +71,8 @@ def fit(
                 device=own_device(device),
                 threads=threads,
                 memory=memory,
+                engine=engine,
+                scheduler=scheduler,
                 again=again,
                 progress=progress,
                 ranks=ranks,

@@ -50,6 +50,7 @@ from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import bytes_of, refuse_too_large
 from doublure.run.elsewhere import Elsewhere
+from doublure.run.engines import LOCAL, Engine, placed, refuse_held
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
 from doublure.run.refusals import listing
@@ -75,6 +76,8 @@ def fit(
     device: str = "cpu",
     threads: int | None = None,
     memory: int | str | None = None,
+    engine: Engine = LOCAL,
+    scheduler: str | None = None,
     again: bool = False,
     progress: Progress | bool | None = None,
     ranks: RunRanks | None = None,
@@ -93,6 +96,11 @@ def fit(
         threads: CPU threads.
         memory: What the process may hold, such as ``2GB``, or bytes; None: what there is. A table that it does not
             hold is read in partitions, by a method that can; see docs/scale.md.
+        engine: Where records are: ``local``; or ``dask``, whose workers read a table in files, keep it, and say what
+            it adds up to; or a client of Dask. In a script, ``dask`` without a scheduler belongs under
+            ``if __name__ == "__main__":``, as its processes import the script.
+        scheduler: For ``dask``, the address of a cluster that is there; left out, ``threads`` workers are started on
+            this machine, or one a processor.
         again: Whether to charge a plan that a run of this ledger is charged for already. Such a fit is refused
             otherwise: it would spend the same (ε, δ) once more. Data are known by the ledger's data set alone.
         progress: Receives progress events; left out, a line where somebody sees it (:mod:`doublure.support.progress`),
@@ -118,7 +126,10 @@ def fit(
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     _refuse_forged(plan)
     chosen, most = methods.method(plan.method), bytes_of(memory)
-    parted = refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=isinstance(data, Elsewhere))
+    elsewhere = isinstance(data, Elsewhere) or engine != LOCAL
+    parted = refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
+    if engine != LOCAL:
+        refuse_held(plan, parted=parted)
     if ranks is not None:
         ranks.refuse_unfit(plan, parted=parted)
     if chosen.needs_torch(plan.schema, plan.settings):
@@ -148,6 +159,7 @@ def fit(
             if (finished := _finished(folder, book)) is not None:
                 return _under_the_ceiling(finished, out)
         listener.stage("check the data's header")
+        data = stack.enter_context(placed(data, plan, engine, scheduler, threads))
         source = data if isinstance(data, Elsewhere) else open_data(data, plan.kind, plan.schema.written)
         source.check(plan.schema)
         if resume:

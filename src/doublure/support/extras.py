@@ -1,13 +1,15 @@
-"""What is installed on request alone: torch, which images, networks and GANs compute with."""
+"""What is installed on request alone: torch, which images, networks and GANs compute with; Dask, for its workers."""
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from doublure.errors import MissingExtra
 
 _TORCH = "torch"
+_DASK = ("dask", "distributed")
 
 
 @contextmanager
@@ -44,3 +46,16 @@ def require_torch(what: str) -> None:
 def missing_torch(what: str) -> MissingExtra:
     """Return what to say of somebody who needs torch where it is not installed."""
     return MissingExtra("needs torch", field=what, remedy="pip install 'doublure[torch]'")
+
+
+def require_dask(what: str) -> None:
+    """Refuse to go on without Dask, before anything is charged.
+
+    Args:
+        what: Who needs it, such as ``engine dask``.
+
+    Raises:
+        MissingExtra: Naming the remedy.
+    """
+    if any(importlib.util.find_spec(name) is None for name in _DASK):
+        raise MissingExtra("needs Dask", field=what, remedy="pip install 'doublure[dask]'")

@@ -33,6 +33,10 @@ class FilesSource(TableSource):
         for file in self._files:
             TableSource.check_names(file, wanted)
 
+    def pieces(self) -> list[TableSource]:
+        """Return the parts of every file, in the order of names."""
+        return [piece for file in self._files for piece in file.pieces()]
+
     def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
         """Yield the raw columns file by file."""
         for file in self._files:

@@ -26,6 +26,8 @@ from doublure.schema.written import Written
 
 CHUNK_ROWS = 200_000
 _BUFFER = 1_000_000
+PIECE_RECORDS = 2**20
+"""So many records of a Parquet file make a piece, or as many as its next row group ends with."""
 
 
 class _FrameSource(TableSource):
@@ -42,11 +44,12 @@ class _FrameSource(TableSource):
 
 
 class _ParquetSource(TableSource):
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, groups: Sequence[int] | None = None) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         self._path = path
+        self._groups = groups
         try:
             with pq.ParquetFile(path) as file:
                 names = [str(name) for name in file.schema_arrow.names]
@@ -54,6 +57,27 @@ class _ParquetSource(TableSource):
             raise self._unreadable() from None
         super().__init__(path.name, [name.strip() for name in names])
         self._stored = dict(zip(self.columns, names, strict=True))
+
+    def pieces(self) -> list[TableSource]:
+        """Return row groups that stand next to one another."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self._path) as file:
+                footer = file.metadata
+                rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+        except (pa.ArrowException, OSError, ValueError):
+            raise self._unreadable() from None
+        found: list[list[int]] = [[]]
+        held = 0
+        for number, count in enumerate(rows):
+            if held >= PIECE_RECORDS:
+                found.append([])
+                held = 0
+            found[-1].append(number)
+            held += count
+        return [_ParquetSource(self._path, groups) for groups in found]
 
     def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
         import pyarrow as pa
@@ -63,7 +87,7 @@ class _ParquetSource(TableSource):
         try:
             # Without buffers for whole row groups, which may be as large as the file.
             with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=_BUFFER) as file:
-                for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=stored):
+                for batch in file.iter_batches(batch_size=CHUNK_ROWS, row_groups=self._groups, columns=stored):
                     yield {
                         name: batch.column(batch.schema.get_field_index(own))
                         for name, own in zip(columns, stored, strict=True)
@@ -83,6 +107,10 @@ class _CsvSource(TableSource):
         delimiter = None if written is None else written.delimiter
         names, self._delimiter, self._header_lines = csv_files.read_header(path, self._encoding, delimiter)
         super().__init__(path.name, names)
+
+    def pieces(self) -> list[TableSource]:
+        """Return the file: where a record begins in the middle of it, nobody can tell."""
+        return [self]
 
     def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
         return csv_files.read_batches(

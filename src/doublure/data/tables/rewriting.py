@@ -34,11 +34,19 @@ class RewrittenSource(TableSource):
     def __init__(self, source: TableSource, written: Written) -> None:
         super().__init__(source.name, source.columns)
         self._source = source
+        self._written = written
         self._rules = {name: rule for name, column in written.columns.items() if (rule := rule_of(column, written))}
 
     def check_names(self, names: Any) -> None:
         """Look for columns in the header."""
         self._source.check_names(names)
+
+    def pieces(self) -> list[TableSource]:
+        """Return the parts, each rewritten."""
+        return [RewrittenSource(piece, self._written) for piece in self._source.pieces()]
+
+    def __reduce__(self) -> tuple[type[RewrittenSource], tuple[TableSource, Written]]:
+        return RewrittenSource, (self._source, self._written)
 
     def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
         """Yield the columns, rewritten."""

@@ -65,6 +65,15 @@ class TableSource:
         for raw in self.raw(columns):
             yield pd.DataFrame({name: as_series(raw[name], name) for name in columns})
 
+    def pieces(self) -> list[TableSource]:
+        """Return its parts, in their order, as other processes can read them; together they are all records.
+
+        Raises:
+            DataError: It lies in this process alone, or its file is damaged.
+        """
+        remedy = "give a file, a folder or a pattern of files that all workers can read"
+        raise DataError("lies in this process alone", field=self.name, remedy=remedy)
+
     def check(self, schema: Schema) -> None:
         """Compare the header with the schema.
 

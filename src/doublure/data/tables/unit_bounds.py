@@ -18,13 +18,15 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from doublure.support.number_files import NumberFile
+
+IntArray: TypeAlias = "npt.NDArray[np.int64]"
 
 _WIDTH = 3
 _ROW_BYTES = 8 * _WIDTH
@@ -64,21 +66,13 @@ class UnitBounds:
         self._folder = folder
         self._part_records = part_records
         self._file = NumberFile(folder)
-        self._keys = [_key() for _ in range(2)]
+        self._keys = fresh_keys()
         self._counts = np.zeros(2**_BITS, dtype=np.int64)
         self._records = 0
 
     def add(self, ids: pd.Series[Any]) -> None:
         """Take the next records' ids."""
-        codes, names = pd.factorize(ids)
-        texts = np.asarray(names, dtype=object)
-        hashes = np.stack(
-            [pd.util.hash_array(texts, hash_key=key, categorize=False) for key in self._keys], axis=1
-        ).reshape(-1, 2)
-        near = (pd.Series(codes).groupby(codes).cumcount() < self._most).to_numpy()
-        rows = np.flatnonzero(near)
-        own = np.empty((len(rows), _WIDTH), dtype=np.uint64)
-        own[:, :2], own[:, 2] = hashes[codes[rows]], rows + self._records
+        own = hashed(ids, self._keys, self._most, self._records)
         self._counts += np.bincount(_bucket(own), minlength=2**_BITS)
         self._file.add(own)
         self._records += len(ids)
@@ -88,18 +82,11 @@ class UnitBounds:
         used, first = np.zeros((2, self._records), dtype=np.bool_)
         units = most = 0
         for part in self._parts():
-            part = part[np.lexsort((part[:, 2], part[:, 1], part[:, 0]))]
-            if not len(part):
-                continue
-            begins = np.ones(len(part), dtype=np.bool_)
-            begins[1:] = (part[1:, :2] != part[:-1, :2]).any(1)
-            starts = np.flatnonzero(begins)
-            place = np.arange(len(part)) - np.repeat(starts, np.diff(np.append(starts, len(part))))
-            rows, near = part[:, 2].astype(np.int64), place < self._most
-            used[rows[near]] = True
-            first[rows[begins]] = True
-            units += len(starts)
-            most = max(most, int(place[near].max()) + 1)
+            near, begins, longest = first_of(part, self._most)
+            used[near] = True
+            first[begins] = True
+            units += len(begins)
+            most = max(most, longest)
         self._file.close()
         return Bounded(used, first, units, most)
 
@@ -130,6 +117,50 @@ class UnitBounds:
     @staticmethod
     def _read(file: NumberFile, start: int, count: int) -> npt.NDArray[np.uint64]:
         return file.get(start * _ROW_BYTES, count * _WIDTH, np.uint64).reshape(-1, _WIDTH)
+
+
+def fresh_keys() -> tuple[str, str]:
+    """Return two keys of the operating system."""
+    return _key(), _key()
+
+
+def hashed(ids: pd.Series[Any], keys: tuple[str, str], most: int, place: int) -> npt.NDArray[np.uint64]:
+    """Return of a batch of ids the first ``most`` of each unit: its hash and the record's place, ``(n, 3)``.
+
+    Args:
+        ids: Of records that stand next to one another.
+        keys: Both, of :func:`fresh_keys`.
+        most: ``max_records``.
+        place: Of the first of them.
+    """
+    codes, names = pd.factorize(ids)
+    texts = np.asarray(names, dtype=object)
+    hashes = np.stack([pd.util.hash_array(texts, hash_key=key, categorize=False) for key in keys], axis=1)
+    near = (pd.Series(codes).groupby(codes).cumcount() < most).to_numpy()
+    rows = np.flatnonzero(near)
+    own = np.empty((len(rows), _WIDTH), dtype=np.uint64)
+    own[:, :2], own[:, 2] = hashes.reshape(-1, 2)[codes[rows]], rows + place
+    return own
+
+
+def first_of(part: npt.NDArray[np.uint64], most: int) -> tuple[IntArray, IntArray, int]:
+    """Return which records are used, of all those of some units.
+
+    Args:
+        part: ``(n, 3)``, of :func:`hashed`, in any order.
+        most: ``max_records``.
+
+    Returns:
+        The places of the records that are used, those of each unit's first one, and how many the unit with the most
+        has then.
+    """
+    part = part[np.lexsort((part[:, 2], part[:, 1], part[:, 0]))]
+    begins = np.ones(len(part), dtype=np.bool_)
+    begins[1:] = (part[1:, :2] != part[:-1, :2]).any(1)
+    starts = np.flatnonzero(begins)
+    place = np.arange(len(part)) - np.repeat(starts, np.diff(np.append(starts, len(part))))
+    rows, near = part[:, 2].astype(np.int64), place < most
+    return rows[near], rows[begins], int(place[near].max(initial=-1)) + 1
 
 
 def _key() -> str:
