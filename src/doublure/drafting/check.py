@@ -282,7 +282,7 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
 
 
 def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
-    source, described = open_series(data), series_schema(schema)
+    source, described = open_series(data, schema.written), series_schema(schema)
     if not {"series.length", "series.step"} & set(schema.undeclared):
         yield from _misfit(source, schema)
     windows = described.series
@@ -305,7 +305,7 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
 
 
 def _related_header(schema: Schema, data: Any) -> Iterator[Finding]:
-    source, described = open_related(data), RelationalSchema.of(schema)
+    source, described = open_related(data, schema.written), RelationalSchema.of(schema)
     yield from _misfit(source, schema)
     for name, table in source.tables.items():
         known = described.tables[name].columns if name in described.tables else None

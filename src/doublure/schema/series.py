@@ -13,6 +13,7 @@ from doublure.schema.columns import (
     BooleanColumn,
     CategoryColumn,
     Column,
+    DatetimeColumn,
     IntegerColumn,
     OrdinalColumn,
     RealColumn,
@@ -23,6 +24,7 @@ from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, b
 from doublure.schema.resolving import agree
 from doublure.schema.scalars import Zone, check_name, label, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
+from doublure.schema.written import TextForm, Written
 from doublure.support import yaml12 as yaml_text
 
 SERIES, STEP, CLOCK = "series", "step", "clock"
@@ -144,7 +146,7 @@ Channel = Annotated[IntegerColumn | RealColumn, Field(discriminator="type")]
 Attribute = Annotated[CategoryAttribute | OrdinalAttribute | BooleanAttribute, Field(discriminator="type")]
 
 
-class SeriesSchema(Schema):
+class SeriesSchema(TextForm, Schema):
     """The public facts of a set of time series."""
 
     kind: Literal["series"]
@@ -203,6 +205,17 @@ class SeriesSchema(Schema):
     def constraints(self) -> tuple[Constraint, ...]:
         """None: they go between columns of a table."""
         return ()
+
+    @property
+    def moments(self) -> Mapping[str, DatetimeColumn]:
+        """The column of moments, if there is one: read on the wall clock of the time zone."""
+        column = DatetimeColumn(timezone=self.series.timezone, missing=False)
+        return {} if self.series.time is None else {self.series.time: column}
+
+    @property
+    def written(self) -> Written | None:
+        """How the text of its readings is to be read; None where it is as doublure reads text anyway."""
+        return self.written_as({**self.columns, **self.moments}, numbered=True)
 
     @property
     def source(self) -> str | None:

@@ -25,14 +25,14 @@ import pandas as pd
 from doublure.data import npz
 from doublure.data.npz import Header
 from doublure.data.series.clock import Whole
-from doublure.data.series.in_memory import held, moments_column, readable
+from doublure.data.series.in_memory import held, readable
 from doublure.data.series.records import Values
 from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.splits import beside, named, only, several
 from doublure.data.tables import cells
+from doublure.data.tables.rewriting import rewritten, rule_of
 from doublure.errors import DataError
 from doublure.schema.columns import Column
-from doublure.schema.scalars import Misfit
 from doublure.schema.series import SERIES, VALUES, SeriesSchema
 
 VALUE_NAMES = (VALUES, SERIES, "x", "data")
@@ -113,7 +113,7 @@ class ArraySource(SeriesSource):
         """Read the series; where misfits are coerced, one without a unit or a beginning that should have it is none."""
         layout = self._layout(schema)
         attributes = {
-            name: self._cells(name, schema.attributes[name], layout, schema.misfit) for name in self._steering(schema)
+            name: self._cells(name, schema.attributes[name], layout, schema) for name in self._steering(schema)
         }
         count = int(np.prod(layout.lead))
         frame = pd.DataFrame(attributes, index=pd.RangeIndex(count))
@@ -121,7 +121,7 @@ class ArraySource(SeriesSource):
         starts: Whole | None = None
         kept = np.ones(count, dtype=np.bool_)
         if time is not None:
-            moments = self._cells(time, moments_column(schema), layout, schema.misfit)
+            moments = self._cells(time, schema.moments[time], layout, schema)
             starts = moments.to_numpy().astype("datetime64[s]").astype(np.int64)
             kept &= moments.notna().to_numpy()
         unit = None
@@ -213,8 +213,11 @@ class ArraySource(SeriesSource):
             values[:, :, number] = column.to_numpy(dtype=np.float64).reshape(count, length)
         return values
 
-    def _cells(self, name: str, column: Column, layout: _Layout, misfit: Misfit) -> pd.Series[Any]:
-        return cells.canonical(self._raw(name, layout), column, name, misfit)
+    def _cells(self, name: str, column: Column, layout: _Layout, schema: SeriesSchema) -> pd.Series[Any]:
+        raw = self._raw(name, layout)
+        if schema.written is not None:
+            raw = rewritten(raw, rule_of(column, schema.written))
+        return cells.canonical(raw, column, name, schema.misfit)
 
     def _raw(self, name: str, layout: _Layout) -> pd.Series[Any]:
         """Return an array beside the values, one cell a series."""

@@ -11,7 +11,7 @@ from doublure.data.series import clock
 from doublure.data.series.clock import Changes, Flags, Whole
 from doublure.data.series.records import Values
 from doublure.data.tables import cells
-from doublure.schema.columns import Column, DatetimeColumn, IntegerColumn, RealColumn
+from doublure.schema.columns import Column, IntegerColumn, RealColumn
 from doublure.schema.series import SeriesSchema
 
 
@@ -87,8 +87,3 @@ def readable(channel: IntegerColumn | RealColumn, schema: SeriesSchema) -> Colum
     if channel.missing is False and (schema.series.gaps == "drop" or schema.misfit == "coerce"):
         return channel.model_copy(update={"missing": True})
     return channel
-
-
-def moments_column(schema: SeriesSchema) -> DatetimeColumn:
-    """Return how moments are read: on the wall clock of the schema's time zone."""
-    return DatetimeColumn(timezone=schema.series.timezone, missing=False)

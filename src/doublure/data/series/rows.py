@@ -20,7 +20,7 @@ import pandas as pd
 
 from doublure.data.series import clock
 from doublure.data.series.clock import Flags, Whole
-from doublure.data.series.in_memory import changes_of, complete, held, moments_column, readable
+from doublure.data.series.in_memory import changes_of, complete, held, readable
 from doublure.data.series.records import Values
 from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.tables import cells
@@ -98,10 +98,7 @@ class _Form:
 
     def moments(self) -> dict[str, Column]:
         """The column of moments."""
-        time = self.schema.series.time
-        if not self.timed or time is None:
-            return {}
-        return {time: moments_column(self.schema)}
+        return dict(self.schema.moments) if self.timed else {}
 
     def read(self, table: TableSource, more: Mapping[str, Column]) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
         """Return the canonical cells of all columns, and the labels of units and sources."""

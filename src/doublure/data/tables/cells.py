@@ -65,6 +65,8 @@ NOT_A_TIME = {"NaT", *NOT_A_NUMBER}
 ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?)?\s*(?:(Z|z)|([+-])(\d{2}):?(\d{2})?)?", re.ASCII
 )
+_MIDNIGHT = ("24:00", "24:00:00")
+"""How ISO 8601, and meters that stamp an hour by its end, may write the end of a day."""
 _NO_CELLS = (bytes, bytearray, memoryview, list, tuple, dict, set, frozenset, np.ndarray)
 _UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
 _NOTHING = frozenset({type(None), type(pd.NA), type(pd.NaT)})
@@ -406,6 +408,8 @@ def _moment(cell: object, tokens: Collection[str]) -> tuple[np.datetime64, int |
     if time is None and (utc or sign):
         raise ValueError
     seconds = 0 if utc else None if sign is None else int(f"{sign}1") * (3600 * int(hours) + 60 * int(minutes or 0))
+    if time in _MIDNIGHT:
+        return np.datetime64(day, "s") + np.timedelta64(1, "D"), seconds
     return np.datetime64(day if time is None else f"{day}T{time}", "s"), seconds
 
 
