@@ -124,4 +124,4 @@ def test_a_fit_and_its_evaluation_read_the_same_spelling(tmp_path: Path) -> None
     syn = db.fit(path, db.plan(schema, epsilon=1, delta=1e-5), ledger=ledger, out=tmp_path / "run", seed=1)
     assert db.load(tmp_path / "run").schema.written == syn.schema.written
     assert syn.sample(5, seed=1)["when"].dt.year.eq(2024).all()
-    assert db.evaluate.report(syn, path).scores
+    assert len(db.evaluate.report(syn, path).scores)
