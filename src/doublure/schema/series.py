@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, field_validator, model_validator
 
@@ -103,6 +103,12 @@ class Windows(Frozen):
         if self.time is None and self.stamp == "end":
             raise ValueError("stamp needs a time; name the column of moments, or leave stamp out")
         return self
+
+
+class MomentsColumn(DatetimeColumn):
+    """When readings were taken; one without is left out, or refused."""
+
+    one_clock: ClassVar[bool] = True
 
 
 class _Attribute(Frozen):
@@ -207,9 +213,9 @@ class SeriesSchema(TextForm, Schema):
         return ()
 
     @property
-    def moments(self) -> Mapping[str, DatetimeColumn]:
+    def moments(self) -> Mapping[str, MomentsColumn]:
         """The column of moments, if there is one: read on the wall clock of the time zone."""
-        column = DatetimeColumn(timezone=self.series.timezone, missing=False)
+        column = MomentsColumn(timezone=self.series.timezone)
         return {} if self.series.time is None else {self.series.time: column}
 
     @property

@@ -124,9 +124,14 @@ class ArraySource(SeriesSource):
             moments = self._cells(time, schema.moments[time], layout, schema)
             starts = moments.to_numpy().astype("datetime64[s]").astype(np.int64)
             kept &= moments.notna().to_numpy()
+            if schema.misfit == "refuse" and time not in self.lenient and not kept.all():
+                remedy = "fill them; misfit: coerce leaves these series out"
+                raise DataError("has empty cells", field=time, remedy=remedy)
         unit = None
         if schema.unit.id is not None:
-            unit = cells.unit_ids(self._raw(schema.unit.id, layout), schema.unit.id, misfit=schema.misfit)
+            unit = cells.unit_ids(
+                self._raw(schema.unit.id, layout), schema.unit.id, misfit=self._misfit(schema.unit.id, schema)
+            )
             kept &= unit.notna().to_numpy()
             unit = cells.kept_of(unit, kept)
         values = self._values(schema, layout, count)
@@ -209,7 +214,7 @@ class ArraySource(SeriesSource):
         values = np.empty((count, length, channels))
         for number, ((name, channel), part) in enumerate(zip(schema.channels.items(), parts, strict=True)):
             raw = cells.raw_column(part.reshape(-1))
-            column = cells.canonical(raw, readable(channel, schema), name, schema.misfit)
+            column = cells.canonical(raw, readable(channel, schema), name, self._misfit(name, schema))
             values[:, :, number] = column.to_numpy(dtype=np.float64).reshape(count, length)
         return values
 
@@ -217,7 +222,7 @@ class ArraySource(SeriesSource):
         raw = self._raw(name, layout)
         if schema.written is not None:
             raw = rewritten(raw, rule_of(column, schema.written))
-        return cells.canonical(raw, column, name, schema.misfit)
+        return cells.canonical(raw, column, name, self._misfit(name, schema))
 
     def _raw(self, name: str, layout: _Layout) -> pd.Series[Any]:
         """Return an array beside the values, one cell a series."""
