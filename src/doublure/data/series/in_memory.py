@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,13 @@ from doublure.data.series.clock import Changes, Flags, Whole
 from doublure.data.series.records import Values
 from doublure.data.tables import cells
 from doublure.schema.columns import Column, IntegerColumn, RealColumn
+from doublure.schema.scalars import label
 from doublure.schema.series import SeriesSchema
+
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+
+_CYCLE = 28 * 1461 * 86_400 // 4
+_MOST_WINDOWS = 20_000
 
 
 class InMemorySeries:
@@ -87,3 +93,21 @@ def readable(channel: IntegerColumn | RealColumn, schema: SeriesSchema) -> Colum
     if channel.missing is False and (schema.series.gaps == "drop" or schema.misfit == "coerce"):
         return channel.model_copy(update={"missing": True})
     return channel
+
+
+def calendar_shares(schema: SeriesSchema, name: str) -> Floats:
+    """Return how frequent the values of an attribute that follows from the time are in the calendar, by their codes.
+
+    All windows of 28 years are counted, after which weekdays fall on the same days of the year again, but at most
+    20,000 of them, evenly chosen. Values that the schema does not list count as ``other`` or not at all.
+    """
+    column, duration = schema.attributes[name], schema.length * (schema.series.seconds or 1)
+    count = max(1, _CYCLE // duration)
+    places = np.arange(min(count, _MOST_WINDOWS)) * count // min(count, _MOST_WINDOWS)
+    found = clock.derived(clock.MONDAY + places * duration, column.from_time or "hour")
+    place = {label(value): code for code, value in enumerate(column.domain)}
+    rest = -1 if column.other is None else place[label(column.other)]
+    codes = np.array([place.get(label(value), rest) for value in found.tolist()])
+    counts = np.bincount(codes[codes >= 0], minlength=len(place)).astype(np.float64)
+    shares: Floats = counts / counts.sum() if counts.any() else np.full(len(place), 1 / len(place))
+    return shares
