@@ -236,6 +236,7 @@ def test_how_readings_are_written_stands_in_the_draft_as_comments(tmp_path: Path
     assert schema == made.schema
     assert (schema.series.time, list(schema.channels)) == ("Datum", ["meter_id", "kWh"])
     assert schema.written.rewrites is False  # nothing that was read from cells is declared
+    assert "series: {step: undeclared, time: Datum" in text
     for line in ("# date_format: DD.MM.YYYY", "# decimal: ','", "# thousands: .", "# take meter_id out and name it"):
         assert line in text
     assert "1.234,5" not in text

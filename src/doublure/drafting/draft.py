@@ -105,8 +105,8 @@ _SPELLED = """\
 # How text is written, by the form of its first cells: take away "#" where it is right.
 """
 _CALENDAR = """\
-#   weekday: {type: ordinal, values: [0, 1, 2, 3, 4, 5, 6], missing: false, from_time: weekday}  # or month, hour
-#   weekend: {type: boolean, missing: false, from_time: weekend}
+  # weekday: {type: ordinal, values: [0, 1, 2, 3, 4, 5, 6], missing: false, from_time: weekday}  # or month, hour
+  # weekend: {type: boolean, missing: false, from_time: weekend}
 """
 _SERIES = """\
 # time: the column of moments. source: the column that says which meter a reading comes from, if that is not unit.id.
@@ -116,6 +116,7 @@ _SERIES = """\
 """
 _CHANNELS = """\
 # What is measured. A name that only identifies meters is no attribute: it goes to unit.id or source, and out of here.
+# An attribute stays the same through a series; what changes from step to step is a channel.
 """
 _RELATED_HEAD = """\
 # A draft. Names and storage types are the data's; which table hangs on which is proposed by the names of columns alone.
@@ -279,6 +280,13 @@ def _proposed_form(made: Draft) -> str:
     return "".join(f"# {key}: {yaml_text.inline(value)}\n" for key, value in keys.items())
 
 
+def _form_of(made: Draft) -> str:
+    """Return both, set apart from what follows."""
+    given, proposed_ones = _text_form(made), _proposed_form(made)
+    text = given + (_SPELLED + proposed_ones if proposed_ones else "")
+    return f"{text}\n" if text else ""
+
+
 def _columns(made: Draft) -> str:
     own = made.schema.to_plain()
     text = _text_form(made) + _DEFAULTS + _proposed_form(made) + "\n"
@@ -350,8 +358,10 @@ def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Proposal]
 
 def _windows(made: Draft) -> str:
     schema = SeriesSchema.of(made.schema)
-    plain, form = schema.to_plain(), _proposed_form(made)
-    text = _text_form(made) + (_SPELLED + form if form else "") + _SERIES
+    plain = schema.to_plain()
+    if schema.series.time is not None:
+        plain["series"] = {"step": schema.series.step} | plain["series"]
+    text = _form_of(made) + _SERIES
     text += f"series: {yaml_text.inline(plain['series'])}\n\n" + _CHANNELS
     for under in ("channels", "attributes"):
         text += f"{under}:\n" if plain.get(under) else ""
@@ -368,8 +378,9 @@ def _of_series(name: str, proposal: Proposal) -> str:
     """Return what a column of series may be: one that tells records apart is no column there, but a key."""
     if proposal.column["type"] == "id":
         return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {proposal.why}"
-    keys = "".join(f"; then write {key}: {yaml_text.inline(value)} above" for key, value in proposal.keys.items())
-    return f"{yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}  # if {proposal.why}{keys}"
+    if proposal.keys:
+        return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"
+    return f"{yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}  # if {proposal.why}"
 
 
 def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
@@ -403,7 +414,7 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
 
 
 def _related(made: Draft) -> str:
-    text, form = made.schema.to_yaml(), _proposed_form(made)
+    text = made.schema.to_yaml()
     lines = text[text.index("\ntables:") + 1 :]
     for name, proposal in made.proposals.items():
         table, own = name.split(".", 1)
@@ -412,7 +423,7 @@ def _related(made: Draft) -> str:
         end = lines.index("\n", place) + 1
         proposed_line = f"{yaml_text.inline(own)}: {yaml_text.inline(proposal.column)}  # if {proposal.why}"
         lines = f"{lines[:end]}      # {proposed_line}\n{lines[end:]}"
-    return _text_form(made) + (_SPELLED + form if form else "") + _RELATED + lines
+    return _form_of(made) + _RELATED + lines
 
 
 DRAFTS: ByKind[Callable[..., Draft]] = ByKind(
