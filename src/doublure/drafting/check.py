@@ -26,7 +26,7 @@ from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
-from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STEP, VALUES
+from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
 from doublure.schema.wide_bounds import notes_of
 from doublure.support import yaml12 as yaml_text
 
@@ -296,6 +296,7 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
         CLOCK,
         VALUES,
         CHANNELS,
+        *(f"{STATES}{name}" for name in described.states),
         *ABOUT,
     }
     for name in source.names:

@@ -22,7 +22,7 @@ from doublure.schema.columns import (
 from doublure.schema.constraints import Constraint
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, plain
 from doublure.schema.resolving import agree
-from doublure.schema.scalars import Zone, check_name, label, whole
+from doublure.schema.scalars import Value, Zone, check_name, label, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.written import TextForm, Written
 from doublure.support import yaml12 as yaml_text
@@ -33,12 +33,15 @@ SERIES, STEP, CLOCK = "series", "step", "clock"
 VALUES, CHANNELS = "values", "channels"
 """The arrays that hold synthetic series, and the names of their channels."""
 
+STATES = "states_"
+"""What stands before a channel's name where its states are listed beside an array of their places."""
+
 ABOUT = ("doublure", "watermark", "guarantee")
 """The texts that stand beside them."""
 
 LONGEST = 10_000
-MOST_CHANNELS = 100
-CHANNEL_TYPES, ATTRIBUTE_TYPES = ("integer", "real"), ("category", "ordinal", "boolean")
+MOST_CHANNELS, MOST_STATES = 100, 256
+CHANNEL_TYPES, ATTRIBUTE_TYPES = ("integer", "real", "category", "ordinal"), ("category", "ordinal", "boolean")
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"([1-9][0-9]{0,6})\s*(s|min|h|d|w)", re.ASCII)
@@ -148,7 +151,39 @@ class BooleanAttribute(_Attribute, BooleanColumn):
     """True or false."""
 
 
-Channel = Annotated[IntegerColumn | RealColumn, Field(discriminator="type")]
+class StateChannel(IntegerColumn):
+    """Values that are no numbers, such as on and off: each stands for its place in the list, from 0."""
+
+    facts: ClassVar[tuple[str, ...]] = ("values", "missing")
+
+    type: Literal["category", "ordinal"]  # type: ignore[assignment]  # reckoned with as the integer that it is
+    values: Annotated[tuple[Value, ...], Field(min_length=2, max_length=MOST_STATES)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _places(cls, data: Any) -> Any:
+        values = data.get("values") if isinstance(data, Mapping) else None
+        if not isinstance(values, (list, tuple)):
+            return data
+        bounds = (0, len(values) - 1)
+        if tuple(data.get("bounds") or bounds) != bounds:
+            raise ValueError("is a channel of states, which have no bounds; remove them")
+        return {**data, "bounds": bounds}
+
+    @model_validator(mode="after")
+    def _states_fit(self) -> Self:
+        CategoryColumn(values=self.values, missing=self.missing)  # no value twice, none that means missing
+        if self.zero_inflated or self.unit != 1:
+            raise ValueError("is a channel of states; give it type, values and missing alone")
+        return self
+
+    @property
+    def read(self) -> CategoryColumn:
+        """How its cells are read."""
+        return CategoryColumn(values=self.values, missing=self.missing)
+
+
+Channel = Annotated[IntegerColumn | RealColumn | StateChannel, Field(discriminator="type")]
 Attribute = Annotated[CategoryAttribute | OrdinalAttribute | BooleanAttribute, Field(discriminator="type")]
 
 
@@ -229,6 +264,11 @@ class SeriesSchema(TextForm, Schema):
         return self.series.source or self.unit.id
 
     @property
+    def states(self) -> dict[str, tuple[Value, ...]]:
+        """The values of channels that are no numbers, by whose places in the list they are reckoned with."""
+        return {name: each.values for name, each in self.channels.items() if isinstance(each, StateChannel)}
+
+    @property
     def length(self) -> int:
         """Steps in a series."""
         if isinstance(self.series.length, str):
@@ -274,6 +314,8 @@ class SeriesSchema(TextForm, Schema):
             facts = {fact: _listed(plain(getattr(column, fact))) for fact in column.facts}
             own = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
             found: dict[str, Any] = {"type": column.type} | facts | own
+            if isinstance(column, StateChannel):
+                found.pop("bounds", None)
             if isinstance(found.get("bounds"), list):
                 found |= {"bounds": [whole(end) for end in found["bounds"]]}
             self._place(data, name).clear()

@@ -13,7 +13,7 @@ from doublure.data.series.records import Values
 from doublure.data.tables import cells
 from doublure.schema.columns import Column, IntegerColumn, RealColumn
 from doublure.schema.scalars import label
-from doublure.schema.series import SeriesSchema
+from doublure.schema.series import SeriesSchema, StateChannel
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
@@ -90,9 +90,18 @@ def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> p
 
 def readable(channel: IntegerColumn | RealColumn, schema: SeriesSchema) -> Column:
     """Return a channel whose empty cells are left to the rule for gaps, unless they are to be refused anyway."""
+    column: Column = channel.read if isinstance(channel, StateChannel) else channel
     if channel.missing is False and (schema.series.gaps == "drop" or schema.misfit == "coerce"):
-        return channel.model_copy(update={"missing": True})
-    return channel
+        return column.model_copy(update={"missing": True})
+    return column
+
+
+def numbers_of(channel: pd.Series[Any]) -> Floats:
+    """Return a channel's canonical cells as numbers, NaN for missing: of states their places in the list."""
+    if not isinstance(channel.dtype, pd.CategoricalDtype):
+        return channel.to_numpy(dtype=np.float64)
+    codes = channel.cat.codes.to_numpy()
+    return np.where(codes < 0, np.nan, codes)
 
 
 def calendar_shares(schema: SeriesSchema, name: str) -> Floats:

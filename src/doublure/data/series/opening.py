@@ -33,7 +33,10 @@ def open_series(source: Source, written: Written | None = None) -> SeriesSource:
         DataError: There is nothing there, or nothing that is read.
     """
     if isinstance(source, Series):
-        arrays: dict[str, Any] = {name: source.channel(name) for name in source.channels}
+        arrays: dict[str, Any] = {
+            name: source.channel(name) if name not in source.states else _named(source, name)
+            for name in source.channels
+        }
         return MappingSource("series", arrays | {str(name): cells for name, cells in source.attributes.items()})
     if isinstance(source, Mapping):
         return MappingSource("arrays", {str(name): values for name, values in source.items()})
@@ -45,3 +48,9 @@ def open_series(source: Source, written: Written | None = None) -> SeriesSource:
     if not path.is_file():
         raise DataError("there is no such file", field=path, remedy="give the path of the series")
     return NpzSource(path, split)
+
+
+def _named(source: Series, name: str) -> Any:
+    """Return a channel of states by its values, ``(N, length)``; None where a step is missing."""
+    found = source.cells(name).astype(object)
+    return found.where(found.notna(), None).to_numpy(dtype=object).reshape(len(source), source.length)

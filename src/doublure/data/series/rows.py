@@ -20,7 +20,7 @@ import pandas as pd
 
 from doublure.data.series import clock
 from doublure.data.series.clock import Flags, Whole
-from doublure.data.series.in_memory import changes_of, complete, held, readable
+from doublure.data.series.in_memory import changes_of, complete, held, numbers_of, readable
 from doublure.data.series.records import Values
 from doublure.data.series.refusals import BrokenRule
 from doublure.data.series.sources import Cut, SeriesSource
@@ -170,21 +170,24 @@ class Readings:
             raise BrokenRule(
                 "has several readings in one step of a series", field=self._name, remedy=remedy, relaxed=_AVERAGED
             )
-        columns = [self._column(key, cells, size) for cells in self._values[inside].T]
+        rules = ["last" if name in self._schema.states else self._rule for name in self._schema.channels]
+        columns = [
+            self._column(key, cells, size, rule) for rule, cells in zip(rules, self._values[inside].T, strict=True)
+        ]
         values = np.stack(columns, axis=1).reshape(last - first, length, len(columns))
         if self._schema.series.clock_changes == "fill":
             clock.filled(values, self._changes.skipped[first:last])
         return values
 
-    def _column(self, key: Whole, cells: Values, size: int) -> Values:
+    def _column(self, key: Whole, cells: Values, size: int, rule: str) -> Values:
         known = ~np.isnan(cells)
         key, cells = key[known], cells[known]
-        if self._rule == "last":
+        if rule == "last":
             column = np.full(size, np.nan)
             column[key] = cells  # of several in one place, the last in time stays
             return column
         count, total = np.bincount(key, minlength=size), np.bincount(key, weights=cells, minlength=size)
-        share = 1 if self._rule == "sum" else np.maximum(count, 1)
+        share = 1 if rule == "sum" else np.maximum(count, 1)
         return np.where(count > 0, total / share, np.nan)
 
 
@@ -214,7 +217,7 @@ def _of_series(
     for name, column in frame.items():
         codes = column.cat.codes.to_numpy()
         if misfit == "refuse" and name not in lenient and (codes != codes[first][series]).any():
-            remedy = "cut shorter series, or take it out of the schema"
+            remedy = "cut shorter series, make it a channel, or take it out of the schema"
             raise DataError("changes within a series", field=name, remedy=remedy)
     labels = {name: key.iloc[first].reset_index(drop=True) for name, key in keys.items()}
     return frame.iloc[first].reset_index(drop=True), labels
@@ -240,7 +243,7 @@ class _Timed(_Form):
         count = int(series.max(initial=-1)) + 1
         starts = np.zeros(count, dtype=np.int64)
         starts[series] = places.start
-        values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
+        values = np.stack([numbers_of(frame[name]) for name in schema.channels], axis=1)
         changes = changes_of(starts, schema)
         readings = Readings(series, places.step, moments, values, schema, changes, time)
         attributes, labels = _of_series(frame[list(self.attributes())], keys, series, schema.misfit, self.lenient)
@@ -285,7 +288,7 @@ class _Numbered(_Form):
         step = frame[STEP].to_numpy().astype(np.int64)
         series = _numbered([*keys.values()], np.zeros(len(step), dtype=np.int64))
         count = int(series.max(initial=-1)) + 1
-        values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
+        values = np.stack([numbers_of(frame[name]) for name in schema.channels], axis=1)
         readings = Readings(series, step, step, values, schema, clock.Changes.none(count, length), STEP)
         attributes, labels = _of_series(frame[list(self.attributes())], keys, series, schema.misfit, self.lenient)
         return _CutRows(readings, attributes, labels.get(schema.unit.id or ""))
@@ -312,7 +315,8 @@ class _Wide(_Form):
     def cut(self, table: TableSource) -> Cut:
         """Read the series."""
         frame, keys = self.read(table, {})
-        values = np.stack([frame[columns].to_numpy(dtype=np.float64) for columns in self._columns.values()], axis=2)
+        parts = [np.stack([numbers_of(frame[name]) for name in columns], axis=1) for columns in self._columns.values()]
+        values = np.stack(parts, axis=2)
         starts: Whole | None = None
         if self.timed:
             starts = frame[self.schema.series.time].to_numpy().astype("datetime64[s]").astype(np.int64)

@@ -130,6 +130,7 @@ class SeriesSource(ABC):
             values=values,
             channels=tuple(schema.channels),
             attributes=cut.attributes.iloc[rows].reset_index(drop=True),
+            states=schema.states,
         )
         return SeriesSet(content=content, unit=unit, n_units=n_units, repeatable=len(rows) == found)
 
