@@ -205,5 +205,9 @@ class RankLost(Interrupted):
     """One of the processes that run together is gone, so that the run was stopped. It can be resumed."""
 
 
+class DataWarning(UserWarning):
+    """Data is read, and maybe not as its owner thinks."""
+
+
 class PrivacyWarning(UserWarning):
     """A guarantee is weaker than a reader might think, and says how."""

@@ -220,3 +220,34 @@ def test_a_split_of_series_is_drafted_by_itself(tmp_path):
     np.savez(tmp_path / "ecg.npz", **arrays)
     made = draft(f"{tmp_path / 'ecg.npz'}#train", kind="series")
     assert (list(made.channels), list(made.attributes), made.series.length) == (["x"], ["y"], 6)
+
+
+def _spelled(folder: Path) -> Path:
+    moments = pd.date_range("2024-01-25", periods=60, freq="6h")
+    frame = pd.DataFrame({"meter_id": range(60), "Datum": moments.strftime("%d.%m.%Y %H:%M"), "kWh": "1.234,5"})
+    frame.assign(state="on").to_csv(folder / "readings.csv", index=False, sep=";", encoding="latin-1")
+    return folder / "readings.csv"
+
+
+def test_how_readings_are_written_stands_in_the_draft_as_comments(tmp_path: Path) -> None:
+    made = drafted(_spelled(tmp_path), kind="series", encoding="latin-1")
+    text = made.to_yaml()
+    schema = Schema.parse(text)
+    assert schema == made.schema
+    assert (schema.series.time, list(schema.channels)) == ("Datum", ["meter_id", "kWh"])
+    assert schema.written.rewrites is False  # nothing that was read from cells is declared
+    assert "series: {step: undeclared, time: Datum" in text
+    for line in ("# date_format: DD.MM.YYYY", "# decimal: ','", "# thousands: .", "# take meter_id out and name it"):
+        assert line in text
+    assert "1.234,5" not in text
+    confirmed = Schema.parse(text.replace("# date_format", "date_format").replace("# decimal", "decimal"))
+    assert (confirmed.date_format, confirmed.decimal, confirmed.encoding) == ("DD.MM.YYYY", ",", "iso8859-1")
+
+
+def test_how_related_tables_are_written_stands_in_the_draft_as_comments(tmp_path: Path) -> None:
+    _spelled(tmp_path)
+    (tmp_path / "meter.csv").write_text("id;town\n" + "".join(f"{number};x\n" for number in range(60)))
+    text = drafted(tmp_path, kind="relational", encoding="latin-1").to_yaml()
+    assert Schema.parse(text).encoding == "iso8859-1"
+    assert "# date_format: DD.MM.YYYY" in text
+    assert "      # Datum: {type: datetime, bounds: undeclared}  # if it holds dates" in text

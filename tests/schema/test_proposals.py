@@ -138,5 +138,5 @@ def test_a_file_in_another_encoding_is_drafted_and_read_again(tmp_path: Path) ->
     assert [each.path for each in check(again, path).findings if each.kind == "absent"] == []
     with pytest.raises(SchemaError, match="encoding: is not an encoding"):
         drafted(path, encoding="nonsense")
-    with pytest.raises(SchemaError, match="is for the files of one table"):
-        drafted(path, kind="series", encoding="latin-1")
+    with pytest.raises(SchemaError, match="is for the files of tables and series"):
+        drafted(path, kind="images", encoding="latin-1")

@@ -19,7 +19,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from doublure.errors import DoublureError, GateFailed, InputError, Interrupted, PrivacyWarning, SettingError
+from doublure.errors import (
+    DataWarning,
+    DoublureError,
+    GateFailed,
+    InputError,
+    Interrupted,
+    PrivacyWarning,
+    SettingError,
+)
 from doublure.support.extras import missing_torch
 from doublure.support.guessing import nearest
 
@@ -174,10 +182,10 @@ def _termination_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _warnings_in_a_line() -> Iterator[None]:
-    """Show a warning about a guarantee as one line, where Python would name a source file."""
+    """Show a warning about a guarantee or data as one line, where Python would name a source file."""
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if issubclass(category, PrivacyWarning):
+        if issubclass(category, (DataWarning, PrivacyWarning)):
             with on_stderr():
                 console(stderr=True).print(f"doublure: warning: {message}")
         else:

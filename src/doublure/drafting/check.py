@@ -26,7 +26,7 @@ from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
-from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STEP, VALUES
+from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
 from doublure.schema.wide_bounds import notes_of
 from doublure.support import yaml12 as yaml_text
 
@@ -282,7 +282,7 @@ def _container(schema: Schema, data: Any) -> Iterator[Finding]:
 
 
 def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
-    source, described = open_series(data), series_schema(schema)
+    source, described = open_series(data, schema.written), series_schema(schema)
     if not {"series.length", "series.step"} & set(schema.undeclared):
         yield from _misfit(source, schema)
     windows = described.series
@@ -296,6 +296,7 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
         CLOCK,
         VALUES,
         CHANNELS,
+        *(f"{STATES}{name}" for name in described.states),
         *ABOUT,
     }
     for name in source.names:
@@ -305,7 +306,7 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
 
 
 def _related_header(schema: Schema, data: Any) -> Iterator[Finding]:
-    source, described = open_related(data), RelationalSchema.of(schema)
+    source, described = open_related(data, schema.written), RelationalSchema.of(schema)
     yield from _misfit(source, schema)
     for name, table in source.tables.items():
         known = described.tables[name].columns if name in described.tables else None

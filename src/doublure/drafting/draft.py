@@ -20,17 +20,18 @@ from doublure.data.relational import open_related
 from doublure.data.series.arrays import ArraySource
 from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
-from doublure.data.tables.opening import open_table
+from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import Entry, entry_for, read_codebook
 from doublure.drafting.proposals import Proposal, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
-from doublure.drafting.storage_types import first_cells, storage_types
+from doublure.drafting.storage_types import Storage, first_cells, storage_types
 from doublure.errors import SchemaError, printable
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import Schema
-from doublure.schema.written import KEYS
+from doublure.schema.series import SeriesSchema
+from doublure.schema.written import KEYS, TextForm, Written
 from doublure.support import yaml12 as yaml_text
 
 _WIDTH = 116
@@ -96,13 +97,26 @@ _SERIES_HEAD = """\
 # What is undeclared below has to be decided: declare it if it is public knowledge of any such set of series, never
 # because you saw it in this one. `doublure schema check` lists what is still missing; docs/series.md has every key.
 """
+_SERIES_UNIT = """\
+# Whom the guarantee protects. {name: meter, id: meter_id, max_records: 31}: all of a meter's series, at most 31 of them
+# used; with id: null each series by itself, which is no promise about whom the series are of.
+"""
+_SPELLED = """\
+# How text is written, by the form of its first cells: take away "#" where it is right.
+"""
+_CALENDAR = """\
+  # weekday: {type: ordinal, values: [0, 1, 2, 3, 4, 5, 6], missing: false, from_time: weekday}  # or month, hour
+  # weekend: {type: boolean, missing: false, from_time: weekend}
+"""
 _SERIES = """\
 # time: the column of moments. source: the column that says which meter a reading comes from, if that is not unit.id.
 # length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone.
+# stamp: end, where 01:00 is the hour from midnight, as with hour-ending meters.
 # gaps: steps without a reading are missing, or refuse the data, or drop the series.
 """
 _CHANNELS = """\
 # What is measured. A name that only identifies meters is no attribute: it goes to unit.id or source, and out of here.
+# An attribute stays the same through a series; what changes from step to step is a channel.
 """
 _RELATED_HEAD = """\
 # A draft. Names and storage types are the data's; which table hangs on which is proposed by the names of columns alone.
@@ -217,15 +231,18 @@ def drafted(
     keys = {key: value for key, value in (("encoding", encoding), ("delimiter", delimiter)) if value is not None}
     if not keys:
         return DRAFTS[kind](data, codebook)
-    if kind != "table":
-        raise SchemaError("is for the files of one table", field=next(iter(keys)), remedy="leave it out")
-    return _drafted_table(data, codebook, keys)
+    if not issubclass(KINDS[kind].schema, TextForm):
+        raise SchemaError("is for the files of tables and series", field=next(iter(keys)), remedy="leave it out")
+    return DRAFTS[kind](data, codebook, keys)
+
+
+def _written(keys: Mapping[str, str] | None) -> Written | None:
+    return Schema.from_plain({**_SKELETON, **keys}).written if keys else None
 
 
 def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
     entries = {} if codebook is None else read_codebook(codebook)
-    written = Schema.from_plain({**_SKELETON, **keys}).written if keys else None
-    source = open_table(data, written)  # which refuses arrays itself
+    source = open_table(data, _written(keys))  # which refuses arrays itself
     for name in source.columns:
         try:
             check_name(name)
@@ -251,11 +268,28 @@ def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, st
     )
 
 
-def _columns(made: Draft) -> str:
-    keys = {key: value for proposal in made.proposals.values() for key, value in proposal.keys.items()}
+def _text_form(made: Draft) -> str:
+    """Return the keys that say how text is written, as they were given."""
     own = made.schema.to_plain()
-    text = "".join(f"{key}: {yaml_text.inline(own[key])}\n" for key in KEYS if key in own)
-    text += _DEFAULTS + "".join(f"# {key}: {yaml_text.inline(value)}\n" for key, value in keys.items()) + "\n"
+    return "".join(f"{key}: {yaml_text.inline(own[key])}\n" for key in KEYS if key in own)
+
+
+def _proposed_form(made: Draft) -> str:
+    """Return such keys as far as cells suggest them, as comments."""
+    keys = {key: value for proposal in made.proposals.values() for key, value in proposal.keys.items()}
+    return "".join(f"# {key}: {yaml_text.inline(value)}\n" for key, value in keys.items())
+
+
+def _form_of(made: Draft) -> str:
+    """Return both, set apart from what follows."""
+    given, proposed_ones = _text_form(made), _proposed_form(made)
+    text = given + (_SPELLED + proposed_ones if proposed_ones else "")
+    return f"{text}\n" if text else ""
+
+
+def _columns(made: Draft) -> str:
+    own = made.schema.to_plain()
+    text = _text_form(made) + _DEFAULTS + _proposed_form(made) + "\n"
     text += (_PROPOSED if made.proposals else "") + "columns:\n"
     columns = own["columns"]
     for name, column in columns.items():
@@ -285,45 +319,78 @@ def _pictures(made: Draft) -> str:
     return "\n".join([_IMAGES + f"images: {yaml_text.inline(plain['images'])}\n", *label]) + "\n"
 
 
-def _drafted_series(data: Any, codebook: str | Path | None) -> Draft:
+def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
     """Draft from a table of readings, or from arrays: moments, numbers and texts have their places."""
-    source = open_series(data)
+    source = open_series(data, _written(keys))
     lengths: set[int] = set()
-    columns: dict[str, str] = {}
+    columns: Mapping[str, str] = {}
+    found: dict[str, Proposal] = {}
     if isinstance(source, ArraySource):
         columns, lengths = source.storage()
     elif isinstance(source, RowSource):
-        columns |= storage_types(source.table)
+        columns, found = _stored(source.table)
+    dates = [name for name, proposal in found.items() if "date_format" in proposal.keys]
     moments = [name for name, storage in columns.items() if storage in ("date", "datetime")]
-    plain: dict[str, Any] = {"doublure": 1, "kind": "series", "series": {}, "channels": {}, "attributes": {}}
-    if moments:
-        plain["series"] |= {"time": moments[0]}
+    plain: dict[str, Any] = {"doublure": 1, "kind": "series", **(keys or {})}
+    plain |= {"series": {}, "channels": {}, "attributes": {}}
+    if moments or dates:
+        plain["series"] |= {"time": (moments or dates)[0]}
     if len(lengths) == 1:
         plain["series"] |= {"length": lengths.pop()}
     for name, storage in columns.items():
-        if storage in ("integer", "real"):
-            plain["channels"][name] = {"type": storage}
-        elif storage in ("text", "boolean"):
+        if storage in ("integer", "real") or "decimal" in getattr(found.get(name), "keys", ()):
+            plain["channels"][name] = {"type": storage if storage in ("integer", "real") else "real"}
+        elif storage in ("text", "boolean") and name not in dates:
             plain["attributes"][name] = {"type": _TYPES.get(storage, storage)}
     if not plain["channels"]:
         remedy = "give a column of numbers, or an array of them with an axis of steps"
         raise SchemaError("holds no numbers that could be channels", field=source.name, remedy=remedy)
-    return Draft(schema=Schema.from_plain(plain, source.name), head=_SERIES_HEAD, body=_windows)
+    schema = Schema.from_plain(plain, source.name)
+    return Draft(schema=schema, head=_SERIES_HEAD, body=_windows, unit=_SERIES_UNIT, proposals=found)
+
+
+def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Proposal]]:
+    """Return how columns are stored, and what they may be beside that."""
+    stored, first = storage_types(table), first_cells(table)
+    found = {name: proposal_for(name, storage, first[name]) for name, storage in stored.items()}
+    return stored, {name: proposal for name, proposal in found.items() if proposal is not None}
 
 
 def _windows(made: Draft) -> str:
-    text = made.schema.to_yaml()
-    series, channels = text.index("\nseries:") + 1, text.index("\nchannels:") + 1
-    return _SERIES + text[series:channels] + "\n" + _CHANNELS + text[channels:]
+    schema = SeriesSchema.of(made.schema)
+    plain = schema.to_plain()
+    if schema.series.time is not None:
+        plain["series"] = {"step": schema.series.step} | plain["series"]
+    text = _form_of(made) + _SERIES
+    text += f"series: {yaml_text.inline(plain['series'])}\n\n" + _CHANNELS
+    for under in ("channels", "attributes"):
+        text += f"{under}:\n" if plain.get(under) else ""
+        for name, column in plain.get(under, {}).items():
+            text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
+            if (proposal := made.proposals.get(name)) is not None:
+                text += f"  # {_of_series(name, proposal)}\n"
+    if schema.series.time is not None:
+        text += _CALENDAR if plain.get("attributes") else f"# attributes:\n{_CALENDAR}"
+    return text
 
 
-def _drafted_related(data: Any, codebook: str | Path | None) -> Draft:
+def _of_series(name: str, proposal: Proposal) -> str:
+    """Return what a column of series may be: one that tells records apart is no column there, but a key."""
+    if proposal.column["type"] == "id":
+        return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {proposal.why}"
+    if proposal.keys:
+        return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"
+    return f"{yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}  # if {proposal.why}"
+
+
+def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
     """Draft from several tables: which hangs on which is proposed by their headers."""
-    source = open_related(data)
+    source = open_related(data, _written(keys))
     found = proposed({name: table.columns for name, table in source.tables.items()})
     tables: dict[str, Any] = {}
+    proposals: dict[str, Proposal] = {}
     for name in (found.root, *found.children):
-        stored = storage_types(source.tables[name])
+        stored, of_columns = _stored(source.tables[name])
         facts: dict[str, Any] = {"key": found.key}
         if name != found.root:
             link = found.children[name]
@@ -331,19 +398,35 @@ def _drafted_related(data: Any, codebook: str | Path | None) -> Draft:
             facts |= {"parent": found.root, "foreign_key": link.foreign_key, "max_children": UNDECLARED}
             moments = [own for own, storage in stored.items() if storage in ("date", "datetime")]
             facts |= {"order": moments[0]} if moments else {}
-        keys = {facts.get("key"), facts.get("foreign_key")}
-        columns = {own: {"type": "id"} if own in keys else _column(own, each, None) for own, each in stored.items()}
+        own_keys = {facts.get("key"), facts.get("foreign_key")}
+        columns = {own: {"type": "id"} if own in own_keys else _column(own, each, None) for own, each in stored.items()}
         tables[name] = facts | {"columns": columns}
-    plain = {"doublure": 1, "kind": "relational", "unit": {"name": row_of(found.root)}, "tables": tables}
-    return Draft(schema=Schema.from_plain(plain, source.name), head=_RELATED_HEAD, body=_related, unit=_RELATED_UNIT)
+        proposals |= {f"{name}.{own}": each for own, each in of_columns.items() if own not in own_keys}
+    plain = {
+        "doublure": 1,
+        "kind": "relational",
+        "unit": {"name": row_of(found.root)},
+        **(keys or {}),
+        "tables": tables,
+    }
+    schema = Schema.from_plain(plain, source.name)
+    return Draft(schema=schema, head=_RELATED_HEAD, body=_related, unit=_RELATED_UNIT, proposals=proposals)
 
 
 def _related(made: Draft) -> str:
     text = made.schema.to_yaml()
-    return _RELATED + text[text.index("\ntables:") + 1 :]
+    lines = text[text.index("\ntables:") + 1 :]
+    for name, proposal in made.proposals.items():
+        table, own = name.split(".", 1)
+        place = lines.index(f"\n  {yaml_text.inline(table)}:\n")
+        place = lines.index(f"\n      {yaml_text.inline(own)}: ", place) + 1
+        end = lines.index("\n", place) + 1
+        proposed_line = f"{yaml_text.inline(own)}: {yaml_text.inline(proposal.column)}  # if {proposal.why}"
+        lines = f"{lines[:end]}      # {proposed_line}\n{lines[end:]}"
+    return _form_of(made) + _RELATED + lines
 
 
-DRAFTS: ByKind[Callable[[Any, str | Path | None], Draft]] = ByKind(
+DRAFTS: ByKind[Callable[..., Draft]] = ByKind(
     "draft", table=_drafted_table, images=_drafted_images, series=_drafted_series, relational=_drafted_related
 )
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from doublure.data.series import Series
+from doublure.data.series.in_memory import calendar_shares
 from doublure.encode.columns import Discrete
 from doublure.encode.encoder import Encoder
 from doublure.encode.grids import Floats
@@ -76,6 +77,13 @@ class SeriesRows(Encoder):
         self.body_shape = (planes, schema.length)
         self._flat = planes * schema.length
         self.width = self._flat + self.condition_width
+
+    def condition_shares(self, name: str) -> Floats:
+        """Return how frequent an attribute's values are; of one that follows from the time, the calendar's shares."""
+        column = self.schema.attributes[name]
+        if column.shares is not None or column.from_time is None:
+            return super().condition_shares(name)
+        return calendar_shares(self.schema, name)
 
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
         """Return the codes of the attributes that are asked for.

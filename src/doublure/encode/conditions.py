@@ -43,8 +43,8 @@ def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, in
 
 
 def drawn(
-    schema: Schema,
     sizes: Mapping[str, int],
+    shares: Mapping[str, Floats],
     n: int,
     rng: np.random.Generator,
     fixed: Mapping[str, int | Sequence[int]] | None,
@@ -52,27 +52,26 @@ def drawn(
     """Return ``(n, K)`` float32 one-hot blocks: of each condition its value, asked for or drawn.
 
     Args:
-        schema: Supplies the shares.
         sizes: Condition -> the size of its block, in order.
+        shares: Condition -> how frequent its values are.
         n: How many.
         rng: Draws them.
         fixed: Condition -> the code that is asked for, or several, any of which will do.
     """
     rows, start = np.zeros((n, sum(sizes.values())), dtype=np.float32), 0
     for name, size in sizes.items():
-        codes = drawn_codes(schema.columns[name], size, n, rng, (fixed or {}).get(name))
+        codes = drawn_codes(shares[name], n, rng, (fixed or {}).get(name))
         rows[np.arange(n), start + codes] = 1.0
         start += size
     return rows
 
 
 def drawn_codes(
-    column: Column, size: int, n: int, rng: np.random.Generator, fixed: int | Sequence[int] | None
+    shares: Floats, n: int, rng: np.random.Generator, fixed: int | Sequence[int] | None
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return ``(n,)`` codes of a condition, of those asked for if any were, drawn from public or bought shares."""
-    shares = shares_of(column, size)
+    """Return ``(n,)`` codes of a condition, of those asked for if any were, drawn from their shares."""
     if fixed is None:
-        return rng.choice(size, size=n, p=shares)
+        return rng.choice(len(shares), size=n, p=shares)
     codes = np.atleast_1d(np.array(fixed, dtype=np.int64))
     if len(codes) == 1:
         return np.full(n, codes[0], dtype=np.int64)

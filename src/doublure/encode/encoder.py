@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.encode import conditions
+from doublure.encode.grids import Floats
 from doublure.support.tensors import Array, as_tensor
 
 if TYPE_CHECKING:
@@ -95,4 +96,9 @@ class Encoder(ABC):
             rng: Draws them.
             fixed: Condition -> the code that is asked for, or several, any of which will do.
         """
-        return conditions.drawn(self.schema, self.condition_sizes, n, rng, fixed)
+        shares = {name: self.condition_shares(name) for name in self.condition_sizes}
+        return conditions.drawn(self.condition_sizes, shares, n, rng, fixed)
+
+    def condition_shares(self, name: str) -> Floats:
+        """Return how frequent a condition's values are, in the order of its codes: what is public or bought."""
+        return conditions.shares_of(self.schema.columns[name], self.condition_sizes[name])

@@ -134,7 +134,8 @@ class SeriesEncoder(SeriesRows):
             numbers = number.numbers([*states, straight.reshape(-1)], rng)
             decoded[:, :, place] = number.rounded(numbers).reshape(straight.shape)
         attributes = self._attributes.restored(condition, len(values))
-        return Series(values=decoded, channels=tuple(self.schema.channels), attributes=attributes)
+        channels = tuple(self.schema.channels)
+        return Series(values=decoded, channels=channels, attributes=attributes, states=self.schema.states)
 
 
 def planes_of(schema: SeriesSchema) -> tuple[Planes, ...]:

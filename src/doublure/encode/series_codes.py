@@ -82,7 +82,8 @@ class SeriesCodes(SeriesRows):
                 raise InputError("makes codes that no channel has", field="generator", remedy="fit again")
             decoded[:, :, place] = number.rounded(number.numbers([codes.reshape(-1)], rng)).reshape(codes.shape)
         attributes = self._attributes.restored(condition, len(body))
-        return Series(values=decoded, channels=tuple(self.schema.channels), attributes=attributes)
+        channels = tuple(self.schema.channels)
+        return Series(values=decoded, channels=channels, attributes=attributes, states=self.schema.states)
 
     def _level(self, number: Binned, values: Floats) -> Floats:
         """Return ``(N,)`` the bin of the mean place between the bounds; 0 for a series without any value."""

@@ -153,4 +153,5 @@ class SeriesPlaces(SeriesRows):
                 raise InputError("makes places that no channel has", field="generator", remedy="fit again")
             decoded[:, :, channel] = own.values(found)
         attributes = self._attributes.restored(condition, len(body))
-        return Series(values=decoded, channels=tuple(self.schema.channels), attributes=attributes)
+        channels = tuple(self.schema.channels)
+        return Series(values=decoded, channels=channels, attributes=attributes, states=self.schema.states)

@@ -31,6 +31,8 @@ class _Base(Frozen):
 
     numeric: ClassVar[bool] = False
     discrete: ClassVar[bool] = False
+    one_clock: ClassVar[bool] = False
+    """Whether moments with an offset from UTC and without are worth a warning."""
     facts: ClassVar[tuple[str, ...]] = ("missing",)
 
     missing: Fact[Missing] = UNDECLARED

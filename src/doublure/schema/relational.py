@@ -21,12 +21,13 @@ from doublure.schema.related_table import RelatedTable, check_table
 from doublure.schema.resolving import agree
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
+from doublure.schema.written import TextForm, Written
 from doublure.support import yaml12 as yaml_text
 
 MOST_TABLES = 50
 
 
-class RelationalSchema(Schema):
+class RelationalSchema(TextForm, Schema):
     """The public facts of related tables."""
 
     kind: Literal["relational"]
@@ -86,6 +87,7 @@ class RelationalSchema(Schema):
             misfit=self.misfit,
             columns=self.tables[name].columns,
             constraints=within_table(self.constraints, name),
+            **self.text_form,
         )
 
     def modelled(self, name: str) -> TableSchema:
@@ -120,6 +122,11 @@ class RelationalSchema(Schema):
             remedy = f"ask for columns of {printable(self.root)}"
             raise SettingError("is no column of the root", field=f"given {printable(name)}", remedy=remedy)
         return found
+
+    @property
+    def written(self) -> Written | None:
+        """How the text of its files is to be read; None where it is as doublure reads text anyway."""
+        return self.written_as(self.columns)
 
     @property
     def undeclared(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, field_validator, model_validator
 
@@ -13,6 +13,7 @@ from doublure.schema.columns import (
     BooleanColumn,
     CategoryColumn,
     Column,
+    DatetimeColumn,
     IntegerColumn,
     OrdinalColumn,
     RealColumn,
@@ -21,8 +22,9 @@ from doublure.schema.columns import (
 from doublure.schema.constraints import Constraint
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, plain
 from doublure.schema.resolving import agree
-from doublure.schema.scalars import Zone, check_name, label, whole
+from doublure.schema.scalars import Value, Zone, check_name, label, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
+from doublure.schema.written import TextForm, Written
 from doublure.support import yaml12 as yaml_text
 
 SERIES, STEP, CLOCK = "series", "step", "clock"
@@ -31,12 +33,15 @@ SERIES, STEP, CLOCK = "series", "step", "clock"
 VALUES, CHANNELS = "values", "channels"
 """The arrays that hold synthetic series, and the names of their channels."""
 
+STATES = "states_"
+"""What stands before a channel's name where its states are listed beside an array of their places."""
+
 ABOUT = ("doublure", "watermark", "guarantee")
 """The texts that stand beside them."""
 
 LONGEST = 10_000
-MOST_CHANNELS = 100
-CHANNEL_TYPES, ATTRIBUTE_TYPES = ("integer", "real"), ("category", "ordinal", "boolean")
+MOST_CHANNELS, MOST_STATES = 100, 256
+CHANNEL_TYPES, ATTRIBUTE_TYPES = ("integer", "real", "category", "ordinal"), ("category", "ordinal", "boolean")
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"([1-9][0-9]{0,6})\s*(s|min|h|d|w)", re.ASCII)
@@ -103,6 +108,12 @@ class Windows(Frozen):
         return self
 
 
+class MomentsColumn(DatetimeColumn):
+    """When readings were taken; one without is left out, or refused."""
+
+    one_clock: ClassVar[bool] = True
+
+
 class _Attribute(Frozen):
     """What an attribute has beside a column's own facts: it always steers, and may follow from the time."""
 
@@ -140,11 +151,43 @@ class BooleanAttribute(_Attribute, BooleanColumn):
     """True or false."""
 
 
-Channel = Annotated[IntegerColumn | RealColumn, Field(discriminator="type")]
+class StateChannel(IntegerColumn):
+    """Values that are no numbers, such as on and off: each stands for its place in the list, from 0."""
+
+    facts: ClassVar[tuple[str, ...]] = ("values", "missing")
+
+    type: Literal["category", "ordinal"]  # type: ignore[assignment]  # reckoned with as the integer that it is
+    values: Annotated[tuple[Value, ...], Field(min_length=2, max_length=MOST_STATES)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _places(cls, data: Any) -> Any:
+        values = data.get("values") if isinstance(data, Mapping) else None
+        if not isinstance(values, (list, tuple)):
+            return data
+        bounds = (0, len(values) - 1)
+        if tuple(data.get("bounds") or bounds) != bounds:
+            raise ValueError("is a channel of states, which have no bounds; remove them")
+        return {**data, "bounds": bounds}
+
+    @model_validator(mode="after")
+    def _states_fit(self) -> Self:
+        CategoryColumn(values=self.values, missing=self.missing)  # no value twice, none that means missing
+        if self.zero_inflated or self.unit != 1:
+            raise ValueError("is a channel of states; give it type, values and missing alone")
+        return self
+
+    @property
+    def read(self) -> CategoryColumn:
+        """How its cells are read."""
+        return CategoryColumn(values=self.values, missing=self.missing)
+
+
+Channel = Annotated[IntegerColumn | RealColumn | StateChannel, Field(discriminator="type")]
 Attribute = Annotated[CategoryAttribute | OrdinalAttribute | BooleanAttribute, Field(discriminator="type")]
 
 
-class SeriesSchema(Schema):
+class SeriesSchema(TextForm, Schema):
     """The public facts of a set of time series."""
 
     kind: Literal["series"]
@@ -205,9 +248,25 @@ class SeriesSchema(Schema):
         return ()
 
     @property
+    def moments(self) -> Mapping[str, MomentsColumn]:
+        """The column of moments, if there is one: read on the wall clock of the time zone."""
+        column = MomentsColumn(timezone=self.series.timezone)
+        return {} if self.series.time is None else {self.series.time: column}
+
+    @property
+    def written(self) -> Written | None:
+        """How the text of its readings is to be read; None where it is as doublure reads text anyway."""
+        return self.written_as({**self.columns, **self.moments}, numbered=True)
+
+    @property
     def source(self) -> str | None:
         """The column that says where a reading comes from; the unit's own if none is named."""
         return self.series.source or self.unit.id
+
+    @property
+    def states(self) -> dict[str, tuple[Value, ...]]:
+        """The values of channels that are no numbers, by whose places in the list they are reckoned with."""
+        return {name: each.values for name, each in self.channels.items() if isinstance(each, StateChannel)}
 
     @property
     def length(self) -> int:
@@ -255,6 +314,8 @@ class SeriesSchema(Schema):
             facts = {fact: _listed(plain(getattr(column, fact))) for fact in column.facts}
             own = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
             found: dict[str, Any] = {"type": column.type} | facts | own
+            if isinstance(column, StateChannel):
+                found.pop("bounds", None)
             if isinstance(found.get("bounds"), list):
                 found |= {"bounds": [whole(end) for end in found["bounds"]]}
             self._place(data, name).clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import Column, IdColumn
@@ -15,13 +15,13 @@ from doublure.schema.resolving import agree
 from doublure.schema.rule_checks import check_constraints
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import ResolvedSchema, Schema
-from doublure.schema.written import KEYS, DateFormat, Delimiter, Encoding, Mark, Written
+from doublure.schema.written import TextForm, Written
 from doublure.support import yaml12 as yaml_text
 
 _MOST_COLUMNS = 10_000
 
 
-class TableSchema(Schema):
+class TableSchema(TextForm, Schema):
     """The public facts of a table."""
 
     only_columns: ClassVar[bool] = True
@@ -30,11 +30,6 @@ class TableSchema(Schema):
     kind: Literal["table"]
     columns: Mapping[str, Column]
     constraints: tuple[Constraint, ...] = ()
-    date_format: DateFormat | None = Field(default=None, description="how text writes dates: DD-MM-YYYY")
-    decimal: Mark | None = Field(default=None, description="decimal mark in text; a point if left out")
-    thousands: Mark | None = Field(default=None, description="what stands between groups of three digits")
-    encoding: Encoding | None = Field(default=None, description="of CSV files; UTF-8 if left out")
-    delimiter: Delimiter | None = Field(default=None, description="between fields; told by the header if left out")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -50,16 +45,13 @@ class TableSchema(Schema):
             raise ValueError(f"unit.id names {printable(self.unit.id)}; describe that column with type: id")
         if len(self.with_role("target")) > 1:
             raise ValueError("two columns have the role target; keep one")
-        if self.decimal is not None and self.decimal == self.thousands:
-            raise ValueError("decimal and thousands are the same; write two different marks")
         check_constraints(self.constraints, self.columns)
         return self
 
     @property
     def written(self) -> Written | None:
         """How its text is to be read; None where it is as doublure reads text anyway."""
-        given = {key: getattr(self, key) for key in KEYS if getattr(self, key) is not None}
-        return Written(columns=self.columns, **given) if given else None
+        return self.written_as(self.columns)
 
     @classmethod
     def _check_keys(cls, data: Mapping[str, Any]) -> None:

@@ -1,16 +1,17 @@
-"""How text stands for numbers and dates in a table's files, and how the files are encoded: public, once for a table."""
+"""How text stands for numbers and dates in files of rows, and how these are encoded: public, once for all."""
 
 from __future__ import annotations
 
 import codecs
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, StrictStr
+from pydantic import AfterValidator, Field, StrictStr, model_validator
 
 from doublure.schema.columns import Column
+from doublure.schema.fact_states import Frozen
 
 _TOKENS = re.compile(r"YYYY|MM|DD|hh|mm|ss")
 _DAY = ("YYYY", "MM", "DD")
@@ -57,9 +58,34 @@ Encoding: TypeAlias = Annotated[StrictStr, AfterValidator(_encoding)]
 KEYS = ("date_format", "decimal", "thousands", "encoding", "delimiter")
 
 
+class TextForm(Frozen):
+    """The keys of a schema whose data may come as text."""
+
+    date_format: DateFormat | None = Field(default=None, description="how text writes dates: DD-MM-YYYY")
+    decimal: Mark | None = Field(default=None, description="decimal mark in text; a point if left out")
+    thousands: Mark | None = Field(default=None, description="what stands between groups of three digits")
+    encoding: Encoding | None = Field(default=None, description="of CSV files; UTF-8 if left out")
+    delimiter: Delimiter | None = Field(default=None, description="between fields; told by the header if left out")
+
+    @model_validator(mode="after")
+    def _two_marks(self) -> TextForm:
+        if self.decimal is not None and self.decimal == self.thousands:
+            raise ValueError("decimal and thousands are the same; write two different marks")
+        return self
+
+    @property
+    def text_form(self) -> dict[str, Any]:
+        """The keys that say something."""
+        return {key: getattr(self, key) for key in KEYS if getattr(self, key) is not None}
+
+    def written_as(self, columns: Mapping[str, Column], *, numbered: bool = False) -> Written | None:
+        """Return how text is to be read; None where it is as doublure reads text anyway."""
+        return Written(columns=columns, numbered=numbered, **self.text_form) if self.text_form else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """How a table's text is to be read.
+    """How the text of rows is to be read.
 
     Attributes:
         date_format: Of days and moments, such as ``DD-MM-YYYY``; ISO 8601 where None.
@@ -68,6 +94,7 @@ class Written:
         encoding: Of the bytes.
         delimiter: Between fields; the header tells it where None.
         columns: What is public of the columns.
+        numbered: Whether ``litres_0``, ``litres_1``, … are cells of the column ``litres``.
     """
 
     date_format: str | None = None
@@ -76,6 +103,19 @@ class Written:
     encoding: str | None = None
     delimiter: str | None = None
     columns: Mapping[str, Column]
+    numbered: bool = False
+
+    def column(self, name: str) -> Column | None:
+        """Return what is public of a column of the file; None of one that nothing is known of."""
+        stem, _, number = name.rpartition("_")
+        of_step = self.numbered and number.isascii() and number.isdigit()
+        return self.columns.get(name) or (self.columns.get(stem) if of_step else None)
+
+    def of_table(self, table: str) -> Written:
+        """Return how one of several tables is read, whose columns are named ``table.column`` here."""
+        head = f"{table}."
+        own = {name.removeprefix(head): each for name, each in self.columns.items() if name.startswith(head)}
+        return replace(self, columns=own)
 
     @property
     def rewrites(self) -> bool:

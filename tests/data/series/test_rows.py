@@ -135,6 +135,7 @@ def test_a_change_counts_although_no_step_begins_in_it(world, change, length, st
 
 
 @pytest.mark.parametrize(("begins", "count", "first"), [("2018-11-04T03:00Z", 23, 1), ("2018-02-17T02:00Z", 25, 0)])
+@pytest.mark.filterwarnings("ignore::doublure.errors.DataWarning")
 def test_clocks_may_change_at_midnight(world, begins, count, first):
     """In Sao Paulo 2018-11-04 began at 1 o'clock, and 2018-02-17 had its last hour twice."""
     moments = pd.date_range(begins, periods=count, freq="1h").tz_convert("America/Sao_Paulo")

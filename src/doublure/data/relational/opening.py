@@ -35,6 +35,7 @@ from doublure.schema.relational import RelationalSchema
 if TYPE_CHECKING:
     from doublure.schema import Schema
     from doublure.schema.columns import Column
+    from doublure.schema.written import Written
 
 Given: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | RelatedRows"
 
@@ -111,12 +112,13 @@ class RelatedSource:
         return cells.concatenate(frames, list(wanted)), pd.concat(labels, ignore_index=True)
 
 
-def open_related(source: Given) -> RelatedSource:
+def open_related(source: Given, written: Written | None = None) -> RelatedSource:
     """Look at the containers and headers of related tables; no row is read.
 
     Args:
         source: A folder with one file a table, CSV or Parquet, named as the table; or a mapping of tables, each a file
             or a DataFrame.
+        written: How their text is to be read, if not as usual; its columns are named ``table.column``.
 
     Raises:
         DataError: There is no such folder, two files are of one table, or one is of a form that is not read.
@@ -124,7 +126,7 @@ def open_related(source: Given) -> RelatedSource:
     if isinstance(source, RelatedRows):
         source = source.handed_out()
     if isinstance(source, Mapping):
-        return RelatedSource("tables", {str(name): open_table(table) for name, table in source.items()})
+        return RelatedSource("tables", {str(name): _open(table, str(name), written) for name, table in source.items()})
     if not isinstance(source, (str, os.PathLike)):
         remedy = "give a folder, or a mapping of DataFrames"
         raise DataError("is neither a folder nor a mapping of tables", field="data", remedy=remedy)
@@ -138,10 +140,14 @@ def open_related(source: Given) -> RelatedSource:
             continue
         if name in found:
             raise DataError(f"has two files of the table {name}", field=folder, remedy="keep one of them")
-        found[name] = open_table(path)
+        found[name] = _open(path, name, written)
     if not found:
         raise DataError("holds no CSV or Parquet file", field=folder, remedy="put one file a table into it")
     return RelatedSource(folder.name, found)
+
+
+def _open(table: Any, name: str, written: Written | None) -> TableSource:
+    return open_table(table, None if written is None else written.of_table(name))
 
 
 def table_name(path: Path) -> str | None:

@@ -25,15 +25,15 @@ import pandas as pd
 from doublure.data import npz
 from doublure.data.npz import Header
 from doublure.data.series.clock import Whole
-from doublure.data.series.in_memory import held, moments_column, readable
+from doublure.data.series.in_memory import held, numbers_of, readable
 from doublure.data.series.records import Values
 from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.splits import beside, named, only, several
 from doublure.data.tables import cells
+from doublure.data.tables.rewriting import rewritten, rule_of
 from doublure.errors import DataError
 from doublure.schema.columns import Column
-from doublure.schema.scalars import Misfit
-from doublure.schema.series import SERIES, VALUES, SeriesSchema
+from doublure.schema.series import SERIES, STATES, VALUES, SeriesSchema
 
 VALUE_NAMES = (VALUES, SERIES, "x", "data")
 
@@ -113,7 +113,7 @@ class ArraySource(SeriesSource):
         """Read the series; where misfits are coerced, one without a unit or a beginning that should have it is none."""
         layout = self._layout(schema)
         attributes = {
-            name: self._cells(name, schema.attributes[name], layout, schema.misfit) for name in self._steering(schema)
+            name: self._cells(name, schema.attributes[name], layout, schema) for name in self._steering(schema)
         }
         count = int(np.prod(layout.lead))
         frame = pd.DataFrame(attributes, index=pd.RangeIndex(count))
@@ -121,12 +121,17 @@ class ArraySource(SeriesSource):
         starts: Whole | None = None
         kept = np.ones(count, dtype=np.bool_)
         if time is not None:
-            moments = self._cells(time, moments_column(schema), layout, schema.misfit)
+            moments = self._cells(time, schema.moments[time], layout, schema)
             starts = moments.to_numpy().astype("datetime64[s]").astype(np.int64)
             kept &= moments.notna().to_numpy()
+            if schema.misfit == "refuse" and time not in self.lenient and not kept.all():
+                remedy = "fill them; misfit: coerce leaves these series out"
+                raise DataError("has empty cells", field=time, remedy=remedy)
         unit = None
         if schema.unit.id is not None:
-            unit = cells.unit_ids(self._raw(schema.unit.id, layout), schema.unit.id, misfit=schema.misfit)
+            unit = cells.unit_ids(
+                self._raw(schema.unit.id, layout), schema.unit.id, misfit=self._misfit(schema.unit.id, schema)
+            )
             kept &= unit.notna().to_numpy()
             unit = cells.kept_of(unit, kept)
         values = self._values(schema, layout, count)
@@ -175,7 +180,7 @@ class ArraySource(SeriesSource):
         if alone and len(shape) > 2 and shape[-1] == 1 and channels == 1:
             shape = shape[:-1]
         ends = (length,) if alone else (length, channels)
-        if header.dtype.kind not in "buifO" or len(shape) - len(ends) not in (1, 2):
+        if header.dtype.kind not in ("buifOU" if schema.states else "buifO") or len(shape) - len(ends) not in (1, 2):
             form = ", ".join(["series", "length", *(["channels"] if channels > 1 else [])])
             raise DataError("is no array of series", field=name, remedy=f"give numbers of shape ({form})")
         if shape[-len(ends) :] != ends:
@@ -208,13 +213,19 @@ class ArraySource(SeriesSource):
         parts = [*arrays[0].reshape(count, length, channels).transpose(2, 0, 1)] if len(arrays) == 1 else arrays
         values = np.empty((count, length, channels))
         for number, ((name, channel), part) in enumerate(zip(schema.channels.items(), parts, strict=True)):
+            named = self._headers.get(f"{STATES}{name}")
+            if named is not None and len(layout.values) == 1 and name in schema.states:
+                part = _of_places(part, np.asarray(self.array(f"{STATES}{name}")))
             raw = cells.raw_column(part.reshape(-1))
-            column = cells.canonical(raw, readable(channel, schema), name, schema.misfit)
-            values[:, :, number] = column.to_numpy(dtype=np.float64).reshape(count, length)
+            column = cells.canonical(raw, readable(channel, schema), name, self._misfit(name, schema))
+            values[:, :, number] = numbers_of(column).reshape(count, length)
         return values
 
-    def _cells(self, name: str, column: Column, layout: _Layout, misfit: Misfit) -> pd.Series[Any]:
-        return cells.canonical(self._raw(name, layout), column, name, misfit)
+    def _cells(self, name: str, column: Column, layout: _Layout, schema: SeriesSchema) -> pd.Series[Any]:
+        raw = self._raw(name, layout)
+        if schema.written is not None:
+            raw = rewritten(raw, rule_of(column, schema.written))
+        return cells.canonical(raw, column, name, self._misfit(name, schema))
 
     def _raw(self, name: str, layout: _Layout) -> pd.Series[Any]:
         """Return an array beside the values, one cell a series."""
@@ -223,6 +234,14 @@ class ArraySource(SeriesSource):
             rows, columns = layout.lead
             raw = np.repeat(raw, columns) if len(raw) == rows else np.tile(raw, rows)
         return cells.raw_column(raw.reshape(-1))
+
+
+def _of_places(places: Any, values: Any) -> Any:
+    """Return states by their places in a list; None where there is none."""
+    found = np.asarray(places, dtype=np.float64)
+    known = np.isin(found, np.arange(len(values)))
+    with_none = np.array([*values.tolist(), None], dtype=object)
+    return with_none[np.where(known, found, len(values)).astype(np.int64)]
 
 
 def _fits(shape: tuple[int, ...], lead: tuple[int, ...]) -> bool:

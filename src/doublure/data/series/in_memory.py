@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -11,8 +11,14 @@ from doublure.data.series import clock
 from doublure.data.series.clock import Changes, Flags, Whole
 from doublure.data.series.records import Values
 from doublure.data.tables import cells
-from doublure.schema.columns import Column, DatetimeColumn, IntegerColumn, RealColumn
-from doublure.schema.series import SeriesSchema
+from doublure.schema.columns import Column, IntegerColumn, RealColumn
+from doublure.schema.scalars import label
+from doublure.schema.series import SeriesSchema, StateChannel
+
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+
+_CYCLE = 28 * 1461 * 86_400 // 4
+_MOST_WINDOWS = 20_000
 
 
 class InMemorySeries:
@@ -84,11 +90,33 @@ def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> p
 
 def readable(channel: IntegerColumn | RealColumn, schema: SeriesSchema) -> Column:
     """Return a channel whose empty cells are left to the rule for gaps, unless they are to be refused anyway."""
+    column: Column = channel.read if isinstance(channel, StateChannel) else channel
     if channel.missing is False and (schema.series.gaps == "drop" or schema.misfit == "coerce"):
-        return channel.model_copy(update={"missing": True})
-    return channel
+        return column.model_copy(update={"missing": True})
+    return column
 
 
-def moments_column(schema: SeriesSchema) -> DatetimeColumn:
-    """Return how moments are read: on the wall clock of the schema's time zone."""
-    return DatetimeColumn(timezone=schema.series.timezone, missing=False)
+def numbers_of(channel: pd.Series[Any]) -> Floats:
+    """Return a channel's canonical cells as numbers, NaN for missing: of states their places in the list."""
+    if not isinstance(channel.dtype, pd.CategoricalDtype):
+        return channel.to_numpy(dtype=np.float64)
+    codes = channel.cat.codes.to_numpy()
+    return np.where(codes < 0, np.nan, codes)
+
+
+def calendar_shares(schema: SeriesSchema, name: str) -> Floats:
+    """Return how frequent the values of an attribute that follows from the time are in the calendar, by their codes.
+
+    All windows of 28 years are counted, after which weekdays fall on the same days of the year again, but at most
+    20,000 of them, evenly chosen. Values that the schema does not list count as ``other`` or not at all.
+    """
+    column, duration = schema.attributes[name], schema.length * (schema.series.seconds or 1)
+    count = max(1, _CYCLE // duration)
+    places = np.arange(min(count, _MOST_WINDOWS)) * count // min(count, _MOST_WINDOWS)
+    found = clock.derived(clock.MONDAY + places * duration, column.from_time or "hour")
+    place = {label(value): code for code, value in enumerate(column.domain)}
+    rest = -1 if column.other is None else place[label(column.other)]
+    codes = np.array([place.get(label(value), rest) for value in found.tolist()])
+    counts = np.bincount(codes[codes >= 0], minlength=len(place)).astype(np.float64)
+    shares: Floats = counts / counts.sum() if counts.any() else np.full(len(place), 1 / len(place))
+    return shares

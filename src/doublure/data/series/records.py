@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,11 +25,13 @@ class Series:
         values: ``(N, length, channels)`` float64, NaN where a step is missing.
         channels: The channels' names.
         attributes: ``(N, …)``, a column an attribute; none where the schema has none.
+        states: The values of channels that are no numbers; ``values`` has their places in the list.
     """
 
     values: Values
     channels: tuple[str, ...]
     attributes: pd.DataFrame
+    states: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.shape[2] != len(self.channels):
@@ -49,17 +51,25 @@ class Series:
         """Return one channel, ``(N, length)``."""
         return self.values[:, :, self.channels.index(name)]
 
+    def cells(self, name: str) -> Any:
+        """Return one channel's cells in a row, ``(N * length,)``: numbers, or a categorical of states."""
+        numbers = self.channel(name).reshape(-1)
+        if name not in self.states:
+            return numbers
+        codes = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
+        return pd.Series(pd.Categorical.from_codes(codes, categories=pd.Index(list(self.states[name]))))
+
     def take(self, rows: slice | np.ndarray[Any, Any]) -> Series:
         """Return some of the series."""
         attributes = self.attributes.iloc[rows].reset_index(drop=True)
-        return Series(values=self.values[rows], channels=self.channels, attributes=attributes)
+        return replace(self, values=self.values[rows], attributes=attributes)
 
     @staticmethod
     def joined(parts: Sequence[Series]) -> Series:
         """Return several sets of series of one schema as one."""
         attributes = pd.concat([part.attributes for part in parts], ignore_index=True)
         values = np.concatenate([part.values for part in parts])
-        return Series(values=values, channels=parts[0].channels, attributes=attributes)
+        return replace(parts[0], values=values, attributes=attributes)
 
     def frame(self, first: int = 1) -> pd.DataFrame:
         """Return the long form: a row a step, with ``series`` from ``first`` and ``step`` from 0 telling them apart."""
@@ -70,7 +80,7 @@ class Series:
         }
         place = np.repeat(np.arange(n), length)
         columns |= {str(name): cells.take(place).reset_index(drop=True) for name, cells in self.attributes.items()}
-        columns |= {name: self.values[:, :, number].reshape(-1) for number, name in enumerate(self.channels)}
+        columns |= {name: self.cells(name) for name in self.channels}
         return pd.DataFrame(columns)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ the schema's ``time``, and each channel            a reading a row; windows are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ import pandas as pd
 
 from doublure.data.series import clock
 from doublure.data.series.clock import Flags, Whole
-from doublure.data.series.in_memory import changes_of, complete, held, moments_column, readable
+from doublure.data.series.in_memory import changes_of, complete, held, numbers_of, readable
 from doublure.data.series.records import Values
+from doublure.data.series.refusals import BrokenRule
 from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.tables import cells
 from doublure.data.tables.opening import TableSource
@@ -31,6 +32,7 @@ from doublure.schema.scalars import Misfit
 from doublure.schema.series import SERIES, STEP, SeriesSchema
 
 _NO_TOKENS = ("",)
+_AVERAGED = {"irregular": "mean"}
 
 
 class RowSource(SeriesSource):
@@ -56,7 +58,9 @@ class RowSource(SeriesSource):
 
     def cut(self, schema: SeriesSchema) -> Cut:
         """Find the series."""
-        return self._form(schema).cut(self.table)
+        form = self._form(schema)
+        form.lenient = self.lenient
+        return form.cut(self.table)
 
     def _form(self, schema: SeriesSchema) -> _Form:
         names, first = self.table.columns, next(iter(schema.channels))
@@ -74,6 +78,8 @@ class _Form:
     """How a table holds series."""
 
     timed = False
+    lenient: Collection[str] = ()
+    """Columns that were refused already, whose cells are coerced to see what else is wrong."""
 
     def __init__(self, schema: SeriesSchema) -> None:
         self.schema = schema
@@ -98,16 +104,19 @@ class _Form:
 
     def moments(self) -> dict[str, Column]:
         """The column of moments."""
-        time = self.schema.series.time
-        if not self.timed or time is None:
-            return {}
-        return {time: moments_column(self.schema)}
+        return dict(self.schema.moments) if self.timed else {}
 
     def read(self, table: TableSource, more: Mapping[str, Column]) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
         """Return the canonical cells of all columns, and the labels of units and sources."""
         columns = {**self.values(), **self.attributes(), **self.moments(), **more}
-        frame, keys = table.read(columns, dict.fromkeys(self.keys(), _NO_TOKENS), self.schema.misfit)
-        return _taken(frame, keys, frame[[*self.moments(), *more]].notna().all(axis=1).to_numpy())
+        misfit = self.schema.misfit
+        frame, keys = table.read(columns, dict.fromkeys(self.keys(), _NO_TOKENS), misfit, self.lenient)
+        there = frame[[*self.moments(), *more]].notna()
+        for name, full in there.all().items():
+            if misfit == "refuse" and not full and name not in self.lenient:
+                remedy = "fill them; misfit: coerce leaves these readings out"
+                raise DataError("has empty cells", field=name, remedy=remedy)
+        return _taken(frame, keys, there.all(axis=1).to_numpy())
 
     def cut(self, table: TableSource) -> Cut:
         """Find the series."""
@@ -158,22 +167,27 @@ class Readings:
             and ((np.bincount(key, minlength=size) > 1) & ~doubled.reshape(-1)).any()
         ):
             remedy = "declare irregular: mean, sum or last, or fix the data"
-            raise DataError("has several readings in one step of a series", field=self._name, remedy=remedy)
-        columns = [self._column(key, cells, size) for cells in self._values[inside].T]
+            raise BrokenRule(
+                "has several readings in one step of a series", field=self._name, remedy=remedy, relaxed=_AVERAGED
+            )
+        rules = ["last" if name in self._schema.states else self._rule for name in self._schema.channels]
+        columns = [
+            self._column(key, cells, size, rule) for rule, cells in zip(rules, self._values[inside].T, strict=True)
+        ]
         values = np.stack(columns, axis=1).reshape(last - first, length, len(columns))
         if self._schema.series.clock_changes == "fill":
             clock.filled(values, self._changes.skipped[first:last])
         return values
 
-    def _column(self, key: Whole, cells: Values, size: int) -> Values:
+    def _column(self, key: Whole, cells: Values, size: int, rule: str) -> Values:
         known = ~np.isnan(cells)
         key, cells = key[known], cells[known]
-        if self._rule == "last":
+        if rule == "last":
             column = np.full(size, np.nan)
             column[key] = cells  # of several in one place, the last in time stays
             return column
         count, total = np.bincount(key, minlength=size), np.bincount(key, weights=cells, minlength=size)
-        share = 1 if self._rule == "sum" else np.maximum(count, 1)
+        share = 1 if rule == "sum" else np.maximum(count, 1)
         return np.where(count > 0, total / share, np.nan)
 
 
@@ -193,7 +207,7 @@ def _taken(
 
 
 def _of_series(
-    frame: pd.DataFrame, keys: Mapping[str, pd.Series[Any]], series: Whole, misfit: Misfit
+    frame: pd.DataFrame, keys: Mapping[str, pd.Series[Any]], series: Whole, misfit: Misfit, lenient: Collection[str]
 ) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
     """Return each series' attributes, which its readings have to agree on, and its labels.
 
@@ -202,8 +216,8 @@ def _of_series(
     first = np.unique(series, return_index=True)[1]
     for name, column in frame.items():
         codes = column.cat.codes.to_numpy()
-        if misfit == "refuse" and (codes != codes[first][series]).any():
-            remedy = "cut shorter series, or take it out of the schema"
+        if misfit == "refuse" and name not in lenient and (codes != codes[first][series]).any():
+            remedy = "cut shorter series, make it a channel, or take it out of the schema"
             raise DataError("changes within a series", field=name, remedy=remedy)
     labels = {name: key.iloc[first].reset_index(drop=True) for name, key in keys.items()}
     return frame.iloc[first].reset_index(drop=True), labels
@@ -224,15 +238,15 @@ class _Timed(_Form):
         if windows.irregular == "refuse" == schema.misfit and places.beside.any():
             remedy = "declare irregular: mean, sum or last, or fix series.step; times that follow no step go as rows "
             remedy += "of a table, kind: relational"
-            raise DataError("has moments that stand beside the steps", field=time, remedy=remedy)
+            raise BrokenRule("has moments that stand beside the steps", field=time, remedy=remedy, relaxed=_AVERAGED)
         series = _numbered([*keys.values()], places.start)
         count = int(series.max(initial=-1)) + 1
         starts = np.zeros(count, dtype=np.int64)
         starts[series] = places.start
-        values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
+        values = np.stack([numbers_of(frame[name]) for name in schema.channels], axis=1)
         changes = changes_of(starts, schema)
         readings = Readings(series, places.step, moments, values, schema, changes, time)
-        attributes, labels = _of_series(frame[list(self.attributes())], keys, series, schema.misfit)
+        attributes, labels = _of_series(frame[list(self.attributes())], keys, series, schema.misfit, self.lenient)
         full = complete(attributes, starts, schema)
         return _CutRows(readings, full, labels.get(schema.unit.id or ""))
 
@@ -266,7 +280,7 @@ class _Numbered(_Form):
     def cut(self, table: TableSource) -> Cut:
         """Join the steps of each series."""
         schema, length = self.schema, self.schema.length
-        frame, keys = self.read(table, {STEP: IntegerColumn(missing=False)})
+        frame, keys = self.read(table, {STEP: IntegerColumn()})
         inside = frame[STEP].between(0, length - 1).to_numpy()
         if schema.misfit == "refuse" and not inside.all():
             raise DataError("has steps outside 0 … length - 1", field=STEP, remedy="number them from 0")
@@ -274,9 +288,9 @@ class _Numbered(_Form):
         step = frame[STEP].to_numpy().astype(np.int64)
         series = _numbered([*keys.values()], np.zeros(len(step), dtype=np.int64))
         count = int(series.max(initial=-1)) + 1
-        values = frame[list(schema.channels)].to_numpy(dtype=np.float64)
+        values = np.stack([numbers_of(frame[name]) for name in schema.channels], axis=1)
         readings = Readings(series, step, step, values, schema, clock.Changes.none(count, length), STEP)
-        attributes, labels = _of_series(frame[list(self.attributes())], keys, series, schema.misfit)
+        attributes, labels = _of_series(frame[list(self.attributes())], keys, series, schema.misfit, self.lenient)
         return _CutRows(readings, attributes, labels.get(schema.unit.id or ""))
 
 
@@ -301,7 +315,8 @@ class _Wide(_Form):
     def cut(self, table: TableSource) -> Cut:
         """Read the series."""
         frame, keys = self.read(table, {})
-        values = np.stack([frame[columns].to_numpy(dtype=np.float64) for columns in self._columns.values()], axis=2)
+        parts = [np.stack([numbers_of(frame[name]) for name in columns], axis=1) for columns in self._columns.values()]
+        values = np.stack(parts, axis=2)
         starts: Whole | None = None
         if self.timed:
             starts = frame[self.schema.series.time].to_numpy().astype("datetime64[s]").astype(np.int64)

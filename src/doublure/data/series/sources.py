@@ -12,7 +12,7 @@ kept: a run that is resumed draws anew, and evaluations look at all series.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +21,9 @@ import pandas as pd
 from doublure.data.npz import LARGEST
 from doublure.data.series.clock import Flags, Whole
 from doublure.data.series.records import Series, SeriesSet, Values
-from doublure.errors import DataError
+from doublure.data.series.refusals import BrokenRule, all_refusals
+from doublure.errors import DataError, printable
+from doublure.schema.scalars import Misfit
 from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
 
@@ -50,10 +52,15 @@ class SeriesSource(ABC):
 
     Attributes:
         name: The container's name, for errors.
+        lenient: Columns that were refused already, whose cells are coerced to see what else is wrong.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.lenient: frozenset[str] = frozenset()
+
+    def _misfit(self, name: str, schema: SeriesSchema) -> Misfit:
+        return "coerce" if name in self.lenient else schema.misfit
 
     @abstractmethod
     def check_header(self, schema: SeriesSchema) -> None:
@@ -84,10 +91,25 @@ class SeriesSource(ABC):
             at_least: Fewer series than this are refused.
 
         Raises:
-            DataError: A reading or a gap breaks the schema's rules; there are too few series.
+            DataError: A reading or a gap breaks the schema's rules, of which one error names all that are broken;
+                there are too few series.
         """
         schema = series_schema(schema)
         self.check_header(schema)
+        try:
+            return self._load(schema, at_least)
+        except DataError as error:
+            raise all_refusals(error, schema, self._tried) from None
+
+    def _tried(self, schema: SeriesSchema, lenient: frozenset[str]) -> None:
+        """Read the series once more, by more lenient rules, to see what else is refused."""
+        before, self.lenient = self.lenient, lenient
+        try:
+            self._load(schema, 0)
+        finally:
+            self.lenient = before
+
+    def _load(self, schema: SeriesSchema, at_least: int) -> SeriesSet:
         cut = self.cut(schema)
         rows = np.flatnonzero(self._whole(cut, schema))
         if len(rows) < at_least:
@@ -108,6 +130,7 @@ class SeriesSource(ABC):
             values=values,
             channels=tuple(schema.channels),
             attributes=cut.attributes.iloc[rows].reset_index(drop=True),
+            states=schema.states,
         )
         return SeriesSet(content=content, unit=unit, n_units=n_units, repeatable=len(rows) == found)
 
@@ -129,16 +152,29 @@ class SeriesSource(ABC):
             there: Flags = np.asarray(~lacking.all(axis=(1, 2)))
             if schema.series.clock_changes == "drop":
                 there &= ~cut.changed[first:last]
+            refused = []
             for number, (name, channel) in enumerate(schema.channels.items()):
                 if not (rule == "refuse" or (rule == "missing" and channel.missing is False)):
                     continue
                 if schema.misfit == "refuse" and gaps[there, number].any():
-                    said = f"gaps: {rule}" if rule == "refuse" else "missing: false"
-                    remedy = "declare gaps: drop, or gaps: missing and missing: true, or fill them by a public rule"
-                    raise DataError(f"has steps without a value, and the schema says {said}", field=name, remedy=remedy)
-                there &= ~gaps[:, number]
+                    refused.append(name)
+                else:
+                    there &= ~gaps[:, number]
+            if refused:
+                raise _has_gaps(refused, rule)
             kept[first:last] = there & ~gaps.any(axis=1) if rule == "drop" else there
         return kept
+
+
+def _has_gaps(names: Sequence[str], rule: str) -> BrokenRule:
+    said = f"gaps: {rule}" if rule == "refuse" else "missing: false"
+    remedy = "declare gaps: drop, or gaps: missing and missing: true, or fill them by a public rule"
+    return BrokenRule(
+        f"has steps without a value, and the schema says {said}",
+        field=", ".join(map(printable, names)),
+        remedy=remedy,
+        relaxed={"gaps": "drop"},
+    )
 
 
 def _blocks(count: int, schema: SeriesSchema) -> Iterator[tuple[int, int]]:

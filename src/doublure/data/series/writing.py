@@ -16,7 +16,8 @@ from doublure.data.tables.writing import FORMATS as ROWS
 from doublure.data.tables.writing import write_table
 from doublure.errors import SettingError
 from doublure.schema.columns import IntegerColumn
-from doublure.schema.series import CHANNELS, CLOCK, STEP, VALUES, SeriesSchema
+from doublure.schema.scalars import label
+from doublure.schema.series import CHANNELS, CLOCK, STATES, STEP, VALUES, SeriesSchema
 from doublure.support import files
 
 FORMATS = (".npz", *ROWS)
@@ -37,7 +38,8 @@ def write_series(
     """Write series to ``path`` as they come; its ending chooses the form.
 
     =======================  =========================================================================================
-    ``.npz``                 ``values`` ``(n, length, channels)``, ``channels``, an array an attribute, ``about``
+    ``.npz``                 ``values`` ``(n, length, channels)``, ``channels``, an array an attribute, ``about``, and
+                             ``states_x``, the values of a channel ``x`` of states
     ``.csv``, ``.parquet``   a row a step: ``series`` from 1, ``step`` from 0, ``clock`` where a series is one day,
                              attributes, channels
     =======================  =========================================================================================
@@ -98,7 +100,8 @@ def _write_npz(
     def beside() -> dict[str, Any]:
         frame = pd.concat(attributes, ignore_index=True)
         found = {str(name): npz.plain(cells) for name, cells in frame.items()}
-        return {CHANNELS: np.array(list(schema.channels)), **found, **about}
+        states = {f"{STATES}{name}": np.array(list(map(label, values))) for name, values in schema.states.items()}
+        return {CHANNELS: np.array(list(schema.channels)), **states, **found, **about}
 
     form = npz.Header(shape=(n, schema.length, len(schema.channels)), dtype=number_type(schema))
     npz.write(file, VALUES, form, blocks(), beside, level=_FAST)
@@ -111,7 +114,7 @@ def _long(chunks: Iterable[Series], schema: SeriesSchema) -> Iterator[pd.DataFra
         frame = chunk.frame(first)
         first += len(chunk)
         for name, channel in schema.channels.items():
-            if isinstance(channel, IntegerColumn):
+            if isinstance(channel, IntegerColumn) and name not in schema.states:
                 frame[name] = frame[name].astype("Int64" if schema.may_be_missing(name) else np.int64)
         if clock is not None:
             texts = pd.Categorical.from_codes(frame[STEP].to_numpy(), categories=pd.Index(clock, dtype="str"))

@@ -29,6 +29,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 from functools import partial
@@ -38,7 +39,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from doublure.errors import DataError
+from doublure.errors import DataError, DataWarning, printable
 from doublure.schema.columns import (
     BooleanColumn,
     CategoryColumn,
@@ -65,6 +66,8 @@ NOT_A_TIME = {"NaT", *NOT_A_NUMBER}
 ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?)?\s*(?:(Z|z)|([+-])(\d{2}):?(\d{2})?)?", re.ASCII
 )
+_MIDNIGHT = ("24:00", "24:00:00")
+"""How ISO 8601, and meters that stamp an hour by its end, may write the end of a day."""
 _NO_CELLS = (bytes, bytearray, memoryview, list, tuple, dict, set, frozenset, np.ndarray)
 _UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
 _NOTHING = frozenset({type(None), type(pd.NA), type(pd.NaT)})
@@ -236,7 +239,7 @@ def _each(uniques: Iterable[object], read: Callable[[object], Cell], otherwise: 
 
 def _read(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> pd.Series[Any]:
     if isinstance(column, (DateColumn, DatetimeColumn)):
-        return pd.Series(_moments(raw, column, misfit))
+        return pd.Series(_moments(raw, column, name, misfit))
     if column.numeric:
         return pd.Series(_numbers(raw, column, name, misfit))
     return _labels(raw, column, name, misfit)
@@ -330,7 +333,7 @@ def _is_number(text: str) -> bool:
 # -- dates and moments -------------------------------------------------------------------------------------------
 
 
-def _moments(raw: pd.Series[Any], column: DateColumn | DatetimeColumn, misfit: Misfit) -> Moments:
+def _moments(raw: pd.Series[Any], column: DateColumn | DatetimeColumn, name: str, misfit: Misfit) -> Moments:
     zone = None if isinstance(column, DateColumn) else column.timezone or "UTC"  # a date's day is the one written
     array: Moments
     if isinstance(raw.dtype, pd.DatetimeTZDtype):
@@ -341,7 +344,8 @@ def _moments(raw: pd.Series[Any], column: DateColumn | DatetimeColumn, misfit: M
     elif _is_listed(raw) or misfit == "coerce":
         codes, uniques = distinct(raw)
         tokens = {*column.missing_tokens, *NOT_A_TIME}
-        array = np.append(_moment_of_each(uniques, zone, tokens, misfit), _NO_TIME)[codes]
+        warned_of = name if column.one_clock and misfit == "refuse" else ""
+        array = np.append(_moment_of_each(uniques, zone, tokens, misfit, warned_of), _NO_TIME)[codes]
     else:
         raise TypeError
     return fitting_moments(array, column, misfit)
@@ -363,13 +367,21 @@ def fitting_moments(array: Moments, column: DateColumn | DatetimeColumn, misfit:
     return array.astype("datetime64[s]")
 
 
-def _moment_of_each(uniques: Sequence[object], zone: str | None, tokens: Collection[str], misfit: Misfit) -> Moments:
-    """Return distinct moments on the clock of ``zone``; None leaves each on the clock that it is written in."""
+def _moment_of_each(
+    uniques: Sequence[object], zone: str | None, tokens: Collection[str], misfit: Misfit, warned_of: str = ""
+) -> Moments:
+    """Return distinct moments on the clock of ``zone``; None leaves each on the clock that it is written in.
+
+    The owner of a column is warned of it where some moments have an offset from UTC and some have none.
+    """
     read: list[tuple[np.datetime64, int | None]]
     read = _each(uniques, partial(_moment, tokens=tokens), (_NO_TIME, None), misfit)
     moments = np.array([moment for moment, _ in read], dtype="datetime64[s]")
     aware = np.array([offset is not None for _, offset in read], dtype=bool)
     if zone is not None and aware.any():
+        if warned_of and not (aware | np.isnat(moments)).all():
+            said = "some moments have an offset from UTC and some have none; those without are read as they stand"
+            warnings.warn(f"{printable(warned_of)}: {said} in {zone}", DataWarning, stacklevel=2)
         offsets = np.array([offset for _, offset in read if offset is not None], dtype="timedelta64[s]")
         moments[aware] = _on_the_clock(moments[aware] - offsets, zone)
     return moments
@@ -406,6 +418,8 @@ def _moment(cell: object, tokens: Collection[str]) -> tuple[np.datetime64, int |
     if time is None and (utc or sign):
         raise ValueError
     seconds = 0 if utc else None if sign is None else int(f"{sign}1") * (3600 * int(hours) + 60 * int(minutes or 0))
+    if time in _MIDNIGHT:
+        return np.datetime64(day, "s") + np.timedelta64(1, "D"), seconds
     return np.datetime64(day if time is None else f"{day}T{time}", "s"), seconds
 
 

@@ -35,7 +35,11 @@ class RewrittenSource(TableSource):
         super().__init__(source.name, source.columns)
         self._source = source
         self._written = written
-        self._rules = {name: rule for name, column in written.columns.items() if (rule := rule_of(column, written))}
+        self._rules: dict[str, Callable[[str], str]] = {}
+        for name in source.columns:
+            column = written.column(name)
+            if column is not None and (rule := rule_of(column, written)) is not None:
+                self._rules[name] = rule
 
     def check_names(self, names: Any) -> None:
         """Look for columns in the header."""
@@ -51,7 +55,7 @@ class RewrittenSource(TableSource):
     def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
         """Yield the columns, rewritten."""
         for raw in self._source.raw(columns, plain):
-            yield {name: _rewritten(raw[name], self._rules.get(name)) for name in columns}
+            yield {name: rewritten(raw[name], self._rules.get(name)) for name in columns}
 
 
 def rule_of(column: Column, written: Written) -> Callable[[str], str] | None:
@@ -96,7 +100,8 @@ def _numbers(decimal: str, thousands: str | None, tokens: Collection[str]) -> Ca
     return rewritten
 
 
-def _rewritten(raw: Raw, rule: Callable[[str], str] | None) -> Raw:
+def rewritten(raw: Raw, rule: Callable[[str], str] | None) -> Raw:
+    """Return a column whose texts are rewritten by a rule; as it is where there is none."""
     if rule is None:
         return raw
     if isinstance(raw, pd.Series):

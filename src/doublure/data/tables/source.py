@@ -121,7 +121,11 @@ class TableSource:
         return _bounded(frame, ids[id_column], schema.unit.max_records)
 
     def read(
-        self, columns: Mapping[str, Column], keys: Mapping[str, Collection[str]], misfit: Misfit = "refuse"
+        self,
+        columns: Mapping[str, Column],
+        keys: Mapping[str, Collection[str]],
+        misfit: Misfit = "refuse",
+        lenient: Collection[str] = (),
     ) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
         """Read columns in canonical form, and the labels of columns that name a unit or a source.
 
@@ -129,13 +133,14 @@ class TableSource:
             columns: Name -> what is public of it.
             keys: Name of a column of labels -> the texts that mean missing in it.
             misfit: What becomes of a cell that does not fit; with ``coerce``, a record that misses a label is left out.
+            lenient: Columns whose cells are coerced whatever ``misfit`` says.
 
         Raises:
             DataError: A cell does not fit its column, or a label is missing.
         """
         frames: list[pd.DataFrame] = []
         labels: dict[str, list[pd.Series[Any]]] = {name: [] for name in keys}
-        for frame, named in self.canonical_chunks(columns, keys, misfit):
+        for frame, named in self.canonical_chunks(columns, keys, misfit, lenient=lenient):
             frames.append(frame)
             for name, ids in named.items():
                 labels[name].append(ids)
@@ -149,8 +154,11 @@ class TableSource:
         keys: Mapping[str, Collection[str]],
         misfit: Misfit = "refuse",
         rows: int | None = None,
+        lenient: Collection[str] = (),
     ) -> Iterator[tuple[pd.DataFrame, dict[str, pd.Series[Any]]]]:
         """Yield what :meth:`read` returns some records at a time, at most ``rows`` if that is given.
+
+        The cells of ``lenient`` columns are coerced whatever ``misfit`` says.
 
         Raises:
             DataError: As :meth:`read`.
@@ -159,11 +167,16 @@ class TableSource:
         for whole in self.raw(list(dict.fromkeys([*columns, *keys])), plain):
             for raw in _slices(whole, rows):
                 named = {
-                    name: cells.unit_ids(as_series(raw[name], name), name, tokens, misfit)
+                    name: cells.unit_ids(
+                        as_series(raw[name], name), name, tokens, "coerce" if name in lenient else misfit
+                    )
                     for name, tokens in keys.items()
                 }
                 frame = pd.DataFrame(
-                    {name: canonical(raw[name], column, name, misfit) for name, column in columns.items()}
+                    {
+                        name: canonical(raw[name], column, name, "coerce" if name in lenient else misfit)
+                        for name, column in columns.items()
+                    }
                 )
                 kept = np.ones(len(frame), dtype=np.bool_)
                 for ids in named.values():

@@ -1,0 +1,84 @@
+"""What series are refused for: all of it at once, in words that the schema's author knows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.data.series import open_series
+from doublure.errors import DataError, DataWarning
+
+
+def refusal(data, schema) -> str:
+    with pytest.raises(DataError) as caught:
+        open_series(data).load(schema)
+    return str(caught.value)
+
+
+@pytest.fixture
+def readings(world):
+    return world.readings(days=4)
+
+
+def test_one_error_names_all_that_is_wrong(world, readings):
+    readings["season"] = ["dry"] * len(readings)
+    readings["litres"] = readings["litres"].astype(object)
+    readings.loc[1, "season"] = "wet"
+    readings.loc[2, "litres"] = "n/a"
+    readings.loc[5, "when"] = "2024-03-05T07:00:00"
+    attributes = "{season: {type: category, values: [dry, wet], missing: false}}"
+    said = refusal(readings, world.schema(gaps="refuse", attributes=attributes))
+    assert "\n" not in said
+    assert said.count("litres: ") == 2
+    for part in (
+        "season: changes within",
+        "when: has moments that stand beside the steps",
+        "has steps without a value",
+    ):
+        assert said.count(part) == 1
+    assert not any(cell in said for cell in ("n/a", "wet", "07:00"))
+
+
+def test_each_of_these_alone_is_the_error_that_it_was(world, readings):
+    again = pd.concat([readings, readings.iloc[:1]], ignore_index=True)
+    for data in (again, readings.drop(index=3)):
+        assert " and when" not in refusal(data, world.schema(gaps="refuse"))
+    assert refusal(again, world.schema()).startswith("when: has several readings in one step")
+
+
+def test_all_channels_with_gaps_are_named_together(world):
+    lacking = np.array([[1.0, np.nan, 1.0, 1.0], [1.0] * 4])
+    schema = world.schema(source="", time="", step="", gaps="refuse")
+    plain = schema.to_plain()
+    plain["channels"] = {name: dict(plain["channels"]["litres"]) for name in ("a", "b")}
+    said = refusal({"a": lacking, "b": lacking}, type(schema).from_plain(plain))
+    assert said.startswith("a, b: has steps without a value, and the schema says gaps: refuse")
+
+
+def test_nothing_is_coerced_once_the_refusals_are_known(world, readings):
+    readings["litres"] = readings["litres"].astype(object)
+    readings.loc[2, "litres"] = "n/a"
+    source = open_series(readings)
+    for _ in range(2):
+        with pytest.raises(DataError, match="litres"):
+            source.load(world.schema())
+
+
+def test_no_message_quotes_what_nobody_wrote(world, readings):
+    readings.loc[3, "when"] = None
+    said = refusal(readings, world.schema())
+    assert said.startswith("when: has empty cells")
+    assert "missing: false" not in said
+    arrays = {"litres": np.ones((2, 4)), "when": np.array(["2024-03-04", ""])}
+    said = refusal(arrays, world.schema(source=""))
+    assert said.startswith("when: has empty cells")
+    assert "missing: false" not in said
+
+
+def test_mixed_offsets_are_warned_of(world, readings):
+    schema = world.schema(timezone="Europe/Paris")
+    readings.loc[::2, "when"] += "+01:00"
+    with pytest.warns(DataWarning, match="^when: some moments have an offset from UTC and some have none"):
+        mixed = open_series(readings).load(schema)
+    assert not np.isnan(mixed.content.values).any()
