@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from doublure.encode.above_root import above_root
 from doublure.encode.wholes import whole_of
 from doublure.errors import SchemaError
 from doublure.schema import Schema
@@ -57,7 +58,7 @@ def stages_of(schema: Schema) -> tuple[Stage, ...]:
     found = [_stage(related, related.root, -1, False, head, 0)]
     head = {name: _given(column) for name, column in head.items()}
     for place, name in enumerate(related.children):
-        first = head | _columns(related, name, f"{name}.{{}}")
+        first = head | _columns(related, name, f"{name}.{{}}", opening=True)
         found.append(_stage(related, f"first rows of {name}", place, False, first, len(head)))
         if related.most(name) > 1:
             known = head | {f"{name} {LAST}": BooleanColumn(missing=False)}
@@ -82,6 +83,11 @@ def gap_name(child: str, order: str) -> str:
     return f"{child}.{order}, gap"
 
 
+def above_name(own: str, below: str) -> str:
+    """Return what a column is called that is counted by its gap above one of the root."""
+    return f"{own}, above {below}"
+
+
 def _stage(
     schema: RelationalSchema, name: str, child: int, following: bool, columns: dict[str, Column], known: int
 ) -> Stage:
@@ -100,7 +106,13 @@ def _given(column: Column) -> Column:
 
 
 def _columns(
-    schema: RelationalSchema, name: str, form: str, *, together: bool = False, gap: bool = False
+    schema: RelationalSchema,
+    name: str,
+    form: str,
+    *,
+    together: bool = False,
+    opening: bool = False,
+    gap: bool = False,
 ) -> dict[str, Column]:
     """Return a table's columns as they are counted: as many values each, and nothing else of it.
 
@@ -110,15 +122,19 @@ def _columns(
         form: What a column is called.
         together: Whether missing cells stay what they are, so that it is counted which are missing together; else
             they are a value like others.
+        opening: Whether it is the first row, whose order may be told by its gap above the root.
         gap: Whether the order is told by its gap above the row before.
     """
     table, order = schema.modelled(name), schema.tables[name].order
+    above = {} if name == schema.root else above_root(schema, name)
     steering = table.with_role("condition")
     modelled = [n for n, c in table.columns.items() if not isinstance(c, IdColumn) and n not in table.derived]
     found: dict[str, Column] = {}
     for own in [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]:
         if gap and own == order:
             found[gap_name(name, own)] = gap_of(table, own)
+        elif own in above and (own != order or opening):
+            found[form.format(above_name(own, above[own]))] = above_of(schema, name, own, above[own], together=together)
         else:
             found[form.format(own)] = _counted(table, own, together=together)
     return found
@@ -128,6 +144,22 @@ def gap_of(table: TableSchema, own: str) -> Column:
     """Return the gap of an order from one row to the next, as a column."""
     whole = whole_of(table, own)
     return IntegerColumn(bounds=(0, max(1, whole.last - whole.first)), missing=False)
+
+
+def above_of(schema: RelationalSchema, child: str, own: str, below: str, *, together: bool) -> Column:
+    """Return the gap of a column above one of the root, as a column.
+
+    Args:
+        schema: Of all tables.
+        child: The table.
+        own: The column.
+        below: The root's.
+        together: Whether missing cells stay what they are; else they are a value like others, the last.
+    """
+    whole, base = whole_of(schema.modelled(child), own), whole_of(schema.modelled(schema.root), below)
+    widest = max(1, whole.last - base.first)
+    beyond = 0 if together else int(whole.nullable)
+    return IntegerColumn(bounds=(0, widest + beyond), missing=whole.nullable if together else False)
 
 
 def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
