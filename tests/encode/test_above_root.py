@@ -111,9 +111,9 @@ def test_stages_count_what_units_hold():
         for place, whole in enumerate(values.wholes):
             assert whole.first <= held[:, place].min()
             assert held[:, place].max() <= whole.last + whole.nullable
-    assert "orders.placed, above since" in stages_of(encoder.schema)[1].schema.columns
-    assert "orders.paid, above since, before" in stages_of(encoder.schema)[2].schema.columns
-    assert "orders.placed, before" in stages_of(encoder.schema)[2].schema.columns
+    assert "orders, above customers.placed" in stages_of(encoder.schema)[1].schema.columns
+    assert "orders, before, above customers.paid" in stages_of(encoder.schema)[2].schema.columns
+    assert "orders, before.placed" in stages_of(encoder.schema)[2].schema.columns
 
 
 def test_a_fit_draws_what_lies_above(tmp_path):

@@ -220,3 +220,27 @@ def test_a_split_of_series_is_drafted_by_itself(tmp_path):
     np.savez(tmp_path / "ecg.npz", **arrays)
     made = draft(f"{tmp_path / 'ecg.npz'}#train", kind="series")
     assert (list(made.channels), list(made.attributes), made.series.length) == (["x"], ["y"], 6)
+
+
+def test_a_codebook_describes_columns_of_each_table(tmp_path):
+    tables = {
+        "patients": pd.DataFrame({"patient_id": [1], "sex": ["f"], "note": ["x"]}),
+        "stays": pd.DataFrame({"patient_id": [1], "days": [3], "note": ["y"]}),
+    }
+    rows = (
+        "patients.sex,category,f|m,,,false,Sex\nstays.days,integer,,0,30,false,Nights\n"
+        "note,category,x|y,,,true,What was said\nstays.ward,category,a|b,,,,\n"
+    )
+    made = drafted(tables, codebook(tmp_path, rows))
+    columns = made.schema.columns
+    assert columns["patients.sex"].values == ("f", "m")
+    assert columns["stays.days"].bounds == (0, 30)
+    assert columns["patients.note"].values == columns["stays.note"].values == ("x", "y")
+    assert columns["stays.patient_id"].type == "id"
+    text = made.to_yaml()
+    assert "columns that the data does not have: stays.ward" in text
+    assert text.index("# Nights") < text.index("      days:") < text.index("# What was said", text.index("# Nights"))
+    assert text.count("Not in the codebook.") == 2  # both keys
+    assert Schema.parse(text) == made.schema
+    with pytest.raises(SchemaError, match="leave it out for images"):
+        drafted(tmp_path, codebook(tmp_path, rows), "images")

@@ -13,14 +13,14 @@ from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.relational import RelationalEncoder
 from doublure.encode.table_values import TableValues
 from doublure.methods.statistics.relational.stages import (
-    LAST,
     Stage,
-    above_name,
+    above_form,
     above_of,
     count_name,
     count_of,
     gap_name,
     gap_of,
+    last_name,
 )
 from doublure.networks.related_layout import ChildPlace
 from doublure.schema.columns import BooleanColumn, Column
@@ -52,13 +52,14 @@ class StageValues(TableValues):
             row = [(own, place, f"{child.name}.{{}}") for place in range(child.parts)]
             for place, name, facts in _above(related, child, own):
                 if place != child.order or not stage.following:
-                    row[place] = (TableValues(_facts({name: facts})), 0, f"{child.name}.{{}}")
+                    named = above_form(f"{child.name}.{{}}", root)
+                    row[place] = (TableValues(_facts({name: facts})), 0, named)
             if not stage.following:
                 sources += row
                 parts += range(child.first.start, child.first.stop)
             else:
-                last = TableValues(_facts({f"{child.name} {LAST}": BooleanColumn(missing=False)}))
-                sources += [(last, 0, "{}"), *((each, place, f"{form}, before") for each, place, form in row)]
+                last = TableValues(_facts({last_name(child.name): BooleanColumn(missing=False)}))
+                sources += [(last, 0, "{}"), *((each, place, _before(form, child.name)) for each, place, form in row)]
                 if child.order >= 0:
                     order = own.wholes[child.order].column
                     table = TableSchema.of(related.modelled(child.name))
@@ -86,9 +87,13 @@ class StageValues(TableValues):
 def _above(schema: RelationalSchema, child: ChildPlace, own: TableValues) -> list[tuple[int, str, Column]]:
     """Return the columns that are counted by their gap above the root: place in a row, name, the gap as a column."""
     return [
-        (own.columns.index(name), above_name(name, below), above_of(schema, child.name, name, below, together=True))
+        (own.columns.index(name), name, above_of(schema, child.name, name, below, together=True))
         for name, below in above_root(schema, child.name).items()
     ]
+
+
+def _before(form: str, child: str) -> str:
+    return f"{child}, before" + form.removeprefix(child)
 
 
 def _facts(columns: dict[str, Any]) -> ResolvedTableSchema:

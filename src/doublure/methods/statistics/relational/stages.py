@@ -11,6 +11,9 @@ next rows       those, the row before, and the next one with its gap, and whethe
 A unit adds one to one cell of each table, however many rows it has: which of its rows it shows is settled
 (:mod:`doublure.encode.relational`). Counting all of them, k in one cell, would ask for k times the noise, and so would
 the sum of a table for each place; the noise beside what is counted is least where each unit counts once.
+
+What is counted is called ``table.column``, or ``table, before.column`` and the like: a comma is in no table's name, so
+that no column of anybody's can have that name.
 """
 
 from __future__ import annotations
@@ -26,9 +29,6 @@ from doublure.schema.relational import RelationalSchema
 from doublure.schema.scalars import EXACT
 from doublure.schema.schema import Unit
 from doublure.schema.tables import TableSchema
-
-LAST = "last"
-"""Whether the next row is the last one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +55,14 @@ def stages_of(schema: Schema) -> tuple[Stage, ...]:
     related = RelationalSchema.of(schema)
     head = {count_name(name): count_of(related, name) for name in related.children}
     head |= _columns(related, related.root, f"{related.root}.{{}}", together=True)
-    found = [_stage(related, related.root, -1, False, head, 0)]
+    found = [_stage(related, f"units of {related.root}", -1, False, head, 0)]
     head = {name: _given(column) for name, column in head.items()}
     for place, name in enumerate(related.children):
         first = head | _columns(related, name, f"{name}.{{}}", opening=True)
         found.append(_stage(related, f"first rows of {name}", place, False, first, len(head)))
         if related.most(name) > 1:
-            known = head | {f"{name} {LAST}": BooleanColumn(missing=False)}
-            known |= _columns(related, name, f"{name}.{{}}, before")
+            known = head | {last_name(name): BooleanColumn(missing=False)}
+            known |= _columns(related, name, f"{name}, before.{{}}")
             following = known | _columns(related, name, f"{name}.{{}}", gap=True)
             found.append(_stage(related, f"next rows of {name}", place, True, following, len(known)))
     return tuple(found)
@@ -80,12 +80,17 @@ def count_name(child: str) -> str:
 
 def gap_name(child: str, order: str) -> str:
     """Return what the gap from one row to the next is called."""
-    return f"{child}.{order}, gap"
+    return f"{child}, gap.{order}"
 
 
-def above_name(own: str, below: str) -> str:
-    """Return what a column is called that is counted by its gap above one of the root."""
-    return f"{own}, above {below}"
+def above_form(form: str, root: str) -> str:
+    """Return how a column is called that is counted by its gap above one of the root."""
+    return form.replace(".{}", f", above {root}.{{}}")
+
+
+def last_name(child: str) -> str:
+    """Return what is called whether the next row is the last one."""
+    return f"{child}, last"
 
 
 def _stage(
@@ -134,7 +139,9 @@ def _columns(
         if gap and own == order:
             found[gap_name(name, own)] = gap_of(table, own)
         elif own in above and (own != order or opening):
-            found[form.format(above_name(own, above[own]))] = above_of(schema, name, own, above[own], together=together)
+            found[above_form(form, schema.root).format(own)] = above_of(
+                schema, name, own, above[own], together=together
+            )
         else:
             found[form.format(own)] = _counted(table, own, together=together)
     return found
