@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from doublure.networks.array_generator import ArrayGenerator
-from doublure.networks.given_columns import drawn_given
+from doublure.networks.given_columns import drawn_given, logs_given
 from doublure.networks.related_layout import Above, ChildPlace, Layout
 from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_tables import Floats, Ints
@@ -97,16 +97,17 @@ class RelatedGenerator(ArrayGenerator):
             if each.place == child.order:
                 _turned_back(found, some, child.row(0).start + each.place, each)
         tree = self.following[number]
+        known = head + 1 + child.parts
+        logs = logs_given(tree.tree, known) if len(tree.tree.nodes) and many.max(initial=0) > 1 else None
         for turn in range(1, child.most if len(tree.tree.nodes) else 1):
             units = np.flatnonzero(many > turn)
             if not len(units):
                 break
-            known = head + 1 + child.parts
             rows = np.zeros((len(units), known + child.parts))
             rows[:, :head] = found[units, :head]
             rows[:, head] = many[units] == turn + 1
             rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
-            following = drawn_given(tree.tree, rows, known, rng)[:, known:]
+            following = drawn_given(tree.tree, rows, known, rng, logs)[:, known:]
             if child.order >= 0:
                 following[:, child.order] += rows[:, head + 1 + child.order]
             found[units, child.row(turn)] = following
