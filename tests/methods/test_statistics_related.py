@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.auditing import audit
 from doublure.data.opening import open_data
 from doublure.errors import SettingError
 from doublure.measures.relational import evaluate_related
@@ -197,3 +198,32 @@ def test_a_published_generator_makes_the_same_units(syn, tmp_path):
     again = db.load(tmp_path / "gen")
     one, other = again.sample(50, seed=2), syn.sample(50, seed=2)
     assert all(one[name].equals(other[name]) for name in one)
+
+
+def test_no_name_of_anybodys_is_one_of_a_stages():
+    """A root that is called as a stage, and columns as what is counted of others, are told apart."""
+    odd = TEXT.replace("patients", "first rows of stays").replace(
+        "      ward:", '      "day, before": {type: boolean, missing: false}\n'
+        '      "day, gap": {type: boolean, missing: false}\n      ward:'
+    )  # fmt: skip
+    stages = stages_of(db.Schema.parse(odd))
+    assert [stage.name for stage in stages] == [
+        "units of first rows of stays", "first rows of stays", "next rows of stays",
+    ]  # fmt: skip
+    assert [len(stage.schema.columns) for stage in stages] == [2, 2 + 5, 2 + 1 + 2 * 5]
+    plan = db.plan(db.Schema.parse(odd), epsilon=1.0, delta=1e-5, accountant="rdp")
+    purposes = [access.purpose for access in plan.training]
+    assert len(set(purposes)) == len(purposes)
+    assert {purpose.partition(":")[0] for purpose in purposes} == {stage.name for stage in stages}
+
+
+def test_canaries_of_whole_patients_are_not_above_the_claim(syn):
+    """Patients drawn over all that the schema allows, with their stays: put in or not, then guessed, after one fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "DRAWN", 4000)
+        found = audit(syn, "canary", made_up(UNITS, 1), made_up(400, 2))
+    (entry,) = found.attacks
+    assert entry.value is not None
+    assert entry.value <= syn.plan.epsilon
+    assert not entry.alarm
+    assert entry.claim.epsilon == pytest.approx(8.0)

@@ -61,6 +61,9 @@ BOUGHT = (
     .replace("values: [heart, lung], other: Other, missing: true", "values: {learn: 1.0}, other: Other, missing: true")
     .replace("bounds: [0, 90]", "bounds: {learn: 1.0}")
 )
+ABOVE = PUBLIC.replace("[1930, 2010]", "[0, 3000]").replace("[0, 999]", "[0, 2500]")
+ABOVE += "constraints: [{at_most: [patients.born, stays.day]}]\n"
+"""A stay's day is counted by its gap above the patient's number, as far as there is one."""
 FEW = {"components": 2, "fit_steps": 3, "groups": 2, "starts": 1}
 
 
@@ -131,7 +134,7 @@ def without_unit(base, nr):
 
 
 def planned(text=PUBLIC):
-    return plans.plan(Schema.parse(text), method="statistics", epsilon=0.1 if text == PUBLIC else 9.0, delta=1e-3,
+    return plans.plan(Schema.parse(text), method="statistics", epsilon=9.0 if text == BOUGHT else 0.1, delta=1e-3,
                       accountant="rdp", **FEW)  # fmt: skip
 
 
@@ -139,18 +142,20 @@ def counted(lab, tables, text=PUBLIC, like=None):
     return lab.counted(open_related(tables), planned(text), like=like)
 
 
-def check_whole_units_move_what_was_paid_for(lab):
+def check_whole_units_move_what_was_paid_for(lab, text=PUBLIC):
     """A unit moves all tables together by 1/σ in units of their noise if it shows all that one can, never by more."""
     base = units()
-    kept = counted(lab, base)
+    kept = counted(lab, base, text)
     paid = 1 / kept.public["noise_multiplier"]
-    moved = {name: lab.price(kept, counted(lab, with_unit(base, more), like=kept)) for name, more in ODD_UNITS.items()}
+    moved = {
+        name: lab.price(kept, counted(lab, with_unit(base, more), text, like=kept)) for name, more in ODD_UNITS.items()
+    }
     for full in ("as many as are used", "many more than are used", "a key like no other"):
         assert moved[full] == pytest.approx(paid, rel=1e-9)
     assert max(moved.values()) <= paid * (1 + 1e-9)
     assert 0 < moved["alone"] < moved["one row"] < paid
     for nr in ("p7",):
-        assert lab.price(kept, counted(lab, without_unit(base, nr), like=kept)) <= paid * (1 + 1e-9)
+        assert lab.price(kept, counted(lab, without_unit(base, nr), text, like=kept)) <= paid * (1 + 1e-9)
 
 
 def check_nothing_seen_depends_on_a_unit(lab, text=PUBLIC):
@@ -161,11 +166,12 @@ def check_nothing_seen_depends_on_a_unit(lab, text=PUBLIC):
     lab.assert_same_public(kept, counted(lab, without_unit(base, "p7"), text, like=kept))
 
 
-def test_whole_units_move_what_was_paid_for(lab):
-    check_whole_units_move_what_was_paid_for(lab)
+@pytest.mark.parametrize("text", [PUBLIC, ABOVE], ids=["alone", "above the root"])
+def test_whole_units_move_what_was_paid_for(lab, text):
+    check_whole_units_move_what_was_paid_for(lab, text)
 
 
-@pytest.mark.parametrize("text", [PUBLIC, BOUGHT], ids=["declared", "bought"])
+@pytest.mark.parametrize("text", [PUBLIC, BOUGHT, ABOVE], ids=["declared", "bought", "above the root"])
 def test_nothing_seen_depends_on_a_unit(lab, text):
     check_nothing_seen_depends_on_a_unit(lab, text)
 

@@ -251,3 +251,27 @@ def test_how_related_tables_are_written_stands_in_the_draft_as_comments(tmp_path
     assert Schema.parse(text).encoding == "iso8859-1"
     assert "# date_format: DD.MM.YYYY" in text
     assert "      # Datum: {type: datetime, bounds: undeclared}  # if it holds dates" in text
+
+
+def test_a_codebook_describes_columns_of_each_table(tmp_path):
+    tables = {
+        "patients": pd.DataFrame({"patient_id": [1], "sex": ["f"], "note": ["x"]}),
+        "stays": pd.DataFrame({"patient_id": [1], "days": [3], "note": ["y"]}),
+    }
+    rows = (
+        "patients.sex,category,f|m,,,false,Sex\nstays.days,integer,,0,30,false,Nights\n"
+        "note,category,x|y,,,true,What was said\nstays.ward,category,a|b,,,,\n"
+    )
+    made = drafted(tables, codebook(tmp_path, rows))
+    columns = made.schema.columns
+    assert columns["patients.sex"].values == ("f", "m")
+    assert columns["stays.days"].bounds == (0, 30)
+    assert columns["patients.note"].values == columns["stays.note"].values == ("x", "y")
+    assert columns["stays.patient_id"].type == "id"
+    text = made.to_yaml()
+    assert "columns that the data does not have: stays.ward" in text
+    assert text.index("# Nights") < text.index("      days:") < text.index("# What was said", text.index("# Nights"))
+    assert text.count("Not in the codebook.") == 2  # both keys
+    assert Schema.parse(text) == made.schema
+    with pytest.raises(SchemaError, match="leave it out for images"):
+        drafted(tmp_path, codebook(tmp_path, rows), "images")

@@ -35,6 +35,8 @@ from doublure.schema.written import KEYS, TextForm, Written
 from doublure.support import yaml12 as yaml_text
 
 _WIDTH = 116
+_OF_COLUMNS = ("table", "relational")
+"""The kinds that a codebook describes."""
 _MOST_UNKNOWN = 20
 _TYPES = {"text": "category"}
 _SKELETON: Mapping[str, Any] = {"doublure": 1, "kind": "table", "columns": {"any": {"type": "boolean"}}}
@@ -119,11 +121,13 @@ _CHANNELS = """\
 # An attribute stays the same through a series; what changes from step to step is a channel.
 """
 _RELATED_HEAD = """\
-# A draft. Names and storage types are the data's; which table hangs on which is proposed by the names of columns alone.
+# A draft. Names and storage types are the data's; which table hangs on which is proposed by the names of columns alone;
+# {codebook}.
 #
 # What is undeclared below has to be decided: declare it if it is public knowledge of any such tables, never because you
 # saw it in these. `doublure schema check` lists what is still missing; docs/relational.md has every key.
 """
+_OF_A_COLUMN = " " * 6
 _RELATED_UNIT = """\
 # Whom the guarantee protects, in a word: a row of the root with everything that hangs on it.
 """
@@ -226,7 +230,7 @@ def drafted(
     kind = kind or kind_of(data)
     if kind not in KINDS:
         raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(KINDS)}")
-    if codebook is not None and not KINDS[kind].schema.only_columns:
+    if codebook is not None and kind not in _OF_COLUMNS:
         raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
     keys = {key: value for key, value in (("encoding", encoding), ("delimiter", delimiter)) if value is not None}
     if not keys:
@@ -384,8 +388,13 @@ def _of_series(name: str, proposal: Proposal) -> str:
 
 
 def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
-    """Draft from several tables: which hangs on which is proposed by their headers."""
+    """Draft from several tables: which hangs on which is proposed by their headers, the rest is the codebook's.
+
+    A row of the codebook is named ``table.column``, or for a column of every table by the column alone.
+    """
+    entries = {} if codebook is None else read_codebook(codebook)
     source = open_related(data, _written(keys))
+    described: dict[str, Entry | None] = {}
     found = proposed({name: table.columns for name, table in source.tables.items()})
     tables: dict[str, Any] = {}
     proposals: dict[str, Proposal] = {}
@@ -399,9 +408,16 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
             moments = [own for own, storage in stored.items() if storage in ("date", "datetime")]
             facts |= {"order": moments[0]} if moments else {}
         own_keys = {facts.get("key"), facts.get("foreign_key")}
-        columns = {own: {"type": "id"} if own in own_keys else _column(own, each, None) for own, each in stored.items()}
+        own_rows = {own: entry_for(f"{name}.{own}", entries) or entry_for(own, entries) for own in stored}
+        columns = {
+            own: {"type": "id"} if own in own_keys else _column(own, each, own_rows[own])
+            for own, each in stored.items()
+        }
         tables[name] = facts | {"columns": columns}
-        proposals |= {f"{name}.{own}": each for own, each in of_columns.items() if own not in own_keys}
+        described |= {f"{name}.{own}": entry for own, entry in own_rows.items()}
+        proposals |= {
+            f"{name}.{own}": each for own, each in of_columns.items() if own not in own_keys and own_rows[own] is None
+        }
     plain = {
         "doublure": 1,
         "kind": "relational",
@@ -409,21 +425,31 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
         **(keys or {}),
         "tables": tables,
     }
-    schema = Schema.from_plain(plain, source.name)
-    return Draft(schema=schema, head=_RELATED_HEAD, body=_related, unit=_RELATED_UNIT, proposals=proposals)
+    return Draft(
+        schema=Schema.from_plain(plain, source.name),
+        head=_RELATED_HEAD,
+        body=_related,
+        unit=_RELATED_UNIT,
+        descriptions={name: entry.description for name, entry in described.items() if entry and entry.description},
+        unknown=tuple(name for name, entry in entries.items() if entry not in described.values()),
+        codebook=None if codebook is None else Path(codebook).name,
+        proposals=proposals,
+    )
 
 
 def _related(made: Draft) -> str:
     text = made.schema.to_yaml()
-    lines = text[text.index("\ntables:") + 1 :]
-    for name, proposal in made.proposals.items():
-        table, own = name.split(".", 1)
-        place = lines.index(f"\n  {yaml_text.inline(table)}:\n")
-        place = lines.index(f"\n      {yaml_text.inline(own)}: ", place) + 1
-        end = lines.index("\n", place) + 1
-        proposed_line = f"{yaml_text.inline(own)}: {yaml_text.inline(proposal.column)}  # if {proposal.why}"
-        lines = f"{lines[:end]}      # {proposed_line}\n{lines[end:]}"
-    return _form_of(made) + _RELATED + lines
+    names, lines = iter(made.schema.columns), []
+    for line in text[text.index("\ntables:") + 1 :].splitlines():
+        if not line.startswith(_OF_A_COLUMN):
+            lines.append(line)
+            continue
+        name = next(names)  # one line a column, in the schema's order
+        lines += [*(f"{_OF_A_COLUMN}# {said}" for said in made.comment(name)), line]
+        if (proposal := made.proposals.get(name)) is not None:
+            own = f"{yaml_text.inline(name.split('.', 1)[1])}: {yaml_text.inline(proposal.column)}"
+            lines.append(f"{_OF_A_COLUMN}# {own}  # if {proposal.why}")
+    return _form_of(made) + _RELATED + "\n".join(lines) + "\n"
 
 
 DRAFTS: ByKind[Callable[..., Draft]] = ByKind(

@@ -37,7 +37,8 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
         _lower(frames, low, ceiling, schema, parents[child])
         if table_of(low) == root:
             floor = _read(frames, low, schema)[parents[child]]
-            _write(frames, high, np.fmax(_read(frames, high, schema), floor), schema)
+            cells = _read(frames, high, schema)
+            _write(frames, high, np.where(np.isnan(cells), np.nan, np.fmax(cells, floor)), schema)
     for name in {table_of(high) for _, high in pairs} - {root}:
         frames[name] = constraints.keep(frames[name], ResolvedSchema.of(schema.modelled(name)))
     for low, high in pairs:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from doublure.data.relational.records import RelatedRows, marked, remarked
 from doublure.encode import across_tables
+from doublure.encode.above_root import places_above
 from doublure.encode.encoder import Encoder
 from doublure.encode.grids import Floats
 from doublure.encode.pairwise_swapping import Ints
@@ -53,7 +54,8 @@ class RelationalEncoder(Encoder):
         for name in self.schema.children:
             own, order = self.tables[name], self.schema.tables[name].order
             at = -1 if order is None else own.columns.index(order)
-            places.append((name, self.schema.most(name), own.width, at, 0 if at < 0 else own.wholes[at].last))
+            above = places_above(self.schema, name, tuple(own.columns), tuple(root.columns))
+            places.append((name, self.schema.most(name), own.width, at, 0 if at < 0 else own.wholes[at].last, above))
         self.layout = Layout.of(root.width, places)
         self.width = self.layout.drawn_width
         self.condition_width = root.condition_width
@@ -100,6 +102,11 @@ class RelationalEncoder(Encoder):
         if child.order >= 0:
             at = child.next.start + child.order
             found[several, at] = np.maximum(found[several, at] - found[several, child.before.start + child.order], 0)
+        for each in child.above:
+            rest = () if each.place == child.order else (child.before, child.next)  # an order is told by the row before
+            for units, row in ((some, child.first), *((several, part) for part in rest)):
+                at = row.start + each.place
+                found[units, at] = each.gaps(found[units, at], found[units, each.below])
 
     def expand(self, compact: Any) -> Any:
         """Return the numbers as they are."""

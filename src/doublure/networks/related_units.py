@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from doublure.networks.array_generator import ArrayGenerator
-from doublure.networks.given_columns import drawn_given
-from doublure.networks.related_layout import ChildPlace, Layout
+from doublure.networks.given_columns import drawn_given, logs_given
+from doublure.networks.related_layout import Above, ChildPlace, Layout
 from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_tables import Floats, Ints
 
@@ -93,22 +93,35 @@ class RelatedGenerator(ArrayGenerator):
             rows = np.zeros((len(some), head + child.parts))
             rows[:, :head] = found[some, :head]
             found[some, child.row(0)] = drawn_given(tree.tree, rows, head, rng)[:, head:]
+        for each in child.above:  # an order from the first row on; the others once all rows are there
+            if each.place == child.order:
+                _turned_back(found, some, child.row(0).start + each.place, each)
         tree = self.following[number]
+        known = head + 1 + child.parts
+        logs = logs_given(tree.tree, known) if len(tree.tree.nodes) and many.max(initial=0) > 1 else None
         for turn in range(1, child.most if len(tree.tree.nodes) else 1):
             units = np.flatnonzero(many > turn)
             if not len(units):
                 break
-            known = head + 1 + child.parts
             rows = np.zeros((len(units), known + child.parts))
             rows[:, :head] = found[units, :head]
             rows[:, head] = many[units] == turn + 1
             rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
-            following = drawn_given(tree.tree, rows, known, rng)[:, known:]
+            following = drawn_given(tree.tree, rows, known, rng, logs)[:, known:]
             if child.order >= 0:
                 following[:, child.order] += rows[:, head + 1 + child.order]
             found[units, child.row(turn)] = following
+        for turn in range(child.most):
+            for each in child.above:
+                if each.place != child.order:
+                    _turned_back(found, np.flatnonzero(many > turn), child.row(turn).start + each.place, each)
         if child.order >= 0:
             _within_bounds(found, child, many)
+
+
+def _turned_back(found: Floats, units: Ints, at: int, above: Above) -> None:
+    """Write a number in the place of its gap above the root's."""
+    found[units, at] = above.numbers(found[units, at], found[units, above.below])
 
 
 def _within_bounds(found: Floats, child: ChildPlace, many: Ints) -> None:

@@ -7,12 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from doublure.encode.above_root import above_root
 from doublure.encode.grids import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.relational import RelationalEncoder
 from doublure.encode.table_values import TableValues
-from doublure.methods.statistics.relational.stages import LAST, Stage, count_name, count_of, gap_name, gap_of
-from doublure.schema.columns import BooleanColumn
+from doublure.methods.statistics.relational.stages import (
+    Stage,
+    above_form,
+    above_of,
+    count_name,
+    count_of,
+    gap_name,
+    gap_of,
+    last_name,
+)
+from doublure.networks.related_layout import ChildPlace
+from doublure.schema.columns import BooleanColumn, Column
+from doublure.schema.relational import RelationalSchema
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
 
 
@@ -38,12 +50,16 @@ class StageValues(TableValues):
             child = layout.children[stage.child]
             own = encoder.tables[child.name]
             row = [(own, place, f"{child.name}.{{}}") for place in range(child.parts)]
+            for place, name, facts in _above(related, child, own):
+                if place != child.order or not stage.following:
+                    named = above_form(f"{child.name}.{{}}", root)
+                    row[place] = (TableValues(_facts({name: facts})), 0, named)
             if not stage.following:
                 sources += row
                 parts += range(child.first.start, child.first.stop)
             else:
-                last = TableValues(_facts({f"{child.name} {LAST}": BooleanColumn(missing=False)}))
-                sources += [(last, 0, "{}"), *((each, place, f"{form}, before") for each, place, form in row)]
+                last = TableValues(_facts({last_name(child.name): BooleanColumn(missing=False)}))
+                sources += [(last, 0, "{}"), *((each, place, _before(form, child.name)) for each, place, form in row)]
                 if child.order >= 0:
                     order = own.wholes[child.order].column
                     table = TableSchema.of(related.modelled(child.name))
@@ -66,6 +82,18 @@ class StageValues(TableValues):
         encoder, place, form = self._sources[part]
         name, names = encoder.axis(place, starts, cells, size)
         return form.format(name), names
+
+
+def _above(schema: RelationalSchema, child: ChildPlace, own: TableValues) -> list[tuple[int, str, Column]]:
+    """Return the columns that are counted by their gap above the root: place in a row, name, the gap as a column."""
+    return [
+        (own.columns.index(name), name, above_of(schema, child.name, name, below, together=True))
+        for name, below in above_root(schema, child.name).items()
+    ]
+
+
+def _before(form: str, child: str) -> str:
+    return f"{child}, before" + form.removeprefix(child)
 
 
 def _facts(columns: dict[str, Any]) -> ResolvedTableSchema:

@@ -11,12 +11,16 @@ next rows       those, the row before, and the next one with its gap, and whethe
 A unit adds one to one cell of each table, however many rows it has: which of its rows it shows is settled
 (:mod:`doublure.encode.relational`). Counting all of them, k in one cell, would ask for k times the noise, and so would
 the sum of a table for each place; the noise beside what is counted is least where each unit counts once.
+
+What is counted is called ``table.column``, or ``table, before.column`` and the like: a comma is in no table's name, so
+that no column of anybody's can have that name.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from doublure.encode.above_root import above_root
 from doublure.encode.wholes import whole_of
 from doublure.errors import SchemaError
 from doublure.schema import Schema
@@ -25,9 +29,6 @@ from doublure.schema.relational import RelationalSchema
 from doublure.schema.scalars import EXACT
 from doublure.schema.schema import Unit
 from doublure.schema.tables import TableSchema
-
-LAST = "last"
-"""Whether the next row is the last one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +55,14 @@ def stages_of(schema: Schema) -> tuple[Stage, ...]:
     related = RelationalSchema.of(schema)
     head = {count_name(name): count_of(related, name) for name in related.children}
     head |= _columns(related, related.root, f"{related.root}.{{}}", together=True)
-    found = [_stage(related, related.root, -1, False, head, 0)]
+    found = [_stage(related, f"units of {related.root}", -1, False, head, 0)]
     head = {name: _given(column) for name, column in head.items()}
     for place, name in enumerate(related.children):
-        first = head | _columns(related, name, f"{name}.{{}}")
+        first = head | _columns(related, name, f"{name}.{{}}", opening=True)
         found.append(_stage(related, f"first rows of {name}", place, False, first, len(head)))
         if related.most(name) > 1:
-            known = head | {f"{name} {LAST}": BooleanColumn(missing=False)}
-            known |= _columns(related, name, f"{name}.{{}}, before")
+            known = head | {last_name(name): BooleanColumn(missing=False)}
+            known |= _columns(related, name, f"{name}, before.{{}}")
             following = known | _columns(related, name, f"{name}.{{}}", gap=True)
             found.append(_stage(related, f"next rows of {name}", place, True, following, len(known)))
     return tuple(found)
@@ -79,7 +80,17 @@ def count_name(child: str) -> str:
 
 def gap_name(child: str, order: str) -> str:
     """Return what the gap from one row to the next is called."""
-    return f"{child}.{order}, gap"
+    return f"{child}, gap.{order}"
+
+
+def above_form(form: str, root: str) -> str:
+    """Return how a column is called that is counted by its gap above one of the root."""
+    return form.replace(".{}", f", above {root}.{{}}")
+
+
+def last_name(child: str) -> str:
+    """Return what is called whether the next row is the last one."""
+    return f"{child}, last"
 
 
 def _stage(
@@ -100,7 +111,13 @@ def _given(column: Column) -> Column:
 
 
 def _columns(
-    schema: RelationalSchema, name: str, form: str, *, together: bool = False, gap: bool = False
+    schema: RelationalSchema,
+    name: str,
+    form: str,
+    *,
+    together: bool = False,
+    opening: bool = False,
+    gap: bool = False,
 ) -> dict[str, Column]:
     """Return a table's columns as they are counted: as many values each, and nothing else of it.
 
@@ -110,15 +127,21 @@ def _columns(
         form: What a column is called.
         together: Whether missing cells stay what they are, so that it is counted which are missing together; else
             they are a value like others.
+        opening: Whether it is the first row, whose order may be told by its gap above the root.
         gap: Whether the order is told by its gap above the row before.
     """
     table, order = schema.modelled(name), schema.tables[name].order
+    above = {} if name == schema.root else above_root(schema, name)
     steering = table.with_role("condition")
     modelled = [n for n, c in table.columns.items() if not isinstance(c, IdColumn) and n not in table.derived]
     found: dict[str, Column] = {}
     for own in [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]:
         if gap and own == order:
             found[gap_name(name, own)] = gap_of(table, own)
+        elif own in above and (own != order or opening):
+            found[above_form(form, schema.root).format(own)] = above_of(
+                schema, name, own, above[own], together=together
+            )
         else:
             found[form.format(own)] = _counted(table, own, together=together)
     return found
@@ -128,6 +151,22 @@ def gap_of(table: TableSchema, own: str) -> Column:
     """Return the gap of an order from one row to the next, as a column."""
     whole = whole_of(table, own)
     return IntegerColumn(bounds=(0, max(1, whole.last - whole.first)), missing=False)
+
+
+def above_of(schema: RelationalSchema, child: str, own: str, below: str, *, together: bool) -> Column:
+    """Return the gap of a column above one of the root, as a column.
+
+    Args:
+        schema: Of all tables.
+        child: The table.
+        own: The column.
+        below: The root's.
+        together: Whether missing cells stay what they are; else they are a value like others, the last.
+    """
+    whole, base = whole_of(schema.modelled(child), own), whole_of(schema.modelled(schema.root), below)
+    widest = max(1, whole.last - base.first)
+    beyond = 0 if together else int(whole.nullable)
+    return IntegerColumn(bounds=(0, widest + beyond), missing=whole.nullable if together else False)
 
 
 def _counted(table: TableSchema, own: str, *, together: bool) -> Column:

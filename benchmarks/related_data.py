@@ -1,0 +1,228 @@
+"""Related tables that are measured: patients and their stays, customers and their orders, households and their days.
+
+``stays``: Diabetes-130 (Strack et al. 2014), 71,518 patients and 101,766 stays. ``orders``: TPC-H as its generator
+makes it, at scale factor .1 or 1 (15,000 and 150,000 customers, ten times as many orders; a third of them have none).
+``days``: DAIAD's smart water meters, 92 households. Bounds and values are those of what was published with each.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from doublure.schema import Schema
+from results import OUT
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+STAYS = """
+doublure: 1
+kind: relational
+unit: {name: patient}
+units: 57000
+tables:
+  patients:
+    key: patient
+    columns:
+      patient: {type: id}
+      race: {type: category, values: [Caucasian, AfricanAmerican, Hispanic, Asian, Other], missing: ["?"]}
+      gender: {type: category, values: [Female, Male], other: Other, missing: false}
+      age: {type: ordinal, values: ["[0-10)", "[10-20)", "[20-30)", "[30-40)", "[40-50)", "[50-60)", "[60-70)",
+            "[70-80)", "[80-90)", "[90-100)"], missing: false}
+  stays:
+    parent: patients
+    foreign_key: patient
+    max_children: 10
+    order: encounter
+    columns:
+      patient: {type: id}
+      encounter: {type: integer, bounds: [0, 500000000], missing: false}
+      admission_type: {type: category, values: [1, 2, 3, 4, 5, 6, 7, 8], missing: false}
+      discharge: {type: category, values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22,
+                  23, 24, 25, 27, 28], other: "0", missing: false}
+      admission_source: {type: category, values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 17, 20, 22, 25],
+                         other: "0", missing: false}
+      days: {type: integer, bounds: [1, 14], missing: false}
+      payer: {type: category, values: [MC, HM, SP, BC, MD, CP, UN, CM, OG, PO, DM, CH, WC, OT, MP, SI, FR],
+              missing: ["?"]}
+      lab_procedures: {type: integer, bounds: [0, 150], missing: false}
+      procedures: {type: integer, bounds: [0, 6], missing: false}
+      medications: {type: integer, bounds: [0, 100], missing: false}
+      outpatient: {type: integer, bounds: [0, 100], missing: false}
+      emergency: {type: integer, bounds: [0, 100], missing: false}
+      inpatient: {type: integer, bounds: [0, 50], missing: false}
+      diagnosis: {type: category, values: [circulatory, respiratory, digestive, diabetes, injury, musculoskeletal,
+                  genitourinary, neoplasms, other], missing: ["?"]}
+      diagnoses: {type: integer, bounds: [1, 16], missing: false}
+      A1C: {type: category, values: [Norm, ">7", ">8"], missing: true}
+      metformin: {type: category, values: ["No", Steady, Up, Down], missing: false}
+      insulin: {type: category, values: ["No", Steady, Up, Down], missing: false}
+      change: {type: category, values: ["No", Ch], missing: false}
+      diabetesMed: {type: category, values: ["No", "Yes"], missing: false}
+      readmitted: {type: category, values: ["NO", ">30", "<30"], missing: false, roles: [target]}
+"""
+RANGES = (
+    ((390, 459), "circulatory"), ((785, 785), "circulatory"), ((460, 519), "respiratory"), ((786, 786), "respiratory"),
+    ((520, 579), "digestive"), ((787, 787), "digestive"), ((250, 250), "diabetes"), ((800, 999), "injury"),
+    ((710, 739), "musculoskeletal"), ((580, 629), "genitourinary"), ((788, 788), "genitourinary"),
+    ((140, 239), "neoplasms"),
+)  # fmt: skip
+"""The groups of ICD-9 codes of the published paper."""
+
+
+def _stays() -> dict[str, pd.DataFrame]:
+    """Return patients, with what their first stay says of them, and stays."""
+    raw = pd.read_csv(SHARED / "diabetes130.csv.gz", dtype=str, keep_default_na=False)
+    raw["encounter"] = raw["encounter_id"].astype(np.int64)
+    raw = raw.sort_values("encounter", kind="stable").rename(columns={"patient_nbr": "patient"})
+    stays = raw.rename(
+        columns={
+            "admission_type_id": "admission_type", "discharge_disposition_id": "discharge",
+            "admission_source_id": "admission_source", "time_in_hospital": "days", "payer_code": "payer",
+            "num_lab_procedures": "lab_procedures", "num_procedures": "procedures", "num_medications": "medications",
+            "number_outpatient": "outpatient", "number_emergency": "emergency", "number_inpatient": "inpatient",
+            "number_diagnoses": "diagnoses", "A1Cresult": "A1C",
+        }
+    )  # fmt: skip
+    stays["A1C"] = stays["A1C"].replace("None", "")
+    stays["diagnosis"] = stays["diag_1"].map(_group)
+    wanted = Schema.parse(STAYS).tables["stays"].columns
+    patients = raw.drop_duplicates("patient")[["patient", "race", "gender", "age"]]
+    return {"patients": patients.reset_index(drop=True), "stays": stays[list(wanted)].reset_index(drop=True)}
+
+
+def _group(code: str) -> str:
+    if code == "?":
+        return "?"
+    number = int(float(code)) if code[0].isdigit() else -1
+    return next((name for (low, high), name in RANGES if low <= number <= high), "other")
+
+
+ORDERS = """
+doublure: 1
+kind: relational
+unit: {name: customer}
+units: 12000
+tables:
+  customers:
+    key: customer
+    columns:
+      customer: {type: id}
+      nation: {type: category, values: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+               22, 23, 24], missing: false}
+      segment: {type: category, values: [AUTOMOBILE, BUILDING, FURNITURE, HOUSEHOLD, MACHINERY], missing: false}
+      balance: {type: real, bounds: [-999.99, 9999.99], precision: 2, missing: false}
+      since: {type: date, bounds: [1992-01-01, 1998-08-02], missing: true}
+  orders:
+    parent: customers
+    foreign_key: customer
+    max_children: 50
+    order: placed
+    columns:
+      customer: {type: id}
+      placed: {type: date, bounds: [1992-01-01, 1998-08-02], missing: false}
+      status: {type: category, values: [F, O, P], missing: false}
+      total: {type: real, bounds: [0, 600000], precision: 2, missing: false}
+      priority: {type: ordinal, values: [1-URGENT, 2-HIGH, 3-MEDIUM, 4-NOT SPECIFIED, 5-LOW], missing: false}
+constraints:
+  - {at_most: [customers.since, orders.placed]}
+"""
+DAYS = """
+doublure: 1
+kind: relational
+unit: {name: household}
+units: 74
+tables:
+  households:
+    key: household
+    columns:
+      household: {type: id}
+      starts: {type: category, values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], missing: false}
+  days:
+    parent: households
+    foreign_key: household
+    max_children: 366
+    order: day
+    columns:
+      household: {type: id}
+      day: {type: date, bounds: [2016-03-01, 2017-02-28], missing: false}
+      litres: {type: integer, bounds: [0, 10000], missing: false}
+      busiest: {type: integer, bounds: [0, 23], missing: false}
+"""
+
+
+def _orders(factor: float) -> Callable[[], dict[str, pd.DataFrame]]:
+    """Return what reads customers, with the day of their first order, and orders, and makes them if they are not there.
+
+    ``tpchgen-cli`` (PyPI) has to be on the path.
+    """
+
+    def tables() -> dict[str, pd.DataFrame]:
+        folder = OUT / f"tpch-{factor:g}"
+        if not (folder / "orders.parquet").is_file():
+            command = ["tpchgen-cli", "parquet", "-s", f"{factor:g}", "--tables=customer,orders"]
+            subprocess.run([*command, f"--output-dir={folder}"], check=True)
+        customers = pd.read_parquet(
+            folder / "customer.parquet", columns=["c_custkey", "c_nationkey", "c_mktsegment", "c_acctbal"]
+        ).set_axis(["customer", "nation", "segment", "balance"], axis=1)
+        orders = pd.read_parquet(
+            folder / "orders.parquet",
+            columns=["o_custkey", "o_orderdate", "o_orderstatus", "o_totalprice", "o_orderpriority"],
+        ).set_axis(["customer", "placed", "status", "total", "priority"], axis=1)
+        customers["balance"], orders["total"] = customers["balance"].astype(float), orders["total"].astype(float)
+        orders["placed"] = pd.to_datetime(orders["placed"])
+        customers["since"] = customers["customer"].map(orders.groupby("customer")["placed"].min())
+        return {"customers": customers, "orders": orders}
+
+    return tables
+
+
+def _days() -> dict[str, pd.DataFrame]:
+    """Return households, with the month of their first day, and whole days: litres and the hour of most."""
+    with np.load(SHARED / "daiad_water_hourly_derived.npz") as file:
+        litres = file["litres"]
+    whole = ~np.isnan(litres).any(axis=2)
+    household, day = np.nonzero(whole)
+    hours = litres[whole]
+    days = pd.DataFrame(
+        {
+            "household": household,
+            "day": pd.Timestamp("2016-03-01") + pd.to_timedelta(day, unit="D"),
+            "litres": np.clip(np.rint(hours.sum(axis=1)), 0, 10_000).astype(np.int64),
+            "busiest": hours.argmax(axis=1),
+        }
+    )
+    starts = days.groupby("household")["day"].min().dt.month
+    return {"households": starts.rename("starts").reset_index(), "days": days}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Related:
+    """One set of two tables.
+
+    Attributes:
+        text: Its schema.
+        tables: Reads them.
+        made: How many synthetic units are measured.
+    """
+
+    text: str
+    tables: Callable[[], Mapping[str, pd.DataFrame]]
+    made: int = 20_000
+
+    @property
+    def schema(self) -> Schema:
+        """Its schema."""
+        return Schema.parse(self.text)
+
+
+RELATED = {
+    "stays": Related(text=STAYS, tables=_stays),
+    "orders": Related(text=ORDERS, tables=_orders(0.1)),
+    "orders, scale factor 1": Related(text=ORDERS.replace("units: 12000", "units: 150000"), tables=_orders(1)),
+    "days": Related(text=DAYS, tables=_days, made=1000),
+}

@@ -1,0 +1,85 @@
+"""Columns of a child table that a rule puts above one of the root: counted by their gap, and the rule holds as drawn.
+
+``{at_most: [customers.since, orders.placed]}``: what is counted is how long after the customer's first day an order was
+placed. Drawn one by one and put in order afterwards, far too many orders would lie on that day. Where the bounds of the
+two have little in common the gap says less than the value (a birth and a stay in one of three years): then the value is
+counted, and the rule kept when a unit is decoded (:mod:`doublure.encode.across_tables`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from doublure.encode.columns import encodings
+from doublure.encode.numeric import Stepped
+from doublure.errors import SchemaError
+from doublure.networks.related_layout import Above
+from doublure.schema.related_constraints import across_tables
+from doublure.schema.relational import RelationalSchema
+
+_IN_COMMON = 0.5
+"""A gap is counted where the bounds of both share this much of what either covers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Steps:
+    first: int
+    last: int
+    unit: float
+
+
+def above_root(schema: RelationalSchema, child: str) -> dict[str, str]:
+    """Return the columns of a child table that are counted by their gap: each with the column of the root below it.
+
+    Args:
+        schema: Declared bounds are all that is looked at.
+        child: The table.
+    """
+    found: dict[str, str] = {}
+    for low, high in across_tables(schema.constraints):
+        (table, _, own), (below_table, _, below) = high.partition("."), low.partition(".")
+        if table != child or below_table != schema.root or own in found:
+            continue
+        one, other = _steps(schema, schema.root, below), _steps(schema, child, own)
+        if one is None or other is None or one.unit != other.unit:
+            continue
+        shared = min(one.last, other.last) - max(one.first, other.first)
+        if shared > _IN_COMMON * (max(one.last, other.last) - min(one.first, other.first)):
+            found[own] = below
+    return found
+
+
+def places_above(
+    schema: RelationalSchema, child: str, own: tuple[str, ...], root: tuple[str, ...]
+) -> tuple[Above, ...]:
+    """Return where those columns stand, and within which numbers.
+
+    Args:
+        schema: Of all tables.
+        child: The table.
+        own: The columns of its rows, in order.
+        root: Those of the root's.
+    """
+    found = []
+    for name, below in above_root(schema, child).items():
+        steps, base = _steps(schema, child, name), _steps(schema, schema.root, below)
+        if steps is not None and base is not None:
+            found.append(
+                Above(
+                    place=own.index(name),
+                    below=len(schema.children) + root.index(below),
+                    first=base.first,
+                    last=base.last,
+                    highest=steps.last,
+                )
+            )
+    return tuple(found)
+
+
+def _steps(schema: RelationalSchema, table: str, name: str) -> _Steps | None:
+    """Return a column's numbers; None where it is measured from another of its table, or a fact is not known."""
+    try:
+        steps = encodings(schema.modelled(table), [name], "steps", 1)[name]
+    except SchemaError:
+        return None
+    return _Steps(first=steps.ends[0], last=steps.ends[1], unit=steps.unit) if isinstance(steps, Stepped) else None
