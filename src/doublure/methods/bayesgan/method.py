@@ -81,6 +81,10 @@ class Bayesgan(Dpgan[BayesianSettings]):
             found = (*found, f"some {schema.public_units // classes} images a label are few for an annotator")
         return found
 
+    def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
+        """Nothing asks owners for the distances of their units."""
+        return False
+
     def given_noise(self, settings: MethodSettings) -> None:
         """Return none: a σ that is given stands beside the ceiling on ε_μ, and the worst case follows from both."""
         return
