@@ -123,10 +123,10 @@ def _curves() -> None:
         return known[key]
 
     rdp._compute_log_a = remembered
-    rdp._compute_randomized_response_rdp = _remembered_curve(rdp._compute_randomized_response_rdp)
+    rdp._compute_randomized_response_rdp = remembered_curve(rdp._compute_randomized_response_rdp)
 
 
-def _remembered_curve(compute: Callable[..., Any]) -> Callable[..., Any]:
+def remembered_curve(compute: Callable[..., Any]) -> Callable[..., Any]:
     """Return what remembers the curve of randomised response: its orders are always the same few lists."""
     known: dict[tuple[float, int, tuple[float, ...], Any], Any] = {}
 
