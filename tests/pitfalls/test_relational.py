@@ -19,7 +19,6 @@ from doublure.encode import relational as encoding
 from doublure.encode.relational import RelationalEncoder
 from doublure.errors import DoublureError
 from doublure.methods.statistics.relational import fitting as related_fitting
-from doublure.methods.statistics.tables import work as table_work
 from doublure.planning import planner as plans
 from doublure.private import mechanism, whole_noise
 from doublure.private.queries.counts import Counts
@@ -62,12 +61,6 @@ BOUGHT = (
     .replace("bounds: [0, 90]", "bounds: {learn: 1.0}")
 )
 FEW = {"components": 2, "fit_steps": 3, "groups": 2, "starts": 1}
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """What is drawn to settle margins is no part of what is checked here."""
-    monkeypatch.setattr(table_work, "DRAWN", 300)
 
 
 def units(count=UNITS):
