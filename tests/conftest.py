@@ -4,6 +4,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread a worker, so that workers do not fight for the processors
 
+import gc
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -176,6 +177,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of every later search for garbage: it stays to the end."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionstart() -> None:
+    """Do not wait for the disk: no test cuts the power, and those of what is synced, and when, watch the call."""
+    os.fsync = _unwaited
+
+
+def _unwaited(fd: int) -> None:
+    os.fstat(fd)  # one that is closed is refused as ever
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     remembered.install()
@@ -186,6 +202,14 @@ def few_trees() -> Iterator[None]:
     """Let the classifiers of tables be smaller: rows of a few columns need no forest of a hundred trees."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("doublure.measures.tables.classifiers._TREES", 25)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_draws() -> Iterator[None]:
+    """Let `statistics` rake with fewer rows where a test does not ask how near its rows come to the data."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("doublure.methods.statistics.tables.work.DRAWN", 500)
         yield
 
 

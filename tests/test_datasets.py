@@ -106,7 +106,9 @@ def outside(frame: pd.DataFrame, schema: dict) -> dict[str, set[str]]:
     """Columns -> cells (as text) that are neither in the declared domain nor a declared missing token."""
     found = {}
     for name, column in schema["columns"].items():
-        cells = set(frame[name].astype(str)) - set(column["missing"] if isinstance(column.get("missing"), list) else ())
+        cells = {str(cell) for cell in frame[name].unique()} - set(
+            column["missing"] if isinstance(column.get("missing"), list) else ()
+        )
         if isinstance(column.get("values"), list):
             bad = cells - {str(value) for value in column["values"]}
         elif isinstance(column.get("bounds"), list):

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from remembered import log_a_of_broken_orders, log_a_of_whole_orders
+from remembered import log_a_of_broken_orders, log_a_of_whole_orders, remembered_curve
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +35,15 @@ def test_so_is_that_of_a_broken_order(untouched, alpha):
     for _ in range(40):
         q, sigma = 10 ** draw.uniform(-5, -1e-3), 10 ** draw.uniform(-0.7, 3)
         assert ours(q, sigma, alpha) == slow(q, sigma, alpha)
+
+
+def test_a_curve_is_computed_once_and_each_asker_has_a_copy(untouched):
+    asked, compute = [], untouched._compute_randomized_response_rdp
+    ours = remembered_curve(lambda *given: asked.append(given) or compute(*given))
+    for relation in (untouched.NeighborRel.REPLACE_ONE, untouched.NeighborRel.REPLACE_SPECIAL):
+        for alphas in ([1.5, 4, 32], [1.5, 4]):
+            given = (0.3, 2, alphas, relation)
+            first = ours(*given)
+            first += 1.0
+            assert ours(*given).tolist() == compute(*given).tolist()
+    assert len(asked) == 4

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tiers import exhaustive
 
 from doublure import public
 from doublure.auditing import audit_method
@@ -18,6 +19,8 @@ from doublure.data.relational import open_related
 from doublure.errors import SettingError
 from doublure.private import whole_noise
 from doublure.private.noise import Drawn
+
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 QUICK = {"components": 4, "fit_steps": 20}
 GAN = {
@@ -57,7 +60,13 @@ def public_generator(tmp_path_factory):
     return str(folder)
 
 
-@pytest.mark.parametrize("name", sorted(SETTINGS))
+LONGER = frozenset({"guided", "latentgan", "dpgan series"})
+"""Made of what the others are made of: rule 2 of docs/pitfalls.md holds for each of them by itself."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=exhaustive) if name in LONGER else name for name in sorted(SETTINGS)]
+)
 def test_a_method_keeps_its_claim(name, public_generator):
     method, _, kind = name.partition(" ")
     own = SETTINGS[name] | ({"public": public_generator} if method == "latentgan" else {})

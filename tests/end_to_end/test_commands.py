@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
 SETTINGS = ("steps=6", "lot_size=32", "width=8", "critic_width=8", "checkpoints=3", "accountant=rdp")  # rdp is quick
 SMALL = [word for setting in SETTINGS for word in ("--set", setting)]
-STEPS = 240  # enough that a signal finds the run at work
+STEPS = 120  # enough that a signal finds the run at work
 
 
 def doublure(*words: object) -> tuple[int, dict[str, Any]]:
@@ -183,7 +183,7 @@ def test_flags_from_a_file(census: Path) -> None:
 def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
     """Start a fit in a process of its own."""
     words = ["--schema", "adult.schema.yaml", "--method", "dpgan", "--epsilon", "3", "--delta", "1e-5"]
-    settings = (f"steps={STEPS}", "lot_size=16", "checkpoints=60", "width=8", "accountant=rdp")
+    settings = (f"steps={STEPS}", "lot_size=16", "checkpoints=30", "width=8", "accountant=rdp")
     words += [word for setting in settings for word in ("--set", setting)]
     command = [sys.executable, "-m", "doublure", "fit", "adult.csv", *words, "--ledger", "L", "-o", "run", *more]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}

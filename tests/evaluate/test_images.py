@@ -24,6 +24,18 @@ from doublure.schema import Schema
 TEXT = "doublure: 1\nkind: images\nunits: 90\nimages: {shape: [8, 8, 1]}\nlabel: {values: [left, right, both]}\n"
 
 
+FIXED = ("EPOCHS", "LEAST_STEPS", "BATCH", "RATE", "_TREES", "_ROUNDS")
+AS_FIXED = {name: getattr(students, name) for name in FIXED}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Let networks learn for fewer steps: bars are simple."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(students, "LEAST_STEPS", 80)
+        yield
+
+
 def made(n, seed, noise=30.0):
     """Return bars: class 0 on the left, 1 on the right, 2 on both sides."""
     rng = np.random.default_rng(seed)
@@ -178,7 +190,7 @@ def test_resemblance_is_measured_in_any_features(schema):
 def test_students_are_what_was_fixed_beforehand():
     """Figures of different days stand beside one another only if the classifiers that made them are the same."""
     fixed = {"EPOCHS": 10, "LEAST_STEPS": 200, "BATCH": 128, "RATE": 1e-3, "_TREES": 100, "_ROUNDS": 100}
-    assert {name: getattr(students, name) for name in fixed} == fixed
+    assert fixed == AS_FIXED
     training, codes = made(60, 1), np.arange(60) % 3
     sizes = {
         name: [tuple(weights.shape) for weights in students.taught(name, training, codes, 0, epochs=1).parameters()]
@@ -302,6 +314,7 @@ def test_it_is_told_how_far_students_are(schema, monkeypatch):
         evaluate_images(schema, *sets, students=("cnn", "logistic"), progress=told)
     assert told.stages == {"train classifiers": 6, "compare images": None}
     assert told.reached == {"train classifiers": 6}
+    monkeypatch.setattr(students, "LEAST_STEPS", AS_FIXED["LEAST_STEPS"])
     steps = students.steps_of(300)
     told.stage("teach", steps)
     training = made(300, 1)

@@ -411,6 +411,7 @@ def test_the_page_says_what_may_be_claimed_and_shows_both(turned):
             assert "No privacy guarantee. Do not publish." in loud
 
 
+@pytest.mark.usefixtures("hurried")
 def test_runs_whose_shares_were_bought_are_held_against_one_another(right):
     """Each fit buys its own noisy shares; the labels are the same."""
     shares = [Schema.parse(TEXT.replace("[F, L, T]", f"[F, L, T], shares: {text}")).resolve({}) for text in (

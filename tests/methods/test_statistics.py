@@ -228,7 +228,7 @@ def test_a_target_of_ten_values(tmp_path):
     schema = schema_of("age", "income", "school", income=ten)
     assert planned(schema).settings.within == ""
     for within in (None, "income"):
-        rows = fitted(schema, tmp_path, frame, within=within, epsilon=10.0).sample(1500, seed=2)
+        rows = fitted(schema, tmp_path, frame, within=within, epsilon=10.0, fit_steps=60).sample(1500, seed=2)
         gap = rows["age"] - 10 * rows["income"].astype(str).str[1:].astype(int)
         assert gap.between(-3, 13).mean() > 0.8
 
@@ -348,8 +348,8 @@ def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch):
 
 
 def test_a_plan_reads_no_data():
-    """The same whatever the data, with no data at all; and quick, with 200 columns."""
-    columns = "\n".join(f"  c{n}: {{type: integer, bounds: [0, 99], missing: false}}" for n in range(200))
+    """The same whatever the data, with no data at all; and quick, with 100 columns."""
+    columns = "\n".join(f"  c{n}: {{type: integer, bounds: [0, 99], missing: false}}" for n in range(100))
     wide = db.Schema.parse(f"doublure: 1\nkind: table\nunits: 30000\ncolumns:\n{columns}\n")
     plan = planned(wide, accountant="pld")
     own = plan.settings
@@ -427,7 +427,7 @@ def test_more_epsilon_brings_tables_closer(tmp_path):
     real = loaded(schema, people())
     distances = []
     for epsilon in (0.03, 30.0):
-        made = fitted(schema, tmp_path, epsilon=epsilon, fit_steps=400).sample(ROWS, seed=1)
+        made = fitted(schema, tmp_path, epsilon=epsilon, fit_steps=150).sample(ROWS, seed=1)
         distances.append(pair_distance(real, made, schema))
     assert distances[0] > 3 * distances[1]
 

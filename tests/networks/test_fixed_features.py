@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -36,10 +37,16 @@ EMBEDDINGS = list(WIDTHS)
 ALL = [*EMBEDDINGS, LabelFeatures, FineDetail]
 
 
+@cache
+def once(make, shape):
+    """Return features of a shape, which take seconds to make of large images."""
+    return make(shape)
+
+
 @pytest.mark.parametrize("make", EMBEDDINGS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_embedding_has_length_one(make, shape):
-    images, made = pictures(shape), make(shape)
+    images, made = pictures(shape), once(make, shape)
     images[0], images[1] = -1.0, 1.0
     found = made(images)
     assert found.shape == (3, WIDTHS[make])
@@ -50,7 +57,7 @@ def test_an_embedding_has_length_one(make, shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_label_features_have_length_one(shape):
-    made = LabelFeatures(shape)
+    made = once(LabelFeatures, shape)
     assert made.width == shape[0] * paths(2) * places(shape)
     found = made(pictures(shape))
     assert found.shape == (3, made.width)
@@ -75,7 +82,7 @@ def test_an_image_does_not_see_its_neighbours(make):
 @pytest.mark.parametrize("make", ALL)
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 48, 48)])
 def test_no_image_has_no_features(make, shape):
-    made = make(shape)
+    made = once(make, shape)
     assert made(pictures(shape, 0)).shape == (0, made(pictures(shape, 1)).shape[1])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,6 +22,11 @@ from doublure.networks.sizes import ANGLES, LARGEST_SIDE, WINDOW, paths, places,
 SHAPES = [(1, 4, 4), (1, 8, 8), (1, 28, 28), (3, 48, 48), (1, 9, 17), (3, 40, 12), (1, 4, 200)]
 
 
+@cache
+def scattering(shape, order):
+    return Scattering(shape, order=order)
+
+
 def pictures(shape, size=2, seed=0):
     return torch.rand(size, *shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1
 
@@ -28,12 +34,13 @@ def pictures(shape, size=2, seed=0):
 @pytest.mark.parametrize("shape", [*SHAPES, pytest.param((3, 32, 32), marks=exhaustive)])
 def test_any_size(shape):
     for order in (1, 2):
-        found = Scattering(shape, order=order)(pictures(shape))
+        made = scattering(shape, order)
+        found = made(pictures(shape))
         assert found.shape == (2, shape[0] * paths(order), places(shape))
         assert torch.isfinite(found).all()
         assert (found >= 0).all()
         assert not torch.allclose(found[0], found[1], rtol=1e-3)
-        assert Scattering(shape, order=order)(pictures(shape, 0)).shape == (0, *found.shape[1:])
+        assert made(pictures(shape, 0)).shape == (0, *found.shape[1:])
 
 
 def test_numbers_of_features():
@@ -197,7 +204,7 @@ def test_colours_are_seen_apart():
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("order", [1, 2])
 def test_a_plan_knows_how_large_it_is(shape, order):
-    made = Scattering(shape, order=order)
+    made = scattering(shape, order)
     _, held = scattering_work(shape, order)
     waves = made.wavelets_0.numel() + made.wavelets_1.numel()
     assert held == waves

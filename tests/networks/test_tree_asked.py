@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -76,6 +77,13 @@ def among(found, spans):
     return fits
 
 
+@cache
+def many(last):
+    """Return a tree's generator, and rows of it."""
+    made = generator(tree(last=bool(last), alone=last == "by component"))
+    return made, rows(made, ROWS)
+
+
 ASKED = [
     {3: ((2, 4),)},
     {0: ((0, 7), (16, 17))},
@@ -88,8 +96,7 @@ ASKED = [
 @pytest.mark.parametrize("spans", ASKED, ids=str)
 @pytest.mark.parametrize("last", ["", "by all", "by component"])
 def test_rows_that_are_asked_for_are_like_those_that_happen_to_fit(spans, last):
-    made = generator(tree(last=bool(last), alone=last == "by component"))
-    whole = rows(made, ROWS)
+    made, whole = many(last)
     fits = among(whole, spans)
     narrow = made.narrowed(spans)
     found = rows(narrow, 30_000, seed=2)

@@ -499,6 +499,11 @@ def counting_plan() -> Plan:
     return Lab.counting_plan()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_draws(few_draws: None) -> None:
+    """What is drawn to settle margins is no part of what is checked here."""
+
+
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     torch.set_num_threads(1)

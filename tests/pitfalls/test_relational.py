@@ -19,7 +19,6 @@ from doublure.encode import relational as encoding
 from doublure.encode.relational import RelationalEncoder
 from doublure.errors import DoublureError
 from doublure.methods.statistics.relational import fitting as related_fitting
-from doublure.methods.statistics.tables import work as table_work
 from doublure.planning import planner as plans
 from doublure.private import mechanism, whole_noise
 from doublure.private.queries.counts import Counts
@@ -65,12 +64,6 @@ ABOVE = PUBLIC.replace("[1930, 2010]", "[0, 3000]").replace("[0, 999]", "[0, 250
 ABOVE += "constraints: [{at_most: [patients.born, stays.day]}]\n"
 """A stay's day is counted by its gap above the patient's number, as far as there is one."""
 FEW = {"components": 2, "fit_steps": 3, "groups": 2, "starts": 1}
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """What is drawn to settle margins is no part of what is checked here."""
-    monkeypatch.setattr(table_work, "DRAWN", 300)
 
 
 def units(count=UNITS):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import ndtr
-from tiers import by_tier
+from tiers import by_tier, exhaustive
 
 from doublure.errors import SettingError
 from doublure.private import rounded_normals as module
@@ -51,8 +51,14 @@ def test_chances_are_those_of_a_rounded_normal_number(scale):
     assert p_value(rounded_normals(SIZE, scale), scale) > ALPHA
 
 
-@pytest.mark.parametrize("bits", [1, 2, 3, 5])
-@pytest.mark.parametrize("scale", [0.3, 2.7])
+@pytest.mark.parametrize(
+    ("bits", "scale"),
+    [
+        pytest.param(bits, scale, marks=() if scale == (0.3 if bits % 2 else 2.7) or bits == 1 else exhaustive)
+        for bits in (1, 2, 3, 5)
+        for scale in (0.3, 2.7)
+    ],
+)
 def test_short_words_give_the_same_chances(monkeypatch, bits, scale):
     """Ties, which words of 32 bits hardly ever have, are then everywhere."""
     monkeypatch.setattr(module, "WORD", bits)

@@ -123,6 +123,20 @@ def _curves() -> None:
         return known[key]
 
     rdp._compute_log_a = remembered
+    rdp._compute_randomized_response_rdp = remembered_curve(rdp._compute_randomized_response_rdp)
+
+
+def remembered_curve(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what remembers the curve of randomised response: its orders are always the same few lists."""
+    known: dict[tuple[float, int, tuple[float, ...], Any], Any] = {}
+
+    def remembered(noise_parameter: float, num_buckets: int, alphas: Any, neighboring_relation: Any) -> Any:
+        key = (noise_parameter, num_buckets, tuple(alphas), neighboring_relation)
+        if key not in known:
+            known[key] = compute(noise_parameter, num_buckets, alphas, neighboring_relation)
+        return known[key].copy()
+
+    return remembered
 
 
 def _distributions() -> None:

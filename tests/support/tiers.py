@@ -18,20 +18,26 @@ ALL = os.environ.get("DOUBLURE_TEST_ALL", "") not in ("", "0")
 QUICK = os.environ.get("DOUBLURE_TEST_QUICK", "") not in ("", "0")
 LONG = frozenset(
     {
-        "attack", "auditing", "cli", "end_to_end", "evaluate", "planning",
-        "data/test_csv_files.py", "data/test_frames.py", "encode/test_gaps.py", "encode/test_round_trip.py",
-        "ledger/test_faults.py", "methods/test_bayesgan.py", "methods/test_latentgan.py", "methods/test_refining.py",
-        "methods/test_statistics.py", "networks/test_fixed_features.py", "networks/test_scattering.py",
-        "pitfalls/test_bayesian_dp.py", "pitfalls/test_rule_02_what_runs_is_what_was_priced.py",
-        "pitfalls/test_rule_08_noise_is_never_kept_or_repeated.py",
+        "attack", "auditing", "cli", "end_to_end", "evaluate", "planning", "data/test_csv_files.py",
+        "data/test_frames.py", "data/test_single_cells.py", "encode/test_gaps.py", "encode/test_round_trip.py",
+        "ledger/test_faults.py", "ledger/test_processes.py", "methods/test_bayesgan.py", "methods/test_conditions.py",
+        "methods/test_guided.py", "methods/test_latentgan.py", "methods/test_refining.py",
+        "methods/test_series_copula.py", "methods/test_series_statistics.py", "methods/test_statistics.py",
+        "methods/test_statistics_related.py", "networks/test_fixed_features.py", "networks/test_scattering.py",
+        "networks/test_tree_asked.py", "pitfalls/test_bayesian_dp.py", "pitfalls/test_partitions.py",
+        "pitfalls/test_relational.py", "pitfalls/test_rule_01_nothing_data_dependent_is_free.py",
+        "pitfalls/test_rule_02_one_object.py", "pitfalls/test_rule_02_what_runs_is_what_was_priced.py",
+        "pitfalls/test_rule_03_lots_and_plans_are_public.py", "pitfalls/test_rule_06_every_step_is_an_event.py",
+        "pitfalls/test_rule_08_noise_is_never_kept_or_repeated.py", "pitfalls/test_rule_10_files_hold_no_record.py",
+        "pitfalls/test_rule_12_real_data_stays_inside.py", "pitfalls/test_rule_13_kinds_keep_their_words.py",
         "pitfalls/test_rule_14_inversion_is_record_by_record.py", "pitfalls/test_rule_17_the_domain_is_stated.py",
         "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py", "private/gradients/test_exactness.py",
         "private/gradients/test_sensitivity.py", "private/queries/test_facts.py", "private/test_accounting.py",
-        "private/test_rounded_normals.py", "test_annotating.py", "test_audit_fits.py", "test_docs.py",
-        "test_fitting.py", "test_imports.py", "test_latent_measures.py", "test_noisy_counts.py", "test_planning.py",
-        "test_published.py", "test_site.py",
-        "test_readme.py", "test_releasing.py", "test_repricing.py", "test_robustness.py", "test_synthesizer.py",
-        "test_what_ran.py",
+        "private/test_rounded_normals.py", "public/test_public.py", "report/test_evaluation_page.py",
+        "test_annotating.py", "test_audit_fits.py", "test_datasets.py", "test_docs.py", "test_fitting.py",
+        "test_imports.py", "test_larger_than_memory.py", "test_latent_measures.py", "test_noisy_counts.py",
+        "test_planning.py", "test_published.py", "test_readme.py", "test_releasing.py", "test_repricing.py",
+        "test_robustness.py", "test_sampling_in_parts.py", "test_site.py", "test_synthesizer.py", "test_what_ran.py",
     }
 )  # fmt: skip
 """What the quick tier leaves out: folders and files of tests."""

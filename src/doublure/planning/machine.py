@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -123,8 +124,9 @@ def seconds_of(work: Work) -> float:
     return round(_SECONDS_A_FIT + work.flops / _flops_a_second() + steps * _SECONDS_A_STEP, 1)
 
 
+@functools.cache
 def _flops_a_second() -> float:
-    """Measure how fast one core multiplies matrices, in a few milliseconds; networks reach about a quarter of it.
+    """Measure once how fast one core multiplies matrices, in a few milliseconds; networks reach about a quarter of it.
 
     The matrices are too small for a BLAS to share out among threads, and the time is this thread's own. What else the
     machine does would otherwise decide: threads that wait for one another on a busy one take hundreds of times as long.
