@@ -62,6 +62,7 @@ _PROPOSED = """\
 # Lines behind "#" are proposals, made from the form of cells and from names: if one is right, put it in the place of
 # the line above it, and replace the words in CAPITALS by what is public. Codes that have an order are ordinal.
 """
+_LEAVE_OUT = "take the line above out"
 _ASKED = """\
 # Which column is to be predicted? Add roles: [target] to it; reports then say how well models trained on the synthetic
 # rows predict it. roles: [condition] lets any method be told how frequent a column's values are.
@@ -255,7 +256,12 @@ def _columns(made: Draft) -> str:
     keys = {key: value for proposal in made.proposals.values() for key, value in proposal.keys.items()}
     own = made.schema.to_plain()
     text = "".join(f"{key}: {yaml_text.inline(own[key])}\n" for key in KEYS if key in own)
-    text += _DEFAULTS + "".join(f"# {key}: {yaml_text.inline(value)}\n" for key, value in keys.items()) + "\n"
+    text += (
+        ("\n" if text else "")
+        + _DEFAULTS
+        + "".join(f"# {key}: {yaml_text.inline(value)}\n" for key, value in keys.items())
+        + "\n"
+    )
     text += (_PROPOSED if made.proposals else "") + "columns:\n"
     columns = own["columns"]
     for name, column in columns.items():
@@ -264,7 +270,8 @@ def _columns(made: Draft) -> str:
         text += "".join(f"  # {line}\n" for line in made.comment(name))
         text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
         if (proposal := made.proposals.get(name)) is not None:
-            text += f"  # {yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}  # if {proposal.why}\n"
+            line = f"{yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}" if proposal.column else _LEAVE_OUT
+            text += f"  # {line}  # if {proposal.why}\n"
     rules = [rule for rule, _ in rules_for({name: column["type"] for name, column in columns.items()})]
     return text + "\n" + _ASKED + "".join(f"# {line}\n" for line in ["constraints:", *(rules or _RULES)])
 
