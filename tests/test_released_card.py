@@ -13,11 +13,13 @@ import doublure as db
 from doublure.errors import GateFailed
 from doublure.releasing.bundle import verify
 from doublure.releasing.card import card_page
+from doublure.releasing.generator import publish
 from doublure.releasing.margins import margins_of, middle
 
 SCHEMA = """
 doublure: 1
 kind: table
+release: {licence: ODbL, contact: steward@example.org}
 unit: {name: person}
 units: 2000
 columns:
@@ -119,3 +121,13 @@ def parse_card():
     from tests.report.conftest import Page
 
     return lambda text: " ".join(Page(text).text.split())
+
+
+def test_a_schema_says_what_the_release_does_not(world):
+    """From the file through plan and run to the card; what is said with a release comes first."""
+    folder, syn = world
+    card = json.loads((folder / "bundle" / "card.json").read_text())
+    assert (card["licence"], card["contact"]) == ("CC0", "steward@example.org")
+    assert db.load(folder / "run").schema.release == syn.schema.release
+    told = publish(syn, folder / "gen").card
+    assert (told["licence"], told["contact"], told["description"]) == ("ODbL", "steward@example.org", None)

@@ -157,7 +157,7 @@ def test_a_bundle_holds_a_file_for_each_table(syn, run, tmp_path):
     card = db.release(syn, tmp_path / "bundle", n=500, seed=1, tables=True).card
     rows = {file["path"]: file["rows"] for file in card["files"]}
     assert rows["patients.csv"] == rows["patients.parquet"] == 500
-    assert card["title"] == "Synthetic units of related tables for patients"
+    assert card["title"] == "Synthetic related tables for patients"
     assert rows["stays.csv"] == len(pd.read_csv(tmp_path / "bundle/stays.csv"))
     assert "records used of each unit" not in (tmp_path / "bundle/card.html").read_text()
     assert verify(tmp_path / "bundle", ledger=run.parent / "ledger")["executed"]

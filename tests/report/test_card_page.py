@@ -5,6 +5,7 @@ from doublure.guarantee import CHOICE_OF_KIND
 from doublure.releasing.card import card_page
 from doublure.releasing.declared import Declared
 from doublure.releasing.examples import Examples
+from doublure.schema.release_words import ReleaseWords
 
 CHOSEN = "Which claim was made depends on the private data and is not accounted for."
 REFUSAL = "No privacy guarantee. Do not publish."
@@ -250,6 +251,16 @@ def test_words_that_are_none_are_refused(said, field):
         Declared(**said)
     assert caught.value.field == field
     assert caught.value.remedy
+
+
+def test_what_a_schema_declares_holds_where_nothing_else_is_said():
+    said = ReleaseWords(licence="CC0", contact="a@example.org", links=("https://example.org/a",))
+    assert Declared().over(said) == Declared(licence="CC0", contact="a@example.org", links=("https://example.org/a",))
+    own = Declared(licence="CC BY 4.0", links=["https://example.org/b"], title="Towns")
+    assert own.over(said) == Declared(
+        licence="CC BY 4.0", links=["https://example.org/b"], title="Towns", contact="a@example.org"
+    )
+    assert own.over(None) is own
 
 
 def test_files_are_linked_and_nothing_runs(card, parse):

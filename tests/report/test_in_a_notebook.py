@@ -13,6 +13,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from PIL import Image
 
 from doublure.data.series import Series
@@ -21,6 +24,7 @@ from doublure.evaluate import ImageReport, SeriesReport, evaluate_series
 from doublure.measures.scores import Score
 from doublure.report import page_of
 from doublure.report.display import InlinePage
+from doublure.report.drawing import SYNTHETIC
 from doublure.report.figures import Figure
 from doublure.schema import Schema
 
@@ -91,7 +95,7 @@ def test_every_column_of_a_table_is_drawn(hostile_report):
         pixels = np.asarray(drawn.convert("RGB")).astype(int)
         assert pixels[0, 0].tolist() == [255, 255, 255]
         orange = (pixels[..., 0] > 200) & (abs(pixels[..., 1] - 85) < 30) & (pixels[..., 2] < 80)
-        assert orange.sum() > 150  # synthetic rows are there
+        assert orange.sum() > 40  # synthetic rows are there: more than the legend's diamond
 
 
 def test_a_number_has_two_panels_with_their_axes_named(hostile_report):
@@ -106,8 +110,22 @@ def test_a_number_has_two_panels_with_their_axes_named(hostile_report):
 def test_bars_are_the_shares(hostile_report):
     (entry,) = (entry for entry in hostile_report.table.frequencies if entry.column == "target")
     (axes,) = hostile_report.plot("target").axes
-    assert [bar.get_width() for bar in axes.containers[0]] == pytest.approx(entry.real)
-    assert axes.lines[0].get_xdata() == pytest.approx(entry.synthetic)
+    for bars in axes.containers:
+        assert [bar.get_width() for bar in bars] == pytest.approx(list(entry.real))
+    (diamonds,) = axes.lines
+    assert list(diamonds.get_xdata()) == pytest.approx(list(entry.synthetic))
+
+
+def test_the_legend_shows_the_marks_that_are_drawn(hostile_report):
+    """Diamonds beside bars; an outline beside an area, and dashes where curves stand beside it."""
+    bars = hostile_report.plot("target").legends[0]
+    (mark,) = [line for line in bars.findobj(Line2D) if line.get_color() == SYNTHETIC]
+    assert (mark.get_marker(), mark.get_linestyle()) == ("D", "None")
+    both = hostile_report.plot("wide").legends[0]
+    (dashes,) = [line for line in both.findobj(Line2D) if line.get_color() == SYNTHETIC]
+    assert (dashes.get_marker(), dashes.get_linestyle()) == ("None", "--")
+    outlines = [patch for patch in both.findobj(Patch) if not patch.get_fill()]
+    assert [to_hex(patch.get_edgecolor()) for patch in outlines] == [SYNTHETIC]
 
 
 def test_another_name_is_refused_with_a_near_one(hostile_report):

@@ -87,10 +87,31 @@ def test_a_large_column_is_looked_through_quickly(tmp_path: Path) -> None:
 
 def test_nothing_is_written_over_and_other_kinds_are_refused(tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("mine")
-    with pytest.raises(InputError, match="already exists"):
+    with pytest.raises(InputError, match="already exists and is no list of what does not fit"):
         list_misfits(Schema.parse(TEXT), FRAME, tmp_path / "out.csv")
     with pytest.raises(SettingError, match="is for tables, not images"):
         list_misfits(Schema.parse("doublure: 1\nkind: images\nimages: {}"), FRAME, tmp_path / "new.csv")
+
+
+def test_a_list_takes_the_place_of_an_older_list(tmp_path: Path) -> None:
+    """A schema is mended and checked again, with the same command."""
+    list_misfits(Schema.parse(TEXT), FRAME.iloc[:0], tmp_path / "out.csv")
+    assert rows(tmp_path / "out.csv") == []
+    list_misfits(Schema.parse(TEXT), FRAME, tmp_path / "out.csv")
+    assert rows(tmp_path / "out.csv") == WANTED
+    assert stat.S_IMODE((tmp_path / "out.csv").stat().st_mode) == 0o600
+
+
+def test_a_check_of_the_header_says_that_no_cell_was_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("d.csv", index=False)
+    Path("s.yaml").write_text(TEXT.replace("bounds: undeclared, missing: undeclared", "bounds: [0, 9], missing: true"))
+    assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.csv"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("add --values misfits.csv to list those that do not fit.")
+    assert run_guarded(app, ["schema", "check", "s.yaml"]) == 0
+    assert "--values" not in capsys.readouterr().out
 
 
 def test_the_terminal_shows_columns_and_reasons_and_no_cell(

@@ -27,6 +27,10 @@ FRAME = pd.DataFrame(
         "price": [f"{1 + n}.{n:03d},{n % 100:02d}" for n in range(N)],
         "points": [str(n * 7919 % 5000) if n % 3 else "N" for n in range(N)],
         "word": ["some", "other"] * (N // 2),
+        "Fall-Nr": [f"F{1000 + n}" for n in range(N)],
+        "remark": [f"patient {n // 2} was late" for n in range(N)],
+        "weight": [f"{50 + n % 40},5" if n % 8 else "n/a" for n in range(N)],
+        "height": [str(150 + n % 50) if n % 8 else "?" for n in range(N)],
     }
 )
 WANTED = {
@@ -37,6 +41,9 @@ WANTED = {
     "born-us": "{type: date, bounds: undeclared}",
     "price": "{type: real, bounds: undeclared}",
     "points": "{type: integer, bounds: undeclared, missing: [TEXT]}",
+    "Fall-Nr": "{type: id}",
+    "weight": "{type: real, bounds: undeclared, missing: [TEXT]}",
+    "height": "{type: integer, bounds: undeclared, missing: [TEXT]}",
 }
 
 
@@ -56,9 +63,17 @@ def test_types_are_proposed_beside_what_is_stored() -> None:
     assert "# decimal: ','\n# thousands: .\n" in made.to_yaml()
 
 
+def test_free_text_is_proposed_to_be_left_out() -> None:
+    made = drafted(FRAME)
+    assert "  # take the line above out  # if it is free text, which no method makes" in made.to_yaml()
+    assert [name for name, proposal in made.proposals.items() if proposal.column is None] == ["remark"]
+    few = FRAME.assign(remark=[f"one of {n % 4} long values" for n in range(N)])
+    assert "remark" not in drafted(few).proposals  # a list of values, however long each is
+
+
 def test_no_cell_and_no_single_record_reaches_a_proposal() -> None:
     text = drafted(FRAME).to_yaml()
-    for private in ("example.org", "[N]", "some,", "1910", "7919"):
+    for private in ("example.org", "[N]", "some,", "1910", "7919", "F1000", "patient 7", "n/a"):
         assert private not in text
     odd = pd.DataFrame([dict.fromkeys(FRAME.columns, "!")])
     assert drafted(pd.concat([FRAME.astype(object), odd])).proposals == drafted(FRAME.astype(object)).proposals
@@ -88,6 +103,14 @@ def test_one_row_of_a_codebook_describes_columns_of_one_kind(tmp_path: Path) -> 
     assert made.schema.columns["MY_BILL"].bounds == "undeclared"
     assert made.unknown == ("NONE*",)
     assert made.descriptions == {"BILL1": "A month's bill"}
+
+
+def test_the_pattern_that_says_most_of_a_name_describes_it(tmp_path: Path) -> None:
+    """Whichever stands first: amounts that counted as codes would be refused only after the plan."""
+    path = tmp_path / "codes.csv"
+    path.write_text("column,type,lower,upper\nPAY_*,integer,-2,9\nPAY_AMT*,integer,0,5000000\n*,integer,0,1\n")
+    columns = drafted(pd.DataFrame({"PAY_0": [1], "PAY_AMT1": [2], "AGE": [1]}), path).schema.columns
+    assert [column.bounds for column in columns.values()] == [(-2, 9), (0, 5_000_000), (0, 1)]
 
 
 def test_rules_are_proposed_by_names_and_types() -> None:

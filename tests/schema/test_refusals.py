@@ -281,3 +281,33 @@ def test_constraints_that_no_row_could_keep(columns: str, constraint: str, words
         Schema.parse(f"doublure: 1\nkind: table\nunits: 9\ncolumns: {{{columns}}}\nconstraints: [{constraint}]")
     assert "\n" not in str(caught.value)
     assert caught.value.remedy
+
+
+def test_every_malformed_key_is_named_in_one_line() -> None:
+    with pytest.raises(SchemaError) as caught:
+        Schema.parse(
+            "doublure: 1\nkind: table\nunits: many\ncolumns:\n  a: {type: integer, bounds: 9, missing: maybe}\n"
+            "  b: {type: text}\n  c: {type: category, values: x}\n"
+        )
+    assert_one_line(
+        caught.value, "units", "(see columns.a.missing, columns.a.bounds, columns.b, columns.c.values, too)"
+    )
+    many = "".join(f"  c{n}: {{type: text}}\n" for n in range(20))
+    with pytest.raises(SchemaError, match=r"\(see c[^()]*, and 11 more, too\)"):
+        Schema.parse(f"doublure: 1\nkind: table\nunits: 9\ncolumns:\n{many}")
+
+
+RELEASE_REFUSALS = [
+    ("{licens: CC0}", "release.licens", "not a key"),
+    ("{licence: 5}", "release.licence", "texts"),
+    ("{licence: ''}", "release.licence", "no text of 1 to 2,000 characters"),
+    ("{links: ['javascript:alert(1)']}", "release.links", "no address of a page"),
+    ("CC0", "release", "texts"),
+]
+
+
+@pytest.mark.parametrize(("words", "field", "said"), RELEASE_REFUSALS)
+def test_words_of_a_release_are_refused(words: str, field: str, said: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        Schema.parse(f"doublure: 1\nkind: table\nunits: 9\nrelease: {words}\ncolumns: {{a: {{type: boolean}}}}")
+    assert_one_line(caught.value, field, said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,7 +51,7 @@ def draft(
     made = drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter)
     text, left = made.to_yaml().encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
-    done = f"Wrote {out}: {made.schema.summary}, {len(left)} facts still undeclared."
+    done = f"Wrote {out}: {made.schema.summary}, {_counted(len(left), 'fact')} still undeclared."
     advice = f"\nNext: doublure schema check {out} --data {data}" if left else ""
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
     return Outcome(data=found, text=done + advice)
@@ -76,7 +77,16 @@ def check(
         raise SettingError("needs --data", field="--values", remedy="give the table whose cells are looked at")
     found = compare(schema, data)
     said = Outcome(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found))
-    return said if values is None or data is None else _with_values(said, schema, data, values)
+    if data is None:
+        return said
+    if values is not None:
+        return _with_values(said, schema, data, values)
+    more = "\n# No cell was looked at yet: add --values misfits.csv to list those that do not fit."
+    return replace(said, text=said.text + more) if found.cells_to_come else said
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _with_values(said: Outcome, schema: Path, data: Path, out: Path) -> Outcome:
@@ -87,7 +97,9 @@ def _with_values(said: Outcome, schema: Path, data: Path, out: Path) -> Outcome:
     described = Schema.load(schema)
     counts = list_misfits(described, data, out)
     lines = [f"# {printable(column)}: {count} × {why}" for (column, why), count in counts.items()]
-    lines.append(f"# Wrote {out}: {sum(counts.values())} cells that do not fit. Private: only you can read it.")
+    lines.append(
+        f"# Wrote {out}: {_counted(sum(counts.values()), 'cell')} that do not fit. Private: only you can read it."
+    )
     listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]
     refused = [(column, count) for (column, why), count in counts.items() if why != BEYOND]
     gate = said.gate

@@ -88,11 +88,13 @@ class Check:
         learn_epsilon: ε of all facts that are to be learned so far.
         parts: What facts belong to, as plain data, to write the lines to paste: the key of the file that they stand
             under -> column -> facts; under no key, what is a key of the file itself.
+        cells_to_come: Whether the data is a table whose header was looked at and whose cells were not.
     """
 
     findings: tuple[Finding, ...]
     learn_epsilon: float
     parts: dict[str, dict[str, dict[str, Any]]]
+    cells_to_come: bool = False
 
     @property
     def ok(self) -> bool:
@@ -181,6 +183,7 @@ def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = 
         parts={"": {key: plain[key] for key in _KEYS if key in plain}}
         | {key: plain[key] for key in _SECTIONS if key in plain}
         | _of_tables(plain.get(_TABLES, {})),
+        cells_to_come=data is not None and schema.only_columns,
     )
 
 

@@ -114,7 +114,9 @@ def read_codebook(path: str | Path) -> dict[str, Entry]:
 
 
 def entry_for(name: str, entries: Mapping[str, Entry]) -> Entry | None:
-    """Return a column's row: its own, or else the first whose ``*`` stands for the rest of its name.
+    """Return a column's row: its own, or else the pattern that says most of its name; of two, the first.
+
+    What is meant by ``PAY_*`` beside ``PAY_AMT*`` must not hang on which stands first.
 
     Example:
         >>> bills = Entry(place="codes.csv row 2", facts={}, description="")
@@ -123,8 +125,8 @@ def entry_for(name: str, entries: Mapping[str, Entry]) -> Entry | None:
     """
     if name in entries:
         return entries[name]
-    patterns = (pattern for pattern in entries if "*" in pattern)
-    return next((entries[each] for each in patterns if _fits(name, each)), None)
+    fitting = [pattern for pattern in entries if "*" in pattern and _fits(name, pattern)]
+    return entries[max(fitting, key=lambda pattern: len(pattern.replace("*", "")))] if fitting else None
 
 
 def _fits(name: str, pattern: str) -> bool:

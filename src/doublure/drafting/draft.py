@@ -65,6 +65,7 @@ _PROPOSED = """\
 # Lines behind "#" are proposals, made from the form of cells and from names: if one is right, put it in the place of
 # the line above it, and replace the words in CAPITALS by what is public. Codes that have an order are ordinal.
 """
+_LEAVE_OUT = "take the line above out"
 _ASKED = """\
 # Which column is to be predicted? Add roles: [target] to it; reports then say how well models trained on the synthetic
 # rows predict it. roles: [condition] lets any method be told how frequent a column's values are.
@@ -293,7 +294,8 @@ def _form_of(made: Draft) -> str:
 
 def _columns(made: Draft) -> str:
     own = made.schema.to_plain()
-    text = _text_form(made) + _DEFAULTS + _proposed_form(made) + "\n"
+    text = _text_form(made)
+    text += ("\n" if text else "") + _DEFAULTS + _proposed_form(made) + "\n"
     text += (_PROPOSED if made.proposals else "") + "columns:\n"
     columns = own["columns"]
     for name, column in columns.items():
@@ -302,7 +304,7 @@ def _columns(made: Draft) -> str:
         text += "".join(f"  # {line}\n" for line in made.comment(name))
         text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
         if (proposal := made.proposals.get(name)) is not None:
-            text += f"  # {yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}  # if {proposal.why}\n"
+            text += f"  # {_proposed_line(name, proposal)}\n"
     rules = [rule for rule, _ in rules_for({name: column["type"] for name, column in columns.items()})]
     return text + "\n" + _ASKED + "".join(f"# {line}\n" for line in ["constraints:", *(rules or _RULES)])
 
@@ -380,11 +382,17 @@ def _windows(made: Draft) -> str:
 
 def _of_series(name: str, proposal: Proposal) -> str:
     """Return what a column of series may be: one that tells records apart is no column there, but a key."""
-    if proposal.column["type"] == "id":
+    if proposal.column.get("type") == "id":
         return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {proposal.why}"
     if proposal.keys:
         return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"
-    return f"{yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}  # if {proposal.why}"
+    return _proposed_line(name, proposal)
+
+
+def _proposed_line(name: str, proposal: Proposal) -> str:
+    """Return what a column may be, and if what is so; one that says nothing of itself is better left out."""
+    line = f"{yaml_text.inline(name)}: {yaml_text.inline(proposal.column)}" if proposal.column else _LEAVE_OUT
+    return f"{line}  # if {proposal.why}"
 
 
 def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
@@ -447,8 +455,7 @@ def _related(made: Draft) -> str:
         name = next(names)  # one line a column, in the schema's order
         lines += [*(f"{_OF_A_COLUMN}# {said}" for said in made.comment(name)), line]
         if (proposal := made.proposals.get(name)) is not None:
-            own = f"{yaml_text.inline(name.split('.', 1)[1])}: {yaml_text.inline(proposal.column)}"
-            lines.append(f"{_OF_A_COLUMN}# {own}  # if {proposal.why}")
+            lines.append(f"{_OF_A_COLUMN}# {_proposed_line(name.split('.', 1)[1], proposal)}")
     return _form_of(made) + _RELATED + "\n".join(lines) + "\n"
 
 

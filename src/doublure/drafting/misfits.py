@@ -27,11 +27,10 @@ from doublure.schema.constraints import names_of, word_of
 from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.schema.schema import Schema
 from doublure.schema.tables import TableSchema
-from doublure.support.files import check_output, write_atomic
+from doublure.support.files import MISFITS, check_output, write_atomic
 
 BEYOND = "lies beyond the bounds, and counts as the nearest"
 EMPTY = "is empty, and the schema says missing: false"
-_HEADER = ("row", "column", "cell", "why")
 _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -59,7 +58,7 @@ def list_misfits(schema: Schema, data: str | Path | pd.DataFrame, out: str | Pat
     Args:
         schema: Of a table; what is undeclared is not asked for.
         data: The table.
-        out: Where to write; a file that is there is not replaced.
+        out: Where to write; of what is there, only a list of this kind is replaced.
 
     Returns:
         (column, why) -> how many cells: those that a fit is refused for first.
@@ -70,14 +69,15 @@ def list_misfits(schema: Schema, data: str | Path | pd.DataFrame, out: str | Pat
         InputError: The file cannot be written there.
     """
     path = Path(out)
-    check_output(path, data if isinstance(data, Path) else Path(data) if isinstance(data, str) else None)
+    read = data if isinstance(data, Path) else Path(data) if isinstance(data, str) else None
+    check_output(path, read, replaces="misfits")
     remedy = "leave it out; a fit lists what does not fit beside its run folder"
     described = TableSchema.of(
         schema, SettingError(f"is for tables, not {schema.kind}", field="--values", remedy=remedy)
     )
     text, counts = io.StringIO(newline=""), Counter[tuple[bool, str, str]]()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEADER)
+    writer.writerow(MISFITS)
     for found in misfits(described, data):
         counts[not found.refused, found.column, found.why] += 1
         cell = f"'{found.cell}" if found.cell.startswith(_SPREADSHEET) and not _plain(found.cell) else found.cell

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -30,6 +30,7 @@ _DAY_OR_MONTH = re.compile(r"(\d{1,2})([-./])(\d{1,2})\2(\d{4})(?:[T ]\d{1,2}:\d
 _YEAR = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)", re.ASCII)
 _COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?", re.ASCII)
+_WORDS = re.compile(r"\S+\s+\S+\s+\S.*", re.DOTALL)
 _TWIN = re.compile(r"[ _.-]?(num|number|nr|code|name|label|text|desc|description|cat|category|group|decile)$", re.I)
 _COARSER = {"cat", "category", "group", "decile"}
 
@@ -40,12 +41,12 @@ class Proposal:
 
     Attributes:
         why: In a few words, after "if".
-        column: Its description then, with words in capitals to replace.
+        column: Its description then, with words in capitals to replace; None where it had better not be described.
         keys: Keys of the file that go with it, such as ``date_format``.
     """
 
     why: str
-    column: Mapping[str, Any]
+    column: Mapping[str, Any] | None
     keys: Mapping[str, str]
 
 
@@ -59,12 +60,26 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
     """
     if _KEY.search(name) and storage in ("integer", "text"):
         return Proposal(why="it only tells records apart, as its name says", column={"type": "id"}, keys={})
-    texts = [text for text in map(str, cells.dropna()) if not is_blank(text)]
+    every = [text.strip() for text in map(str, cells.dropna())]
+    texts = [text for text in every if not is_blank(text)]
     if len(texts) < _FEWEST:
         return None
-    if storage == "integer":
-        return _of_codes(texts)
-    return _of_texts([text.strip() for text in texts]) if storage == "text" else None
+    found = _of_codes(texts) if storage == "integer" else _of_texts(texts) if storage == "text" else None
+    return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
+
+
+def _with_missing(found: Proposal | None, storage: Storage, blanks: Counter[str], cells: int) -> Proposal | None:
+    """Add that a text such as a question mark means missing, where one in 20 cells is one beside numbers or dates."""
+    if max(blanks.values(), default=0) < _SOME * cells:
+        return found
+    if found is None and storage in ("integer", "real", "date", "datetime"):
+        column = {"type": storage, "bounds": "undeclared", "missing": ["TEXT"]}
+        return Proposal(why="one text in it means missing", column=column, keys={})
+    if found is None or found.column is None or found.column["type"] == "id":
+        return found
+    return replace(
+        found, why=f"{found.why}, and one text that means missing", column={**found.column, "missing": ["TEXT"]}
+    )
 
 
 def _of_codes(texts: Sequence[str]) -> Proposal | None:
@@ -89,7 +104,19 @@ def _of_texts(texts: Sequence[str]) -> Proposal | None:
             keys["thousands"] = "."
         why = "it holds numbers with a decimal comma"
         return Proposal(why=why, column={"type": "real", "bounds": "undeclared"}, keys=keys)
-    return _of_numbers_and_a_code(texts)
+    return _of_numbers_and_a_code(texts) or _of_words(texts)
+
+
+def _of_words(texts: Sequence[str]) -> Proposal | None:
+    """Return what a text may be that is no list of values: free text, or a name of each record."""
+    if sum(count for _, count in Counter(texts).most_common(_MOST_CODES)) >= SHARE * len(texts):
+        return None
+    if _most(_WORDS, texts):
+        return Proposal(why="it is free text, which no method makes: it is then never read", column=None, keys={})
+    if len(set(texts)) >= SHARE * len(texts):
+        why = "it only tells records apart, as nearly every cell is another"
+        return Proposal(why=why, column={"type": "id"}, keys={})
+    return None
 
 
 def _of_numbers_and_a_code(texts: Sequence[str]) -> Proposal | None:

@@ -88,9 +88,9 @@ def release(
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         tables: Publish the noisy contingency tables that the fit bought, with their standard errors: free, as they
             are answers of the mechanism already.
-        title: The card's title.
+        title: The card's title; what is left out of this and the following is as the schema's ``release`` says.
         description: What the data are, in a sentence or a few.
-        licence: Under which the bundle may be used; nothing is said where it is left out.
+        licence: Under which the bundle may be used.
         citation: How to cite it.
         contact: Whom to ask.
         links: Addresses of pages that say more.
@@ -107,7 +107,7 @@ def release(
     asked = Path(out)
     declared = Declared(
         title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
-    )
+    ).over(syn.schema.release)
     rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
     executed = executed_of(syn)
     if tables:
@@ -135,7 +135,7 @@ def release(
         files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
         holds |= cells | {_DICTIONARY: None}
         listed = [entry_of(staging, name, count) for name, count in holds.items()]
-        named = declared.titled(f"Synthetic {KINDS[syn.schema.kind].records} for {book.dataset}")
+        named = declared.titled(f"Synthetic {KINDS[syn.schema.kind].called} for {book.dataset}")
         card = card_of(syn, listed, executed, declared=named, limits=[LIMIT] if tables else [])
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from doublure.guarantee import CHOICE_OF_KIND, beside, figure, odds_factor
 from doublure.releasing.card_contents import columns_of, drawings_of, precision_of
-from doublure.releasing.declared import is_link
 from doublure.releasing.examples import Examples
 from doublure.report import page
+from doublure.schema.release_words import is_link
 
 _TITLE = "Synthetic data"
 _WATERMARK = "Synthetic data, made by doublure"

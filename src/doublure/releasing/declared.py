@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
-from doublure.errors import SettingError, printable
+from doublure.errors import SettingError
+from doublure.schema.release_words import NO_LINK, NO_WORDS, ReleaseWords, is_link, is_words
 
-_LONGEST = 2_000
-_SCHEMES = ("https", "http")
+_TEXTS = ("title", "description", "licence", "citation", "contact")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,35 +38,23 @@ class Declared:
     links: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for name in ("title", "description", "licence", "citation", "contact"):
+        for name in _TEXTS:
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST):
-                remedy = "leave it out, or write a sentence or a few"
-                raise SettingError(f"is no text of 1 to {_LONGEST:,} characters", field=name, remedy=remedy)
+            if value is not None and not is_words(value):
+                raise SettingError(NO_WORDS[0], field=name, remedy=NO_WORDS[1])
         if isinstance(self.links, str):
             raise SettingError("are one text", field="links", remedy="give a list of addresses")
         for link in self.links:
             if not is_link(link):
-                raise SettingError("is no address of a page", field="links", remedy="begin it with https://")
+                raise SettingError(NO_LINK[0], field="links", remedy=NO_LINK[1])
+
+    def over(self, said: ReleaseWords | None) -> Declared:
+        """Return the same, and where nothing is said what a schema says."""
+        if said is None:
+            return self
+        texts = {name: getattr(said, name) for name in _TEXTS if getattr(self, name) is None}
+        return replace(self, **texts, links=self.links or said.links)
 
     def titled(self, otherwise: str) -> Declared:
         """Return the same with a title, where none was given."""
         return self if self.title else replace(self, title=otherwise)
-
-
-def is_link(text: object) -> bool:
-    """Return whether a text is the address of a page, and nothing that a browser would run.
-
-    Example:
-        >>> is_link("https://example.org/a"), is_link("javascript:alert(1)"), is_link("example.org")
-        (True, False, False)
-    """
-    if not isinstance(text, str) or len(text) > _LONGEST or any(char.isspace() for char in text):
-        return False
-    if printable(text[:40]) != text[:40] or not text.isprintable():
-        return False
-    try:
-        parts = urlsplit(text)
-    except ValueError:
-        return False
-    return parts.scheme in _SCHEMES and bool(parts.hostname)

@@ -51,9 +51,9 @@ def publish(
         syn: A fitted synthesizer.
         out: A folder that does not exist yet, or is empty.
         ledger: Where the release is recorded; found through the run when left out.
-        title: The card's title.
+        title: The card's title; what is left out of this and the following is as the schema's ``release`` says.
         description: What its records are, in a sentence or a few.
-        licence: Under which it may be used; nothing is said where it is left out.
+        licence: Under which it may be used.
         citation: How to cite it.
         contact: Whom to ask.
         links: Addresses of pages that say more.
@@ -68,7 +68,7 @@ def publish(
     asked = Path(out)
     declared = Declared(
         title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
-    )
+    ).over(syn.schema.release)
     refuse_taken(asked)
     kind = syn.guarantee.kind
     if kind not in COVERED:
@@ -79,7 +79,7 @@ def publish(
     with files.whole_folder(asked) as staging:
         published.write(syn, staging)
         listed = [entry_of(staging, name) for name in published.FILES]
-        named = declared.titled(f"Generator of synthetic {KINDS[syn.schema.kind].records} for {book.dataset}")
+        named = declared.titled(f"Generator of synthetic {KINDS[syn.schema.kind].called} for {book.dataset}")
         card = card_of(syn, listed, executed, declared=named, limits=_LIMITS)
         recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
         card["ledger"] = book.record_release(reservation, recorded, kind).to_json()

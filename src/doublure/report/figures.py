@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as _Figure
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -190,9 +192,34 @@ def _drawn(panels: Panels) -> Figure:
             axes.set_title(title)
             axes.set_xlabel(along)
             axes.set_ylabel(up if len(axes.get_yticks()) else "density")
-        handles = [
-            Patch(color=drawing.REAL, alpha=0.38, label="real", linewidth=0),
-            Line2D([], [], color=drawing.SYNTHETIC, linewidth=2, label="synthetic"),
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+        marks = [each for each in (_marks(axes) for axes in figure.axes) if each is not None]
+        handles = [tuple(dict.fromkeys(kinds)) for kinds in zip(*marks, strict=True)]
+        drawn: Any = [tuple(_HANDLES[kind]() for kind in kinds) for kinds in handles]
+        figure.legend(
+            drawn,
+            ["real", "synthetic"][: len(handles)],
+            handler_map={tuple: HandlerTuple(ndivide=None)},
+            loc="outside lower center",
+            ncols=2,
+            frameon=False,
+        )
     return figure
+
+
+def _marks(axes: Axes) -> tuple[str, str] | None:
+    """Return as what real and synthetic records were drawn: an axis that shows neither has none."""
+    lines = [line for line in axes.lines if line.get_color() == drawing.SYNTHETIC]
+    if any(line.get_marker() == "D" for line in lines):
+        return "area", "diamonds"
+    if lines:
+        return ("area" if axes.collections or axes.patches else "line"), "dashes"
+    return ("area", "outline") if axes.patches else None
+
+
+_HANDLES: dict[str, Callable[[], Artist]] = {
+    "area": lambda: Patch(facecolor=(drawing.REAL, 0.3), edgecolor=drawing.REAL, linewidth=0.9),
+    "line": lambda: Line2D([], [], color=drawing.REAL, linewidth=1.3),
+    "diamonds": lambda: Line2D([], [], color=drawing.SYNTHETIC, linestyle="none", marker="D", markersize=4.2),
+    "dashes": lambda: Line2D([], [], color=drawing.SYNTHETIC, linewidth=1.8, linestyle=(0, (4, 1.6))),
+    "outline": lambda: Patch(fill=False, edgecolor=drawing.SYNTHETIC, linewidth=1.8),
+}

@@ -65,6 +65,11 @@ class Kind:
     limits: tuple[str, ...]
     chunk: int
 
+    @property
+    def called(self) -> str:
+        """What many of its records are called in a title."""
+        return self.records.removeprefix("units of ")
+
 
 KINDS: ByKind[Kind] = ByKind("schema")
 

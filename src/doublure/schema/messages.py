@@ -1,14 +1,18 @@
-"""One line about the first thing that is wrong with a schema: which key, what it may hold, what to do."""
+"""One line about what is wrong with a schema: which key, what it may hold, what to do; and which other keys are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from doublure.errors import SchemaError
+from doublure.errors import SchemaError, printable
 from doublure.schema.columns import MODELS, TYPES
 from doublure.support.guessing import nearest
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _FORMS = {
     "bounds": "must be [lower, upper], {learn: epsilon} or undeclared",
@@ -19,6 +23,7 @@ _FORMS = {
     "units": "must be a whole number of at least 1, {learn: epsilon, magnitude: number} or undeclared",
     "unit": "must be {name: text, id: a column or null, max_records: a whole number}",
     "federated": "must be {max_silos: a whole number of at least 1}",
+    "release": "must be {title, description, licence, citation, contact: texts, links: [https://…]}, or some of them",
     "max_silos": "must be a whole number of at least 1",
     "columns": "must give every column its description, as in age: {type: integer, bounds: [0, 120], missing: false}",
     "constraints": "must be a list of rules: equal, at_most, implies, determines, sum or combinations",
@@ -69,20 +74,30 @@ _EXAMPLES = {
     "datetime": "write bounds: [2020-01-31T00:00:00, 2024-12-31T23:59:59]",
 }
 _TYPES = {"columns": TYPES, "channels": ("integer", "real"), "attributes": ("category", "ordinal", "boolean")}
-_IN_TWO = (["unit"], ["constraints"], ["images"], ["label"], ["series"])
+_IN_TWO = (["unit"], ["release"], ["constraints"], ["images"], ["label"], ["series"])
+_MOST_NAMED = 8
 _SEE = "see docs/schema.md"
 _KNOWN = ("misfit", "defaults", *_FORMS, *(key for model in MODELS for key in model.model_fields))
 
 
 def one_line(error: ValidationError) -> SchemaError:
-    """Return the first finding as an error that names the key and the remedy, on one line."""
-    path, message, remedy = finding(error)
-    return SchemaError(message, field=".".join(path) or "schema", remedy=remedy)
+    """Return the findings as an error on one line: the first key and its remedy, and the other keys that are wrong."""
+    every = error.errors(include_url=False, include_input=False)
+    first, message, remedy = _found(every[0])
+    others = list(dict.fromkeys(".".join(path) for path, _, _ in map(_found, every[1:]) if path and path != first))
+    if others:
+        listed = ", ".join(map(printable, others[:_MOST_NAMED]))
+        more = f", and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+        message += f" (see {listed}{more}, too)"
+    return SchemaError(message, field=".".join(first) or "schema", remedy=remedy)
 
 
 def finding(error: ValidationError) -> tuple[tuple[str, ...], str, str]:
     """Return the first finding: the keys that lead to it, what is wrong, and the remedy."""
-    first = error.errors(include_url=False, include_input=False)[0]
+    return _found(error.errors(include_url=False, include_input=False)[0])
+
+
+def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
     location, kind = first["loc"], str(first["type"])
     path = _path(location)
     key = _key(path)

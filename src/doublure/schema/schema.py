@@ -26,6 +26,7 @@ from doublure.schema.constraints import Constraint, derived_by
 from doublure.schema.defaults import with_defaults
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
+from doublure.schema.release_words import ReleaseWords
 from doublure.schema.rule_files import with_files
 from doublure.schema.scalars import Misfit, Positive
 from doublure.schema.written import Written
@@ -79,6 +80,7 @@ class Schema(Frozen):
         unit: Whom the guarantee protects.
         units: How many there are.
         misfit: What becomes of private data that does not fit: it is refused, or coerced by public rules.
+        release: What the cards of its releases say.
         federated: Whether private data lies with several owners, who answer for themselves.
         columns: Name -> what is known of it, in file order.
         constraints: Public knowledge about columns together.
@@ -110,6 +112,7 @@ class Schema(Frozen):
         default="refuse", description="data that does not fit is refused, or changed cell by cell by public rules"
     )
     federated: Federated | None = None
+    release: ReleaseWords | None = Field(default=None, description="what the cards of its releases say")
 
     if TYPE_CHECKING:
 
@@ -198,6 +201,8 @@ class Schema(Frozen):
         data = self.model_dump(mode="json", exclude_none=True)
         if self.misfit == "refuse":
             del data["misfit"]
+        if self.release is not None:
+            data["release"] = self.release.model_dump(mode="json", exclude_defaults=True)
         data["unit"] = {"name": self.unit.name, "id": self.unit.id, "max_records": self.unit.max_records}
         return data
 
