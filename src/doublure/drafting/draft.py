@@ -382,7 +382,7 @@ def _windows(made: Draft) -> str:
 
 def _of_series(name: str, proposal: Proposal) -> str:
     """Return what a column of series may be: one that tells records apart is no column there, but a key."""
-    if proposal.column.get("type") == "id":
+    if proposal.column and proposal.column["type"] == "id":
         return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {proposal.why}"
     if proposal.keys:
         return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"
