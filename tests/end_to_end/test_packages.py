@@ -114,3 +114,21 @@ def test_it_runs_where_it_is_installed(kind, request, tmp_path):
     assert run("doublure", "--version").strip() in made.name
     run("doublure", "demo", "-o", "demo")
     run("doublure", "verify", "demo/bundle", "--ledger", "demo/adult.ledger")
+    if kind == "wheel":
+        as_printed(binaries, clean, tmp_path)
+
+
+def as_printed(binaries: Path, clean: dict[str, str], folder: Path) -> None:
+    """Type what README and tutorial print, each in an empty folder, with nothing but what was installed."""
+    told = clean | {"PATH": os.pathsep.join([str(binaries), clean["PATH"]])}
+    for page, left in (("README.md", "census-bundle"), ("docs/tutorial.md", "bundle")):
+        blocks = re.findall(r"^```(python|sh)\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
+        assert blocks, page
+        for language in sorted({language for language, _ in blocks}):
+            empty = folder / f"{Path(page).stem}-{language}"
+            empty.mkdir()
+            typed = "\n".join(code for each, code in blocks if each == language)
+            command = [str(binaries / "python"), "-c"] if language == "python" else ["sh", "-ec"]
+            done = subprocess.run([*command, typed], cwd=empty, env=told, capture_output=True, text=True)
+            assert done.returncode == 0, (page, language, done.stderr)
+            assert (empty / ("bundle" if language == "python" else left) / "card.json").is_file()
