@@ -103,7 +103,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_workers_that_change_something_are_caught(monkeypatch, tmp_path, mutant):
     plant(monkeypatch, *MUTANTS[mutant])
-    with pytest.raises((AssertionError, SettingError, TypeError, NotAsPriced)):
+    with pytest.raises((AssertionError, SettingError, TypeError, ValueError, NotAsPriced)):
         check_workers_change_nothing(monkeypatch, tmp_path, BOTH)
 
 
