@@ -96,7 +96,7 @@ class RelationalEncoder(Encoder):
             before = _among(remarked(marks[several], _BEFORE), held)
             following = _among(remarked(marks[several], _NEXT), held - 1)
             following += following >= before
-        found[several, child.last] = following == held - 1
+        found[several, child.left] = held - 1 - following
         found[several, child.before] = rows[begins[several] + before]
         found[several, child.next] = rows[begins[several] + following]
         if child.order >= 0:

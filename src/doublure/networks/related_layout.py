@@ -2,7 +2,7 @@
 
 Counted, a unit shows one of its rows of each child table, and one pair of rows that follow one another::
 
-    [ rows of each child table | root | first, last?, before, next | first, last?, before, next | … ]
+    [ rows of each child table | root | first, left, before, next | first, left, before, next | … ]
 
 Drawn, it has all of them, in ``max_children`` places a child table, of which the first are filled::
 
@@ -91,19 +91,19 @@ class ChildPlace:
         return slice(self.shown, self.shown + self.parts)
 
     @property
-    def last(self) -> int:
-        """Whether ``next`` is the last row."""
+    def left(self) -> int:
+        """How many rows there are after ``next``."""
         return self.shown + self.parts
 
     @property
     def before(self) -> slice:
         """The row before ``next``."""
-        return slice(self.last + 1, self.last + 1 + self.parts)
+        return slice(self.left + 1, self.left + 1 + self.parts)
 
     @property
     def next(self) -> slice:
         """The row that follows."""
-        return slice(self.last + 1 + self.parts, self.last + 1 + 2 * self.parts)
+        return slice(self.left + 1 + self.parts, self.left + 1 + 2 * self.parts)
 
     def row(self, number: int) -> slice:
         """Return where a row stands in a unit as it is drawn, counted from 0."""

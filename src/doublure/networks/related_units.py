@@ -105,7 +105,7 @@ class RelatedGenerator(ArrayGenerator):
                 break
             rows = np.zeros((len(units), known + child.parts))
             rows[:, :head] = found[units, :head]
-            rows[:, head] = many[units] == turn + 1
+            rows[:, head] = many[units] - turn - 1
             rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
             following = drawn_given(tree.tree, rows, known, rng, logs)[:, known:]
             if child.order >= 0:

@@ -20,10 +20,11 @@ from doublure.methods.statistics.relational.stages import (
     count_of,
     gap_name,
     gap_of,
-    last_name,
+    left_name,
+    rows_left,
 )
 from doublure.networks.related_layout import ChildPlace
-from doublure.schema.columns import BooleanColumn, Column
+from doublure.schema.columns import Column
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
 
@@ -58,15 +59,15 @@ class StageValues(TableValues):
                 sources += row
                 parts += range(child.first.start, child.first.stop)
             else:
-                last = TableValues(_facts({last_name(child.name): BooleanColumn(missing=False)}))
-                sources += [(last, 0, "{}"), *((each, place, _before(form, child.name)) for each, place, form in row)]
+                left = TableValues(_facts({left_name(child.name): rows_left(child.most)}))
+                sources += [(left, 0, "{}"), *((each, place, _before(form, child.name)) for each, place, form in row)]
                 if child.order >= 0:
                     order = own.wholes[child.order].column
                     table = TableSchema.of(related.modelled(child.name))
                     gap = TableValues(_facts({gap_name(child.name, order): gap_of(table, order)}))
                     row[child.order] = (gap, 0, "{}")
                 sources += row
-                parts += [child.last, *range(child.before.start, child.next.stop)]
+                parts += [child.left, *range(child.before.start, child.next.stop)]
         self._sources = sources
         self.parts: Ints = np.array(parts, dtype=np.int64)
         self.schema = counts.schema  # which says of a unit that it has one row

@@ -5,7 +5,7 @@ stage           one row a unit, of
 ==============  ====================================================================================================
 the root        the root's columns, and how many rows there are of each child table
 first rows      those, and the unit's first row of a child table; units that have one
-next rows       those, the row before, and the next one with its gap, and whether it is the last; units that have two
+next rows       those, the row before, and the next one with its gap, and how many follow it; units that have two
 ==============  ====================================================================================================
 
 A unit adds one to one cell of each table, however many rows it has: which of its rows it shows is settled
@@ -24,7 +24,7 @@ from doublure.encode.above_root import above_root
 from doublure.encode.wholes import whole_of
 from doublure.errors import SchemaError
 from doublure.schema import Schema
-from doublure.schema.columns import BooleanColumn, CategoryColumn, Column, IdColumn, IntegerColumn
+from doublure.schema.columns import CategoryColumn, Column, IdColumn, IntegerColumn
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.scalars import EXACT
 from doublure.schema.schema import Unit
@@ -61,7 +61,7 @@ def stages_of(schema: Schema) -> tuple[Stage, ...]:
         first = head | _columns(related, name, f"{name}.{{}}", opening=True)
         found.append(_stage(related, f"first rows of {name}", place, False, first, len(head)))
         if related.most(name) > 1:
-            known = head | {last_name(name): BooleanColumn(missing=False)}
+            known = head | {left_name(name): rows_left(related.most(name))}
             known |= _columns(related, name, f"{name}, before.{{}}")
             following = known | _columns(related, name, f"{name}.{{}}", gap=True)
             found.append(_stage(related, f"next rows of {name}", place, True, following, len(known)))
@@ -88,9 +88,18 @@ def above_form(form: str, root: str) -> str:
     return form.replace(".{}", f", above {root}.{{}}")
 
 
-def last_name(child: str) -> str:
-    """Return what is called whether the next row is the last one."""
-    return f"{child}, last"
+def left_name(child: str) -> str:
+    """Return what is called how many rows follow the next one."""
+    return f"{child}, left"
+
+
+def rows_left(most: int) -> IntegerColumn:
+    """Return what is known of how many rows of a unit follow its next one.
+
+    Args:
+        most: The most rows of a unit, two or more.
+    """
+    return IntegerColumn(bounds=(0, most - 1), missing=False)
 
 
 def _stage(
