@@ -93,6 +93,6 @@ def test_a_quick_test_asks_for_lint_and_tests_alone(checkout):
     asked = run(checkout, "test", "--all")
     words = [line.split()[1] for line in asked if line.startswith("-m")]
     assert words == ["ruff", "ruff", "mypy", "pip", "pytest", "pip", "pytest", "pytest"]
-    assert installs(asked) == [".[dev,federated]", ".[dask,dev]"]
+    assert installs(asked) == [".[dev,federated]", ".[dev,dask]"]
     assert "-m pytest tests/federated" in asked
     assert "-m pytest tests/on_dask" in asked

@@ -226,7 +226,7 @@ NO_MOMENTS = {
     "words": ["s3cr3t"],
     "another order": ["31/01/2020"],
     "no such day": ["2020-02-30"],
-    "no such hour": ["2020-01-01T24:00"],
+    "no such hour": ["2020-01-01T25:00"],
     "a year": ["2020"],
     "digits": ["20200131"],
     "a day with a zone": ["2020-01-31Z"],

@@ -360,14 +360,16 @@ REBUILT = (
     f"type({EVENT})(noise_multiplier={EVENT}.noise_multiplier, sample_rate=min(1.0, settings.critic_lot / job.units), "
     f"steps={EVENT}.steps)"
 )
+STEP = "critic_settings(settings, expected_units=access.event.sample_rate * job.units, **special)"
+OTHER = f"__import__('dataclasses').replace({STEP}, schedule=type(settings.schedule)(max_grad_norm=%s))"
 BY_ANSWERS = {
     "C by the units": (
         "dpgan, table", private_critic_trainer, "private_critic_trainer",
-        ("schedule=settings.schedule", "schedule=type(settings.schedule)(max_grad_norm=job.units / 100)"),
+        (STEP, OTHER % "job.units / 100"),
     ),
     "C by the domain": (
         "dpgan, table", private_critic_trainer, "private_critic_trainer",
-        ("schedule=settings.schedule", "schedule=type(settings.schedule)(max_grad_norm=1 / job.encoder.body_shape[0])"),
+        (STEP, OTHER % "1 / job.encoder.body_shape[0]"),
     ),
     "steps by the units": (
         "dpgan, table", adversarial, "train",

@@ -85,6 +85,8 @@ class DaskWorkers:
 
         try:
             for _, result in as_completed(list(wanted), loop=self._client.loop, with_results=True):
+                if isinstance(result, FutureCancelledError):  # Dask hands it out in the place of a result
+                    raise result
                 yield result
         except (KilledWorker, CommClosedError, FutureCancelledError, TimeoutError, OSError):
             raise RankLost("the workers are gone", field="engine", remedy="see why, and go on with --resume") from None
