@@ -303,6 +303,7 @@ def test_an_owner_answers_each_step_once_and_no_more_than_its_plan_pays_for(monk
 def test_owners_of_several_units_are_no_devices(monkeypatch, tmp_path, plan):
     files, _ = dealt(tmp_path / "clients", SILOS)
     made = Federation(tmp_path, plan, files)
+    monkeypatch.setattr(PoissonSampler, "lot", lambda own: range(own._population))  # else nobody may be asked
     made.fitted(monkeypatch, one_unit=True)
     assert made.lines
     assert all("refused: it has more than one unit" in line for line in made.lines)
