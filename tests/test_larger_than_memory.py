@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import signal
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from parted import BOTH, DECLARED, LEARNED, SCHEMAS, SEVERAL, check_equal, people, replayed
+from parted import BOTH, DECLARED, LEARNED, SCHEMAS, SEVERAL, check_equal, fitted, people, plan_of
 from planting import plant
 from tiers import exhaustive
 from typer.testing import CliRunner
@@ -57,27 +56,6 @@ def small(monkeypatch):
     monkeypatch.setattr("doublure.run.in_partitions.RECORDS_AT_ONCE", 37)
     monkeypatch.setattr("doublure.private.codes.PARTITION_RECORDS", 100)
     monkeypatch.setattr("doublure.data.tables.unit_bounds.PART_RECORDS", 64)
-
-
-@functools.cache
-def plan_of(schema):
-    return db.plan(
-        db.Schema.parse(schema),
-        method="statistics",
-        epsilon=20.0,
-        delta=1e-4,
-        accountant="rdp",
-        components=4,
-        fit_steps=5,
-    )
-
-
-def fitted(patch, data, schema, folder, **arguments):
-    folder.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
-    with patch.context() as inner:
-        replayed(inner)
-        return db.fit(data, plan_of(schema), ledger=ledger, out=folder / "run", seed=1, **arguments)
 
 
 HELD = {}

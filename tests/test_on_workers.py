@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import json
 
 import pytest
 import torch
 from hands import in_files, on_hands
-from parted import BOTH, DECLARED, SCHEMAS, SEVERAL, check_equal, people, replayed
+from parted import BOTH, DECLARED, SCHEMAS, SEVERAL, check_equal, fitted, people, plan_of
 from planting import plant
 from typer.testing import CliRunner
 
@@ -33,22 +32,6 @@ def small(monkeypatch):
     torch.set_num_threads(1)
     monkeypatch.setattr(worker_tasks, "RECORDS_AT_ONCE", 37)
     monkeypatch.setattr(opening, "PIECE_RECORDS", 60)
-
-
-@functools.cache
-def plan_of(schema):
-    return db.plan(
-        db.Schema.parse(schema), method="statistics", epsilon=20.0, delta=1e-4, accountant="rdp", components=4,
-        fit_steps=5,
-    )  # fmt: skip
-
-
-def fitted(patch, data, schema, folder, **arguments):
-    folder.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
-    with patch.context() as inner:
-        replayed(inner)
-        return db.fit(data, plan_of(schema), ledger=ledger, out=folder / "run", seed=1, **arguments)
 
 
 HELD = {}

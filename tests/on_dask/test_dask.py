@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import json
 import os
@@ -13,7 +12,7 @@ import time
 import pytest
 import torch
 from hands import in_files
-from parted import BOTH, DECLARED, SCHEMAS, SEVERAL, check_equal, people, replayed
+from parted import BOTH, DECLARED, SCHEMAS, SEVERAL, check_equal, fitted, people, plan_of
 
 import doublure as db
 from doublure.data.tables.opening import open_table
@@ -30,25 +29,9 @@ def workers():
     """Two processes, as a fit would start them."""
     from doublure.run.dask_workers import of_this_machine
 
+    torch.set_num_threads(1)
     with of_this_machine(2) as found:
         yield found
-
-
-@functools.cache
-def plan_of(schema):
-    return db.plan(
-        db.Schema.parse(schema), method="statistics", epsilon=20.0, delta=1e-4, accountant="rdp", components=4,
-        fit_steps=5,
-    )  # fmt: skip
-
-
-def fitted(patch, data, schema, folder, **arguments):
-    folder.mkdir(parents=True, exist_ok=True)
-    torch.set_num_threads(1)
-    ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
-    with patch.context() as inner:
-        replayed(inner)
-        return db.fit(data, plan_of(schema), ledger=ledger, out=folder / "run", seed=1, **arguments)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pandas as pd
 
+import doublure as db
+from doublure.ledger import Ledger
 from doublure.private import whole_noise
 from doublure.private.noise import Drawn
 
@@ -90,3 +94,21 @@ def check_equal(one, other):
     assert mine.keys() == theirs.keys()
     assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
     pd.testing.assert_frame_equal(one.sample(50, seed=3), other.sample(50, seed=3))
+
+
+@functools.cache
+def plan_of(schema):
+    """Return a plan of ``statistics`` that is fitted in no time."""
+    return db.plan(
+        db.Schema.parse(schema), method="statistics", epsilon=20.0, delta=1e-4, accountant="rdp", components=4,
+        fit_steps=5,
+    )  # fmt: skip
+
+
+def fitted(patch, data, schema, folder, **arguments):
+    """Fit such a plan with noise that is the same for every fit, and a ledger and a run in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    with patch.context() as inner:
+        replayed(inner)
+        return db.fit(data, plan_of(schema), ledger=ledger, out=folder / "run", seed=1, **arguments)

@@ -30,6 +30,7 @@ from doublure.errors import (
 )
 from doublure.support.extras import missing_torch
 from doublure.support.guessing import nearest
+from doublure.support.stopping import signals_ignored
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -243,23 +244,8 @@ def _tell(outcome: Outcome, command: str, as_json: bool) -> None:
         console().print(outcome.text)
 
 
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let no further signal cut off what is said about the first."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler or signal.SIG_DFL)
-
-
 def _report(error: DoublureError, command: str, as_json: bool) -> int:
-    with _undisturbed():
+    with signals_ignored():  # none cuts off what is said about the first
         return _reported(error, command, as_json)
 
 

@@ -254,21 +254,20 @@ def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, st
         except ValueError as error:
             head, _, remedy = str(error).partition("; ")
             raise SchemaError(head, field=source.name, remedy=remedy) from None
-    stored, first = storage_types(source), first_cells(source)
+    stored, proposals = _stored(source)
     described = {name: entry_for(name, entries) for name in stored}
     columns = {name: _column(name, storage, described[name]) for name, storage in stored.items()}
-    found = {
-        name: proposal_for(name, storage, first[name])
-        for name, storage in stored.items()
-        if (entry := described[name]) is None or not entry.facts
-    }
     return Draft(
         schema=Schema.from_plain({**_SKELETON, **(keys or {}), "columns": columns}, source.name),
         head=_HEAD,
         body=_columns,
         descriptions={name: entry.description for name, entry in described.items() if entry and entry.description},
         unknown=tuple(name for name, entry in entries.items() if entry not in described.values()),
-        proposals={name: proposal for name, proposal in found.items() if proposal is not None},
+        proposals={
+            name: proposal
+            for name, proposal in proposals.items()
+            if (entry := described[name]) is None or not entry.facts
+        },
         codebook=None if codebook is None else Path(codebook).name,
     )
 

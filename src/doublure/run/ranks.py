@@ -19,8 +19,6 @@ A session deals the units anew, under a fresh key, so that a run may go on with 
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -39,6 +37,7 @@ from doublure.run.accesses import accesses_of, fewest_records
 from doublure.schema import ResolvedSchema
 from doublure.support.devices import check_device, use_threads
 from doublure.support.ranks import Ended, Follower, GlooLink, Leader, Link, own_device, started_by_torchrun
+from doublure.support.stopping import signals_ignored
 from doublure.support.tensors import as_arrays
 from doublure.training.job import Job, NullWorkspace, State, Workspace, encoded_records
 
@@ -156,7 +155,7 @@ class OtherRank:
         Raises:
             RankLost: Rank 0 is gone.
         """
-        with _signals_ignored():
+        with signals_ignored():
             try:
                 self._answer(data, device, threads)
             except Ended:
@@ -272,21 +271,6 @@ def _state_of(arrays: Any) -> State | None:
 
 def _pays_nothing(access: Access, step: int) -> None:
     raise TypeError("rank 0 pays")
-
-
-@contextlib.contextmanager
-def _signals_ignored() -> Iterator[None]:
-    """Leave it to rank 0 to stop: a terminal signals every process."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler or signal.SIG_DFL)
 
 
 __all__ = ["OneProcess", "OtherRank", "RankZero", "RunRanks", "leading", "own_device", "together"]

@@ -105,3 +105,18 @@ class StopSignal:
 def _signal_again(number: int) -> None:
     """Interrupt what the main thread is waiting for, too."""
     signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+
+@contextlib.contextmanager
+def signals_ignored() -> Iterator[None]:
+    """Let neither SIGINT nor SIGTERM do anything; outside the main thread, which alone may say so, nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler or signal.SIG_DFL)
