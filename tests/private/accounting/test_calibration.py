@@ -1,4 +1,4 @@
-"""The search for the least noise: what it finds is feasible and tight, and each evaluation (a costly one) tells much."""
+"""The search for the least noise: what it finds is feasible and tight, and an evaluation (a costly one) tells much."""
 
 import math
 
