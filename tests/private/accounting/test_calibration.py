@@ -1,6 +1,7 @@
 """The search for the least noise: what it finds is feasible and tight, and an evaluation (a costly one) tells much."""
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -65,6 +66,22 @@ def test_a_wrong_slope_is_learned():
     assert noise == pytest.approx(3.0, rel=TOLERANCE)
     assert slope == pytest.approx(3.0, abs=0.05)
     assert len(asked) <= 7
+
+
+def test_a_guess_that_falls_short_goes_twice_as_far_each_time():
+    asked = found(lambda noise: 3.0 / noise, slope=4.0)[2]
+    steps = [math.log(later / earlier) for earlier, later in pairwise(asked)]
+    excess = [math.log(3.0 / noise) / 4.0 + 0.4 * TOLERANCE for noise in asked]
+    assert steps[:2] == pytest.approx([excess[0], 2.0 * excess[1]])
+
+
+@pytest.mark.parametrize(
+    "cost", [lambda noise: math.inf if noise < 5.0 else 0.5, lambda noise: 2.0 if noise < 5.0 else 0.0]
+)
+def test_a_jump_tells_no_slope(cost):
+    noise, slope, _ = found(cost, slope=1.7)
+    assert 5.0 <= noise <= 5.0 * (1.0 + TOLERANCE)
+    assert slope == 1.7
 
 
 def test_a_cost_in_steps_ends_at_the_step_or_as_near_as_can_be_told():
