@@ -1,0 +1,56 @@
+"""The grids of privacy loss distributions: any gives an upper bound, these were found to be tight, small and exact."""
+
+import pytest
+
+from doublure.private.accounting.curves import _blocks, _grid_interval
+from doublure.private.accounting.events import DiscreteGaussianEvent, GaussianEvent, PureEvent
+
+
+def noisy(multiplier, rate=1.0, steps=1):
+    return [(GaussianEvent(noise_multiplier=multiplier, sample_rate=rate), steps)]
+
+
+def counts(scale, tables):
+    return [(DiscreteGaussianEvent(scale=scale), tables)]
+
+
+def pure(epsilon, times=1):
+    return [(PureEvent(epsilon=epsilon), times)]
+
+
+@pytest.mark.parametrize(
+    ("events", "added", "replaced"),
+    [
+        (noisy(1.0), 1e-2, 2e-2),
+        (noisy(5.0), 2e-3, 2e-3),
+        (noisy(0.05), 2e-1, 2e-1),
+        (noisy(2.0, steps=400), 1e-1, 2e-1),
+        (noisy(1.0, 0.01, 1000), 1e-4, 5e-4),
+        (noisy(0.6, 0.001, 10**6), 1e-4, 5e-4),
+        (noisy(20.0, 0.1, 50), 1e-4, 1e-4),
+        (noisy(0.02, 0.5, 3), 2e-1, 5e-1),
+        (noisy(0.3, 0.001, 10), 5e-3, 2e-2),
+        (counts(1.5, 1), 5e-3, 5e-3),
+        (counts(30.0, 66), 2e-3, 2e-3),
+        (counts(300.0, 5000), 1e-3, 2e-3),
+        (counts(2000.0, 20), 1e-4, 1e-4),
+        (counts(2.0, 1000), 1e-1, 1e-1),
+        (counts(30.0, 66) + pure(0.1), 1e-4, 1e-4),
+        (pure(0.5), 1e-4, 1e-4),
+        (pure(3.0, 2), 1e-4, 1e-4),
+        (pure(0.01, 40) + noisy(3.0), 1e-5, 2e-5),
+    ],
+)
+def test_grids(events, added, replaced):
+    assert _grid_interval(events, "add-remove") == pytest.approx(added)
+    assert _grid_interval(events, "replace-one") == pytest.approx(replaced)
+
+
+@pytest.mark.parametrize(
+    ("steps", "blocks"),
+    [(1, (1, 1, 0)), (19_999, (19_999, 1, 0)), (20_000, (1000, 20, 0)), (123_456, (1000, 123, 456))],
+)
+def test_many_steps_are_composed_in_blocks(steps, blocks):
+    assert _blocks(steps) == blocks
+    size, number, rest = blocks
+    assert size * number + rest == steps
