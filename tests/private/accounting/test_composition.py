@@ -2,6 +2,7 @@
 
 import pytest
 
+from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent, epsilon_of
 from doublure.private.accounting.composition import group_epsilon_of, group_privacy
 
@@ -24,3 +25,12 @@ def test_a_group_pays_the_least_over_the_whole_curve(accountant, pair, four):
     found = [group_epsilon_of(LOTS, 1e-5, size=size, accountant=accountant) for size in (2, 4)]
     assert found == pytest.approx([pair, four], rel=1e-3)
     assert found[0] < 2 * 1.1 * single
+
+
+@pytest.mark.parametrize(
+    ("given", "field"), [((-0.1, 1e-5, 2), "epsilon"), ((1.0, -1e-9, 2), "delta"), ((1.0, 1.0, 2), "delta")]
+)
+def test_what_is_no_promise_is_refused(given, field):
+    with pytest.raises(SettingError) as caught:
+        group_privacy(*given)
+    assert caught.value.field == field
