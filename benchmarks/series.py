@@ -4,12 +4,14 @@
     python benchmarks/series.py run --data london daiad --unit day --seeds 0 1 2
     python benchmarks/series.py run --data daiad --unit meter --epsilons 6 20 100
     python benchmarks/series.py table
+    python benchmarks/series.py picture --data daiad simbench --unit day --settings '{"generator_type": "lstm"}'
     python benchmarks/series.py speed --steps 50 --series 20000        # measured on less, the rest extrapolated
     python benchmarks/series.py speed --settings '{"generator_type": "lstm"}'
 
 A fixed quarter of the units is kept aside; the UCR sets have their official test split. δ = 2e-6, add/remove of one
 unit. Every figure of the evaluation is kept, with those of independent steps and of the series kept aside beside it.
-Settings are chosen with ``--tune``, which keeps another quarter aside, and with other seeds.
+Settings are chosen with ``--tune``, which keeps another quarter aside, and with other seeds. ``picture`` draws
+synthetic series over the real ones that are nearest under dynamic time warping (Figure 3), the nearest pair first.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,14 +35,16 @@ import torch
 import doublure as db
 from doublure.data.series import Series, open_series
 from doublure.measures.series import evaluate_series
+from doublure.measures.series.plot_data import Pair
 from doublure.schema import Schema
-from results import by_cell, finished, measure
+from results import FIGURES, by_cell, finished, measure
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
 DELTA, EPSILON = 2e-6, 6.0
 TUNE = 900
 MOST_MADE = 10_000
+_PAIRS = 4
 RECORDS = 20
 """Series of a unit that are used, where a unit has several."""
 
@@ -153,18 +158,23 @@ def given(found: Split) -> dict[str, Any]:
     return arrays | {"unit": found.units}
 
 
+def fitted(found: Split, name: str, method: str, epsilon: float | None, settings: str, seed: int) -> db.Synthesizer:
+    """Plan and fit."""
+    budget = {} if epsilon is None else {"epsilon": epsilon, "delta": DELTA}
+    plan = db.plan(found.schema, method=method, **budget, **json.loads(settings))
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = db.Ledger.create(Path(folder) / "ledger", dataset=name, epsilon=1000.0, delta=0.01)
+        return db.fit(given(found), plan, ledger=ledger, seed=seed, threads=torch.get_num_threads())
+
+
 def one_cell(
     name: str, unit: str, method: str, epsilon: float | None, settings: str, kept: str, seed: int
 ) -> dict[str, Any]:
     """Fit once and measure."""
     found = split(name, unit, tune=kept == "tune")
-    budget = {} if epsilon is None else {"epsilon": epsilon, "delta": DELTA}
-    plan = db.plan(found.schema, method=method, **budget, **json.loads(settings))
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = db.Ledger.create(Path(folder) / "ledger", dataset=name, epsilon=1000.0, delta=0.01)
-        start, used = time.perf_counter(), time.process_time()
-        syn = db.fit(given(found), plan, ledger=ledger, seed=seed, threads=torch.get_num_threads())
-        seconds, processor = time.perf_counter() - start, time.process_time() - used
+    start, used = time.perf_counter(), time.process_time()
+    syn = fitted(found, name, method, epsilon, settings, seed)
+    seconds, processor, plan = time.perf_counter() - start, time.process_time() - used, syn.plan
     made = syn.sample(min(MOST_MADE, len(found.train)), seed=seed)
     measured = evaluate_series(syn.schema, made, found.train, found.aside, unit=found.units, seed=seed)  # type: ignore[arg-type]
     return {
@@ -215,6 +225,50 @@ def table(options: argparse.Namespace) -> None:
             print("| " + " | ".join(str(cell) for cell in (*head, *figures, *rest)) + " |")
 
 
+def picture(options: argparse.Namespace) -> None:
+    """Fit each set once, and draw synthetic series over their nearest real ones."""
+    unit, epsilon, seed = options.unit[0], None if options.method == "gan" else options.epsilons[0], options.seeds[0]
+    rows = {}
+    for name in options.data:
+        found = split(name, unit, tune=False)
+        syn = fitted(found, name, options.method, epsilon, options.settings, seed)
+        made = syn.sample(min(MOST_MADE, len(found.train)), seed=seed)
+        measured = evaluate_series(
+            syn.schema,  # type: ignore[arg-type]
+            made,
+            found.train,
+            found.aside,
+            unit=found.units,
+            students=False,
+            seed=seed,
+        )
+        rows[name] = measured.pairs[:_PAIRS]
+    draw_pairs(rows, FIGURES / "series-nearest.png")
+
+
+def draw_pairs(rows: Mapping[str, Sequence[Pair]], path: Path) -> None:
+    """Draw a row of panes a data set: a synthetic series, and the real one that is nearest to it."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, panes = plt.subplots(
+        len(rows), _PAIRS, figsize=(2.5 * _PAIRS, 2.3 * len(rows)), layout="constrained", squeeze=False
+    )
+    for own, (name, pairs) in zip(panes, rows.items(), strict=True):
+        for pane, pair in zip(own, pairs, strict=False):
+            for said, values, color in (("real", pair.real, "grey"), ("synthetic", pair.synthetic, "C0")):
+                known = [math.nan if value is None else value for value in values]
+                pane.plot(pair.steps, known, color=color, linewidth=1.1, label=said)
+            pane.set(title=f"{name}, {pair.channel}: {pair.distance:.2f} sd")
+            pane.spines[["top", "right"]].set_visible(False)
+        own[0].legend(frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
+    print(path)
+
+
 def speed(options: argparse.Namespace) -> None:
     """Measure what 20,000 days of 96 steps take to fit, and a million to sample, on less of both."""
     text = (
@@ -262,7 +316,7 @@ def speed(options: argparse.Namespace) -> None:
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["run", "table", "speed"])
+    parser.add_argument("verb", choices=["run", "table", "picture", "speed"])
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=list(DATA))
     parser.add_argument("--unit", nargs="+", default=["day", "meter"], choices=["day", "meter"])
     parser.add_argument("--method", default="dpgan", choices=["statistics", "dpgan", "gan"])
@@ -280,7 +334,7 @@ def main() -> None:
     if options.verb == "run":
         measure("series", by_cell(cells_of(options), one_cell))
     else:
-        {"table": table, "speed": speed}[options.verb](options)
+        {"table": table, "picture": picture, "speed": speed}[options.verb](options)
 
 
 if __name__ == "__main__":

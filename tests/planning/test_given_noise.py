@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import dp_accounting
 import pytest
+from dp_accounting.pld import PLDAccountant
 
 import doublure as db
 from doublure.cli.main import app
@@ -13,6 +15,12 @@ from doublure.errors import InputError, SettingError
 from doublure.private import accounting
 
 SIGMA = 7.0
+KINDS = {
+    "table": "kind: table\ncolumns: {job: {type: category, values: [cook, nurse], missing: false}}\n",
+    "images": "kind: images\nimages: {shape: [8, 8, 1]}\nlabel: {values: [0, 1], roles: [target, condition]}\n",
+    "series": "kind: series\nunit: {name: day}\nseries: {length: 8, gaps: refuse}\n"
+    "channels: {kw: {type: real, bounds: [0, 10], missing: false}}\n",
+}
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp"])
@@ -25,6 +33,20 @@ def test_epsilon_follows(small, named, accountant):
     assert plan.guarantee.epsilon == plan.epsilon
     assert plan.noise_multiplier == plan.training[0].event.noise_multiplier == SIGMA
     assert db.Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_epsilon_is_dp_accountings_for_every_kind(kind):
+    """By its own accountant and events, not through ours."""
+    schema = db.Schema.parse(f"doublure: 1\nunits: 5000\n{KINDS[kind]}")
+    plan = db.plan(schema, method="dpgan", delta=1e-5, noise_multiplier=1.5, lot_size=100, steps=200)
+    accountant = PLDAccountant()
+    step = dp_accounting.PoissonSampledDpEvent(100 / 5000, dp_accounting.GaussianDpEvent(1.5))
+    exact = accountant.compose(step, 200).get_epsilon(1e-5)
+    assert plan.epsilon == pytest.approx(exact, rel=5e-3)
+    assert plan.epsilon >= exact * 0.9999
+    (access,) = plan.touches
+    assert (access.event.noise_multiplier, access.event.sample_rate, access.event.steps) == (1.5, 0.02, 200)
 
 
 def test_it_is_the_plan_that_its_epsilon_would_have_given(small):
@@ -59,6 +81,14 @@ def test_both_together_and_no_delta_are_refused(small, tmp_path, capsys, words, 
     said = capsys.readouterr().err.strip()
     assert (code, "\n" in said) == (2, False)
     assert field in said
+
+
+def test_neither_is_refused(tmp_path, capsys):
+    (tmp_path / "s.yaml").write_text(f"doublure: 1\nunits: 5000\n{KINDS['table']}")
+    code = run_guarded(app, ["plan", str(tmp_path / "s.yaml"), "--method", "dpgan", "--delta", "1e-5"])
+    said = capsys.readouterr().err.strip()
+    assert (code, "\n" in said) == (2, False)
+    assert "epsilon: has no default" in said
 
 
 def test_from_the_command_line(small, tmp_path, capsys):
