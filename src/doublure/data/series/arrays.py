@@ -197,9 +197,17 @@ class ArraySource(SeriesSource):
         return time if time is not None and self._found(time, layout) is not None else None
 
     def _steering(self, schema: SeriesSchema) -> list[str]:
-        """Return the attributes that are read: those that follow from the time only where that is not known."""
+        """Return the attributes that are read: those that follow from the time only where that is not known.
+
+        How many steps a series has is counted where no array says it.
+        """
         known = self._time(schema, self._layout(schema)) is not None
-        return [name for name, column in schema.attributes.items() if not (known and column.from_time)]
+        return [
+            name
+            for name, column in schema.attributes.items()
+            if not (known and column.from_time)
+            and not (column.from_length and self._found(name, self._layout(schema)) is None)
+        ]
 
     def _beside(self, schema: SeriesSchema, layout: _Layout) -> list[str]:
         named_ = (self._time(schema, layout), schema.unit.id)

@@ -38,7 +38,10 @@ class SeriesStatistics(StatisticsOfKind[S]):
         model = settings.model
         if model is None:
             most = max(copula_plan.values_of(schema, name) for name in schema.channels)
-            model = "chains" if most <= copula_plan.FEW_VALUES else "copula"
+            model = "chains" if most <= copula_plan.FEW_VALUES and schema.ends_at is None else "copula"
+        if model == "chains" and schema.ends_at is not None:
+            remedy = "leave it out, or take the attribute with from_length out"
+            raise SettingError("chains take no series of different lengths", field="model", remedy=remedy)
         channels = len(schema.channels)
         missing = sum(schema.may_be_missing(name) for name in schema.channels)
         width = copula_noise(channels, schema.length, missing=missing)
