@@ -60,6 +60,7 @@ class Windows(Frozen):
 
     Attributes:
         time: The column of moments; for arrays, of each series' beginning.
+        time_of_day: The column of the clock, where ``time`` holds days alone: ``18:00``, ``18.00.00``, or the hour.
         source: The column that says where a reading comes from, if that is not the unit's: windows of two sources
             never meet.
         length: Steps in a series.
@@ -74,6 +75,7 @@ class Windows(Frozen):
     """
 
     time: StrictStr | None = None
+    time_of_day: StrictStr | None = None
     source: StrictStr | None = None
     length: Annotated[_Length | Undeclared, BeforeValidator(blank_is_undeclared)] = UNDECLARED
     step: Annotated[_Step, BeforeValidator(blank_is_undeclared)] = UNDECLARED
@@ -93,6 +95,8 @@ class Windows(Frozen):
     def _zone_needs_time(self) -> Windows:
         if self.time is None and self.timezone is not None:
             raise ValueError("timezone needs a time; name the column of moments, or leave timezone out")
+        if self.time is None and self.time_of_day is not None:
+            raise ValueError("time_of_day needs a time; name the column of days, or leave time_of_day out")
         if self.time is None and self.stamp == "end":
             raise ValueError("stamp needs a time; name the column of moments, or leave stamp out")
         return self
@@ -173,15 +177,16 @@ class SeriesSchema(TextForm, Schema):
         return self
 
     def _check_names_apart(self) -> None:
-        named = (self.unit.id, self.series.source, self.series.time)
+        moments = (self.series.time, self.series.time_of_day)
+        named = (self.unit.id, self.series.source, *moments)
         keys = [name for name in named if name is not None]
         for name in self.columns:
             check_name(name)
         both = [name for name in self.channels if name in self.attributes]
-        both += [name for name in keys if name in self.columns or (name == self.series.time and keys.count(name) > 1)]
+        both += [name for name in keys if name in self.columns or (name in moments and keys.count(name) > 1)]
         if both:
             raise ValueError(f"{printable(both[0])} is named for two things; give each its own column")
-        taken = {SERIES, STEP, CLOCK} & {*self.columns, self.series.time}
+        taken = {SERIES, STEP, CLOCK} & {*self.columns, *moments}
         if taken:
             raise ValueError(f"{min(map(str, taken))} is a name that synthetic series use; rename the column")
         taken = {VALUES, CHANNELS, *ABOUT} & set(self.attributes)

@@ -100,6 +100,9 @@ class ArraySource(SeriesSource):
 
     def check_header(self, schema: SeriesSchema) -> None:
         """Look for the arrays, and compare their shapes."""
+        if schema.series.time_of_day is not None:
+            remedy = "give an array of moments, and leave time_of_day out"
+            raise DataError("is for tables alone", field="series.time_of_day", remedy=remedy)
         layout = self._layout(schema)
         for name in self._beside(schema, layout):
             found = self._found(name, layout)

@@ -24,6 +24,7 @@ from doublure.data.series.in_memory import changes_of, complete, held, numbers_o
 from doublure.data.series.records import Values
 from doublure.data.series.refusals import BrokenRule
 from doublure.data.series.sources import Cut, SeriesSource
+from doublure.data.series.two_columns import JoinedSource
 from doublure.data.tables import cells
 from doublure.data.tables.opening import TableSource
 from doublure.errors import DataError
@@ -55,12 +56,17 @@ class RowSource(SeriesSource):
         """Look for the columns of one of the three forms."""
         reader = self._form(schema)
         self.table.check_names(reader.needs)
+        if reader.timed and schema.series.time_of_day is not None:
+            self.table.check_names([schema.series.time_of_day])
 
     def cut(self, schema: SeriesSchema) -> Cut:
         """Find the series."""
         form = self._form(schema)
         form.lenient = self.lenient
-        return form.cut(self.table)
+        day, clock_column = schema.series.time, schema.series.time_of_day
+        if day is None or clock_column is None or not form.timed:
+            return form.cut(self.table)
+        return form.cut(JoinedSource(self.table, day, clock_column))
 
     def _form(self, schema: SeriesSchema) -> _Form:
         names, first = self.table.columns, next(iter(schema.channels))
