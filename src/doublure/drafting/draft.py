@@ -399,7 +399,9 @@ def _of_series(name: str, proposal: Proposal) -> str:
         return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {proposal.why}"
     if proposal.keys:
         return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"
-    return _proposed_line(name, proposal)
+    line = _proposed_line(name, proposal)
+    codes = proposal.column is not None and proposal.column["type"] == "category"
+    return f"{line}; under attributes, if it stays the same through a series" if codes else line
 
 
 def _proposed_line(name: str, proposal: Proposal) -> str:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from doublure.data.series import open_series
+from doublure.drafting.check import check
 from doublure.drafting.draft import draft, drafted
 from doublure.errors import DataError, SchemaError
 from doublure.schema import Schema
@@ -108,3 +109,8 @@ def test_a_draft_leaves_hours_that_stand_beside_moments(tmp_path):
     made = draft(tmp_path / "a.csv", kind="series")
     assert made.series.time_of_day is None
     assert "hour" in made.channels
+
+
+def test_a_check_knows_that_the_second_column_is_read():
+    found = check(Schema.parse(TEXT), frame().assign(more=1))
+    assert [finding.path for finding in found.findings if finding.kind == "ignored"] == ["more"]
