@@ -50,7 +50,8 @@ from doublure.networks.copula import (
     shares_at,
 )
 from doublure.networks.cosines import cosines
-from doublure.networks.shares import with_shares
+from doublure.networks.joint_shares import WithJointShares
+from doublure.networks.shares import WithShares, with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
 from doublure.private.queries.sums import BoundedSums
@@ -81,6 +82,14 @@ def untrained(encoder: Encoder, settings: SeriesStatisticsSettings) -> CopulaGen
 def trained(job: Job, settings: SeriesStatisticsSettings) -> nn.Module:
     """Release what the plan pays for, and return the generator that follows from it, with its attributes' shares."""
     return _Fit(job, settings).generator()
+
+
+def with_attributes(generator: CopulaGenerator, encoder: Encoder) -> nn.Module:
+    """Return a generator that knows how frequent attributes are: together, where some make groups."""
+    shape, sizes = generator.shape, list(encoder.condition_sizes.values())
+    if len(sizes) > 1 and any(shape.grouped):
+        return WithJointShares(generator, sizes, shape.grouped)
+    return with_shares(generator, sizes)
 
 
 def _shape(places: SeriesPlaces, settings: SeriesStatisticsSettings) -> CopulaShape:
@@ -188,8 +197,13 @@ class _Fit:
             made.calm.fill_(self._strength(scores, found))
         if shape.exact:
             made.mixed.copy_(self._mixed(scores.tables, found))
-        shares = torch.from_numpy(attribute_shares(shape, found)) if shape.blocks else None
-        return with_shares(made, shape.blocks, shares)
+        whole = with_attributes(made, self._places)
+        if isinstance(whole, WithShares):
+            whole.knowing(torch.from_numpy(attribute_shares(shape, found)))
+        if isinstance(whole, WithJointShares) and found.shares_within is not None:
+            together = found.shares.reshape(shape.attribute_groups, shape.levels).sum(1)
+            whole.knowing_groups(torch.from_numpy(together), torch.from_numpy(found.shares_within))
+        return whole
 
     # -- releases --------------------------------------------------------------------------------------------------
 

@@ -63,6 +63,7 @@ class Latent:
         covariances: ``(groups, D, D)``.
         effects: ``(K, D)`` what each value of a shifting attribute adds to the mean.
         effect_shares: ``(K,)`` how common each is.
+        shares_within: ``(groups, K)`` how common each is in a group.
     """
 
     shares: Floats
@@ -70,6 +71,7 @@ class Latent:
     covariances: Floats
     effects: Floats
     effect_shares: Floats
+    shares_within: Floats | None = None
 
 
 def latent(moments: Moments) -> Latent:
@@ -115,6 +117,7 @@ def latent(moments: Moments) -> Latent:
         covariances=covariances,
         effects=effects / weights,
         effect_shares=effect_shares,
+        shares_within=_within(moments, counts, effect_shares),
     )
 
 
@@ -147,6 +150,19 @@ def _shares(counted: Floats, blocks: tuple[int, ...]) -> Floats:
         own = np.maximum(block - over[np.flatnonzero(falling > over)[-1]], _LEAST_SHARE)
         found.append(own / own.sum())
     return np.concatenate(found)
+
+
+def _within(moments: Moments, counts: Floats, together: Floats) -> Floats:
+    """Return the shares of shifting attributes' values in each group, as far as they differ by more than noise."""
+    if not moments.blocks:
+        return np.zeros((len(counts), 0))
+    found = []
+    for own, count in zip(moments.sums, counts, strict=True):
+        apart = own[0, 1 : 1 + moments.shifts] / count - together
+        noise = (moments.deviations[0, 1] / count) ** 2
+        parts = np.split(apart, np.cumsum(moments.blocks)[:-1])
+        found.append(_shares(together + np.concatenate([shrunk(part, noise) for part in parts]), moments.blocks))
+    return np.stack(found)
 
 
 def _scale(

@@ -86,8 +86,9 @@ class SeriesStatistics(StatisticsOfKind[S]):
         from doublure.methods.statistics.series import copula_fit, transition_tables
         from doublure.networks.shares import with_shares
 
-        of_model = transition_tables.initialised if settings.model == "chains" else copula_fit.untrained
-        return with_shares(of_model(encoder, settings), encoder.condition_sizes.values())
+        if settings.model != "chains":
+            return copula_fit.with_attributes(copula_fit.untrained(encoder, settings), encoder)
+        return with_shares(transition_tables.initialised(encoder, settings), encoder.condition_sizes.values())
 
     def train(self, job: Job, settings: S) -> nn.Module:
         """Release, then fit."""
