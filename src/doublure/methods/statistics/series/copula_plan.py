@@ -97,7 +97,9 @@ def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
     if calm is None:
         spread = noise_multiplier / math.sqrt(settings.calm_share) / schema.public_units
         calm = schema.ends_at is None and schema.length >= _LEAST_STEPS and spread < _MOST_NOISE_OF_CALM / schema.length
-    exact = noise < _MOST_NOISE_OF_EXACT if settings.exact_tables is None else settings.exact_tables
+    exact = settings.exact_tables
+    if exact is None:  # a step's table is of the series that reach it, and what all groups give is of all series
+        exact = schema.ends_at is None and noise < _MOST_NOISE_OF_EXACT
     return settings.model_copy(
         update={
             "grouped": tuple(name for name in schema.attributes if name in grouped),
