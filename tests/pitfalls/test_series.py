@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure.data.series import clock, open_series, rows, sources
+from doublure.data.series import clock, lengths, open_series, rows, sources
 from doublure.data.series.records import SeriesSet
 from doublure.encode.series import SeriesEncoder
 from doublure.encode.series_codes import SeriesCodes
@@ -151,7 +151,7 @@ def test_neighbours_differ_by_what_the_noise_is_made_for(stage, text):
     assert kept.allowed == pytest.approx([FEW["max_grad_norm"]] * FEW["steps"])
 
 
-CODED = "number.coded(series.channel(planes.channel).reshape(-1))"
+CODED = "number.coded(series.held(planes.channel).reshape(-1))"
 MUTANTS = {
     "units that are not bounded": None,
     "a scale read off the data": (
@@ -170,6 +170,20 @@ MUTANTS = {
         ("skipped=skipped[place, :-1]", "skipped=skipped[place, :-1] | (len(distinct) > 2)"),
     ),
 }
+
+
+LENGTHS = PUBLIC + "  steps: {type: integer, bounds: [1, 4], missing: false, from_length: true}\n"
+ENDS = "return last"
+
+
+def test_neighbours_of_different_lengths_differ_by_what_the_noise_is_made_for(stage):
+    check_neighbours(stage, LENGTHS)
+
+
+def test_an_end_that_all_series_share_is_caught(stage):
+    stage.lab.plant(lengths, "ends_of", (ENDS, "return np.full_like(last, np.median(last)) if len(last) else last"))
+    with stage.lab.caught():
+        check_neighbours(stage, LENGTHS)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)

@@ -117,7 +117,7 @@ REFUSALS = {
     "channels: {step: {type: real}}": "schema",
     "channels: {clock: {type: real}}": "schema",
     "channels: {' a': {type: real}}": "schema",
-    "attributes: {w: {type: integer}}": "attributes.w",
+    "attributes: {w: {type: date}}": "attributes.w",
     "attributes: {w: {type: boolean, missing: true}}": "attributes.w",
     "attributes: {values: {type: boolean}}": "schema",
     "attributes: {a: {type: boolean}}": "schema",

@@ -294,6 +294,7 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
         schema.unit.id,
         windows.source,
         windows.time,
+        windows.time_of_day,
         SERIES,
         STEP,
         CLOCK,

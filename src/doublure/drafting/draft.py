@@ -22,7 +22,7 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import Entry, entry_for, read_codebook
-from doublure.drafting.proposals import Proposal, proposal_for, rules_for
+from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import Storage, first_cells, storage_types
 from doublure.errors import SchemaError, printable
@@ -112,7 +112,8 @@ _CALENDAR = """\
   # weekend: {type: boolean, missing: false, from_time: weekend}
 """
 _SERIES = """\
-# time: the column of moments. source: the column that says which meter a reading comes from, if that is not unit.id.
+# time: the column of moments; where days and the clock stand in two columns, time_of_day names the second.
+# source: the column that says which meter a reading comes from, if that is not unit.id.
 # length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone.
 # stamp: end, where 01:00 is the hour from midnight, as with hour-ending meters.
 # gaps: steps without a reading are missing, or refuse the data, or drop the series.
@@ -338,11 +339,16 @@ def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, s
     moments = [name for name, storage in columns.items() if storage in ("date", "datetime")]
     plain: dict[str, Any] = {"doublure": 1, "kind": "series", **(keys or {})}
     plain |= {"series": {}, "channels": {}, "attributes": {}}
+    clock = None
     if moments or dates:
         plain["series"] |= {"time": (moments or dates)[0]}
+        clock = clock_beside((moments or dates)[0], source.table) if isinstance(source, RowSource) else None
+        plain["series"] |= {"time_of_day": clock} if clock is not None else {}
     if len(lengths) == 1:
         plain["series"] |= {"length": lengths.pop()}
     for name, storage in columns.items():
+        if name == clock:
+            continue
         if storage in ("integer", "real") or "decimal" in getattr(found.get(name), "keys", ()):
             plain["channels"][name] = {"type": storage if storage in ("integer", "real") else "real"}
         elif storage in ("text", "boolean") and name not in dates:
@@ -359,6 +365,14 @@ def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Proposal]
     stored, first = storage_types(table), first_cells(table)
     found = {name: proposal_for(name, storage, first[name]) for name, storage in stored.items()}
     return stored, {name: proposal for name, proposal in found.items() if proposal is not None}
+
+
+def clock_beside(time: str, table: TableSource) -> str | None:
+    """Return the column that holds the clock of a column of days; None where days have one, or there is none."""
+    stored, first = storage_types(table), first_cells(table)
+    if not of_days(first[time]):
+        return None
+    return next((name for name, storage in stored.items() if is_clock(name, storage, first[name])), None)
 
 
 def _windows(made: Draft) -> str:
@@ -385,7 +399,9 @@ def _of_series(name: str, proposal: Proposal) -> str:
         return f"take {yaml_text.inline(name)} out and name it in unit.id or series.source, if {proposal.why}"
     if proposal.keys:
         return f"proposed above: {' and '.join(proposal.keys)}, if {proposal.why}"
-    return _proposed_line(name, proposal)
+    line = _proposed_line(name, proposal)
+    codes = proposal.column is not None and proposal.column["type"] == "category"
+    return f"{line}; under attributes, if it stays the same through a series" if codes else line
 
 
 def _proposed_line(name: str, proposal: Proposal) -> str:

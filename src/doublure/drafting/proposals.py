@@ -30,6 +30,8 @@ _DAY_OR_MONTH = re.compile(r"(\d{1,2})([-./])(\d{1,2})\2(\d{4})(?:[T ]\d{1,2}:\d
 _YEAR = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)", re.ASCII)
 _COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?", re.ASCII)
+_TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?", re.ASCII)
+_HOUR = re.compile(r"hr|hour|hours|time|clock", re.IGNORECASE)
 _WORDS = re.compile(r"\S+\s+\S+\s+\S.*", re.DOTALL)
 _TWIN = re.compile(r"[ _.-]?(num|number|nr|code|name|label|text|desc|description|cat|category|group|decile)$", re.I)
 _COARSER = {"cat", "category", "group", "decile"}
@@ -143,6 +145,26 @@ def _date_format(texts: Sequence[str]) -> str | None:
     second = sum(int(match[3]) > 12 for match in matches) >= _SOME * len(texts)
     first, then = ("MM", "DD") if second else ("DD", "MM")
     return f"{first}{mark}{then}{mark}YYYY"
+
+
+def of_days(cells: pd.Series[Any]) -> bool:
+    """Say whether cells have the form of days without a clock. Private."""
+    texts = [text.strip() for text in map(str, cells.dropna()) if not is_blank(text)]
+    return len(texts) >= _FEWEST and sum(":" in text for text in texts) < SHARE * len(texts)
+
+
+def is_clock(name: str, storage: Storage, cells: pd.Series[Any]) -> bool:
+    """Say whether a column has the form of times of day, or is named as whole hours are.
+
+    Args:
+        name: Of the column.
+        storage: How it is stored.
+        cells: Its first cells. Private.
+    """
+    if storage == "integer":
+        return _HOUR.fullmatch(name) is not None
+    texts = [text.strip() for text in map(str, cells.dropna()) if not is_blank(text)]
+    return storage == "text" and len(texts) >= _FEWEST and _most(_TIME, texts)
 
 
 def _common(matches: Sequence[re.Match[str]], group: int, of: int) -> str | None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from doublure.data.series import Series
 from doublure.data.series.in_memory import calendar_shares
-from doublure.encode.columns import Discrete
+from doublure.encode.attribute_groups import encoding_of
 from doublure.encode.encoder import Encoder
 from doublure.encode.grids import Floats
 from doublure.errors import SettingError
@@ -25,13 +25,13 @@ class Attributes:
         schema: Every fact known.
 
     Attributes:
-        sizes: Attribute -> how many values it has, in order.
+        sizes: Attribute -> how many values it has, or groups of numbers, in order.
         width: K, all of them together.
     """
 
     def __init__(self, schema: SeriesSchema) -> None:
         self._schema = schema
-        self._encodings = {name: Discrete(column=column) for name, column in schema.attributes.items()}
+        self._encodings = {name: encoding_of(column) for name, column in schema.attributes.items()}
         self.sizes = {name: each.parts[0].size for name, each in self._encodings.items()}
         self.width = sum(self.sizes.values())
 
@@ -48,13 +48,19 @@ class Attributes:
             blocks.append(block.scatter_(1, codes[:, number : number + 1].long(), 1.0))
         return torch.cat(blocks, dim=1)
 
-    def restored(self, condition: Tensor | None, n: int) -> pd.DataFrame:
-        """Return attributes of the schema's own types from one-hot blocks ``(n, K)``."""
+    def restored(self, condition: Tensor | None, n: int, rng: np.random.Generator | None) -> pd.DataFrame:
+        """Return attributes of the schema's own types from one-hot blocks ``(n, K)``.
+
+        Args:
+            condition: The blocks; None where there are none.
+            n: How many series.
+            rng: Draws a number within its group; without it the middle is taken.
+        """
         found = {}
         if condition is not None:
             blocks = torch.split(condition, list(self.sizes.values()), dim=1)
             for (name, each), block in zip(self._encodings.items(), blocks, strict=True):
-                found[name] = each.restore([block.argmax(dim=1).numpy().astype(np.float64)], None)
+                found[name] = each.restore([block.argmax(dim=1).numpy().astype(np.float64)], rng)
         return pd.DataFrame(found, index=pd.RangeIndex(n))
 
 
@@ -77,6 +83,19 @@ class SeriesRows(Encoder):
         self.body_shape = (planes, schema.length)
         self._flat = planes * schema.length
         self.width = self._flat + self.condition_width
+
+    def made(self, values: Floats, condition: Tensor | None, rng: np.random.Generator | None) -> Series:
+        """Return series of values ``(N, length, channels)``, which end where their attributes say."""
+        attributes = self._attributes.restored(condition, len(values), rng)
+        found = Series(
+            values=values,
+            channels=tuple(self.schema.channels),
+            attributes=attributes,
+            states=self.schema.states,
+            ends_at=self.schema.ends_at,
+        )
+        values[~found.inside] = np.nan
+        return found
 
     def condition_shares(self, name: str) -> Floats:
         """Return how frequent an attribute's values are; of one that follows from the time, the calendar's shares."""

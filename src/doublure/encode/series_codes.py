@@ -81,9 +81,7 @@ class SeriesCodes(SeriesRows):
             if codes.size and not (codes.min() >= 0 and codes.max() <= size - 1):
                 raise InputError("makes codes that no channel has", field="generator", remedy="fit again")
             decoded[:, :, place] = number.rounded(number.numbers([codes.reshape(-1)], rng)).reshape(codes.shape)
-        attributes = self._attributes.restored(condition, len(body))
-        channels = tuple(self.schema.channels)
-        return Series(values=decoded, channels=channels, attributes=attributes, states=self.schema.states)
+        return self.made(decoded, condition, rng)
 
     def _level(self, number: Binned, values: Floats) -> Floats:
         """Return ``(N,)`` the bin of the mean place between the bounds; 0 for a series without any value."""

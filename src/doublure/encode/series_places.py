@@ -3,7 +3,7 @@
 Each channel's values are cut into ordered cells. A place is a cell's number and, behind the point, where in the cell
 the value stands, so that 12.25 is a quarter into cell 12. The lower bound is a cell of its own, and so is zero where a
 channel is often zero; of a channel with few values each value is one. A step without a value has the number behind the
-last cell.
+last cell, and one after a series' end the number behind that.
 """
 
 from __future__ import annotations
@@ -116,8 +116,10 @@ class SeriesPlaces(SeriesRows):
         body_shape: ``(channels, length)``.
         width: D + K, the length of a row.
         condition_width: K, the attributes' values together.
-        sizes: How many codes each channel has: its cells, then missing, if it can be.
+        sizes: How many codes each channel has: its cells, then missing, if it can be, then what is after the end.
         may_be_missing: Of each channel.
+        ends: Whether series may end before the last step.
+        shortest: How many steps each has at least.
         condition_sizes: Attribute -> how many values it has, in order.
     """
 
@@ -126,11 +128,20 @@ class SeriesPlaces(SeriesRows):
         super().__init__(schema, len(schema.channels))
         self.cells = [Cells.of(channel_column(schema, name), most=bins, curve=curve) for name in schema.channels]
         self.may_be_missing = [own.column.may_be_missing for own in self.cells]
-        self.sizes = [len(own) + missing for own, missing in zip(self.cells, self.may_be_missing, strict=True)]
+        self.ends = schema.ends_at is not None
+        self.shortest = schema.length
+        if schema.ends_at is not None:
+            self.shortest = int(schema.attributes[schema.ends_at].ends[0])  # type: ignore[union-attr, index]
+        self.sizes = [
+            len(own) + missing + self.ends for own, missing in zip(self.cells, self.may_be_missing, strict=True)
+        ]
 
     def compact(self, series: Series) -> Array:
         """Return ``(N, P)`` float32: places, channel by channel, then codes of attributes."""
         places = [own.places(series.channel(name)) for own, name in zip(self.cells, self.schema.channels, strict=True)]
+        if self.ends:
+            inside = series.inside
+            places = [np.where(inside, own, size - _MIDDLE) for own, size in zip(places, self.sizes, strict=True)]
         return np.concatenate([*places, self._attributes.codes(series)], axis=1).astype(np.float32)
 
     def expand(self, compact: Tensor) -> Tensor:
@@ -138,12 +149,15 @@ class SeriesPlaces(SeriesRows):
         return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat :])], dim=1)
 
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
-        """Return series of the schema's own values; nothing is drawn.
+        """Return series of the schema's own values.
+
+        Args:
+            rows: ``(N, width)``.
+            rng: Draws numbers of attributes within their groups; of values nothing is drawn.
 
         Raises:
             InputError: A place is none of its channel's.
         """
-        del rng
         body, condition = self.split(as_tensor(rows).detach().to("cpu"))
         places = body.numpy().astype(np.float64)
         decoded = np.empty((len(body), self.schema.length, len(self.sizes)))
@@ -152,6 +166,4 @@ class SeriesPlaces(SeriesRows):
             if found.size and not (found.min() >= 0 and found.max() < size):
                 raise InputError("makes places that no channel has", field="generator", remedy="fit again")
             decoded[:, :, channel] = own.values(found)
-        attributes = self._attributes.restored(condition, len(body))
-        channels = tuple(self.schema.channels)
-        return Series(values=decoded, channels=channels, attributes=attributes, states=self.schema.states)
+        return self.made(decoded, condition, rng)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from doublure.encode.attribute_groups import Encoding, encoding_of
 from doublure.encode.columns import Discrete, Floats, grid_of
 from doublure.measures.relational.units import Coders, as_units
 from doublure.measures.tables.coding import Coded, Coder
@@ -91,7 +92,7 @@ def _of_images(schema: ImageSchema, content: Any, what: str) -> Points:
 def _of_series(schema: SeriesSchema, content: Any, what: str) -> Points:
     parts = {name: _channel(schema, name, content.channel(name)) for name in schema.channels}
     corners = {
-        name: _corners(Discrete(column=column), content.attributes[name]) for name, column in schema.attributes.items()
+        name: _corners(encoding_of(column), content.attributes[name]) for name, column in schema.attributes.items()
     }
     points = _joined(parts | corners, corners.keys())
     planes = [
@@ -153,7 +154,7 @@ def _channel(schema: SeriesSchema, name: str, values: Floats) -> Floats:
     return np.concatenate([np.nan_to_num(share), np.isnan(share)], axis=1)
 
 
-def _corners(discrete: Discrete, cells: Any) -> Floats:
+def _corners(discrete: Encoding, cells: Any) -> Floats:
     return _corner(discrete.compact(cells)[0].astype(np.int64), discrete.parts[0].size)
 
 

@@ -43,7 +43,7 @@ class WithShares(nn.Module):
         """Return ``(n, K)`` one-hot conditions: of those that will do, by their shares."""
         shares = torch.split(self.shares.to(known.device).expand(len(known), -1), self._sizes, dim=1)
         blocks = zip(torch.split(known, self._sizes, dim=1), shares, strict=True)
-        return torch.cat([_drawn(block, own, source) for block, own in blocks], dim=1)
+        return torch.cat([drawn(block, own, source) for block, own in blocks], dim=1)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Take up weights; those that an earlier version kept know no shares, and values stay equally frequent."""
@@ -66,7 +66,7 @@ def with_shares(generator: nn.Module, sizes: Collection[int], shares: Tensor | N
     return made if shares is None else made.knowing(shares)
 
 
-def _drawn(block: Tensor, chances: Tensor, source: torch.Generator) -> Tensor:
+def drawn(block: Tensor, chances: Tensor, source: torch.Generator) -> Tensor:
     """Return a one-hot block ``(n, E)``: where one entry will do that one, else one of several, or any, by chance.
 
     Args:

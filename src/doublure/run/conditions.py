@@ -26,6 +26,7 @@ import numpy as np
 from doublure.data.tables.fixing import has
 from doublure.data.tables.numbers import read as numbers_of
 from doublure.data.tables.rules import TableRules
+from doublure.encode.attribute_groups import codes_within
 from doublure.errors import SettingError, printable
 from doublure.schema import ResolvedSchema
 from doublure.schema.allowed import Allowed, between, one_of
@@ -46,7 +47,8 @@ class Given:
         schema: Every fact known.
         fixed: Condition -> codes, any of which will do: the generator is asked for them.
         by_rejection: Other column -> the cells that fit.
-        checked: Column of ``fixed`` that a rule may change after the generator was asked -> the cells that fit.
+        checked: Column of ``fixed`` that may be another than the generator was asked for -> the cells that fit: a rule
+            changes it, or a number is one of its group.
     """
 
     schema: ResolvedSchema
@@ -59,11 +61,13 @@ class Given:
         """Whether every record that is drawn fits."""
         return not (self.by_rejection or self.checked)
 
-    def fitting(self, frame: Any) -> Any:
+    def fitting(self, records: Any) -> Any:
         """Return the records that fit."""
         for name, cells in {**self.by_rejection, **self.checked}.items():
-            frame = frame[has(cells, numbers_of(frame[name], self.schema.columns[name]))]
-        return frame
+            beside = records if hasattr(records, "iloc") else records.attributes
+            fits = has(cells, numbers_of(beside[name], self.schema.columns[name]))
+            records = records[fits] if hasattr(records, "iloc") else records.take(fits)
+        return records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +127,10 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     for asked, value in given.items():
         name = schema.asked(asked)
         column = schema.columns.get(name)
+        if column is not None and column.numeric and column.steers:
+            checked[name] = _cells(column, value, f"given {printable(name)}")
+            fixed[name] = codes_within(column, checked[name])  # type: ignore[arg-type]
+            continue
         if column is None or not schema.asked_by_cells:
             fixed[name] = _codes(name, value, column, encoder)
             continue

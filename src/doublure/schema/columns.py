@@ -31,6 +31,8 @@ class _Base(Frozen):
 
     numeric: ClassVar[bool] = False
     discrete: ClassVar[bool] = False
+    steers: ClassVar[bool] = False
+    """Whether it may be a condition."""
     one_clock: ClassVar[bool] = False
     """Whether moments with an offset from UTC and without are worth a warning."""
     facts: ClassVar[tuple[str, ...]] = ("missing",)
@@ -51,7 +53,7 @@ class _Base(Frozen):
 
     @model_validator(mode="after")
     def _roles_fit(self) -> _Base:
-        if "condition" in self.roles and not self.discrete:
+        if "condition" in self.roles and not self.steers:
             raise ValueError("only a category, ordinal or boolean column can be a condition; remove the role")
         if "condition" in self.roles and (self.may_be_missing or isinstance(self.missing, Learn)):
             raise ValueError("a condition cannot be missing; declare missing: false")
@@ -217,6 +219,7 @@ class _Choice(_Base):
     """A column with a list of values, which may steer what is drawn."""
 
     discrete: ClassVar[bool] = True
+    steers: ClassVar[bool] = True
 
     shares: OptionalFact[Mapping[str, StrictFloat]] = Field(
         default=None,

@@ -6,24 +6,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, model_validator
 
 from doublure.errors import SchemaError, printable
-from doublure.schema.columns import (
-    BooleanColumn,
-    CategoryColumn,
-    Column,
-    DatetimeColumn,
-    IntegerColumn,
-    OrdinalColumn,
-    RealColumn,
-    Role,
-)
+from doublure.schema.columns import CategoryColumn, Column, DatetimeColumn, IntegerColumn, RealColumn
 from doublure.schema.constraints import Constraint
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, plain
 from doublure.schema.resolving import agree
-from doublure.schema.scalars import Value, Zone, check_name, label, whole
+from doublure.schema.scalars import Value, Zone, check_name, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
+from doublure.schema.series_attributes import ATTRIBUTE_TYPES as ATTRIBUTE_TYPES
+from doublure.schema.series_attributes import Attribute, refuse_lengths
+from doublure.schema.series_attributes import FromTime as FromTime
 from doublure.schema.written import TextForm, Written
 from doublure.support import yaml12 as yaml_text
 
@@ -41,14 +35,10 @@ ABOUT = ("doublure", "watermark", "guarantee")
 
 LONGEST = 10_000
 MOST_CHANNELS, MOST_STATES = 100, 256
-CHANNEL_TYPES, ATTRIBUTE_TYPES = ("integer", "real", "category", "ordinal"), ("category", "ordinal", "boolean")
+CHANNEL_TYPES = ("integer", "real", "category", "ordinal")
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"([1-9][0-9]{0,6})\s*(s|min|h|d|w)", re.ASCII)
-_OF_TIME = {"weekday": range(7), "month": range(1, 13), "hour": range(24)}
-
-FromTime: TypeAlias = Literal["weekday", "weekend", "month", "hour"]
-"""What follows from the moment at which a series begins: Monday is 0, January 1."""
 
 
 def _duration(text: str) -> str:
@@ -70,6 +60,7 @@ class Windows(Frozen):
 
     Attributes:
         time: The column of moments; for arrays, of each series' beginning.
+        time_of_day: The column of the clock, where ``time`` holds days alone: ``18:00``, ``18.00.00``, or the hour.
         source: The column that says where a reading comes from, if that is not the unit's: windows of two sources
             never meet.
         length: Steps in a series.
@@ -84,6 +75,7 @@ class Windows(Frozen):
     """
 
     time: StrictStr | None = None
+    time_of_day: StrictStr | None = None
     source: StrictStr | None = None
     length: Annotated[_Length | Undeclared, BeforeValidator(blank_is_undeclared)] = UNDECLARED
     step: Annotated[_Step, BeforeValidator(blank_is_undeclared)] = UNDECLARED
@@ -103,6 +95,8 @@ class Windows(Frozen):
     def _zone_needs_time(self) -> Windows:
         if self.time is None and self.timezone is not None:
             raise ValueError("timezone needs a time; name the column of moments, or leave timezone out")
+        if self.time is None and self.time_of_day is not None:
+            raise ValueError("time_of_day needs a time; name the column of days, or leave time_of_day out")
         if self.time is None and self.stamp == "end":
             raise ValueError("stamp needs a time; name the column of moments, or leave stamp out")
         return self
@@ -112,43 +106,6 @@ class MomentsColumn(DatetimeColumn):
     """When readings were taken; one without is left out, or refused."""
 
     one_clock: ClassVar[bool] = True
-
-
-class _Attribute(Frozen):
-    """What an attribute has beside a column's own facts: it always steers, and may follow from the time."""
-
-    roles: tuple[Role, ...] = ("condition",)
-    from_time: FromTime | None = Field(default=None, description="computed from the moment at which a series begins")
-
-    @field_validator("roles")
-    @classmethod
-    def _always_steers(cls, roles: tuple[Role, ...]) -> tuple[Role, ...]:
-        """Series are asked for by every attribute, whatever else it is."""
-        return roles if "condition" in roles else ("condition", *roles)
-
-    @model_validator(mode="after")
-    def _follows(self) -> _Attribute:
-        if self.from_time is None:
-            return self
-        if (self.from_time == "weekend") != isinstance(self, BooleanColumn):
-            raise ValueError("from_time: weekend goes with type boolean, the others with ordinal or category; fix one")
-        known = {str(value) for value in _OF_TIME.get(self.from_time, ())}
-        values = getattr(self, "values", None)
-        if isinstance(values, tuple) and not {label(value) for value in values} <= known:
-            raise ValueError("values are none that from_time gives; weekday is 0 to 6, month 1 to 12, hour 0 to 23")
-        return self
-
-
-class CategoryAttribute(_Attribute, CategoryColumn):
-    """Unordered values."""
-
-
-class OrdinalAttribute(_Attribute, OrdinalColumn):
-    """Values in the order listed."""
-
-
-class BooleanAttribute(_Attribute, BooleanColumn):
-    """True or false."""
 
 
 class StateChannel(IntegerColumn):
@@ -184,7 +141,6 @@ class StateChannel(IntegerColumn):
 
 
 Channel = Annotated[IntegerColumn | RealColumn | StateChannel, Field(discriminator="type")]
-Attribute = Annotated[CategoryAttribute | OrdinalAttribute | BooleanAttribute, Field(discriminator="type")]
 
 
 class SeriesSchema(TextForm, Schema):
@@ -217,18 +173,20 @@ class SeriesSchema(TextForm, Schema):
                 raise ValueError(f"{printable(name)} follows from the time; name series.time")
         if len(self.with_role("target")) > 1:
             raise ValueError("two attributes have the role target; keep one")
+        refuse_lengths(self.attributes, None if isinstance(self.series.length, str) else self.series.length)
         return self
 
     def _check_names_apart(self) -> None:
-        named = (self.unit.id, self.series.source, self.series.time)
+        moments = (self.series.time, self.series.time_of_day)
+        named = (self.unit.id, self.series.source, *moments)
         keys = [name for name in named if name is not None]
         for name in self.columns:
             check_name(name)
         both = [name for name in self.channels if name in self.attributes]
-        both += [name for name in keys if name in self.columns or (name == self.series.time and keys.count(name) > 1)]
+        both += [name for name in keys if name in self.columns or (name in moments and keys.count(name) > 1)]
         if both:
             raise ValueError(f"{printable(both[0])} is named for two things; give each its own column")
-        taken = {SERIES, STEP, CLOCK} & {*self.columns, self.series.time}
+        taken = {SERIES, STEP, CLOCK} & {*self.columns, *moments}
         if taken:
             raise ValueError(f"{min(map(str, taken))} is a name that synthetic series use; rename the column")
         taken = {VALUES, CHANNELS, *ABOUT} & set(self.attributes)
@@ -274,6 +232,11 @@ class SeriesSchema(TextForm, Schema):
         if isinstance(self.series.length, str):
             raise SchemaError("is not known yet", field="series.length", remedy="declare how many steps a series has")
         return self.series.length
+
+    @property
+    def ends_at(self) -> str | None:
+        """The attribute that says how many steps a series has; None where all have :attr:`length`."""
+        return next((name for name, each in self.attributes.items() if each.from_length), None)
 
     @property
     def undeclared(self) -> tuple[str, ...]:

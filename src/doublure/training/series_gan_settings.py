@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from doublure.encode.attribute_groups import groups_of
 from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
 from doublure.networks.sizes import CLOCK, critic_work, perceptron_weights, recurrent_work, series_work
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _BYTES = 4
 _PASSES = {True: 12, False: 6}  # passes over the critic for one paired series, with a gradient penalty and without
 _HELD = 8
-_GUESSED_VALUES = 10
 _NOISE, _COMMON = 32, 8
 
 Channels = Annotated[int, Field(ge=1, le=1024)]
@@ -162,4 +162,4 @@ def planes_in(schema: SeriesSchema) -> int:
 
 def condition_of(schema: SeriesSchema) -> int:
     """Return how many values all attributes have together, as far as that is public."""
-    return sum(len(one.domain) or _GUESSED_VALUES for one in schema.attributes.values())
+    return sum(map(groups_of, schema.attributes.values()))

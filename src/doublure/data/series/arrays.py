@@ -100,6 +100,9 @@ class ArraySource(SeriesSource):
 
     def check_header(self, schema: SeriesSchema) -> None:
         """Look for the arrays, and compare their shapes."""
+        if schema.series.time_of_day is not None:
+            remedy = "give an array of moments, and leave time_of_day out"
+            raise DataError("is for tables alone", field="series.time_of_day", remedy=remedy)
         layout = self._layout(schema)
         for name in self._beside(schema, layout):
             found = self._found(name, layout)
@@ -197,9 +200,17 @@ class ArraySource(SeriesSource):
         return time if time is not None and self._found(time, layout) is not None else None
 
     def _steering(self, schema: SeriesSchema) -> list[str]:
-        """Return the attributes that are read: those that follow from the time only where that is not known."""
+        """Return the attributes that are read: those that follow from the time only where that is not known.
+
+        How many steps a series has is counted where no array says it.
+        """
         known = self._time(schema, self._layout(schema)) is not None
-        return [name for name, column in schema.attributes.items() if not (known and column.from_time)]
+        return [
+            name
+            for name, column in schema.attributes.items()
+            if not (known and column.from_time)
+            and not (column.from_length and self._found(name, self._layout(schema)) is None)
+        ]
 
     def _beside(self, schema: SeriesSchema, layout: _Layout) -> list[str]:
         named_ = (self._time(schema, layout), schema.unit.id)

@@ -91,7 +91,8 @@ def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> p
 def readable(channel: IntegerColumn | RealColumn, schema: SeriesSchema) -> Column:
     """Return a channel whose empty cells are left to the rule for gaps, unless they are to be refused anyway."""
     column: Column = channel.read if isinstance(channel, StateChannel) else channel
-    if channel.missing is False and (schema.series.gaps == "drop" or schema.misfit == "coerce"):
+    open_ = schema.series.gaps == "drop" or schema.misfit == "coerce" or schema.ends_at is not None
+    if channel.missing is False and open_:
         return column.model_copy(update={"missing": True})
     return column
 

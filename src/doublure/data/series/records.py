@@ -19,19 +19,21 @@ Values: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Series:
-    """Time series, all of one length, and what each was recorded under.
+    """Time series and what each was recorded under.
 
     Attributes:
-        values: ``(N, length, channels)`` float64, NaN where a step is missing.
+        values: ``(N, length, channels)`` float64, NaN where a step is missing, and after a series' end.
         channels: The channels' names.
         attributes: ``(N, …)``, a column an attribute; none where the schema has none.
         states: The values of channels that are no numbers; ``values`` has their places in the list.
+        ends_at: The attribute that says how many steps a series has; None where all have as many.
     """
 
     values: Values
     channels: tuple[str, ...]
     attributes: pd.DataFrame
     states: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    ends_at: str | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.shape[2] != len(self.channels):
@@ -44,8 +46,29 @@ class Series:
 
     @property
     def length(self) -> int:
-        """Steps in a series."""
+        """Steps in a series, or in the longest."""
         return int(self.values.shape[1])
+
+    @property
+    def steps(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """How many steps each series has, ``(N,)``."""
+        if self.ends_at is None:
+            return np.full(len(self), self.length, dtype=np.int64)
+        return self.attributes[self.ends_at].to_numpy(dtype=np.int64).clip(0, self.length)
+
+    @property
+    def inside(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which steps of each series come before its end, ``(N, length)``."""
+        found: np.ndarray[Any, np.dtype[np.bool_]] = np.arange(self.length) < self.steps[:, None]
+        return found
+
+    def held(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return one channel, ``(N, length)``, in which a series' last step goes on after its end."""
+        values = self.channel(name)
+        if self.ends_at is None:
+            return values
+        place = np.minimum(np.arange(self.length), np.maximum(self.steps, 1)[:, None] - 1)
+        return np.take_along_axis(values, place, axis=1)
 
     def channel(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return one channel, ``(N, length)``."""
@@ -72,7 +95,10 @@ class Series:
         return replace(parts[0], values=values, attributes=attributes)
 
     def frame(self, first: int = 1) -> pd.DataFrame:
-        """Return the long form: a row a step, with ``series`` from ``first`` and ``step`` from 0 telling them apart."""
+        """Return the long form: a row a step, with ``series`` from ``first`` and ``step`` from 0 telling them apart.
+
+        The rows of a series end where it ends.
+        """
         n, length = len(self), self.length
         columns: dict[str, Any] = {
             SERIES: np.repeat(np.arange(first, first + n, dtype=np.int64), length),
@@ -81,7 +107,8 @@ class Series:
         place = np.repeat(np.arange(n), length)
         columns |= {str(name): cells.take(place).reset_index(drop=True) for name, cells in self.attributes.items()}
         columns |= {name: self.cells(name) for name in self.channels}
-        return pd.DataFrame(columns)
+        frame = pd.DataFrame(columns)
+        return frame if self.ends_at is None else frame[self.inside.reshape(-1)].reset_index(drop=True)
 
     def __repr__(self) -> str:
         return f"Series({len(self)} of {self.length} steps, {len(self.channels)} channels)"
@@ -113,7 +140,7 @@ class SeriesSet(Loaded):
         """
         if column not in self.content.channels:
             return self.content.attributes[column]
-        values = self.content.channel(column)
+        values = self.content.held(column)
         if fact == "bounds":
             known = ~np.isnan(values)
             lowest = np.where(known, values, np.inf).min(axis=1)

@@ -24,6 +24,7 @@ from doublure.data.series.in_memory import changes_of, complete, held, numbers_o
 from doublure.data.series.records import Values
 from doublure.data.series.refusals import BrokenRule
 from doublure.data.series.sources import Cut, SeriesSource
+from doublure.data.series.two_columns import JoinedSource
 from doublure.data.tables import cells
 from doublure.data.tables.opening import TableSource
 from doublure.errors import DataError
@@ -55,12 +56,17 @@ class RowSource(SeriesSource):
         """Look for the columns of one of the three forms."""
         reader = self._form(schema)
         self.table.check_names(reader.needs)
+        if reader.timed and schema.series.time_of_day is not None:
+            self.table.check_names([schema.series.time_of_day])
 
     def cut(self, schema: SeriesSchema) -> Cut:
         """Find the series."""
         form = self._form(schema)
         form.lenient = self.lenient
-        return form.cut(self.table)
+        day, clock_column = schema.series.time, schema.series.time_of_day
+        if day is None or clock_column is None or not form.timed:
+            return form.cut(self.table)
+        return form.cut(JoinedSource(self.table, day, clock_column))
 
     def _form(self, schema: SeriesSchema) -> _Form:
         names, first = self.table.columns, next(iter(schema.channels))
@@ -71,7 +77,7 @@ class RowSource(SeriesSource):
         if schema.series.time is None:
             remedy = f"name series.time, or give columns {SERIES} and {STEP}, or {first}_0, {first}_1, … in one row"
             raise DataError("has equal values in different series", field=self.name, remedy=remedy)
-        return _Timed(schema)
+        return _Timed(schema, names)
 
 
 class _Form:
@@ -81,8 +87,9 @@ class _Form:
     lenient: Collection[str] = ()
     """Columns that were refused already, whose cells are coerced to see what else is wrong."""
 
-    def __init__(self, schema: SeriesSchema) -> None:
+    def __init__(self, schema: SeriesSchema, names: Collection[str]) -> None:
         self.schema = schema
+        self.names = names
 
     @property
     def needs(self) -> list[str]:
@@ -94,9 +101,13 @@ class _Form:
         return {name: readable(column, self.schema) for name, column in self.schema.channels.items()}
 
     def attributes(self) -> dict[str, Column]:
-        """The columns of attributes; those that follow from the time are computed where it is known."""
+        """The columns of attributes; those that follow from the time or the length are computed where they are none."""
         found = self.schema.attributes.items()
-        return {name: column for name, column in found if not (self.timed and column.from_time)}
+        return {
+            name: column
+            for name, column in found
+            if not (self.timed and column.from_time) and not (column.from_length and name not in self.names)
+        }
 
     def keys(self) -> list[str]:
         """The columns that name a unit or a source."""
@@ -215,7 +226,7 @@ def _of_series(
     """
     first = np.unique(series, return_index=True)[1]
     for name, column in frame.items():
-        codes = column.cat.codes.to_numpy()
+        codes = pd.factorize(column)[0]
         if misfit == "refuse" and name not in lenient and (codes != codes[first][series]).any():
             remedy = "cut shorter series, make it a channel, or take it out of the schema"
             raise DataError("changes within a series", field=name, remedy=remedy)
@@ -263,10 +274,6 @@ def _numbered(keys: Iterable[pd.Series[Any]], starts: Whole) -> Whole:
 
 
 class _Numbered(_Form):
-    def __init__(self, schema: SeriesSchema, columns: list[str]) -> None:
-        super().__init__(schema)
-        self._columns = columns
-
     @property
     def needs(self) -> list[str]:
         """The columns that must be there."""
@@ -275,7 +282,7 @@ class _Numbered(_Form):
     def keys(self) -> list[str]:
         """The columns that name a unit or a series, and a source that numbers its own, if it is there."""
         named = super().keys()
-        return [*(name for name in named if name == self.schema.unit.id or name in self._columns), SERIES]
+        return [*(name for name in named if name == self.schema.unit.id or name in self.names), SERIES]
 
     def cut(self, table: TableSource) -> Cut:
         """Join the steps of each series."""
@@ -299,7 +306,7 @@ class _Numbered(_Form):
 
 class _Wide(_Form):
     def __init__(self, schema: SeriesSchema, columns: list[str]) -> None:
-        super().__init__(schema)
+        super().__init__(schema, columns)
         self.timed = schema.series.time in columns
         self._columns = {name: _columns_of(name, columns, schema) for name in schema.channels}
 

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.npz import LARGEST
+from doublure.data.series import lengths
 from doublure.data.series.clock import Flags, Whole
 from doublure.data.series.records import Series, SeriesSet, Values
 from doublure.data.series.refusals import BrokenRule, all_refusals
@@ -111,7 +112,8 @@ class SeriesSource(ABC):
 
     def _load(self, schema: SeriesSchema, at_least: int) -> SeriesSet:
         cut = self.cut(schema)
-        rows = np.flatnonzero(self._whole(cut, schema))
+        whole, steps = self._whole(cut, schema)
+        rows = np.flatnonzero(whole)
         if len(rows) < at_least:
             remedy = "give the set that the schema describes; gaps: drop leaves out every series with a gap"
             raise DataError(f"has fewer than {at_least} series", field=self.name, remedy=remedy)
@@ -125,12 +127,17 @@ class SeriesSource(ABC):
         for first, last in _blocks(len(cut.attributes), schema):
             inside = slice(*np.searchsorted(rows, (first, last)))
             if inside.stop > inside.start:
-                values[inside] = cut.block(first, last)[rows[inside] - first]
+                block = cut.block(first, last)[rows[inside] - first]
+                values[inside] = block if steps is None else lengths.cut(block, steps[rows[inside]])
+        attributes = cut.attributes.iloc[rows].reset_index(drop=True)
+        if schema.ends_at is not None and steps is not None:
+            attributes = attributes.assign(**{schema.ends_at: steps[rows]})[list(schema.attributes)]
         content = Series(
             values=values,
             channels=tuple(schema.channels),
-            attributes=cut.attributes.iloc[rows].reset_index(drop=True),
+            attributes=attributes,
             states=schema.states,
+            ends_at=schema.ends_at,
         )
         return SeriesSet(content=content, unit=unit, n_units=n_units, repeatable=len(rows) == found)
 
@@ -139,17 +146,27 @@ class SeriesSource(ABC):
             raise DataError("holds more than 32 GB of values", field=self.name, remedy="give a part of it")
         return rows
 
-    def _whole(self, cut: Cut, schema: SeriesSchema) -> Flags:
-        """Return which series stay: those with a reading that the rules for gaps and clock changes do not leave out.
+    def _whole(self, cut: Cut, schema: SeriesSchema) -> tuple[Flags, Whole | None]:
+        """Return which series stay, and how many steps each has where that differs.
 
-        A gap that is to be refused leaves its series out where misfits are coerced.
+        Those with a reading stay that the rules for gaps and clock changes do not leave out. A gap that is to be
+        refused leaves its series out where misfits are coerced.
         """
         kept = np.ones(len(cut.attributes), dtype=np.bool_)
         rule = schema.series.gaps
+        steps = None if schema.ends_at is None else np.zeros(len(kept), dtype=np.int64)
+        own = lengths.told(cut.attributes, schema)
         for first, last in _blocks(len(kept), schema):
-            lacking = np.isnan(cut.block(first, last))
-            gaps: Flags = np.asarray(lacking.any(axis=1))
+            block = cut.block(first, last)
+            if steps is not None:
+                steps[first:last] = lengths.ends_of(block) if own is None else own[first:last]
+                block = lengths.cut(block, steps[first:last])
+            lacking = np.isnan(block)
             there: Flags = np.asarray(~lacking.all(axis=(1, 2)))
+            if steps is not None:
+                there &= lengths.fitting(np.where(there, steps[first:last], 0), schema, self.lenient)
+                lacking &= np.arange(schema.length)[:, None] < steps[first:last, None, None]
+            gaps: Flags = np.asarray(lacking.any(axis=1))
             if schema.series.clock_changes == "drop":
                 there &= ~cut.changed[first:last]
             refused = []
@@ -163,7 +180,7 @@ class SeriesSource(ABC):
             if refused:
                 raise _has_gaps(refused, rule)
             kept[first:last] = there & ~gaps.any(axis=1) if rule == "drop" else there
-        return kept
+        return kept, steps
 
 
 def _has_gaps(names: Sequence[str], rule: str) -> BrokenRule:

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from doublure.data.series import Series
+from doublure.encode.attribute_groups import groups_of
 from doublure.encode.grids import Floats
 from doublure.intervals import Interval, wilson
 from doublure.measures.classification import Labels, area_under_roc
@@ -175,7 +176,7 @@ def _error(training: tuple[Floats, Floats], test: tuple[Floats, Floats], seed: i
 
 def _classified(schema: SeriesSchema, target: str, samples: Mapping[str, Series], seed: int) -> Score:
     """Return how often a classifier that learned from a set is right about real series' target."""
-    classes = len(schema.attributes[target].domain)
+    classes = groups_of(schema.attributes[target])
     codes = {name: codes_by_attribute(schema, each)[target].astype(np.int64) for name, each in samples.items()}
     truth, seen = codes["test"], described(samples["test"])
     right = {}

@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from doublure.data.series import Series
+from doublure.encode.attribute_groups import names_of
 from doublure.encode.grids import Floats
 from doublure.intervals import Result
 from doublure.measures.series.nearest_neighbours import Nearest
 from doublure.measures.series.statistics import SeriesStatistics, mean_of, steps_of, wasserstein_by_step
 from doublure.measures.tables.distributions import Frequencies
-from doublure.schema.columns import label
 from doublure.schema.series import SeriesSchema
 
 MOST_VALUES = 12
@@ -149,14 +149,14 @@ def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesStatisti
     for name in schema.channels:
         rows = iter(zip(statistics["real"].by_value[name], statistics["value"].by_value[name], strict=True))
         for attribute, column in schema.attributes.items():
-            values = [(label(value), next(rows)) for value in column.domain]
+            values = [(value, next(rows)) for value in names_of(column)]
             if len(values) > MOST_VALUES:
                 continue
             for value, (real, synthetic) in values:
                 steps = steps_of(len(real))
                 own = {"real": _known(real[steps]), "synthetic": _known(synthetic[steps])}
-                words = _in_words(str(value), column.from_time)
-                place = {"channel": name, "attribute": attribute, "value": str(value), "words": words}
+                words = _in_words(value, column.from_time)
+                place = {"channel": name, "attribute": attribute, "value": value, "words": words}
                 found.append(ValueProfile(steps=tuple(steps.tolist()), **place, **own))
     return tuple(found)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from doublure.data.series import Series
-from doublure.encode.columns import Discrete
+from doublure.encode.attribute_groups import codes_of, groups_of
 from doublure.encode.grids import Floats
 from doublure.intervals import finite
 from doublure.schema.series import SeriesSchema
@@ -69,7 +69,7 @@ def series_statistics(schema: SeriesSchema, series: Series) -> SeriesStatistics:
         levels={name: np.sort(found[0]) for name, found in heights.items()},
         peaks={name: np.sort(found[1]) for name, found in heights.items()},
         peak_steps={name: np.sort(found[2]) for name, found in heights.items()},
-        missing=float(np.isnan(series.values).mean()) if series.values.size else 0.0,
+        missing=float(np.isnan(series.values[series.inside]).mean()) if series.inside.any() else 0.0,
     )
 
 
@@ -93,9 +93,7 @@ def lags_of(length: int) -> tuple[int, ...]:
 
 def codes_by_attribute(schema: SeriesSchema, series: Series) -> dict[str, Floats]:
     """Return the code of each series' value of each attribute, ``(N,)``."""
-    return {
-        name: Discrete(column=column).compact(series.attributes[name])[0] for name, column in schema.attributes.items()
-    }
+    return {name: codes_of(column, series.attributes[name]) for name, column in schema.attributes.items()}
 
 
 # -- one channel -----------------------------------------------------------------------------------------------------
@@ -170,7 +168,7 @@ def _by_value(schema: SeriesSchema, series: Series, values: Floats) -> Floats:
     rows = [
         mean_of(values[codes == code])
         for name, codes in codes_by_attribute(schema, series).items()
-        for code in range(len(schema.attributes[name].domain))
+        for code in range(groups_of(schema.attributes[name]))
     ]
     return np.stack(rows) if rows else np.zeros((0, values.shape[1]))
 

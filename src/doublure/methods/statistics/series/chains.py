@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 from doublure.access import Access
+from doublure.encode.attribute_groups import groups_of
 from doublure.methods.statistics.of_kind import counting
 from doublure.methods.statistics.settings import MOST_GROUPS, SeriesStatisticsSettings
 from doublure.schema.series import SeriesSchema
@@ -19,7 +20,6 @@ from doublure.training.settings import Work
 
 _BYTES = 4
 _STATES = 2
-_GUESSED_VALUES = 10
 _HELD = 8
 """Arrays of the size of all transitions that a step of the fit holds: chances, products, and their gradients."""
 _FLOPS_A_CHANCE = 1600.0
@@ -43,7 +43,7 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
 def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:
     """Return what counting and fitting compute and hold."""
     groups = settings.groups + _STATES
-    values = [len(one.domain) or _GUESSED_VALUES for one in schema.attributes.values()]
+    values = [groups_of(one) for one in schema.attributes.values()]
     rows, channels = min(MOST_GROUPS, math.prod(values)), len(schema.channels)
     logits = settings.levels * schema.length * groups**2
     cells = channels * schema.length * (settings.bins + settings.levels * groups**2 + sum(values) * groups)

@@ -6,6 +6,9 @@ the tables, and of their cosines one noisy sum of outer products is all that is 
 covariances come from it. The last says how calm and busy stretches of a series differ. No series is looked at again,
 and what follows can be repeated for nothing.
 
+Series that end before others count in no tree after their end, and their last score goes on; what is made of them ends
+where their attribute says.
+
 Sensitivity of the products: what a series adds is v vᵀ with v of length 1 at most, in the block of its own group, so
 that it moves the sum by 1. v holds a constant, the one-hot values of attributes that make no groups, and weighted
 cosines of normal scores, clipped to a public length.
@@ -47,7 +50,8 @@ from doublure.networks.copula import (
     shares_at,
 )
 from doublure.networks.cosines import cosines
-from doublure.networks.shares import with_shares
+from doublure.networks.joint_shares import WithJointShares
+from doublure.networks.shares import WithShares, with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
 from doublure.private.queries.sums import BoundedSums
@@ -78,6 +82,14 @@ def untrained(encoder: Encoder, settings: SeriesStatisticsSettings) -> CopulaGen
 def trained(job: Job, settings: SeriesStatisticsSettings) -> nn.Module:
     """Release what the plan pays for, and return the generator that follows from it, with its attributes' shares."""
     return _Fit(job, settings).generator()
+
+
+def with_attributes(generator: CopulaGenerator, encoder: Encoder) -> nn.Module:
+    """Return a generator that knows how frequent attributes are: together, where some make groups."""
+    shape, sizes = generator.shape, list(encoder.condition_sizes.values())
+    if len(sizes) > 1 and any(shape.grouped):
+        return WithJointShares(generator, sizes, shape.grouped)
+    return with_shares(generator, sizes)
 
 
 def _shape(places: SeriesPlaces, settings: SeriesStatisticsSettings) -> CopulaShape:
@@ -166,6 +178,7 @@ class _Fit:
         self._order = list(self._paid)
         self._kept = KeptReleases(job, list(self._paid.values()))
         self._most = job.encoder.schema.unit.max_records
+        self._shortest = self._places.shortest
         job.progress.stage("count and add up", len(self._order))
 
     def generator(self) -> nn.Module:
@@ -184,8 +197,13 @@ class _Fit:
             made.calm.fill_(self._strength(scores, found))
         if shape.exact:
             made.mixed.copy_(self._mixed(scores.tables, found))
-        shares = torch.from_numpy(attribute_shares(shape, found)) if shape.blocks else None
-        return with_shares(made, shape.blocks, shares)
+        whole = with_attributes(made, self._places)
+        if isinstance(whole, WithShares):
+            whole.knowing(torch.from_numpy(attribute_shares(shape, found)))
+        if isinstance(whole, WithJointShares) and found.shares_within is not None:
+            together = found.shares.reshape(shape.attribute_groups, shape.levels).sum(1)
+            whole.knowing_groups(torch.from_numpy(together), torch.from_numpy(found.shares_within))
+        return whole
 
     # -- releases --------------------------------------------------------------------------------------------------
 
@@ -240,7 +258,10 @@ class _Fit:
             self._series = self._gaps(present)
         if always:
             each = trees.noise / trees.weights[0, 0]
-            self._series = self._number(float(roots[always].mean()), each / math.sqrt(len(always) * shape.length))
+            counted = roots[always, : self._shortest].mean()
+            self._series = self._number(float(counted), each / math.sqrt(len(always) * self._shortest))
+        if always and self._places.ends:
+            present[always] = reaching(roots[always].mean(0), self._series) / self._series
         tables = torch.ones(shape.parts, max(sizes) + 1, dtype=torch.float64)
         for channel, size in enumerate(sizes):
             tree = trees.tree(0, channel, totals=self._series * present[channel])
@@ -270,19 +291,27 @@ class _Fit:
         tables, length = [], shape.length
         gappy = [channel for channel, missing in enumerate(shape.missing) if missing]
         for channel in gappy:
-            cells = (np.arange(codes[channel]) >= shape.sizes[channel]).astype(np.int64)
-            axes = [Axis(part=channel * length + step, cells=cells, size=2) for step in range(length)]
+            cells = np.maximum(np.arange(codes[channel]) - shape.sizes[channel] + 1, 0)  # a value, none, after the end
+            states = 2 + self._places.ends
+            axes = [Axis(part=channel * length + step, cells=cells, size=states) for step in range(length)]
             tables += list(pairwise(axes))
         query = Counts(tables=tables, max_records=self._most)
         released = self._released(copula_plan.GAPS, query)
         access = self._paid[copula_plan.GAPS]
-        counted = np.stack(query.split(released)).reshape(len(gappy), length - 1, 2, 2).astype(np.float64)
+        counted = np.stack(query.split(released)).reshape(len(gappy), length - 1, states, states).astype(np.float64)
+        counted = counted[:, :, :2, :2]
         noise = self._job.mechanism.deviation(access, query.sensitivity)
-        series = self._number(float(counted.sum((2, 3)).mean()), 2 * noise / math.sqrt(len(tables)))
+        pairs = max(1, self._shortest - 1)  # that every series has
+        number = float(counted[:, :pairs].sum((2, 3)).mean())
+        series = self._number(number, 2 * noise / math.sqrt(len(gappy) * pairs))
+        reach = np.full(length - 1, series)
+        if self._places.ends:
+            reach = np.maximum(reaching(counted.sum((2, 3)).mean(0), series), 4 * noise / math.sqrt(len(gappy)))
         for place, channel in enumerate(gappy):
-            chances, missing = gap_chances(counted[place], series=series, deviation=noise)
+            chances, missing = gap_chances(counted[place], series=reach, deviation=noise)
             self._made.gaps[place] = torch.from_numpy(chances).float()
-            present[channel] = np.maximum(1 - missing, _LEAST)
+            alive = np.minimum(np.append(series, reach) / series, 1)
+            present[channel] = np.maximum((1 - missing) * alive, _LEAST)
         return series
 
     def _own_tables(self, scores: Scores, step_tables: Floats) -> Tensor:
@@ -304,8 +333,11 @@ class _Fit:
             np.add.at(expected, (np.arange(shape.length)[:, None], among), own)
             within = own / np.take_along_axis(expected, among, 1)
             for group in range(shape.groups):
-                counted = trees.levels[0][group, part, 0].mean()
-                tree = trees.tree(group, channel, totals=np.full(shape.length, max(1.0, counted)))
+                counted = trees.levels[0][group, part, 0]
+                totals = np.full(shape.length, max(1.0, counted.mean()))
+                if self._places.ends:
+                    totals = np.maximum(reaching(counted, math.inf), 1.0)
+                tree = trees.tree(group, channel, totals=totals)
                 spread = np.take_along_axis(step_masses(tree, expected=expected), among, 1) * within
                 tables[group, part, : size + 1] = torch.from_numpy(cumulative(spread))
         return tables
@@ -350,7 +382,7 @@ class _Fit:
                 deviations=noise / math.sqrt(2) * both,
                 weights=weights,
                 channels=channels,
-                shifts=shape.shifting,
+                blocks=tuple(size for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if not grouped),
                 series=self._series,
             )
         )
@@ -415,6 +447,14 @@ class _Fit:
             given = ndtr((ends - made.means[group].double().numpy()[:, None]) / spread)
             total += share * torch.from_numpy(np.where(own <= 0, 0.0, np.where(own >= 1, 1.0, given)))
         return total
+
+
+def reaching(counted: Floats, series: float) -> Floats:
+    """Return how many of so many series reach each step ``(steps,)``, from noisy counts: fewer and fewer, but one."""
+    from sklearn.isotonic import isotonic_regression
+
+    found: Floats = isotonic_regression(counted, y_min=1.0, y_max=max(1.0, series), increasing=False)
+    return found
 
 
 def attribute_shares(shape: CopulaShape, found: Latent) -> Floats:

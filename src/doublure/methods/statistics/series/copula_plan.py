@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.access import Access
+from doublure.encode.attribute_groups import groups_of
 from doublure.errors import SettingError
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
@@ -51,7 +52,6 @@ _MOST_NOISE_OF_CALM = 0.3
 _ROOT_WEIGHT = 0.3
 _FALL = 0.25
 _MOST_NUMBERS = 50_000_000
-_GUESSED_VALUES = 10
 _LEAST_STEPS = 12
 
 
@@ -77,12 +77,12 @@ def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
     if settings.grouped is None:
         wanted = sorted(schema.attributes, key=lambda name: name not in schema.with_role("target"))
         for name in wanted:
-            size = len(schema.attributes[name].domain) or _GUESSED_VALUES
+            size = groups_of(schema.attributes[name])
             if noise * groups * size <= _MOST_NOISE_OF_GROUPS and groups * size * parts**2 <= _MOST_NUMBERS:
                 grouped.append(name)
                 groups *= size
     else:
-        groups = math.prod(len(schema.attributes[name].domain) or _GUESSED_VALUES for name in grouped)
+        groups = math.prod(groups_of(schema.attributes[name]) for name in grouped)
     levels, shifting = settings.level_groups, len(grouped) < len(schema.attributes)
     if levels is not None and levels > 1 and shifting:
         remedy = "list all attributes in grouped, or set level_groups=1"
@@ -96,8 +96,10 @@ def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
     calm = settings.calm
     if calm is None:
         spread = noise_multiplier / math.sqrt(settings.calm_share) / schema.public_units
-        calm = schema.length >= _LEAST_STEPS and spread < _MOST_NOISE_OF_CALM / schema.length
-    exact = noise < _MOST_NOISE_OF_EXACT if settings.exact_tables is None else settings.exact_tables
+        calm = schema.ends_at is None and schema.length >= _LEAST_STEPS and spread < _MOST_NOISE_OF_CALM / schema.length
+    exact = settings.exact_tables
+    if exact is None:  # a step's table is of the series that reach it, and what all groups give is of all series
+        exact = schema.ends_at is None and noise < _MOST_NOISE_OF_EXACT
     return settings.model_copy(
         update={
             "grouped": tuple(name for name in schema.attributes if name in grouped),
@@ -156,7 +158,7 @@ def tree_weights(leaves: int) -> Ints:
 def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:
     """Return what the releases and what follows from them compute and hold."""
     parts, records = len(schema.channels) * schema.length, schema.public_units * schema.unit.max_records
-    sizes = [len(one.domain) or _GUESSED_VALUES for one in schema.attributes.values()]
+    sizes = [groups_of(one) for one in schema.attributes.values()]
     grouped = settings.grouped if settings.grouped is not None else tuple(schema.attributes)
     of = dict(zip(schema.attributes, sizes, strict=True))
     groups = math.prod(of[name] for name in grouped) * (settings.level_groups or 1)

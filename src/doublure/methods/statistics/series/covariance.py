@@ -23,6 +23,7 @@ _FLOOR = 0.003
 """The least eigenvalue of a matrix of correlations."""
 _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _FEWEST = 5.0
+_LEAST_SHARE = 1e-6
 _MOST_SCALED = 30.0
 
 
@@ -35,7 +36,7 @@ class Moments:
         deviations: Of the noise of each entry off the diagonal.
         weights: ``(length,)`` what a frequency's cosines were multiplied by.
         channels: C, with D = length C.
-        shifts: K.
+        blocks: How many values each attribute has that shifts the scores; K together.
         series: N, how many series there are.
     """
 
@@ -43,8 +44,13 @@ class Moments:
     deviations: Floats
     weights: Floats
     channels: int
-    shifts: int
+    blocks: tuple[int, ...]
     series: float
+
+    @property
+    def shifts(self) -> int:
+        """K, the values of all attributes that shift the scores."""
+        return sum(self.blocks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +63,7 @@ class Latent:
         covariances: ``(groups, D, D)``.
         effects: ``(K, D)`` what each value of a shifting attribute adds to the mean.
         effect_shares: ``(K,)`` how common each is.
+        shares_within: ``(groups, K)`` how common each is in a group.
     """
 
     shares: Floats
@@ -64,6 +71,7 @@ class Latent:
     covariances: Floats
     effects: Floats
     effect_shares: Floats
+    shares_within: Floats | None = None
 
 
 def latent(moments: Moments) -> Latent:
@@ -109,6 +117,7 @@ def latent(moments: Moments) -> Latent:
         covariances=covariances,
         effects=effects / weights,
         effect_shares=effect_shares,
+        shares_within=_within(moments, counts, effect_shares),
     )
 
 
@@ -122,7 +131,7 @@ def _effects(moments: Moments, total: Floats, together: Floats, octave: Ints) ->
         return np.zeros((0, len(together))), np.zeros(0)
     products = total[1:first, 1:first]
     noise = moments.deviations[1, 1] * len(moments.sums) ** 0.5
-    shares = np.maximum(np.diag(products), noise) / moments.series
+    shares = _shares(np.diag(products) / moments.series, moments.blocks)
     ridge = noise * np.sqrt(kept) * np.eye(kept)
     crossed = total[1:first, first:] - np.outer(shares * moments.series, together)
     values, vectors = np.linalg.eigh(products + ridge)
@@ -130,6 +139,30 @@ def _effects(moments: Moments, total: Floats, together: Floats, octave: Ints) ->
     found = solved @ crossed
     spread = (solved**2).sum(1) * (moments.deviations[1, first] ** 2) * len(moments.sums)
     return np.stack([_by_octave(own, float(var), octave) for own, var in zip(found, spread, strict=True)]), shares
+
+
+def _shares(counted: Floats, blocks: tuple[int, ...]) -> Floats:
+    """Return the nearest shares to noisy ones, which add up to 1 in each block; none is zero."""
+    found = []
+    for block in np.split(counted, np.cumsum(blocks)[:-1]):
+        falling = np.sort(block)[::-1]
+        over = (np.cumsum(falling) - 1) / np.arange(1, len(block) + 1)
+        own = np.maximum(block - over[np.flatnonzero(falling > over)[-1]], _LEAST_SHARE)
+        found.append(own / own.sum())
+    return np.concatenate(found)
+
+
+def _within(moments: Moments, counts: Floats, together: Floats) -> Floats:
+    """Return the shares of shifting attributes' values in each group, as far as they differ by more than noise."""
+    if not moments.blocks:
+        return np.zeros((len(counts), 0))
+    found = []
+    for own, count in zip(moments.sums, counts, strict=True):
+        apart = own[0, 1 : 1 + moments.shifts] / count - together
+        noise = (moments.deviations[0, 1] / count) ** 2
+        parts = np.split(apart, np.cumsum(moments.blocks)[:-1])
+        found.append(_shares(together + np.concatenate([shrunk(part, noise) for part in parts]), moments.blocks))
+    return np.stack(found)
 
 
 def _scale(

@@ -14,7 +14,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 _MOST = 1 - 1e-6
 
 
-def gap_chances(counted: Floats, *, series: float, deviation: float) -> tuple[Floats, Floats]:
+def gap_chances(counted: Floats, *, series: float | Floats, deviation: float) -> tuple[Floats, Floats]:
     """Return a chain of missing steps.
 
     How likely a gap goes on is the same at all steps; how likely a step is missing is its own, as far as that is no
@@ -22,7 +22,7 @@ def gap_chances(counted: Floats, *, series: float, deviation: float) -> tuple[Fl
 
     Args:
         counted: ``(steps - 1, 2, 2)`` noisy counts: whether a step is missing, whether the next one is.
-        series: How many series there are.
+        series: How many series there are, or ``(steps - 1,)`` how many of them reach the second step of each pair.
         deviation: Of the noise of a count.
 
     Returns:
@@ -30,9 +30,11 @@ def gap_chances(counted: Floats, *, series: float, deviation: float) -> tuple[Fl
         ``(steps,)`` the share of series in which each step is missing.
     """
     here, there = counted[:, 1].sum(1), counted[:, :, 1].sum(1)
-    missing = np.concatenate([here[:1], (here[1:] + there[:-1]) / 2, there[-1:]]) / series
+    here, there = here / series, there / series
+    missing = np.concatenate([here[:1], (here[1:] + there[:-1]) / 2, there[-1:]])
     mean = float(missing.mean())
-    missing = np.clip(mean + shrunk(missing - mean, 2 * (deviation / series) ** 2), 0, _MOST)
+    noise = float(np.mean(np.square(deviation / np.asarray(series))))
+    missing = np.clip(mean + shrunk(missing - mean, 2 * noise), 0, _MOST)
     seen = counted[:, 1].sum()
     noise = deviation * np.sqrt(2 * len(counted))
     goes_on = float(np.clip(counted[:, 1, 1].sum() / seen, 0, 1)) if seen > 2 * noise else mean

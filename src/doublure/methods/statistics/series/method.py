@@ -38,7 +38,10 @@ class SeriesStatistics(StatisticsOfKind[S]):
         model = settings.model
         if model is None:
             most = max(copula_plan.values_of(schema, name) for name in schema.channels)
-            model = "chains" if most <= copula_plan.FEW_VALUES else "copula"
+            model = "chains" if most <= copula_plan.FEW_VALUES and schema.ends_at is None else "copula"
+        if model == "chains" and schema.ends_at is not None:
+            remedy = "leave it out, or take the attribute with from_length out"
+            raise SettingError("chains take no series of different lengths", field="model", remedy=remedy)
         channels = len(schema.channels)
         missing = sum(schema.may_be_missing(name) for name in schema.channels)
         width = copula_noise(channels, schema.length, missing=missing)
@@ -83,8 +86,9 @@ class SeriesStatistics(StatisticsOfKind[S]):
         from doublure.methods.statistics.series import copula_fit, transition_tables
         from doublure.networks.shares import with_shares
 
-        of_model = transition_tables.initialised if settings.model == "chains" else copula_fit.untrained
-        return with_shares(of_model(encoder, settings), encoder.condition_sizes.values())
+        if settings.model != "chains":
+            return copula_fit.with_attributes(copula_fit.untrained(encoder, settings), encoder)
+        return with_shares(transition_tables.initialised(encoder, settings), encoder.condition_sizes.values())
 
     def train(self, job: Job, settings: S) -> nn.Module:
         """Release, then fit."""
