@@ -202,7 +202,7 @@ def test_silos_toss_their_own_coins_and_are_all_asked(monkeypatch, tmp_path, pla
 RATE = '1.0 if chosen else getattr(access.event, "sample_rate", 1.0)'
 MUTANTS = {
     "all are asked": (
-        Answers, "answers", ("PoissonSampler(self._owners(), sample_rate).lot()", "range(self._owners())"),
+        Answers, "answers", ("PoissonSampler(len(owners), sample_rate).lot()", "range(len(owners))"),
     ),
     "an owner of a chosen unit tosses again": (Owner, "told", (RATE, RATE.replace("1.0 if", "0.1 if"))),
     "a silo sends all": (Owner, "told", (RATE, "1.0")),

@@ -62,7 +62,7 @@ PARTS = {
     "codes": {"Codes", "narrowest"},
     "sampling": {"Lot"},
     "workers": {"Facts", "OnWorkers", "Told", "told"},  # what workers hand to whoever adds, as owners do
-    "owners": {"Answers", "Nobody", "Owner", "own_fact"},
+    "owners": {"Answers", "Heard", "Nobody", "Owner", "Post", "View", "own_fact"},
     "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},
     "whole_noise": set(),

@@ -102,6 +102,11 @@ class BayesianSettings(PrivateSettings):
         return self.loss == "wgan" and not self.paired
 
     @property
+    def special(self) -> dict[str, bool]:
+        """What of a critic's step is not as it usually is."""
+        return {"paired": not self.real_alone, "per_batch": self.clipping == "batch"}
+
+    @property
     def full_batches(self) -> int:
         """Noisy steps on all records beside the critic's, priced by their worst case."""
         return 0

@@ -17,19 +17,23 @@ a critic that mixes rows               refused before its first step, with nothi
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.private.clipping import Schedule, clipped_sum
+from doublure.private.clipping import Schedule, clipped_norms, clipped_sum
 from doublure.private.gradients import CriticLoss, LotGradients, RecordGradients, Records
 from doublure.private.independence import refuse_cross_record
 from doublure.private.noise import SourceName, secret_draws
 from doublure.private.queries.query import Answer, Sensitivity
 from doublure.private.sampling import Lot, PoissonSampler
+from doublure.support.tensors import as_array
 
 if TYPE_CHECKING:
     from doublure.private.queries.distances import MeasuredDistances
@@ -106,11 +110,13 @@ class CriticGradients:
             what a :class:`Partner` draws, and of the same kind of stream as the noise.
         distances: What is measured beside, for the Bayesian accountant.
         generator: What partners come from, for owners who make them by themselves; None: nobody else asks.
+        lengths: For owners: at what rate units are drawn whose gradients' lengths are told beside; None: none is.
 
     Attributes:
         step: The step that is asked for next, counted from 0.
         partner: What its records are paired with.
         generator: See above.
+        measured: What owners' lengths are charged to; None: nothing.
     """
 
     def __init__(
@@ -121,14 +127,16 @@ class CriticGradients:
         mixing: torch.Generator | None = None,
         distances: MeasuredDistances | None = None,
         generator: nn.Module | None = None,
+        lengths: float | None = None,
     ) -> None:
         self.settings = settings
         self.generator = generator
+        self.measured = distances
+        self._lengths = lengths
         self.step = 0
         self.partner: Partner = unpaired
         self._mixing = mixing
         self._draws = secret_draws(source)
-        self._distances = distances
         self._gradients: tuple[nn.Module, RecordGradients] | None = None
         self._critic: nn.Module | None = None
 
@@ -142,6 +150,12 @@ class CriticGradients:
         """
         self.step, self._critic, self.partner = step, critic, partner if self.settings.paired else unpaired
         return self
+
+    def unmeasured(self) -> CriticGradients:
+        """Return the same query without what is measured beside: that is its owner's."""
+        found = copy(self)
+        found.measured = None
+        return found
 
     @property
     def critic(self) -> nn.Module:
@@ -170,8 +184,8 @@ class CriticGradients:
 
     def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
         """Return the sum of a fresh lot's clipped gradients ``(P,)`` float32, in ``critic.parameters()`` order."""
-        if self._distances is not None:
-            self._measure(self._distances, records, sample_rate)
+        if self.measured is not None:
+            self._measure(self.measured, records, sample_rate)
         sampler = PoissonSampler(records.n_units, sample_rate)
         clipped = clipped_sum(
             self.gradients(records, sampler.lot()),
@@ -179,8 +193,19 @@ class CriticGradients:
             per_batch=self.settings.joint,
         )
         total = clipped.total.cpu().numpy()
-        moved = Sensitivity.of_length(clipped.sensitivity, len(total))
-        return Answer(total=total, sensitivity=moved, sample_rate=sampler.sample_rate, sampling=sampler.sampling)
+        return Answer(
+            total=total,
+            sensitivity=Sensitivity.of_length(clipped.sensitivity, len(total)),
+            sample_rate=sampler.sample_rate,
+            sampling=sampler.sampling,
+            lengths=None if self._lengths is None else self._told(records, self._lengths),
+        )
+
+    def _told(self, records: PrivateRecords, rate: float) -> npt.NDArray[np.float64]:
+        """Return how long the clipped gradients of some units are, over C, whose coins are others than the lot's."""
+        drawn, bound = PoissonSampler(records.n_units, rate).lot(), self.settings.bound(self.step)
+        lengths = clipped_norms(self.gradients(records, drawn), max_grad_norm=bound) / bound
+        return as_array(lengths).astype(np.float64)
 
     def _measure(self, distances: MeasuredDistances, records: PrivateRecords, sample_rate: float) -> None:
         distances.measure(
