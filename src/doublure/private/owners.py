@@ -75,7 +75,7 @@ T = TypeVar("T")
 _MOST = 2**48
 """More records than anybody has: sums of so many answers do not overflow."""
 _REMEDY = "ask what the plan says"
-_TOO_LONG = "is longer than what one unit adds may be"
+_TOO_LONG = "is longer than what one unit may add"
 
 
 class Owner:

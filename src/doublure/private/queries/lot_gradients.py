@@ -226,9 +226,16 @@ class CriticGradients:
         engine = self.engine(self.critic, records)
         return engine.lot(paired, group=group, groups=groups, chunk_size=self.settings.chunk_size)
 
-    def engine(self, critic: nn.Module, records: PrivateRecords) -> RecordGradients:
-        """Return what computes a critic's gradients, once it is sure that records do not meet in it."""
+    def engine(self, critic: nn.Module, records: PrivateRecords | None) -> RecordGradients:
+        """Return what computes a critic's gradients, once it is sure that records do not meet in it.
+
+        Args:
+            critic: See above.
+            records: For their form; None: it was made sure of before.
+        """
         if self._gradients is None or self._gradients[0] is not critic:
+            if records is None:
+                raise TypeError("nobody has looked whether records meet in this critic")
             body, condition = records.nobody
             refuse_cross_record(critic, body.shape[1:], 0 if condition is None else condition.shape[1])
             self._gradients = critic, RecordGradients(critic, self.settings.loss)
