@@ -13,6 +13,7 @@ from owned_cases import CASES, SILOS, UNITS, dealt, everything, planned
 from owners import Federation
 from planting import plant
 
+from doublure.encode.choice import encoder_for
 from doublure.federated.silo import Silo
 from doublure.federated.steps import Rebuilding
 from doublure.federated.wire import Said
@@ -63,8 +64,8 @@ class Heard:
 
 
 def check_moves_no_further(patch, folder, ask):
-    """An owner with one unit more answers the same question: everybody is in the lot."""
-    more = {"lot_size": UNITS} if ask == "step" else {}
+    """An owner with one unit more answers the same question: all are in the lot, and nothing is drawn beside."""
+    more = {"lot_size": UNITS, "loss": "wgan"} if ask == "step" else {}
     one = Heard(patch, folder / "one", ASKED[ask], **more)
     records = one.records
     if isinstance(records, dict):
@@ -114,24 +115,20 @@ def check_rates(patch, folder, units):
     drawn = PoissonSampler.lot
     patch.setattr(PoissonSampler, "lot", lambda own: (rates.append(own.sample_rate), drawn(own))[1])
     heard = Heard(patch, folder, ASKED["step"], distances=3)
-    expected = {heard.plan.sample_rate, owned_rate(3)}
-    assert {*rates} == expected
-    rates.clear()
-    silo = heard.another()
-    silo._rebuilding = Rebuilding(heard.plan, of_other_units(silo._rebuilding._encoder, units))
-    silo.heard(heard.of("step")[0][0])
-    assert {*rates} == expected
+    assert {*rates} == {heard.plan.sample_rate, owned_rate(3)}
+    (event,) = (access.event for access in heard.plan.training)
+    asked = [
+        Rebuilding(heard.plan, encoder_for(schema, heard.plan.settings.encoding)).critic(event, None)._queries[False]
+        for schema in (heard.plan.schema.resolve({}), heard.plan.schema.model_copy(update={"units": units}).resolve({}))
+    ]
+    assert asked[0]._lengths == asked[1]._lengths == owned_rate(3)
+    assert asked[1].settings.expected_units == event.sample_rate * units  # the divisor alone
 
 
 def owned_rate(count):
     from doublure.private.queries.distances import rate_of
 
     return rate_of(count, UNITS)
-
-
-def of_other_units(encoder, units):
-    encoder.schema = encoder.schema.model_copy(update={"units": units})
-    return encoder
 
 
 @pytest.mark.parametrize("units", [UNITS // 10, UNITS * 10])
@@ -176,7 +173,7 @@ def test_an_owner_charges_before_it_reads_and_answers_no_more_than_was_priced(mo
 
 @pytest.mark.parametrize("ask", ASKED)
 def test_an_owner_that_does_not_count_what_it_answers_is_caught(monkeypatch, tmp_path, ask):
-    plant(monkeypatch, Owner, "told", ("> _paid(access)", "> _paid(access) + 10"))
+    plant(monkeypatch, Owner, "told", ("sum(tables for tables, _ in asked.values()) + moved > _paid(access)", "False"))
     with pytest.raises(AssertionError):
         check_paid_before(monkeypatch, tmp_path, ask)
 

@@ -75,6 +75,8 @@ T = TypeVar("T")
 _MOST = 2**48
 """More records than anybody has: sums of so many answers do not overflow."""
 _REMEDY = "ask what the plan says"
+_UPWARDS = 1 + 2.0**-18
+"""What clipping to float32 takes off a length, and more: a distance is never made shorter."""
 _TOO_LONG = "is longer than what one unit may add"
 
 
@@ -355,7 +357,8 @@ def _lengths(told: Any, total: Any, nothing: Answer) -> list[float]:
     """Return units' lengths over C: as an owner of many units tells them, else of the one gradient that came."""
     if told is not None:
         return [float(each) for each in told]
-    return [min(1.0, float(np.linalg.norm(total.astype(np.float64))) / nothing.sensitivity.l2)]
+    length = float(np.linalg.norm(total.astype(np.float64)))
+    return [min(1.0, length * _UPWARDS / nothing.sensitivity.l2)]
 
 
 def _some(those: Sequence[T], count: int) -> list[T]:

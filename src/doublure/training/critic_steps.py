@@ -13,6 +13,7 @@ from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss, Records
 from doublure.private.independence import refuse_cross_record
+from doublure.private.local_updates import LocalSteps
 from doublure.private.queries.distances import Distances
 from doublure.private.queries.lot_gradients import CriticSettings, Partner
 from doublure.training.gan_loop import Adversaries
@@ -83,6 +84,7 @@ def critic_settings(settings: PrivateSettings, *, expected_units: float, **speci
         expected_units=expected_units,
         n_critic=settings.n_critic,
         chunk_size=settings.chunk_size,
+        local=LocalSteps(count=settings.local_steps, rate=settings.local_lr) if settings.local_steps > 1 else None,
         **special,
     )
 

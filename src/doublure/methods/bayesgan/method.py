@@ -64,7 +64,7 @@ class Bayesgan(Dpgan[BayesianSettings]):
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
         """Return what training computes and holds, distances and annotator included."""
         own = self._own(settings)
-        work = own.work(schema)
+        work = super().work(schema, settings)
         each = own.distances * ((own.lot_size or 1) if own.clipping == "batch" else 1)
         flops, memory = work.flops * (1 + each / (own.lot_size or 1)), work.memory_bytes
         if isinstance(own, ImageBayesganSettings) and own.annotator:

@@ -84,6 +84,12 @@ class BayesianSettings(PrivateSettings):
         named = cls.recipes.get(given.get("recipe", OWN), {})
         return {key: value for key, value in named.items() if key != EPOCHS} | dict(given)
 
+    @model_validator(mode="after")
+    def _one_by_one(self) -> Self:
+        if self.clipping == "batch" and self.local_steps > 1:
+            raise ValueError("clipping batch has no units that take steps by themselves; set local_steps=1")
+        return self
+
     @field_validator("recipe")
     @classmethod
     def _is_known(cls, name: str) -> str:

@@ -8,6 +8,7 @@ decay leaves σ alone. On images the networks are those of Triastcyn & Faltings 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from doublure.access import Access
@@ -19,7 +20,7 @@ from doublure.schema import Schema
 from doublure.training.job import Job
 from doublure.training.owned import AtOwner, adversary_of
 from doublure.training.private_gan_settings import PrivateSettings
-from doublure.training.settings import MethodSettings, by_kind
+from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
     from torch import nn
@@ -53,6 +54,11 @@ class Dpgan(Adversarial[P]):
             steps=self._own(settings).steps or 1,
         )
         return (Access(purpose="train the critic", event=event),)
+
+    def work(self, schema: Schema, settings: MethodSettings) -> Work:
+        """Return what training computes and holds, with the steps that units take by themselves."""
+        work = super().work(schema, settings)
+        return replace(work, flops=work.flops * self._own(settings).local_steps)
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say when there are too few units for a critic to learn through noise."""

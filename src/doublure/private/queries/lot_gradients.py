@@ -30,6 +30,7 @@ from doublure.errors import SettingError
 from doublure.private.clipping import Schedule, clipped_norms, clipped_sum
 from doublure.private.gradients import CriticLoss, LotGradients, RecordGradients, Records
 from doublure.private.independence import refuse_cross_record
+from doublure.private.local_updates import LocalSteps, LocalUpdates
 from doublure.private.noise import SourceName, secret_draws
 from doublure.private.queries.query import Answer, Sensitivity
 from doublure.private.sampling import Lot, PoissonSampler
@@ -67,6 +68,8 @@ class CriticSettings:
         chunk_size: Physical batch size; changes nothing.
         paired: Whether each real record meets a generated one, within the clip. Only a critic that is bounded otherwise
             can do without: its generated term touches no record, and is then the caller's own.
+        local: How each unit moves the critic by itself, whose update is clipped then in place of its gradient; None:
+            it does not.
         per_batch: Whether the lot's mean is clipped, as in the code published with the paper, instead of each unit's
             gradient: the sensitivity is then 2 C.
     """
@@ -78,8 +81,11 @@ class CriticSettings:
     chunk_size: int | None = None
     paired: bool = True
     per_batch: bool = False
+    local: LocalSteps | None = None
 
     def __post_init__(self) -> None:
+        if self.local is not None and self.per_batch:
+            raise SettingError("are not clipped together", field="local_steps", remedy="set clipping=record")
         if not self.paired and (self.loss.kind != "wgan" or self.loss.gradient_penalty):
             remedy = "pair the records, or use wgan with weight clipping"
             raise SettingError("needs a generated record for each real one", field="loss", remedy=remedy)
@@ -139,6 +145,7 @@ class CriticGradients:
         self._draws = secret_draws(source)
         self._gradients: tuple[nn.Module, RecordGradients] | None = None
         self._critic: nn.Module | None = None
+        self._updates: tuple[nn.Module, LocalUpdates] | None = None
 
     def at(self, step: int, critic: nn.Module, partner: Partner) -> CriticGradients:
         """Return the query of a step.
@@ -218,12 +225,19 @@ class CriticGradients:
         )
 
     def gradients(self, records: PrivateRecords, units: Lot) -> LotGradients:
-        """Return the gradients of some units, each record with a fresh partner. Private."""
+        """Return the gradients of some units, or their updates, each record with a fresh partner. Private."""
+        engine, local = self.engine(self.critic, records), self.settings.local
+        if local is None:
+            return self._lot(engine, records, units)
+        if self._updates is None or self._updates[0] is not self.critic:
+            self._updates = self.critic, LocalUpdates(self.critic, self.settings.loss, local)
+        return self._updates[1].of(len(units), lambda own, place: self._lot(own, records, units[place : place + 1]))
+
+    def _lot(self, engine: RecordGradients, records: PrivateRecords, units: Lot) -> LotGradients:
         real, condition, group, groups = records.lot(units)
         with torch.no_grad():
             fake = self.partner(len(real), condition)
         paired = Records(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
-        engine = self.engine(self.critic, records)
         return engine.lot(paired, group=group, groups=groups, chunk_size=self.settings.chunk_size)
 
     def engine(self, critic: nn.Module, records: PrivateRecords | None) -> RecordGradients:
