@@ -272,7 +272,7 @@ def test_a_schema_says_with_how_many_owners_a_unit_is():
         db.Schema.parse(with_owners(SEVERAL, 0))
     for method, settings in (("guided", {"critic_share": 0.2}), ("bayesgan", {"steps": 4})):
         with pytest.raises(SettingError, match="cannot be asked of owners yet"):
-            db.plan(db.Schema.parse(with_owners(DECLARED)), method=method, epsilon=2.0, delta=1e-4, **settings)
+            db.plan(db.Schema.parse(with_owners(DECLARED, 2)), method=method, epsilon=2.0, delta=1e-4, **settings)
 
 
 # -- owners who do not answer, or answer otherwise ---------------------------------------------------------------------

@@ -54,7 +54,7 @@ PARTS = {
     "queries.distances": {"Distances"},
     "independence": {"refuse_cross_record"},
     "bayesian": {"BayesianAccountant", "log_moment", "percentiles"},
-    "gradients": {"CriticLoss", "Records"},
+    "gradients": {"CriticLoss", "LocalSteps", "Records"},
     "clipping": {"Constant", "Geometric", "Schedule"},
     "records": {"PrivateRecords", "RecordsElsewhere"},
     "partitions": {"InTurn", "Partitions", "Whole"},

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from doublure.access import Access
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.gradients import CriticLoss, Records
+from doublure.private.gradients import CriticLoss, LocalSteps, Records
 from doublure.private.independence import refuse_cross_record
-from doublure.private.local_updates import LocalSteps
 from doublure.private.queries.distances import Distances
 from doublure.private.queries.lot_gradients import CriticSettings, Partner
 from doublure.training.gan_loop import Adversaries

@@ -28,9 +28,15 @@ from torch import Tensor, nn
 
 from doublure.errors import SettingError
 from doublure.private.clipping import Schedule, clipped_norms, clipped_sum
-from doublure.private.gradients import CriticLoss, LotGradients, RecordGradients, Records
+from doublure.private.gradients import (
+    CriticLoss,
+    LocalSteps,
+    LocalUpdates,
+    LotGradients,
+    RecordGradients,
+    Records,
+)
 from doublure.private.independence import refuse_cross_record
-from doublure.private.local_updates import LocalSteps, LocalUpdates
 from doublure.private.noise import SourceName, secret_draws
 from doublure.private.queries.query import Answer, Sensitivity
 from doublure.private.sampling import Lot, PoissonSampler
@@ -195,7 +201,7 @@ class CriticGradients:
             self._measure(self.measured, records, sample_rate)
         sampler = PoissonSampler(records.n_units, sample_rate)
         clipped = clipped_sum(
-            self.gradients(records, sampler.lot()),
+            self.contributions(records, sampler.lot()),
             max_grad_norm=self.settings.bound(self.step),
             per_batch=self.settings.joint,
         )
@@ -211,12 +217,12 @@ class CriticGradients:
     def _told(self, records: PrivateRecords, rate: float) -> npt.NDArray[np.float64]:
         """Return how long the clipped gradients of some units are, over C, whose coins are others than the lot's."""
         drawn, bound = PoissonSampler(records.n_units, rate).lot(), self.settings.bound(self.step)
-        lengths = clipped_norms(self.gradients(records, drawn), max_grad_norm=bound) / bound
+        lengths = clipped_norms(self.contributions(records, drawn), max_grad_norm=bound) / bound
         return as_array(lengths).astype(np.float64)
 
     def _measure(self, distances: MeasuredDistances, records: PrivateRecords, sample_rate: float) -> None:
         distances.measure(
-            lambda units: self.gradients(records, units),
+            lambda units: self.contributions(records, units),
             n_units=records.n_units,
             sample_rate=sample_rate,
             step=self.step,
@@ -224,21 +230,31 @@ class CriticGradients:
             joint=self.settings.joint,
         )
 
-    def gradients(self, records: PrivateRecords, units: Lot) -> LotGradients:
-        """Return the gradients of some units, or their updates, each record with a fresh partner. Private."""
-        engine, local = self.engine(self.critic, records), self.settings.local
+    def contributions(self, records: PrivateRecords, units: Lot) -> LotGradients:
+        """Return what some units add: their gradients, or what they have moved the critic by. Private."""
+        local = self.settings.local
         if local is None:
-            return self._lot(engine, records, units)
+            return self.gradients(records, units)
         if self._updates is None or self._updates[0] is not self.critic:
             self._updates = self.critic, LocalUpdates(self.critic, self.settings.loss, local)
-        return self._updates[1].of(len(units), lambda own, place: self._lot(own, records, units[place : place + 1]))
+        return self._updates[1].of(
+            len(units), lambda moved, place: self.gradients(records, units[place : place + 1], moved)
+        )
 
-    def _lot(self, engine: RecordGradients, records: PrivateRecords, units: Lot) -> LotGradients:
+    def gradients(self, records: PrivateRecords, units: Lot, moved: RecordGradients | None = None) -> LotGradients:
+        """Return the gradients of some units, each record with a fresh partner. Private.
+
+        Args:
+            records: Of a partition.
+            units: Which.
+            moved: Of a critic that a unit has moved; None: as it is.
+        """
         real, condition, group, groups = records.lot(units)
         with torch.no_grad():
             fake = self.partner(len(real), condition)
         paired = Records(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
-        return engine.lot(paired, group=group, groups=groups, chunk_size=self.settings.chunk_size)
+        engine = self.engine(self.critic, records)
+        return (moved or engine).lot(paired, group=group, groups=groups, chunk_size=self.settings.chunk_size)
 
     def engine(self, critic: nn.Module, records: PrivateRecords | None) -> RecordGradients:
         """Return what computes a critic's gradients, once it is sure that records do not meet in it.

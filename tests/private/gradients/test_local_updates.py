@@ -11,10 +11,9 @@ from planting import plant
 from torch import nn
 
 from doublure.errors import SettingError
-from doublure.private import local_updates
 from doublure.private.clipping import Constant
-from doublure.private.gradients import CriticLoss
-from doublure.private.local_updates import LocalSteps, LocalUpdates
+from doublure.private.gradients import CriticLoss, LocalSteps, LocalUpdates
+from doublure.private.gradients.local_updates import Update
 from doublure.private.queries.distances import Distances, MeasuredDistances
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings
 from doublure.private.records import PrivateRecords
@@ -114,7 +113,7 @@ def test_one_unit_more_moves_the_sum_by_its_bound_at_most(rate):
 
 
 def test_an_update_that_looks_shorter_than_it_is_is_caught(monkeypatch):
-    plant(monkeypatch, local_updates.Update, "norms", ("(1 + _ROUNDING)", "1e-3"))
+    plant(monkeypatch, Update, "norms", ("(1 + _ROUNDING)", "1e-3"))
     with pytest.raises(AssertionError):
         check_one_unit_more(1e-3)
 

@@ -26,7 +26,8 @@ import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.private.gradients import CriticLoss, LotGradients, RecordGradients
+from doublure.private.gradients.loss import CriticLoss
+from doublure.private.gradients.lots import LotGradients, RecordGradients
 
 # Of a float32 vector of up to 2^24 numbers: what rounding may hide of its length.
 _ROUNDING = 2.0**-20
@@ -63,7 +64,8 @@ class Update:
 
     def norms(self) -> Tensor:
         """Return a bound on its length, (1,) float64; NaN or infinite where it is not finite."""
-        return self.update.double().norm().view(1) * (1 + _ROUNDING)
+        norm: Tensor = self.update.double().norm().view(1) * (1 + _ROUNDING)
+        return norm
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Return the update times its weight, (1,); of weight zero, zeros whatever it is."""
@@ -114,5 +116,5 @@ class LocalUpdates:
                 found.append(gradients(self._gradients, place).sums([1])[0].detach())
             moved = torch.split(found[-1], [parameter.numel() for parameter in self._moved.parameters()])
             for parameter, own in zip(self._moved.parameters(), moved, strict=True):
-                parameter -= self._steps.rate * own.view_as(parameter)
+                parameter.sub_(self._steps.rate * own.view_as(parameter))
         return torch.stack(found).mean(dim=0)
