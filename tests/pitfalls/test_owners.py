@@ -33,6 +33,11 @@ def one_thread():
     torch.set_num_threads(1)
 
 
+def kept(said):
+    """Return a message as it is now: a critic goes on being moved."""
+    return Said(said.words, {name: array.copy() for name, array in said.arrays.items()})
+
+
 class Heard:
     """A federation that has run; all that its first owner was asked, and what it said. It goes on listening."""
 
@@ -42,7 +47,7 @@ class Heard:
         self.made = Federation(folder, self.plan, dealt(folder / "clients", self.records, SILOS))
         self.owner, self.pairs = self.made.post.owners[1], []
         self.hear, self.owner._end = self.owner.heard, lambda said: Said({}, {})
-        self.owner.heard = lambda said: (self.pairs.append((said, self.hear(said))), self.pairs[-1][1])[1]
+        self.owner.heard = lambda said: (self.pairs.append((kept(said), self.hear(said))), self.pairs[-1][1])[1]
         self.made.fitted(patch)
 
     def of(self, ask):
