@@ -41,8 +41,9 @@ CASES = {
     ),
     "bayesgan on images": (
         "bayesgan", PICTURES,
-        CRITIC | {"max_grad_norm": 50.0, "critic_channels": [4], "channels": [6, 4], "features": 8, "labeller_steps": 3, "view_images": 100,
-                  "view_width": 6},
+        CRITIC
+        | {"max_grad_norm": 50.0, "critic_channels": [4], "channels": [6, 4], "features": 8, "labeller_steps": 3,
+           "view_images": 100, "view_width": 6},
     ),
     "bayesgan on tables": ("bayesgan", with_owners(ROWS), CRITIC | {"width": 8, "critic_width": 8, "loss": "logistic"}),
     "dpgan on images": (

@@ -346,7 +346,8 @@ class Silo:
         if self._owner is None:
             raise TypeError("the run has not begun")
         digest = wire.digest_of_question(Said(asked, said.arrays))
-        return wire.answer_said(self._owner.told(query, number, digest, records, chosen=chosen))
+        answer = self._owner.told(query, number, digest, records, chosen=chosen)
+        return wire.answer_said(answer.total, answer.lengths)
 
     # -- what is on disk -----------------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ from doublure.errors import InputError
 from doublure.planning import Plan
 from doublure.private.queries.axes import axis_of, described, whole
 from doublure.private.queries.counts import Counts
-from doublure.private.queries.query import Answer
 
 VERSION = 1
 NUMBERS = frozenset("if")
@@ -122,12 +121,11 @@ def _place(number: object, size: int) -> int:
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-def answer_said(answer: Answer) -> Said:
+def answer_said(total: Any, lengths: npt.NDArray[Any] | None = None) -> Said:
     """Return what says an answer: an array, or counts by name; and what was measured beside."""
-    total = answer.total
     if isinstance(total, Mapping):
         return Said({"names": list(total), "counts": [int(count) for count in total.values()]}, {})
-    return Said({}, {"total": total} | ({} if answer.lengths is None else {LENGTHS: answer.lengths}))
+    return Said({}, {"total": total} | ({} if lengths is None else {LENGTHS: lengths}))
 
 
 def total_heard(said: Said) -> Any:
