@@ -273,7 +273,6 @@ NETWORKS = {
     "networks", "private.clipping", "private.critic_steps", "private.gradients", "private.independence",
     "private.queries.distances", "private.queries.lot_gradients", "private.queries.sums", "private.queries.votes",
     "public.training", "training.critic_steps", "training.gan_loop", "training.network_states", "training.noisy_sums",
-    "training.owned_critic",
     "training.private_classifier", "encode.image", "encode.series", "encode.series_codes", "encode.series_places",
     "encode.attributes", "methods.bayesgan.training", "methods.guided.refining", "methods.latentgan.moments",
     "methods.latentgan.training", "methods.noisecritic.label_votes", "methods.statistics.images.mean_embedding",

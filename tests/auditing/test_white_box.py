@@ -80,7 +80,9 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     text, settings = CASES[case]
     method = case.split()[0]
     of_groups, tables = group_rows.of_groups, []
-    monkeypatch.setattr(group_rows, "of_groups", lambda job, own: (tables.append(own), of_groups(job, own))[1])
+    monkeypatch.setattr(
+        group_rows, "of_groups", lambda job, own, count: (tables.append(own), of_groups(job, own, count))[1]
+    )
     budget = {} if method == "noisecritic" else {"epsilon": 4.0, "delta": 1e-4, "accountant": "rdp"}
     plan = db.plan(db.Schema.parse(text), method=method, **budget, **settings)
     book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
@@ -94,7 +96,7 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
         adversaries.critic.layer.forward = adversaries.critic.layer.clipped  # the score that no noise is added to
     rows = encoder.split(encoder.encode(content))
     if tables:  # guided's critic of a table takes the groups that pairs were counted in
-        rows = group_rows.group_rows(syn.schema, tables[0])[1](torch.from_numpy(rows[0])), None
+        rows = group_rows.in_groups(tables[0]).one_hot(torch.from_numpy(rows[0])), None
     with torch.no_grad():
         wanted = adversaries.critic.eval()(*rows)
     found = WhiteBoxAccess(syn, folder.load()).critic(content)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from owners import Federation, dealt, plan_of, with_owners
+from owners import Federation, Mortal, dealt, plan_of, with_owners
 from parted import BOTH, DECLARED, LEARNED, SCHEMAS, SEVERAL, check_equal, people, replayed
 from planting import plant
 from tiers import by_tier
@@ -273,7 +272,7 @@ def test_a_schema_says_with_how_many_owners_a_unit_is():
         db.Schema.parse(with_owners(SEVERAL, 0))
     for method, settings in (("guided", {"critic_share": 0.2}), ("bayesgan", {"steps": 4})):
         with pytest.raises(SettingError, match="cannot be asked of owners yet"):
-            db.plan(db.Schema.parse(with_owners(DECLARED)), method=method, epsilon=2.0, delta=1e-4, **settings)
+            db.plan(db.Schema.parse(with_owners(DECLARED, 2)), method=method, epsilon=2.0, delta=1e-4, **settings)
 
 
 # -- owners who do not answer, or answer otherwise ---------------------------------------------------------------------
@@ -430,45 +429,6 @@ def test_an_owner_that_is_killed_between_any_two_questions_goes_on(monkeypatch, 
     book = made.book(2)
     assert book.spent.epsilon == 20.0
     assert [each["steps"] for each in book.show()["runs"]] == [made.plan.steps]
-
-
-class Killed(BaseException):
-    """A process ends: nothing that it would have done is done."""
-
-
-class Mortal:
-    """An owner whose process ends as it writes for the n-th time; the next message goes to another process."""
-
-    def __init__(self, made, number, at, patch):
-        self.made, self.number, self.left = made, number, at
-        self.owner, self.dies = made.owner(number), 0
-        self.answered = []
-        fsync = os.fsync
-
-        def written(file):
-            if not self.inside:
-                return fsync(file)
-            self.left -= 1
-            if self.left == 0:
-                raise Killed  # what was written may be on the disk, or not: here it is
-            return fsync(file)
-
-        self.inside = False
-        patch.setattr(os, "fsync", written)
-
-    def heard(self, said):
-        self.inside = True
-        try:
-            answer = self.owner.heard(said)
-        except Killed:
-            self.dies += 1
-            self.owner = self.made.owner(self.number)
-            return None
-        finally:
-            self.inside = False
-        if answer.arrays or "names" in answer.words:
-            self.answered.append(said.words["access"])
-        return answer
 
 
 def test_an_owner_that_is_killed_at_any_write_undercounts_nothing(monkeypatch, tmp_path):

@@ -8,8 +8,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from keyed import Keyed
-from owners import Federation, HandToHand, with_owners
+from owners import Federation, KeyedOwners, Numbered, keeping_sums, with_owners
 from parted import SEVERAL, people
 from planting import plant
 from typer.testing import CliRunner
@@ -20,9 +19,7 @@ from doublure.errors import InputError, SettingError
 from doublure.federated.wire import Said
 from doublure.ledger import Ledger
 from doublure.private import accounting, owners
-from doublure.private.mechanism import Mechanism
 from doublure.private.owners import Answers, Owner
-from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
 
 UNITS, STEPS = 24, 4
@@ -49,46 +46,6 @@ def units_of_several():
     return frame.assign(who=[f"p{row * UNITS // len(frame):03d}" for row in range(len(frame))]).drop(index=[3, 10])
 
 
-class KeyedOwners(Keyed):
-    """Coins, partners and mixing numbers by a unit's number and the step, whoever is asked."""
-
-    def install(self, patch):
-        super().install(patch)
-        own, at = self._own, CriticGradients.at
-
-        def stepped(query, step, *networks):
-            own.step = step
-            return at(query, step, *networks)
-
-        def coins(sampler):
-            mine = getattr(own, "units", None)
-            numbers = range(sampler._population) if mine is None else mine
-            assert len(numbers) == sampler._population
-            return np.flatnonzero([self._drawn(own.step, int(n)).random() < sampler.sample_rate for n in numbers])
-
-        patch.setattr(CriticGradients, "at", stepped)
-        patch.setattr(PoissonSampler, "lot", coins)
-
-    def who_answers(self, units):
-        self._own.units = None if units is None else np.array(units)
-
-
-class Numbered(HandToHand):
-    """A post that says whose units answer."""
-
-    def __init__(self, owners, change, keyed, units):
-        super().__init__(owners, change)
-        self.keyed, self.units = keyed, units
-
-    def sent(self, messages):
-        for node, said in messages.items():
-            self.asked.append((said.words["ask"], node))
-            self.keyed.who_answers(self.units[node])
-            answer = self.owners[node].heard(said)
-            self.keyed.who_answers(None)
-            yield from self.change(said.words, node, answer)
-
-
 def dealt(folder, groups):
     """Write one file an owner, and return the files and the numbers of the units in each."""
     frame, files, units = units_of_several(), [], {}
@@ -98,16 +55,6 @@ def dealt(folder, groups):
         frame[frame["who"].isin([f"p{unit:03d}" for unit in group])].to_csv(files[-1], index=False)
         units[number] = group
     return files, units
-
-
-def keeping_sums(patch, sums):
-    honest = Mechanism._noised
-
-    def noised(mechanism, answer, access):
-        sums.append(np.asarray(answer.total).copy())
-        return honest(mechanism, answer, access)
-
-    patch.setattr(Mechanism, "_noised", noised)
 
 
 DEVICES = [[unit] for unit in range(UNITS)]
@@ -202,7 +149,7 @@ def test_silos_toss_their_own_coins_and_are_all_asked(monkeypatch, tmp_path, pla
 RATE = '1.0 if chosen else getattr(access.event, "sample_rate", 1.0)'
 MUTANTS = {
     "all are asked": (
-        Answers, "answers", ("PoissonSampler(self._owners(), sample_rate).lot()", "range(self._owners())"),
+        Answers, "answers", ("PoissonSampler(len(owners), sample_rate).lot()", "range(len(owners))"),
     ),
     "an owner of a chosen unit tosses again": (Owner, "told", (RATE, RATE.replace("1.0 if", "0.1 if"))),
     "a silo sends all": (Owner, "told", (RATE, "1.0")),
@@ -241,7 +188,7 @@ def changed(how):
 
 
 REASONS = {
-    "long": "is longer than one unit's gradient may be", "NaN": "is not finite", "shape": "has another shape",
+    "long": "is longer than what one unit may add", "NaN": "is not finite", "shape": "has another shape",
     "type": "is not in real numbers of 32 bits",
 }  # fmt: skip
 

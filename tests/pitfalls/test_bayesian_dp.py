@@ -707,7 +707,7 @@ def test_an_estimate_never_comes_without_all_steps(theatre, usual):
     ("owner", "name", "edit"),
     [
         (CriticGradients, "answer",
-         ("self._distances is not None", "self._distances is not None and self.step % 2 == 0")),
+         ("self.measured is not None", "self.measured is not None and self.step % 2 == 0")),
         (bayesian_teaching, "_distances", ("settings.steps or 1", "1")),
         (bayesian_teaching, "_distances", ("union=True", "union=False")),
     ],

@@ -254,9 +254,9 @@ LONGER = (
         "fits = counts",
     ),
 )
-RELEASED = "return sums.release(factors, shape=(max(1, classes), features.width + 1))"
+RELEASED = "return sums.release(summand, shape=summand.shape)"
 COUNTED = (
-    "found = sums.release(factors, shape=(max(1, classes), features.width + 1))\n"
+    "found = sums.release(summand, shape=summand.shape)\n"
     "    found[:, -1] = COUNTED * sum((labels.sum(0) for _, labels in sums._records.expanded(100)))\n"
     "    return found"
 )
@@ -279,14 +279,14 @@ MUTANTS = {
     "noise halved": (Mechanism, "_noised", (WHOLE, WHOLE.replace("event.", "0.5 * event."))),
     "class sizes are counted": (mean_embedding, "_released", (RELEASED, COUNTED)),
     "features normalised over the data set": (
-        mean_embedding,
-        "_released",
-        ("kept * features(images)", f"kept * features({SPREAD})"),
+        mean_embedding.Embedded,
+        "__call__",
+        ("self._features(records)", f"self._features({SPREAD.replace('images', 'records')})"),
     ),
     "features of the labeller normalised over the data set": (
-        labelling,
-        "labelled",
-        ("view(features(images).cpu())", f"view(features({SPREAD}).cpu())"),
+        labelling._Looked,
+        "__call__",
+        ("self._view(self._features(images).cpu())", f"self._view(self._features({SPREAD}).cpu())"),
     ),
     "the centre of private images": (
         labelling,
@@ -523,11 +523,11 @@ def test_units_with_several_latents_move_a_sum_together(latents):
 PRIVATE_LATENTS = "next(job.records.expanded(10000))[0]"
 LATENT_MUTANTS = {
     "latents spread over the data set": (
-        latent_teaching,
-        "inverted",
+        latent_teaching.Latents,
+        "__call__",
         (
-            "job.records.mapped",
-            "(lambda f, *a, **k: job.records.mapped(lambda images: f(images) / f(images).std(0), *a, **k))",
+            "records.mapped",
+            "(lambda f, *a, **k: records.mapped(lambda images: f(images) / f(images).std(0), *a, **k))",
         ),
     ),
     "cut along directions of private latents": (

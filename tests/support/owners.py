@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
 from pathlib import Path
 
+import numpy as np
+from keyed import Keyed
 from parted import replayed
 
 import doublure as db
@@ -12,6 +15,8 @@ from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.simulate import fit_elsewhere
 from doublure.ledger import Ledger
+from doublure.private.mechanism import Mechanism
+from doublure.private.sampling import PoissonSampler
 
 HEAD = "kind: table\nfederated: {max_silos: 1}"
 
@@ -88,3 +93,94 @@ class Federation:
             replayed(inner)
             self.clients = Clients(self.post, self.plan, one_unit=one_unit, said=self.lines.append)
             return fit_elsewhere(self.clients, self.plan, ledger=self.ledger, out=self.folder / "run", seed=1, **more)
+
+
+class Killed(BaseException):
+    """A process ends: nothing that it would have done is done."""
+
+
+class Mortal:
+    """An owner whose process ends as it writes for the n-th time; the next message goes to another process."""
+
+    def __init__(self, made, number, at, patch):
+        self.made, self.number, self.left = made, number, at
+        self.owner, self.dies = made.owner(number), 0
+        self.answered = []
+        fsync = os.fsync
+
+        def written(file):
+            if not self.inside:
+                return fsync(file)
+            self.left -= 1
+            if self.left == 0:
+                raise Killed  # what was written may be on the disk, or not: here it is
+            return fsync(file)
+
+        self.inside = False
+        patch.setattr(os, "fsync", written)
+
+    def heard(self, said):
+        self.inside = True
+        try:
+            answer = self.owner.heard(said)
+        except Killed:
+            self.dies += 1
+            self.owner = self.made.owner(self.number)
+            return None
+        finally:
+            self.inside = False
+        if answer.arrays or "names" in answer.words:
+            self.answered.append(said.words["access"])
+        return answer
+
+
+class KeyedOwners(Keyed):
+    """Coins, partners and mixing numbers by a unit's number and the step, whoever is asked."""
+
+    def install(self, patch):
+        from doublure.private.queries.lot_gradients import CriticGradients
+
+        super().install(patch)
+        own, at = self._own, CriticGradients.at
+
+        def stepped(query, step, *networks):
+            own.step = step
+            return at(query, step, *networks)
+
+        def coins(sampler):
+            mine = getattr(own, "units", None)
+            numbers = range(sampler._population) if mine is None else mine
+            assert len(numbers) == sampler._population
+            return np.flatnonzero([self._drawn(own.step, int(n)).random() < sampler.sample_rate for n in numbers])
+
+        patch.setattr(CriticGradients, "at", stepped)
+        patch.setattr(PoissonSampler, "lot", coins)
+
+    def who_answers(self, units):
+        self._own.units = None if units is None else np.array(units)
+
+
+class Numbered(HandToHand):
+    """A post that says whose units answer."""
+
+    def __init__(self, owners, change, keyed, units):
+        super().__init__(owners, change)
+        self.keyed, self.units = keyed, units
+
+    def sent(self, messages):
+        for node, said in messages.items():
+            self.asked.append((said.words["ask"], node))
+            self.keyed.who_answers(self.units[node])
+            answer = self.owners[node].heard(said)
+            self.keyed.who_answers(None)
+            yield from self.change(said.words, node, answer)
+
+
+def keeping_sums(patch, sums):
+    honest = Mechanism._noised
+
+    def noised(mechanism, answer, access):
+        sums.append(np.asarray(answer.total).copy())
+        return honest(mechanism, answer, access)
+
+    patch.setattr(Mechanism, "_noised", noised)

@@ -151,7 +151,7 @@ class WhiteBoxAccess:
         from doublure.methods.guided.settings import ImageGuidedSettings, TableGuidedSettings
         from doublure.methods.latentgan.settings import LatentSettings
         from doublure.methods.latentgan.training import inversion_of, public_networks
-        from doublure.methods.statistics.tables.group_rows import group_rows
+        from doublure.methods.statistics.tables.group_rows import in_groups
 
         settings, encoder = self._settings, self._encoder
         if isinstance(settings, LatentSettings):
@@ -159,7 +159,8 @@ class WhiteBoxAccess:
             return settings, LatentEncoder(encoder, settings.latent), inversion
         if isinstance(settings, TableGuidedSettings):
             # How much noise its generator takes is nothing to a critic.
-            return settings.adversarial(1), *group_rows(self._syn.schema, self._noisy_tables())
+            view = in_groups(self._noisy_tables())
+            return settings.adversarial(1), view.shapes(self._syn.schema), view.one_hot
         if isinstance(settings, ImageGuidedSettings):
             settings = settings.adversarial()
         return settings, encoder, lambda body: body

@@ -21,13 +21,14 @@ from doublure.encode.table_values import TableValues
 from doublure.errors import InputError, SchemaError, printable
 from doublure.federated import steps, wire
 from doublure.federated.wire import Said
+from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
-from doublure.private.owners import Answers, Nobody
+from doublure.private.owners import Answers, Heard, Nobody
+from doublure.private.owners import Post as Asking
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Cells, Fact
-from doublure.private.sampling import Lot
 from doublure.run.elsewhere import AskedRecords, Elsewhere
 from doublure.schema import Schema
 from doublure.support import files
@@ -171,17 +172,22 @@ class Clients(Elsewhere, AskedRecords):
         encoder = self._encoder
         if encoder is None:
             raise TypeError("nobody was told the schema")
-        counted = isinstance(encoder, TableValues)
 
-        def asked(query: Any, access: Access, lot: Lot | None) -> Iterator[tuple[str, Any]]:
+        def asked(query: Any, access: Access, owners: Collection[str] | None, view: Any) -> Iterator[Heard]:
             check()
-            return (self._counts if counted else self._step)(query, access, lot)
+            return (self._counts if isinstance(query, Counts) else self._computed)(query, access, owners, view)
 
-        nobody = self._nobody(len(encoder.wholes)) if isinstance(encoder, TableValues) else None
-        return self._answers(asked, nobody or steps.records_of_nobody(encoder))
+        counted = isinstance(encoder, TableValues) and not self._needs_torch
+        nobody = self._nobody(encoder.width) if counted else steps.records_of_nobody(encoder)
+        return self._answers(asked, nobody)
 
-    def _answers(self, post: Callable[..., Iterator[tuple[str, Any]]], nobody: Any) -> Answers[Any]:
-        return Answers(post, nobody, refused=self._refused, one_unit=self._one_unit, owners=lambda: len(self._names))
+    @property
+    def _needs_torch(self) -> bool:
+        plan = self._plan
+        return methods.method(plan.method).needs_torch(plan.schema, plan.settings)
+
+    def _answers(self, post: Asking, nobody: Any) -> Answers[Any]:
+        return Answers(post, nobody, refused=self._refused, one_unit=self._one_unit, owners=lambda: self.names)
 
     def end(self, *, done: bool) -> None:
         """Let every owner close its charge; who does not hear of it keeps the full charge."""
@@ -221,7 +227,7 @@ class Clients(Elsewhere, AskedRecords):
         for _ in self._round("schema", "the learned facts", {"schema": schema}):
             pass
 
-    def _fact(self, query: Any, access: Access, lot: Lot | None = None) -> Iterator[tuple[str, Any]]:
+    def _fact(self, query: Any, access: Access, *_: Any) -> Iterator[Heard]:
         if not isinstance(query, Fact):
             raise TypeError(f"{type(query).__name__} is not asked of owners")
         domain = getattr(query, "domain", None)
@@ -235,24 +241,23 @@ class Clients(Elsewhere, AskedRecords):
         """Whether a column's values are learned, too."""
         return any(each.column == column and each.fact == "values" for each in self._plan.schema.questions)
 
-    def _counts(self, query: Any, access: Access, lot: Lot | None) -> Iterator[tuple[str, Any]]:
-        if not isinstance(query, Counts):
-            raise TypeError(f"{type(query).__name__} is not asked of owners")
+    def _counts(self, query: Any, access: Access, *_: Any) -> Iterator[Heard]:
         return self._totals("counts", access, wire.counts_said(query))
 
-    def _step(self, query: Any, access: Access, lot: Lot | None) -> Iterator[tuple[str, Any]]:
-        """Ask everybody for a lot's gradients, or those whom coins have chosen for their unit's."""
-        nodes = sorted(self._names, key=self._names.__getitem__)
-        question = steps.step_said(query, chosen=lot is not None)
-        self._bytes_a_step = [
-            sum(array.nbytes for array in question.arrays.values()),
-            sum(p.numel() for p in query.critic.parameters()) * 4,
-        ]
-        return self._totals("step", access, question, None if lot is None else [nodes[place] for place in lot])
+    def _computed(self, query: Any, access: Access, owners: Collection[str] | None, view: Any) -> Iterator[Heard]:
+        """Ask everybody for a sum, or for a lot's gradients; or those whom coins have chosen for their unit's."""
+        ask, question = steps.question_of(query, view, chosen=owners is not None)
+        if ask == steps.STEP:
+            self._bytes_a_step = [
+                sum(array.nbytes for array in question.arrays.values()),
+                sum(p.numel() for p in query.critic.parameters()) * 4,
+            ]
+        chosen = None if owners is None else [node for node, name in self._names.items() if name in owners]
+        return self._totals(ask, access, question, chosen)
 
     def _totals(
         self, ask: str, access: Access, question: Said, chosen: Collection[int] | None = None
-    ) -> Iterator[tuple[str, Any]]:
+    ) -> Iterator[Heard]:
         words = {**question.words, "access": self._plan.touches.index(access)}
         for node, said in self._round(ask, access.purpose, words, question.arrays, chosen):
             try:
@@ -260,7 +265,7 @@ class Clients(Elsewhere, AskedRecords):
             except InputError as error:
                 self._refused(self._names[node], error.message)
             else:
-                yield self._names[node], total
+                yield Heard(self._names[node], total, said.arrays.get(wire.LENGTHS))
 
     # -- rounds --------------------------------------------------------------------------------------------------
 

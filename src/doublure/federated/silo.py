@@ -7,8 +7,8 @@ asked                                  what is done
                                        nothing is charged
 ``begin``                              the plan is charged to the owner's own ledger, then the records are read
 ``schema``                             the facts that were learned are taken over, where they were to be learned
-``fact``, ``counts``, ``step``         the exact answer, or the clipped gradients of a lot, if this owner's own plan
-                                       pays for it
+``fact``, ``counts``, ``sums``,        the exact answer, or the clipped gradients of a lot, if this owner's own plan
+``step``                               pays for it
 ``end``                                the charge is closed; where nothing was asked, at zero
 =====================================  ==============================================================================
 
@@ -34,11 +34,12 @@ from doublure.data.tables.source import TableSource
 from doublure.encode.choice import encoder_for
 from doublure.errors import BudgetRefused, DataError, DoublureError, InputError, LedgerError, SettingError
 from doublure.federated import wire
-from doublure.federated.steps import Networks, step_heard
+from doublure.federated.steps import STEP, SUMS, Networks, Rebuilding, step_heard
 from doublure.federated.wire import Said
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
 from doublure.planning import Plan
+from doublure.private.accounting import GaussianEvent
 from doublure.private.codes import Codes
 from doublure.private.owners import Owner, own_fact
 from doublure.run.fitting import refuse_unaffordable
@@ -48,7 +49,7 @@ from doublure.schema import ResolvedSchema
 from doublure.support import files
 
 if TYPE_CHECKING:
-    from doublure.encode.encoder import Encoder
+    from doublure.access import Access
 
 _LOG = logging.getLogger("doublure.federated")
 _NETWORKS = Networks()
@@ -89,7 +90,7 @@ class Silo:
         self._owner: Owner | None = None
         self._records: RecordsInPartitions | HeldRecords | None = None
         self._codes: Codes | EncodedHere | None = None
-        self._encoder: Encoder | None = None
+        self._rebuilding: Rebuilding | None = None
 
     def heard(self, said: Said) -> Said:
         """Return what is answered to a message; a refusal is an answer, too."""
@@ -137,7 +138,8 @@ class Silo:
                 "schema": self._schema,
                 "fact": self._fact,
                 "counts": self._counts,
-                "step": self._step,
+                STEP: self._step,
+                SUMS: self._sums,
                 "end": self._end,
             }
             if ask not in known:
@@ -178,6 +180,7 @@ class Silo:
 
     def _hello(self, run: str) -> Said:
         self._source()
+        methods.method(self._plan.method).ready(self._plan.schema, self._plan.settings)
         begun = run in (self._run, self._session().get("run"))  # and is charged, so that nothing more has to be paid
         if not begun and not (self._makes_ledger and not self._ledger.exists()):
             refuse_unaffordable(Ledger.open(self._ledger), self._plan)
@@ -255,7 +258,7 @@ class Silo:
         """Let go of the records."""
         if self._codes is not None:
             self._codes.close()
-        self._codes = self._records = self._encoder = None
+        self._codes = self._records = self._rebuilding = None
 
     # -- questions -----------------------------------------------------------------------------------------------
 
@@ -289,7 +292,9 @@ class Silo:
         if self._kept.get("records", codes.fingerprint) != codes.fingerprint:
             codes.close()
             raise _Refusal("its records are others than before", field="data", remedy="put them back, or begin again")
-        self._encoder, self._codes = encoder, codes
+        self._codes = codes
+        if isinstance(codes, EncodedHere):
+            self._rebuilding = Rebuilding(self._plan, encoder)
 
     def _fact(self, said: Said) -> Said:
         if self._records is None or self._codes is not None:
@@ -309,13 +314,31 @@ class Silo:
 
     def _step(self, said: Said) -> Said:
         """Answer with the clipped gradients of a lot; where coins were tossed already, with those of the one unit."""
-        if not isinstance(self._codes, EncodedHere) or self._encoder is None:
-            raise _Refusal("it has missed the schema", field="schema", remedy="begin again")
-        with _NETWORKS.lent(self._plan, self._digest, self._encoder) as critic:
+        codes, own, access = self._computing(said)
+        if not isinstance(access.event, GaussianEvent):
+            raise wire.garbled("question")
+        view, event = own.view(said), access.event
+        with _NETWORKS.lent(said, (self._digest, own.schema, access), lambda: own.critic(event, view)) as critic:
             query, chosen = step_heard(said, critic)
-            if chosen and self._codes.n_units > 1:
+            if chosen and codes.n_units > 1:
                 raise _Refusal("it has more than one unit", field="unit", remedy="leave --one-unit out")
-            return self._told(query, said, self._codes.partitions(), chosen=chosen)
+            seen = codes.partitions().seen(lambda records: own.seen(said, records, view))
+            return self._told(query, said, seen, chosen=chosen)
+
+    def _sums(self, said: Said) -> Said:
+        """Answer with the sum of what each record adds."""
+        codes, own, access = self._computing(said)
+        view, query = own.view(said), own.sums(said, access)
+        return self._told(query, said, codes.partitions().seen(lambda records: own.seen(said, records, view)))
+
+    def _computing(self, said: Said) -> tuple[EncodedHere, Rebuilding, Access]:
+        """Return what computes, and which access of this owner's plan is to pay."""
+        if not isinstance(self._codes, EncodedHere) or self._rebuilding is None:
+            raise _Refusal("it has missed the schema", field="schema", remedy="begin again")
+        number = wire.heard_as(said.words, "access", int, lambda: wire.garbled("question"))
+        if not 0 <= number < len(self._plan.touches):
+            raise wire.garbled("question")
+        return self._codes, self._rebuilding, self._plan.touches[number]
 
     def _told(self, query: Any, said: Said, records: Any, *, chosen: bool = False) -> Said:
         number = wire.heard_as(said.words, "access", int, lambda: wire.garbled("question"))
@@ -323,7 +346,8 @@ class Silo:
         if self._owner is None:
             raise TypeError("the run has not begun")
         digest = wire.digest_of_question(Said(asked, said.arrays))
-        return wire.total_said(self._owner.told(query, number, digest, records, chosen=chosen))
+        answer = self._owner.told(query, number, digest, records, chosen=chosen)
+        return wire.answer_said(answer.total, answer.lengths)
 
     # -- what is on disk -----------------------------------------------------------------------------------------
 

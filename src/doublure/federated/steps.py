@@ -1,6 +1,7 @@
-"""A critic's step as it goes to owners, and what an owner answers it with.
+"""What else is asked of owners than counts, as it goes to them: a critic's step, and a sum of bounded vectors.
 
-What computes in torch is imported where it is needed: owners whose records are counted have none.
+Beside it goes what records are seen through. What computes in torch is imported where it is needed: owners whose
+records are counted have none.
 """
 
 from __future__ import annotations
@@ -8,40 +9,155 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from doublure.federated import wire
 from doublure.federated.wire import Said
+from doublure.methods import registry as methods
 from doublure.private.accounting import GaussianEvent
+from doublure.training.owned import AtOwner, OwnedCritic, Rebuilt, Told, View, state_of, unplanned
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.planning import Plan
     from doublure.private.queries.lot_gradients import CriticGradients
+    from doublure.private.queries.sums import BoundedSums
     from doublure.private.records import PrivateRecords
-    from doublure.training.owned_critic import OwnedCritic
 
 _NETWORKS = ("critic", "generator")
+_VIEW, _SUMMAND = "view", "summand"
+STEP, SUMS = "step", "sums"
+_CRITICS = 8
 
 
-def step_said(query: CriticGradients, *, chosen: bool) -> Said:
-    """Return what says which step is taken.
+def question_of(query: Any, view: Any, *, chosen: bool) -> tuple[str, Said]:
+    """Return what is asked of owners, and what says it.
 
     Args:
-        query: With the networks as they are.
+        query: A critic's step, with the networks as they are; or a sum of what each record adds.
+        view: What records are seen through; None: as they are.
         chosen: Whether coins were tossed already, one an owner.
     """
-    from doublure.training.owned_critic import told
+    from doublure.private.queries.lot_gradients import CriticGradients
+    from doublure.private.queries.sums import BoundedSums
 
-    if query.generator is None:
-        raise TypeError("owners make partners by a generator")
-    networks = dict(zip(_NETWORKS, (query.critic, query.generator), strict=True))
-    arrays = {f"{of}.{name}": values for of, each in networks.items() for name, values in told(each).items()}
-    if any(array.dtype.kind not in wire.NUMBERS for array in arrays.values()):
-        raise TypeError("a network's state is not in numbers")
+    if isinstance(query, CriticGradients):
+        ask, said = STEP, _step_said(query, chosen=chosen)
+    elif isinstance(query, BoundedSums):
+        ask, said = SUMS, _rebuilt_said(cast("Rebuilt", query.factors), _SUMMAND)
+    else:
+        raise TypeError(f"{type(query).__name__} is not asked of owners")
+    if view is not None:
+        seen = _rebuilt_said(view, _VIEW)
+        said = Said({**said.words, **seen.words}, {**said.arrays, **seen.arrays})
+    if any(array.dtype.kind not in wire.NUMBERS for array in said.arrays.values()):
+        raise TypeError("what is told is not in numbers")
+    return ask, said
+
+
+def _step_said(query: CriticGradients, *, chosen: bool) -> Said:
+    networks = {"critic": query.critic}
+    if query.settings.paired:
+        if query.generator is None:
+            raise TypeError("owners make partners by a generator")
+        networks["generator"] = query.generator
+    arrays: wire.Arrays = {}
+    for of, network in networks.items():
+        arrays |= wire.named(state_of(network), of)
     return Said({"step": query.step, "chosen": chosen}, arrays)
+
+
+def _rebuilt_said(what: Rebuilt, of: str) -> Said:
+    words, arrays = what.told()
+    return Said({of: {"name": what.name, "words": dict(words)}}, wire.named(arrays, of))
+
+
+# -- at the owner's ----------------------------------------------------------------------------------------------------
+
+
+class Rebuilding:
+    """What one owner makes of what it is told, by its plan.
+
+    Args:
+        plan: The owner's.
+        encoder: Of the resolved schema.
+
+    Attributes:
+        schema: As text.
+    """
+
+    def __init__(self, plan: Plan, encoder: Encoder) -> None:
+        self._plan = plan
+        self._encoder = encoder
+        self.schema = encoder.schema.to_yaml()
+        self._own: AtOwner = methods.method(plan.method).at_owner(encoder, plan.settings)
+        self._seen: tuple[str, PrivateRecords] | None = None
+
+    def view(self, said: Said) -> View | None:
+        """Return what records are seen through.
+
+        Raises:
+            Garbled: It is not in this form.
+            SettingError: It is none of the owner's plan.
+        """
+        if _VIEW not in said.words:
+            return None
+        name, told = _told(said, _VIEW)
+        if name not in self._own.views:
+            raise unplanned(_VIEW)
+        return self._own.views[name](told)
+
+    def seen(self, said: Said, records: PrivateRecords, view: View | None) -> PrivateRecords:
+        """Return the owner's records, seen so; kept until others are asked for, as it may take long."""
+        if view is None:
+            return records
+        arrays = {name: array for name, array in said.arrays.items() if name.startswith(f"{_VIEW}.")}
+        key = wire.digest_of_question(Said({_VIEW: said.words[_VIEW]}, arrays))
+        if self._seen is None or self._seen[0] != key:
+            self._seen = None
+            self._seen = key, view(records)
+        return self._seen[1]
+
+    def sums(self, said: Said, access: Any) -> BoundedSums:
+        """Return the sum that is asked for, each record's part as long as the owner's plan has it.
+
+        Raises:
+            Garbled: It is not in this form.
+            SettingError: It is none of the owner's plan.
+        """
+        from doublure.private.queries.sums import BoundedSums
+
+        name, told = _told(said, _SUMMAND)
+        if name not in self._own.summands or not isinstance(access.event, GaussianEvent):
+            raise unplanned(_SUMMAND)
+        summand, most = self._own.summands[name](told), self._plan.schema.most_records
+        return BoundedSums(
+            factors=summand,
+            shape=summand.shape,
+            max_records=most,
+            bound=self._own.bounds.get(name, 1.0),
+            noise=access.event.noise_multiplier * most,
+        )
+
+    def critic(self, event: GaussianEvent, view: View | None) -> OwnedCritic:
+        """Return networks that take up a critic's states."""
+        if self._own.adversary is None:
+            raise unplanned("step")
+        return OwnedCritic(
+            self._own.adversary(view),
+            event,
+            units=max(1, self._encoder.schema.public_units),
+            declared_units=max(1, self._plan.schema.public_units),
+        )
+
+
+def _told(said: Said, of: str) -> tuple[str, Told]:
+    found = wire.heard_as(said.words, of, dict, lambda: wire.garbled("question"))
+    name = wire.heard_as(found, "name", str, lambda: wire.garbled("question"))
+    words = wire.heard_as(found, "words", dict, lambda: wire.garbled("question"))
+    return name, Told(words, wire.own(said.arrays, of))
 
 
 def step_heard(said: Said, critic: OwnedCritic) -> tuple[CriticGradients, bool]:
@@ -53,12 +169,8 @@ def step_heard(said: Said, critic: OwnedCritic) -> tuple[CriticGradients, bool]:
     """
     step = wire.heard_as(said.words, "step", int, lambda: wire.garbled("question"))
     chosen = wire.heard_as(said.words, "chosen", bool, lambda: wire.garbled("question"))
-    states: list[wire.Arrays] = []
-    for of in _NETWORKS:
-        before = f"{of}."
-        own = {name: array for name, array in said.arrays.items() if name.startswith(before)}
-        states.append({name.removeprefix(before): array for name, array in own.items()})
-    return critic.query(step, *states), chosen
+    critic_state, generator_state = (wire.own(said.arrays, of) for of in _NETWORKS)
+    return critic.query(step, critic_state, generator_state, chosen=chosen), chosen
 
 
 def records_of_nobody(encoder: Encoder) -> PrivateRecords:
@@ -68,10 +180,13 @@ def records_of_nobody(encoder: Encoder) -> PrivateRecords:
     from doublure.private.records import PrivateRecords
 
     def expanded(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+        if encoder.of_wholes:
+            return rows, None
         conditions = torch.zeros(len(rows), encoder.condition_width) if encoder.condition_width else None
         return torch.zeros(len(rows), *encoder.body_shape), conditions
 
-    return PrivateRecords(np.zeros((0, 1), dtype=np.float32), np.zeros(0, dtype=np.int64), 0, expanded)
+    parts, kind = (encoder.width, np.float64) if encoder.of_wholes else (1, np.float32)
+    return PrivateRecords(np.zeros((0, parts), dtype=kind), np.zeros(0, dtype=np.int64), 0, expanded)
 
 
 class Networks:
@@ -79,29 +194,27 @@ class Networks:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._free: dict[tuple[str, str], list[OwnedCritic]] = {}
+        self._free: dict[tuple[Any, ...], list[OwnedCritic]] = {}
 
     @contextmanager
-    def lent(self, plan: Plan, digest: str, encoder: Any) -> Iterator[OwnedCritic]:
+    def lent(self, said: Said, key: tuple[Any, ...], make: Any) -> Iterator[OwnedCritic]:
         """Lend one set.
 
         Args:
-            plan: The owner's.
-            digest: Of the plan.
-            encoder: Of the resolved schema.
+            said: The question.
+            key: What the set follows from beside the view that the question names.
+            make: Makes one.
         """
-        from doublure.training.owned_critic import OwnedCritic
-        from doublure.training.private_gan_settings import PrivateSettings
-
-        key = digest, encoder.schema.to_yaml()
+        seen = said.words.get(_VIEW)
+        arrays = {name: array for name, array in said.arrays.items() if name.startswith(f"{_VIEW}.")}
+        key = *key, wire.digest_of_question(Said({_VIEW: seen}, arrays))
         with self._lock:
+            while len(self._free) > _CRITICS:  # of runs that are over
+                del self._free[next(iter(self._free))]
             free = self._free.setdefault(key, [])
             critic = free.pop() if free else None
         if critic is None:
-            (event,), settings = (access.event for access in plan.training), plan.settings
-            if not isinstance(settings, PrivateSettings) or not isinstance(event, GaussianEvent):
-                raise wire.garbled("question")
-            critic = OwnedCritic(encoder, settings, event, max(1, encoder.schema.public_units))
+            critic = make()
         try:
             yield critic
         finally:

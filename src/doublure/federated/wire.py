@@ -17,12 +17,15 @@ import numpy.typing as npt
 
 from doublure.errors import InputError
 from doublure.planning import Plan
-from doublure.private.queries.axes import AnyAxis, Axis, Intervals, Patterns
+from doublure.private.queries.axes import axis_of, described, whole
 from doublure.private.queries.counts import Counts
 
 VERSION = 1
 NUMBERS = frozenset("if")
 """Arrays of what may be sent: NumPy's letters of whole and of real numbers."""
+
+LENGTHS = "lengths"
+"""Under which an owner of many units tells how long some units' gradients are."""
 
 _MOST_TABLES, _MOST_CELLS = 10**6, 2**28
 _FREE = ("seconds_estimate", "memory_bytes", "warnings")
@@ -70,13 +73,13 @@ def counts_said(query: Counts) -> Said:
     places = {key: place for place, key in enumerate(axes)}
     tables = {id(table): [places[id(axis)] for axis in table] for table in query.tables}
     order = {key: place for place, key in enumerate(tables)}
-    described: list[dict[str, Any]] = []
+    axes_said: list[dict[str, Any]] = []
     arrays: Arrays = {}
     for place, axis in enumerate(axes.values()):
-        words, own = _axis_said(axis)
-        described.append(words)
-        arrays |= {f"{place}.{name}": array for name, array in own.items()}
-    words = {"axes": described, "tables": [*tables.values()], "order": [order[id(table)] for table in query.tables]}
+        words, numbers = described(axis)
+        axes_said.append(words)
+        arrays |= named(numbers, place)
+    words = {"axes": axes_said, "tables": [*tables.values()], "order": [order[id(table)] for table in query.tables]}
     return Said(words, arrays)
 
 
@@ -87,8 +90,8 @@ def counts_heard(said: Said, max_records: int) -> Counts:
         Garbled: It is not in this form.
     """
     try:
-        described, tables, order = (said.words[key] for key in ("axes", "tables", "order"))
-        axes = [_axis_heard(words, _own(said.arrays, place)) for place, words in enumerate(described)]
+        axes_said, tables, order = (said.words[key] for key in ("axes", "tables", "order"))
+        axes = [axis_of(words, own(said.arrays, place)) for place, words in enumerate(axes_said)]
         made = [tuple(axes[_place(each, len(axes))] for each in table) for table in tables]
         cells = sum(math.prod(axis.size for axis in table) for table in made)
         if not 0 < len(order) <= _MOST_TABLES or not 0 < cells <= _MOST_CELLS:
@@ -98,64 +101,31 @@ def counts_heard(said: Said, max_records: int) -> Counts:
         raise garbled("question") from None
 
 
-def _axis_said(axis: AnyAxis) -> tuple[dict[str, Any], Arrays]:
-    if isinstance(axis, Axis):
-        return {"type": "axis", "part": axis.part, "size": axis.size}, {"cells": axis.cells}
-    if isinstance(axis, Intervals):
-        words = {"type": "intervals", "part": axis.part, "size": axis.size}
-        return words, {"starts": axis.starts, "cells": axis.cells}
-    if isinstance(axis, Patterns):
-        words = {"type": "patterns", "parts": list(axis.parts), "marks": list(axis.marks), "size": axis.size}
-        return words, {"cells": axis.cells}
-    raise TypeError(f"{type(axis).__name__} is not asked of owners")
-
-
-def _axis_heard(words: Mapping[str, Any], arrays: Arrays) -> AnyAxis:
-    cells, size = _numbers(arrays["cells"], np.int64), _whole(words["size"])
-    if words["type"] == "axis":
-        return Axis(part=_whole(words["part"]), cells=cells, size=size)
-    if words["type"] == "intervals":
-        starts = _numbers(arrays["starts"], np.float64)
-        return Intervals(part=_whole(words["part"]), starts=starts, cells=cells, size=size)
-    if words["type"] == "patterns":
-        parts, marks = (tuple(words[key]) for key in ("parts", "marks"))
-        if len(parts) > 20 or not all(type(mark) in (int, float) for mark in marks):
-            raise ValueError
-        return Patterns(parts=tuple(map(_whole, parts)), marks=marks, cells=cells, size=size)
-    raise ValueError
-
-
-def _own(arrays: Arrays, place: int) -> Arrays:
-    before = f"{place}."
+def own(arrays: Mapping[str, npt.NDArray[Any]], of: object) -> Arrays:
+    """Return the arrays that belong to one part of a message, by their own names."""
+    before = f"{of}."
     return {name.removeprefix(before): array for name, array in arrays.items() if name.startswith(before)}
 
 
-def _numbers(array: npt.NDArray[Any], kind: type[np.number[Any]]) -> npt.NDArray[Any]:
-    if array.ndim != 1 or array.dtype != kind or not np.isfinite(array).all():
-        raise ValueError
-    return array
-
-
-def _whole(number: object) -> int:
-    if type(number) is not int:
-        raise TypeError
-    return number
+def named(arrays: Mapping[str, npt.NDArray[Any]], of: object) -> Arrays:
+    """Return arrays as those of one part of a message."""
+    return {f"{of}.{name}": array for name, array in arrays.items()}
 
 
 def _place(number: object, size: int) -> int:
-    if not 0 <= _whole(number) < size:
+    if not 0 <= whole(number) < size:
         raise IndexError
-    return _whole(number)
+    return whole(number)
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-def total_said(total: Any) -> Said:
-    """Return what says an answer: an array, or counts by name."""
+def answer_said(total: Any, lengths: npt.NDArray[Any] | None = None) -> Said:
+    """Return what says an answer: an array, or counts by name; and what was measured beside."""
     if isinstance(total, Mapping):
         return Said({"names": list(total), "counts": [int(count) for count in total.values()]}, {})
-    return Said({}, {"total": total})
+    return Said({}, {"total": total} | ({} if lengths is None else {LENGTHS: lengths}))
 
 
 def total_heard(said: Said) -> Any:

@@ -16,6 +16,7 @@ from doublure.guarantee import Guarantee, Kind
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.training.job import Job
+from doublure.training.owned import AtOwner
 from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
@@ -72,6 +73,15 @@ class Method(Protocol):
     def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
         """Whether all that training asks can be asked of records that stay with their owners (docs/federated.md)."""
         return bool(self.work(schema, settings).records_bytes)
+
+    def at_owner(self, encoder: Encoder, settings: MethodSettings) -> AtOwner:
+        """Return what an owner of records makes of what it is asked beside counts.
+
+        Args:
+            encoder: Of the resolved schema.
+            settings: Of the owner's plan.
+        """
+        return AtOwner()
 
     def ready(self, schema: Schema, settings: MethodSettings) -> None:
         """Look whether all that a fit needs beside the private data is there, before anything is charged.

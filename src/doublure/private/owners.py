@@ -4,10 +4,18 @@ An owner has the same plan, and keeps a ledger of its own. :class:`Owner` answer
 access, whatever whoever asks believes to have paid. :class:`Answers` adds up what owners say, after it has looked at
 it: nothing that arrives is trusted to be numbers, of the right shape, or possible counts.
 
+Sums of vectors of bounded length are whole numbers, too, and asked of everybody, once a release.
+
 Clipped gradients are asked in one of two ways. An owner of many units draws its own lot, by its own coins: lots that
 owners draw by themselves at one rate are together one Poisson lot. Where each owner is one unit (a device), whoever
 asks tosses one coin an owner and asks those whom it chose; an owner then answers for its unit as it is, and what is
 longer than C is not added. Whoever sees who is asked sees the coins: against them the price is that without sampling.
+
+Where a Bayesian accountant measures beside (:class:`Measured`), it is fed with units' clipped lengths over C. An owner
+of many units tells those of units that coins of its own have chosen, at a rate that gives enough of all owners
+together, and of these an even sample is taken; a device that is asked beside the lot sends its gradient as others do,
+and only its length is looked at. Whoever is missing counts as the longest there can be. Lengths are private, are added
+to nothing, and stay with whoever asks (rule 12).
 
 Guarantee: none of its own; the sum has the sensitivity that the query states, because a unit has at most m records with
 all owners together (``max_records`` with each of at most ``max_silos``). Exact sums leave an owner for whoever adds
@@ -28,7 +36,8 @@ an answer of another shape or type, below zero  refused by name, and counts for 
 tables of one answer that count different       refused by name: each record is in one cell of each
 numbers of records
 counts beyond what one unit can have, a         refused by name, where each owner is one unit
-gradient longer than C
+gradient or a sum longer than C
+lengths that are no shares of C                 the whole answer is refused by name, and counts for zero
 ==============================================  ===================================================================
 """
 
@@ -37,9 +46,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +59,8 @@ from doublure.private.executed import steps_of
 from doublure.private.partitions import Partitions, everywhere
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Fact, query_of, values_path
-from doublure.private.queries.query import Answer, Query
-from doublure.private.sampling import Lot, PoissonSampler
+from doublure.private.queries.query import Answer, Measured, Query
+from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.support.tensors import as_array
 
 if TYPE_CHECKING:
@@ -61,10 +70,14 @@ if TYPE_CHECKING:
     from doublure.schema import Schema
 
 P = TypeVar("P")
+T = TypeVar("T")
 
 _MOST = 2**48
 """More records than anybody has: sums of so many answers do not overflow."""
 _REMEDY = "ask what the plan says"
+_UPWARDS = 1 + 2.0**-18
+"""What clipping to float32 takes off a length, and more: a distance is never made shorter."""
+_TOO_LONG = "is longer than what one unit may add"
 
 
 class Owner:
@@ -98,7 +111,7 @@ class Owner:
 
     def told(
         self, query: Query[P], number: int, digest: str, records: P | Partitions[P], *, chosen: bool = False
-    ) -> Any:
+    ) -> Answer:
         """Return the exact answer, for whoever adds answers up and adds noise.
 
         Args:
@@ -118,15 +131,15 @@ class Owner:
         places = everywhere(records)
         places.refuse_unfit(query)
         moved = _moved(query, access)
-        if digest in asked and isinstance(access.event, GaussianEvent):
+        if digest in asked and isinstance(access.event, GaussianEvent) and not access.whole:
             raise SettingError("was answered before", field=access.purpose, remedy=_REMEDY)
         if digest not in asked:
             if sum(tables for tables, _ in asked.values()) + moved > _paid(access):
                 raise SettingError("is used up", field=access.purpose, remedy="make a new plan, which is paid anew")
             self._authorise(access, self._step[number])
         rate = 1.0 if chosen else getattr(access.event, "sample_rate", 1.0)
-        total = places.ask(query, sample_rate=rate).total
-        answer = _digest(total)
+        found = places.ask(query, sample_rate=rate)
+        answer = _digest(found.total)
         if digest not in asked:
             self._note(number, digest, moved, answer)
             asked[digest] = moved, answer
@@ -134,38 +147,60 @@ class Owner:
             raise RunFolderError(
                 "would be answered otherwise than before", field=access.purpose, remedy="put the same records back"
             )
-        return total
+        return found
 
     def __repr__(self) -> str:
         return "Owner(private)"
+
+
+class Heard(NamedTuple):
+    """What an owner has answered.
+
+    Attributes:
+        owner: Its name.
+        total: As it came.
+        lengths: Likewise, where it was asked for them.
+    """
+
+    owner: str
+    total: Any
+    lengths: Any = None
+
+
+Post: TypeAlias = "Callable[[Query[Any], Access, Collection[str] | None, View | None], Iterator[Heard]]"
+"""Puts a question that an access pays for to all owners, or to those named, of records as a view shows them."""
+
+View: TypeAlias = Callable[[Any], Any]
 
 
 class Answers(Partitions[P]):
     """Owners' answers, looked at before they are added.
 
     Args:
-        post: Puts a question that an access pays for to all owners, or to those of a lot; yields who has answered, and
-            what.
+        post: Puts questions to owners.
         nobody: Records of nobody: what an owner that says nothing counts for, and what answers look like.
         refused: Told who gave an answer that is not added, and why.
         one_unit: Whether each owner is one unit, so that what it sends has a bound, and lots are drawn here.
-        owners: Returns how many there are.
+        owners: Returns who there is.
+        view: What records are seen through.
     """
 
     def __init__(
         self,
-        post: Callable[[Query[P], Access, Lot | None], Iterator[tuple[str, Any]]],
+        post: Post,
         nobody: P,
         *,
         refused: Callable[[str, str], None],
         one_unit: bool,
-        owners: Callable[[], int],
+        owners: Callable[[], Sequence[str]],
+        view: View | None = None,
     ) -> None:
         self._post = post
         self._nobody = nobody
         self._refused = refused
         self._one_unit = one_unit
         self._owners = owners
+        self._view = view
         self._access: Access | None = None
 
     def paid_by(self, access: Access) -> None:
@@ -176,21 +211,43 @@ class Answers(Partitions[P]):
         """Refuse what would not fit anybody's records; each owner looks at its own."""
         query.refuse_unfit(self._nobody)
 
+    def seen(self, view: View) -> Answers[Any]:
+        """Return the same owners, whose records are asked as a view shows them: each owner computes it by itself."""
+        if self._view is not None:
+            raise TypeError("records are seen through one view")
+        nobody = view(self._nobody)
+        return Answers(
+            self._post, nobody, refused=self._refused, one_unit=self._one_unit, owners=self._owners, view=view
+        )
+
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
         """Yield nobody's answer, and one of each owner that has given a possible one."""
         if self._access is None:
             raise TypeError("nobody has said what pays")
-        nothing = query.answer(self._nobody, sample_rate=sample_rate)
+        measured = query.measured if isinstance(query, Measured) else None
+        asked: Query[Any] = query.unmeasured() if isinstance(query, Measured) else query
+        nothing = asked.answer(self._nobody, sample_rate=sample_rate)
         yield nothing
-        lot = None
-        if self._one_unit and isinstance(self._access.event, GaussianEvent):
-            lot = PoissonSampler(self._owners(), sample_rate).lot()
-        for owner, total in self._post(query, self._access, lot):
-            fault = fault_of(query, nothing, total, one_unit=self._one_unit)
-            if fault is None:
-                yield replace(nothing, total=total)
-            else:
+        lot: set[str] | None = None
+        looked_at: set[str] = set()
+        if self._one_unit and isinstance(self._access.event, GaussianEvent) and not self._access.whole:
+            owners = self._owners()
+            lot = {owners[place] for place in PoissonSampler(len(owners), sample_rate).lot()}
+            looked_at = {*_some(owners, 0 if measured is None else measured.count)}
+        lengths: list[float] = []
+        for owner, total, told in self._post(asked, self._access, None if lot is None else lot | looked_at, self._view):
+            fault = fault_of(asked, nothing, total, one_unit=self._one_unit)
+            if fault is None and measured is not None and not self._one_unit:
+                fault = _fault_of_lengths(told)
+            if fault is not None:
                 self._refused(owner, fault)
+                continue
+            if measured is not None:
+                lengths += _lengths(told, total, nothing) if lot is None or owner in looked_at else []
+            if lot is None or owner in lot:
+                yield replace(nothing, total=total)
+        if measured is not None and isinstance(query, Measured):
+            measured.charge(_some(lengths, measured.count), sample_rate=sample_rate, step=query.step)
 
 
 class Nobody:
@@ -255,6 +312,9 @@ def fault_of(query: Query[Any], nothing: Answer, total: Any, *, one_unit: bool) 
     if total.dtype != nothing.total.dtype:
         kind = "real numbers of 32" if nothing.total.dtype.kind == "f" else "whole numbers of 64"
         return f"is not in {kind} bits"
+    if nothing.unit is not None:
+        length = float(np.linalg.norm(total.astype(np.float64))) * nothing.unit
+        return _TOO_LONG if one_unit and length > nothing.sensitivity.l2 else None
     if total.dtype.kind == "f":
         return _fault_of_gradient(total, nothing.sensitivity.l2 if one_unit else math.inf)
     if total.size and int(total.min()) < 0:
@@ -284,7 +344,26 @@ def _fault_of_gradient(total: npt.NDArray[np.floating[Any]], longest: float) -> 
     if not np.isfinite(total).all():
         return "is not finite"
     length = float(np.linalg.norm(total.astype(np.float64)))
-    return None if length <= longest else "is longer than one unit's gradient may be"
+    return None if length <= longest else _TOO_LONG
+
+
+def _fault_of_lengths(lengths: Any) -> str | None:
+    if not isinstance(lengths, np.ndarray) or lengths.ndim != 1 or lengths.dtype != np.float64:
+        return "does not say how long gradients are"
+    return None if bool(((lengths >= 0) & (lengths <= 1)).all()) else "says lengths that there cannot be"
+
+
+def _lengths(told: Any, total: Any, nothing: Answer) -> list[float]:
+    """Return units' lengths over C: as an owner of many units tells them, else of the one gradient that came."""
+    if told is not None:
+        return [float(each) for each in told]
+    length = float(np.linalg.norm(total.astype(np.float64)))
+    return [min(1.0, length * _UPWARDS / nothing.sensitivity.l2)]
+
+
+def _some(those: Sequence[T], count: int) -> list[T]:
+    """Return an even sample of so many, or all if there are fewer."""
+    return [those[place] for place in FixedSizeSampler(len(those), min(count, len(those))).lot()]
 
 
 def _too_much(one_unit: bool) -> str:

@@ -81,6 +81,14 @@ class Partitions(ABC, Generic[P]):
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
         """Yield one answer a partition, at least one. Private."""
 
+    def seen(self, view: Callable[[Any], Any]) -> Partitions[Any]:
+        """Return the same records as a function of each shows them; not every place can.
+
+        Args:
+            view: Records to records, each from itself alone (:meth:`doublure.private.records.PrivateRecords.mapped`).
+        """
+        raise TypeError(f"{type(self).__name__} asks of records as they are")
+
     def ask(self, query: Query[P], *, sample_rate: float) -> Answer:
         """Return what all records add up to. Private: for the mechanism alone.
 
@@ -118,6 +126,10 @@ class Whole(Partitions[P]):
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
         """Yield the only answer."""
         yield query.answer(self._records, sample_rate=sample_rate)
+
+    def seen(self, view: Callable[[Any], Any]) -> Whole[Any]:
+        """Return the records as a function shows them."""
+        return Whole(view(self._records))
 
 
 class InTurn(Partitions[P]):

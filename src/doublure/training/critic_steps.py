@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from doublure.access import Access
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.gradients import CriticLoss, Records
+from doublure.private.gradients import CriticLoss, LocalSteps, Records
 from doublure.private.independence import refuse_cross_record
 from doublure.private.queries.distances import Distances
 from doublure.private.queries.lot_gradients import CriticSettings, Partner
@@ -83,6 +83,7 @@ def critic_settings(settings: PrivateSettings, *, expected_units: float, **speci
         expected_units=expected_units,
         n_critic=settings.n_critic,
         chunk_size=settings.chunk_size,
+        local=LocalSteps(count=settings.local_steps, rate=settings.local_lr) if settings.local_steps > 1 else None,
         **special,
     )
 

@@ -140,6 +140,17 @@ class Job:
         """All records, wherever they are: what a query that counts is asked of."""
         return self.records if self.partitions is None else self.partitions
 
+    def seen(self, view: Callable[[PrivateRecords], PrivateRecords]) -> Job:
+        """Return the job with records as a view shows them, wherever they are.
+
+        Args:
+            view: Of each record from itself alone; for records that stay with their owners one of
+                :mod:`doublure.training.owned`, which they can compute by themselves.
+        """
+        if self.partitions is None:
+            return replace(self, records=view(self.records))
+        return replace(self, partitions=self.partitions.seen(view))
+
     def stage(self, name: str, *, after: int) -> Job:
         """Return the job as one of several stages sees it: with its own noisy steps, and a state of its own.
 

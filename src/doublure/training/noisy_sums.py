@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
@@ -13,8 +14,11 @@ from doublure.private.executed import steps_of
 from doublure.private.mechanism import Mechanism
 from doublure.private.queries.query import Sensitivity
 from doublure.private.queries.sums import BoundedSums, Factors
-from doublure.private.records import PrivateRecords
 from doublure.training.job import Job
+
+if TYPE_CHECKING:
+    from doublure.private.partitions import Partitions
+    from doublure.private.records import PrivateRecords
 
 
 class NoisySums:
@@ -32,8 +36,8 @@ class NoisySums:
         self._mechanism: Mechanism = job.mechanism
         self._releases = [access for access in accesses for _ in range(steps_of(access))]
         self.accesses = accesses
-        self._max_records = job.encoder.schema.unit.max_records
-        self._records = job.records
+        self._max_records = job.encoder.schema.most_records
+        self.see(job)
 
     @property
     def releases(self) -> int:
@@ -58,9 +62,9 @@ class NoisySums:
         moved = Sensitivity.of_length(self._max_records, 1)
         return tuple(self._mechanism.deviation(access, moved) for access in self._releases)
 
-    def see(self, records: PrivateRecords) -> None:
-        """Go on with another form of the same records, one row for each (:meth:`PrivateRecords.mapped`)."""
-        self._records = records
+    def see(self, job: Job) -> None:
+        """Go on with another form of the same records, one row for each (:meth:`Job.seen`)."""
+        self._records = cast("PrivateRecords | Partitions[PrivateRecords]", job.everyone)
 
     def release(self, factors: Factors, *, shape: tuple[int, int], bound: float = 1.0) -> Tensor:
         """Make the next release.

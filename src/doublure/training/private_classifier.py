@@ -10,6 +10,7 @@ That costs nothing, and takes off what all images have in common, which noise wo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import scipy.linalg
 import torch
@@ -19,10 +20,15 @@ from doublure.encode.image import of_images
 from doublure.errors import RunFolderError
 from doublure.networks.fixed_features import LabelFeatures
 from doublure.networks.labelled import LabelledGenerator, Labeller
-from doublure.support.tensors import as_tensors
+from doublure.support.tensors import as_array, as_tensors
 from doublure.training.classifier_settings import CheckingSettings, LabellerSettings
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
+from doublure.training.owned import AtOwner, Told, numbers_told, unplanned
+
+if TYPE_CHECKING:
+    from doublure.encode.encoder import Encoder
+    from doublure.private.records import PrivateRecords, ResumableStore
 
 _CHUNK = 500
 _LOOKED_AT = 100
@@ -54,6 +60,95 @@ class _View:
         return unit
 
 
+class _Looked:
+    """Images as the labeller sees them.
+
+    Args:
+        view: Of their features.
+        features: Where images are.
+        resumable: Told how far it is; None: nobody is.
+    """
+
+    name: ClassVar[str] = "looked at"
+
+    def __init__(self, view: _View, features: LabelFeatures, resumable: ResumableStore | None = None) -> None:
+        self._view = view
+        self._features = features
+        self._resumable = resumable
+
+    def told(self) -> Told:
+        """Return centre and directions."""
+        view = self._view
+        return Told(
+            {}, {name: as_array(value) for name, value in zip(_VIEW, (view.centre, view.directions), strict=True)}
+        )
+
+    def __call__(self, records: PrivateRecords) -> PrivateRecords:
+        """Return the records.
+
+        Kept as float16, a feature whose last digits moved with a record's place could move by far more.
+        """
+        return records.mapped(
+            lambda images: self._view(self._features(images).cpu()),
+            self._view.directions.shape[1],
+            rows=_LOOKED_AT,
+            apart=True,
+            resumable=self._resumable,
+        )
+
+
+class _Errors:
+    """What an image adds: how wrong the labeller is of it, times what it saw.
+
+    Args:
+        weights: ``(K, k)``.
+    """
+
+    name: ClassVar[str] = "errors of labels"
+
+    def __init__(self, weights: Tensor) -> None:
+        self._weights = weights
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(K, k)``."""
+        classes, width = self._weights.shape
+        return classes, width
+
+    def told(self) -> Told:
+        """Return the weights."""
+        return Told({}, {_NAMES[0]: as_array(self._weights)})
+
+    def __call__(self, seen: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return errors ``(B, K)`` and what was seen ``(B, k)``."""
+        if labels is None:
+            raise TypeError("a labeller needs labels")
+        return torch.softmax(seen @ self._weights.T, dim=1) - labels, seen
+
+
+def at_owner(encoder: Encoder, settings: LabellerSettings) -> AtOwner:
+    """Return what a labeller asks of owners.
+
+    Args:
+        encoder: Of images.
+        settings: With defaults resolved.
+    """
+    features = LabelFeatures(of_images(encoder).body_shape)
+
+    def looked(told: Told) -> _Looked:
+        centre = numbers_told(told, _VIEW[0], (features.width,))
+        directions = numbers_told(told, _VIEW[1], (features.width, -1))
+        if not 1 <= directions.shape[1] <= settings.view_width:
+            raise unplanned(_VIEW[1])
+        return _Looked(_View(centre, directions), features)
+
+    return AtOwner(
+        views={_Looked.name: looked},
+        summands={_Errors.name: lambda told: _Errors(numbers_told(told, _NAMES[0], (encoder.condition_width, -1)))},
+        bounds={_Errors.name: settings.labeller_clip},
+    )
+
+
 def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, sums: NoisySums) -> Labeller:
     """Train a labeller on the private records.
 
@@ -81,27 +176,14 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
     last = sums.releases
     if sums.taken < last:
         job.progress.stage("read the images", job.units)
-        # Kept as float16, a feature whose last digits moved with a record's place could move by far more.
-        looked = job.records.mapped(
-            lambda images: view(features(images).cpu()),
-            view.directions.shape[1],
-            rows=_LOOKED_AT,
-            apart=True,
-            resumable=ProgressCounter(job, _LOOKED_AT),
-        )
-        sums.see(looked)
+        sums.see(job.seen(_Looked(view, features, ProgressCounter(job, _LOOKED_AT))))
     job.progress.stage("train the labeller", settings.labeller_steps)
     rate = _rate(settings, job.units, sums.deviations[-1])
-
-    def factors(seen: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
-        if labels is None:
-            raise TypeError("a labeller needs labels")
-        return torch.softmax(seen @ weights.T, dim=1) - labels, seen
 
     while sums.taken < last:
         job.check_stop()
         bound = settings.labeller_clip
-        total = sums.release(factors, shape=(classes, view.directions.shape[1]), bound=bound)
+        total = sums.release(_Errors(weights), shape=(classes, view.directions.shape[1]), bound=bound)
         velocity = settings.labeller_momentum * velocity + total / (bound * job.units)
         weights = weights - rate * velocity
         kept |= dict(zip(_NAMES, (weights, velocity), strict=True))

@@ -10,6 +10,7 @@ from pydantic import Field
 from doublure.private.accounting import GaussianEvent
 from doublure.private.noise import SourceName
 from doublure.training.gan_settings import AdversarialSettings
+from doublure.training.settings import LearningRate
 
 if TYPE_CHECKING:
     from doublure.private.clipping import Schedule
@@ -28,6 +29,9 @@ class PrivateSettings(AdversarialSettings):
         max_grad_norm: C, the bound on a unit's gradient, from 1e-9 to 1e9.
         noise_multiplier: σ, the noise's standard deviation over C, in place of ε: what the run costs then follows from
             it. None: calibrated to the ε that is asked for.
+        local_steps: Steps of the critic that each unit takes by itself, on its own records, in each of the run's; what
+            it sends, and what is clipped to C, is the mean of their gradients. 1: its gradient.
+        local_lr: Of these steps.
         clipping_decay: The share of C that is left at the end (Frigerio's clipping decay, geometric in the generator's
             iterations), from 1e-6; 1 keeps C as it is.
         noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream: of the noise, and of all else that is
@@ -37,6 +41,8 @@ class PrivateSettings(AdversarialSettings):
 
     max_grad_norm: Norm = 4.0
     noise_multiplier: Sigma | None = None
+    local_steps: int = Field(default=1, ge=1, le=1_000)
+    local_lr: LearningRate = 1e-2
     clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
     chunk_size: int | None = Field(default=None, ge=1)

@@ -31,6 +31,7 @@ from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.training.image_gan_settings import classes_of
 from doublure.training.job import Job
+from doublure.training.owned import AtOwner, adversary_of
 from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Bayesgan(Dpgan[BayesianSettings]):
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
         """Return what training computes and holds, distances and annotator included."""
         own = self._own(settings)
-        work = own.work(schema)
+        work = super().work(schema, settings)
         each = own.distances * ((own.lot_size or 1) if own.clipping == "batch" else 1)
         flops, memory = work.flops * (1 + each / (own.lot_size or 1)), work.memory_bytes
         if isinstance(own, ImageBayesganSettings) and own.annotator:
@@ -82,8 +83,23 @@ class Bayesgan(Dpgan[BayesianSettings]):
         return found
 
     def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
-        """Nothing asks owners for the distances of their units."""
-        return False
+        """Whether each unit is clipped by itself, and has one owner alone."""
+        return self._own(settings).clipping == "record" and super().asks_owners(schema, settings)
+
+    def at_owner(self, encoder: Encoder, settings: MethodSettings) -> AtOwner:
+        """Return the critic, beside which gradients' lengths are told; and the annotator's sums."""
+        from doublure.methods.bayesgan.training import Bodies
+        from doublure.training.private_classifier import at_owner
+
+        own = self._own(settings)
+        special, distances = own.special, own.distances
+        critic = AtOwner(
+            views={Bodies.name: lambda _: Bodies()},
+            adversary=lambda _: adversary_of(own, encoder, special=special, distances=distances),
+        )
+        if not isinstance(own, ImageBayesganSettings) or not own.annotator:
+            return critic
+        return critic | at_owner(encoder, own)
 
     def given_noise(self, settings: MethodSettings) -> None:
         """Return none: a σ that is given stands beside the ceiling on ε_μ, and the worst case follows from both."""

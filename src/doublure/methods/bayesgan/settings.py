@@ -84,6 +84,12 @@ class BayesianSettings(PrivateSettings):
         named = cls.recipes.get(given.get("recipe", OWN), {})
         return {key: value for key, value in named.items() if key != EPOCHS} | dict(given)
 
+    @model_validator(mode="after")
+    def _one_by_one(self) -> Self:
+        if self.clipping == "batch" and self.local_steps > 1:
+            raise ValueError("clipping batch has no units that take steps by themselves; set local_steps=1")
+        return self
+
     @field_validator("recipe")
     @classmethod
     def _is_known(cls, name: str) -> str:
@@ -100,6 +106,11 @@ class BayesianSettings(PrivateSettings):
     def real_alone(self) -> bool:
         """Whether real records are clipped and noised without a generated partner: where weight clipping bounds D."""
         return self.loss == "wgan" and not self.paired
+
+    @property
+    def special(self) -> dict[str, bool]:
+        """What of a critic's step is not as it usually is."""
+        return {"paired": not self.real_alone, "per_batch": self.clipping == "batch"}
 
     @property
     def full_batches(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,11 @@ from doublure.training.critic_steps import private_critic_trainer
 from doublure.training.gan_loop import Adversaries, CriticTrainer, SeededDraws, train
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
+from doublure.training.owned import NOTHING, Told
 from doublure.training.private_classifier import labelled
+
+if TYPE_CHECKING:
+    from doublure.private.records import PrivateRecords
 
 _ESTIMATE = "estimate."
 
@@ -126,8 +131,7 @@ def taught_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, B
         settings,
         stage.accesses[0],
         adversaries,
-        paired=not settings.real_alone,
-        per_batch=settings.clipping == "batch",
+        **settings.special,
         distances=_distances(job, settings),
     )
     adversaries.measured_by(step)
@@ -149,9 +153,23 @@ def taught_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, B
 
 def _critics(job: Job, settings: BayesianSettings) -> Job:
     """Return the job as the critic's stage sees it: without labels where the GAN sees none."""
-    records = job.records if settings.condition_width(job.encoder) else job.records.bodies()
     stage = job.stage("critic", after=0)
-    return replace(stage, records=records, taken=min(stage.taken, settings.steps or 1))
+    stage = stage if settings.condition_width(job.encoder) else stage.seen(Bodies())
+    return replace(stage, taken=min(stage.taken, settings.steps or 1))
+
+
+class Bodies:
+    """Records without their conditions."""
+
+    name: ClassVar[str] = "bodies"
+
+    def told(self) -> Told:
+        """Return nothing."""
+        return NOTHING
+
+    def __call__(self, records: PrivateRecords) -> PrivateRecords:
+        """Return the records."""
+        return records.bodies()
 
 
 def _distances(job: Job, settings: BayesianSettings) -> Distances:
@@ -208,4 +226,4 @@ def taught_annotator(job: Job, settings: ImageBayesganSettings, generator: nn.Mo
     return labelled(stage, settings, steered, settings.noise_width, sums)
 
 
-__all__ = ["HalvesTrainer", "MeasuredAdversaries", "annotated", "taught_annotator", "taught_generator"]
+__all__ = ["Bodies", "HalvesTrainer", "MeasuredAdversaries", "annotated", "taught_annotator", "taught_generator"]

@@ -8,6 +8,7 @@ decay leaves σ alone. On images the networks are those of Triastcyn & Faltings 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from doublure.access import Access
@@ -17,12 +18,14 @@ from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings, S
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.training.job import Job
+from doublure.training.owned import AtOwner, adversary_of
 from doublure.training.private_gan_settings import PrivateSettings
-from doublure.training.settings import MethodSettings, by_kind
+from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from doublure.encode.encoder import Encoder
 
 P = TypeVar("P", bound=PrivateSettings)
 
@@ -52,6 +55,11 @@ class Dpgan(Adversarial[P]):
         )
         return (Access(purpose="train the critic", event=event),)
 
+    def work(self, schema: Schema, settings: MethodSettings) -> Work:
+        """Return what training computes and holds, with the steps that units take by themselves."""
+        work = super().work(schema, settings)
+        return replace(work, flops=work.flops * self._own(settings).local_steps)
+
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say when there are too few units for a critic to learn through noise."""
         if schema.public_units < _FEW_UNITS:
@@ -59,8 +67,13 @@ class Dpgan(Adversarial[P]):
         return ()
 
     def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
-        """Whether it is a table, and a unit with one owner alone: each clips what its own units send."""
-        return schema.kind == "table" and schema.max_silos == 1
+        """Whether a unit has one owner alone: each clips what its own units send."""
+        return schema.kind in ("table", "images") and schema.max_silos == 1
+
+    def at_owner(self, encoder: Encoder, settings: MethodSettings) -> AtOwner:
+        """Return the critic."""
+        own = self._own(settings)
+        return AtOwner(adversary=lambda _: adversary_of(own, encoder))
 
     def max_grad_norm(self, settings: MethodSettings) -> float:
         """Return C, the bound on a unit's gradient."""

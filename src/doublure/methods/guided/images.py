@@ -18,6 +18,7 @@ from doublure.methods.statistics.images.method import ImageStatistics, drawing_w
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
 from doublure.training.job import Job
+from doublure.training.owned import Adversary, AtOwner
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -37,6 +38,30 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             remedy = "declare a label with the role condition, or set labeller_share=0"
             raise SchemaError("lacks the role condition, which a labeller needs", field=f"{LABEL}", remedy=remedy)
         return super().resolve_defaults(schema, settings).with_lot(schema)
+
+    def asks_owners(self, schema: Schema, settings: ImageGuidedSettings) -> bool:
+        """Whether a unit has one owner alone, where a critic clips what its units send."""
+        return not settings.critic_share or schema.max_silos == 1
+
+    def at_owner(self, encoder: Encoder, settings: ImageGuidedSettings) -> AtOwner:
+        """Return what an image adds, and what critic and labeller ask."""
+        from doublure.methods.statistics.images.mean_embedding import generator_for
+        from doublure.training.private_classifier import at_owner
+
+        asked = super().at_owner(encoder, settings)
+        if settings.labeller_share:
+            asked |= at_owner(encoder, settings)
+        if not settings.critic_share:
+            return asked
+        critic = settings.adversarial()
+        return asked | AtOwner(
+            adversary=lambda _: Adversary(
+                settings=critic,
+                shapes=encoder,
+                generator=lambda: generator_for(encoder, settings, 0),
+                noise_width=critic.noise_width,
+            )
+        )
 
     def accesses(self, schema: Schema, settings: ImageGuidedSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """The sums of features, each step of the critic, and each step of the labeller."""

@@ -17,9 +17,11 @@ from doublure.methods.statistics.of_kind import counted_events
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.schema import Schema
 from doublure.training.job import Job
+from doublure.training.owned import Adversary, AtOwner, View, unplanned
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
+    from doublure.encode.encoder import Encoder
     from doublure.networks.array_generator import AnyGenerator
 
 
@@ -34,6 +36,28 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         """The tables, and each step of the critic."""
         statistics = super().accesses(schema, settings, settings.statistics_noise(noise_multiplier))
         return settings.with_critic(statistics, schema, noise_multiplier)
+
+    def asks_owners(self, schema: Schema, settings: TableGuidedSettings) -> bool:
+        """Whether a unit has one owner alone, where a critic clips what its units send."""
+        return not settings.critic_share or schema.max_silos == 1
+
+    def at_owner(self, encoder: Encoder, settings: TableGuidedSettings) -> AtOwner:
+        """Return what rows the critic sees, and the mixture beside it."""
+        if not settings.critic_share:
+            return AtOwner()
+        from doublure.methods.statistics.tables.group_rows import InGroups
+        from doublure.networks.mixture import MixtureGenerator, MixtureRows
+
+        def adversary(view: View | None) -> Adversary:
+            if not isinstance(view, InGroups):
+                raise unplanned("view")
+            mixture = MixtureRows(MixtureGenerator(view.sizes, condition_width=0, components=view.components))
+            own = settings.adversarial(mixture.noise_width)
+            return Adversary(
+                settings=own, shapes=view.shapes(encoder.schema), generator=lambda: mixture, noise_width=own.noise_width
+            )
+
+        return AtOwner(views={InGroups.name: lambda told: InGroups.heard(told, encoder.width)}, adversary=adversary)
 
     def needs_torch(self, settings: TableGuidedSettings) -> bool:
         """Where there is a critic."""
@@ -62,7 +86,7 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         if settings.critic_share:
             rows = MixtureRows(MixtureGenerator.of(fit.sizes, fit.probabilities, fit.weights))
             refined(
-                of_groups(job.stage("critic", after=counted), fit.tables),
+                of_groups(job.stage("critic", after=counted), fit.tables, len(fit.weights)),
                 settings.adversarial(rows.noise_width),
                 job.accesses[-1],
                 rows,

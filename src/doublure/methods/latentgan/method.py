@@ -21,6 +21,7 @@ from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSetti
 from doublure.public.facts import answered
 from doublure.schema import Schema
 from doublure.training.job import Job
+from doublure.training.owned import AtOwner
 from doublure.training.settings import MethodSettings, by_kind
 
 if TYPE_CHECKING:
@@ -63,6 +64,16 @@ class Latentgan(Adversarial[LatentSettings]):
         if not isinstance(own, ImageLatentSettings) or not own.labeller_share:
             return found
         return (*found, Access(purpose="train the labeller", event=own.labeller_event(noise_multiplier), whole=True))
+
+    def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
+        """Whether a unit has one owner alone, where a critic clips what its units send."""
+        return self._own(settings).teacher != "critic" or schema.max_silos == 1
+
+    def at_owner(self, encoder: Encoder, settings: MethodSettings) -> AtOwner:
+        """Return what an owner inverts its records with, and what learns the latents."""
+        from doublure.methods.latentgan.training import at_owner
+
+        return at_owner(encoder, self._own(settings))
 
     def given_noise(self, settings: MethodSettings) -> float | None:
         """Return σ of the critic's steps, if it was given.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,11 +22,11 @@ from torch.nn import functional
 from doublure.encode.latent import LatentEncoder
 from doublure.methods.latentgan.settings import LatentSettings
 from doublure.networks.latent_mixture import LatentMixture, class_of
-from doublure.private.queries.sums import Factors
-from doublure.support.tensors import as_tensor
+from doublure.support.tensors import as_array, as_tensor
 from doublure.training.checkpoints import KeptReleases
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
+from doublure.training.owned import NOTHING, Told, numbers_told, unplanned
 
 COUNTED = 0.3
 """What of a record's vector says that it is there, beside 1 for its mean and 1 for its second moments."""
@@ -59,33 +60,23 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
     kept = KeptReleases(job, sums.accesses)
     job.progress.stage("sum up the latents' moments", last)
 
-    def release(name: str, classes: int, number: Factors) -> Tensor:
+    def release(name: str, number: ByClass | ByCell) -> Tensor:
         """Return the sums ``(classes, 1 + d + d²)``, from the checkpoint if they were made before."""
         place = 1 + _RELEASES.index(name)
-        shape = (classes, 1 + width + width**2)
         (total,) = kept.drawn(
-            place, [name], lambda: [sums.release(number, shape=shape)], doing="moments were summed up"
+            place, [name], lambda: [sums.release(number, shape=number.shape)], doing="moments were summed up"
         )
         job.progress.at(place)
         return as_tensor(total).to(job.device)
 
-    def by_class(latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
-        of = class_of(condition, sizes, len(latents)).to(latents.device)
-        return functional.one_hot(of, kinds).float(), moment_vectors(latents)
-
-    def by_cell(latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
-        of = class_of(condition, sizes, len(latents)).to(latents.device)
-        cell = of * 2**splits + cells_of(latents, of, classes, directions)
-        return functional.one_hot(cell, kinds * 2**splits).float(), moment_vectors(latents)
-
     noise = sums.deviations
-    first = release(_RELEASES[0], kinds, by_class)
+    first = release(_RELEASES[0], ByClass(sizes, width))
     classes, splits = Moments.of(first, noise[0]), believable_splits(settings, job.units / kinds, noise[-1])
     directions = classes.directions[:, :, :splits].contiguous()
     job.agree([classes.means, directions])
     cells = classes
     if settings.splits:
-        second = release(_RELEASES[1], kinds * 2**splits, by_cell)
+        second = release(_RELEASES[1], ByCell(sizes, width, classes.means, directions))
         cells = Moments.of(second, noise[1]) if splits else joined(first, noise[0], second, noise[1])
     of = torch.arange(kinds, device=cells.counts.device).repeat_interleave(2**splits)
     covariances = settled_covariances(cells, kinds, of)
@@ -98,6 +89,88 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
         }
     )
     return mixture
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """A latent's moments, in the row of its class.
+
+    Attributes:
+        sizes: How many values each condition has.
+        width: d.
+    """
+
+    sizes: tuple[int, ...]
+    width: int
+
+    name: ClassVar[str] = "moments by class"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(K, 1 + d + d²)``."""
+        return math.prod(self.sizes), 1 + self.width + self.width**2
+
+    def told(self) -> Told:
+        """Return nothing."""
+        return NOTHING
+
+    def __call__(self, latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return where a latent counts, and its moments."""
+        of = class_of(condition, self.sizes, len(latents)).to(latents.device)
+        return functional.one_hot(of, self.shape[0]).float(), moment_vectors(latents)
+
+
+@dataclass(frozen=True)
+class ByCell:
+    """A latent's moments, in the row of its cell within its class.
+
+    Attributes:
+        sizes: How many values each condition has.
+        width: d.
+        means: ``(K, d)`` of the classes, as released.
+        directions: ``(K, d, m)`` along which classes are cut, likewise.
+    """
+
+    sizes: tuple[int, ...]
+    width: int
+    means: Tensor
+    directions: Tensor
+
+    name: ClassVar[str] = "moments by cell"
+
+    @classmethod
+    def heard(cls, told: Told, sizes: tuple[int, ...], width: int, most: int) -> ByCell:
+        """Return what an owner was told.
+
+        Args:
+            told: By whoever trains.
+            sizes: By the owner's schema.
+            width: By the owner's plan.
+            most: Halvings of a class, likewise.
+
+        Raises:
+            SettingError: It does not fit them.
+        """
+        kinds = math.prod(sizes)
+        directions = numbers_told(told, "directions", (kinds, width, -1))
+        if directions.shape[2] > most:
+            raise unplanned("directions")
+        return cls(sizes, width, numbers_told(told, "means", (kinds, width)), directions)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(K 2^m, 1 + d + d²)``."""
+        return math.prod(self.sizes) * 2 ** self.directions.shape[2], 1 + self.width + self.width**2
+
+    def told(self) -> Told:
+        """Return what was released of classes."""
+        return Told({}, {"means": as_array(self.means), "directions": as_array(self.directions)})
+
+    def __call__(self, latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return where a latent counts, and its moments."""
+        of = class_of(condition, self.sizes, len(latents)).to(latents.device)
+        cell = of * 2 ** self.directions.shape[2] + cells_of(latents, of, self.means, self.directions)
+        return functional.one_hot(cell, self.shape[0]).float(), moment_vectors(latents)
 
 
 def believable_splits(settings: LatentSettings, records: float, noise: float) -> int:
@@ -169,16 +242,16 @@ class Moments:
         return vectors.flip(2)
 
 
-def cells_of(latents: Tensor, classes: Tensor, found: Moments, directions: Tensor) -> Tensor:
+def cells_of(latents: Tensor, classes: Tensor, means: Tensor, directions: Tensor) -> Tensor:
     """Return the cell ``(B,)`` of each latent within its class, 0 to 2^m - 1.
 
     Args:
         latents: ``(B, d)``.
         classes: ``(B,)``.
-        found: Of the classes.
+        means: ``(K, d)`` of the classes.
         directions: ``(K, d, m)``.
     """
-    sides = torch.einsum("bd,bdm->bm", latents - found.means[classes], directions[classes]) > 0
+    sides = torch.einsum("bd,bdm->bm", latents - means[classes], directions[classes]) > 0
     places = 2 ** torch.arange(sides.shape[1], device=latents.device)
     cells: Tensor = (sides * places).sum(dim=1)
     return cells

@@ -7,14 +7,16 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from doublure.encode.image import of_images
 from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
-from doublure.methods.latentgan.moments import mixture_from, untrained_mixture
+from doublure.methods.latentgan.moments import ByCell, ByClass, mixture_from, untrained_mixture
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings
+from doublure.methods.statistics.images.mean_embedding import Embedded, taught_by
 from doublure.networks.detail import Detail, Detailed
+from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.inversion import Inversion, InversionSettings
 from doublure.networks.labelled import Labeller
 from doublure.networks.latent import PublicNetworks, ThroughPublic
@@ -22,6 +24,8 @@ from doublure.public.folder import PublicFolder
 from doublure.support.tensors import as_tensor
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
+from doublure.training.owned import NOTHING, AtOwner, Told, adversary_of
+from doublure.training.private_classifier import at_owner as labeller_at_owner
 from doublure.training.private_classifier import checked, labelled
 
 if TYPE_CHECKING:
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 
     from doublure.access import Access
     from doublure.encode.encoder import Encoder
-    from doublure.private.records import PrivateRecords
+    from doublure.private.records import PrivateRecords, ResumableStore
 
 _WORK = "latents"
 _ORDER = "places by content, each content once"  # of latents that are kept half-way
@@ -41,8 +45,8 @@ _HELD_BY = 500  # generated images that say how speckled they are
 def taught(job: Job, settings: LatentSettings) -> nn.Module:
     """Return the generator to release: of latents, and the public one behind it."""
     generator, proposer, detail = public_networks(job.encoder, settings, job.device)
-    latents = inverted(job, settings, generator, proposer)
-    stage = replace(job.stage("latents", after=0), encoder=LatentEncoder(job.encoder, settings.latent), records=latents)
+    stage = job.stage("latents", after=0).seen(inverted(job, settings, generator, proposer))
+    stage = replace(stage, encoder=LatentEncoder(job.encoder, settings.latent))
     latent = _TEACHERS[settings.teacher](stage, settings, job.accesses[: settings.latent_accesses])
     whole: nn.Module = ThroughPublic(latent, generator, width=settings.latent)
     if detail is not None and isinstance(settings, ImageLatentSettings):
@@ -114,13 +118,61 @@ def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "c
     return found
 
 
-def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> PrivateRecords:
-    """Return the private records' latents, in place of their bodies; conditions stay beside them."""
+class Latents:
+    """Private records' latents, in place of their bodies; conditions stay beside them.
+
+    Args:
+        inversion: What makes them.
+        resumable: Where they are kept, as it takes long; None: nowhere.
+    """
+
+    name: ClassVar[str] = "latents"
+
+    def __init__(self, inversion: Inversion, resumable: ResumableStore | None = None) -> None:
+        self._inversion = inversion
+        self._resumable = resumable
+
+    def told(self) -> Told:
+        """Return nothing: the public generator is the plan's."""
+        return NOTHING
+
+    def __call__(self, records: PrivateRecords) -> PrivateRecords:
+        """Return the records."""
+        own = self._inversion
+        return records.mapped(own, own.width, rows=own.settings.batch, apart=True, resumable=self._resumable)
+
+
+def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> Latents:
+    """Return what makes latents of records; owners make their own, and keep none."""
     inversion = inversion_of(job.encoder, settings, generator, proposer)
     job.progress.stage("invert the records", job.units)
-    rows = inversion.settings.batch
-    resumable = _LatentStore(job, latents_key(job), rows)
-    return job.records.mapped(inversion, settings.latent, rows=rows, apart=True, resumable=resumable)
+    if job.partitions is not None:
+        return Latents(inversion)
+    return Latents(inversion, _LatentStore(job, latents_key(job), inversion.settings.batch))
+
+
+def at_owner(encoder: Encoder, settings: LatentSettings) -> AtOwner:
+    """Return what whoever trains asks of owners, who have the public generator, too."""
+    shapes = LatentEncoder(encoder, settings.latent)
+    sizes, width = tuple(shapes.condition_sizes.values()), settings.latent
+
+    def latents(told: Told) -> Latents:
+        del told
+        generator, proposer, _ = public_networks(encoder, settings)
+        return Latents(inversion_of(encoder, settings, generator, proposer))
+
+    asked = AtOwner(
+        views={Latents.name: latents},
+        summands={
+            ByClass.name: lambda _: ByClass(sizes, width),
+            ByCell.name: lambda told: ByCell.heard(told, sizes, width, settings.splits),
+            Embedded.name: lambda _: Embedded(_features(settings), encoder.condition_width),
+        },
+        adversary=None if settings.teacher != "critic" else lambda _: adversary_of(settings, shapes),
+    )
+    if not isinstance(settings, ImageLatentSettings) or not settings.labeller_share:
+        return asked
+    return asked | labeller_at_owner(encoder, settings)
 
 
 def latents_key(job: Job) -> str:
@@ -243,17 +295,16 @@ def _by_embedding(job: Job, settings: LatentSettings, accesses: Sequence[Access]
     """Train by one noisy sum of fixed features of the latents."""
     import torch
 
-    from doublure.methods.statistics.images.mean_embedding import taught_by
-    from doublure.networks.fixed_features import LatentEmbedding
-
-    features = LatentEmbedding(
-        settings.latent, features=settings.features, bandwidths=settings.bandwidths, seed=settings.feature_seed
-    )
-
     def build() -> nn.Module:
         return settings.generator(job.encoder, torch.Generator().manual_seed(job.seed % 2**63))
 
-    return taught_by(job, _lesson(settings), NoisySums(job, accesses), features, build).average
+    return taught_by(job, _lesson(settings), NoisySums(job, accesses), _features(settings), build).average
+
+
+def _features(settings: LatentSettings) -> LatentEmbedding:
+    return LatentEmbedding(
+        settings.latent, features=settings.features, bandwidths=settings.bandwidths, seed=settings.feature_seed
+    )
 
 
 _TEACHERS = {"critic": _by_critic, "mixture": _by_mixture, "embedding": _by_embedding}

@@ -30,6 +30,7 @@ from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.training.job import Job
+from doublure.training.owned import AtOwner
 from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
@@ -101,6 +102,14 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say when there are too few units for statistics to be seen through noise."""
         return self.of_kind[schema.kind].warnings(schema, self._own(settings))
+
+    def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
+        """Whether all releases are sums that owners can answer for."""
+        return self.of_kind[schema.kind].asks_owners(schema, self._own(settings))
+
+    def at_owner(self, encoder: Encoder, settings: MethodSettings) -> AtOwner:
+        """Return what an owner computes beside counts."""
+        return self.of_kind[encoder.schema.kind].at_owner(encoder, self._own(settings))
 
     def knows_shares(self, schema: Schema) -> bool:
         """The counts or sums that are released say how frequent conditions are."""

@@ -12,6 +12,7 @@ from doublure.methods.statistics.settings import StatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
 from doublure.training.job import Job
+from doublure.training.owned import AtOwner
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -34,6 +35,14 @@ class StatisticsOfKind(ABC, Generic[S]):
     def needs_torch(self, settings: S) -> bool:
         """Whether training computes with torch."""
         return True
+
+    def asks_owners(self, schema: Schema, settings: S) -> bool:
+        """Whether all releases are sums that owners can answer for."""
+        return bool(self.work(schema, settings).records_bytes)
+
+    def at_owner(self, encoder: Encoder, settings: S) -> AtOwner:
+        """Return what an owner computes beside counts."""
+        return AtOwner()
 
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:

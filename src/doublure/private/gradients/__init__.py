@@ -15,6 +15,7 @@
 (torch.Size([6]), torch.Size([49]))
 """
 
+from doublure.private.gradients.local_updates import LocalSteps, LocalUpdates
 from doublure.private.gradients.loss import CriticLoss, Records
 from doublure.private.gradients.lots import LotGradients, RecordGradients
 from doublure.private.gradients.reference import batch_gradient, per_record_reference
@@ -22,6 +23,8 @@ from doublure.private.gradients.units import UnitGradients
 
 __all__ = [
     "CriticLoss",
+    "LocalSteps",
+    "LocalUpdates",
     "LotGradients",
     "RecordGradients",
     "Records",

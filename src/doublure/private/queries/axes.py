@@ -15,6 +15,7 @@ intervals out of order                      refused before anything is counted
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -25,6 +26,8 @@ import numpy.typing as npt
 from doublure.errors import SettingError
 
 IntArray = npt.NDArray[np.int64]
+
+_MOST_PARTS = 20
 
 
 class AnyAxis(Protocol):
@@ -150,6 +153,60 @@ class Patterns:
 
 
 Table: TypeAlias = tuple[AnyAxis, ...]
+
+
+def described(axis: AnyAxis) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Return an axis as words and arrays, for somebody else to count on.
+
+    Raises:
+        TypeError: Nobody else knows this kind of axis.
+    """
+    if isinstance(axis, Axis):
+        return {"type": "axis", "part": axis.part, "size": axis.size}, {"cells": axis.cells}
+    if isinstance(axis, Intervals):
+        words = {"type": "intervals", "part": axis.part, "size": axis.size}
+        return words, {"starts": axis.starts, "cells": axis.cells}
+    if isinstance(axis, Patterns):
+        words = {"type": "patterns", "parts": list(axis.parts), "marks": list(axis.marks), "size": axis.size}
+        return words, {"cells": axis.cells}
+    raise TypeError(f"{type(axis).__name__} is not asked of owners")
+
+
+def axis_of(words: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> AnyAxis:
+    """Return the axis that somebody else has described; whether it fits records, it says itself.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is in no form that :func:`described` gives.
+    """
+    cells, size = _numbers(arrays["cells"], np.int64), whole(words["size"])
+    if words["type"] == "axis":
+        return Axis(part=whole(words["part"]), cells=cells, size=size)
+    if words["type"] == "intervals":
+        starts = _numbers(arrays["starts"], np.float64)
+        return Intervals(part=whole(words["part"]), starts=starts, cells=cells, size=size)
+    if words["type"] == "patterns":
+        parts, marks = (tuple(words[key]) for key in ("parts", "marks"))
+        if len(parts) > _MOST_PARTS or not all(type(mark) in (int, float) for mark in marks):
+            raise ValueError
+        return Patterns(parts=tuple(map(whole, parts)), marks=marks, cells=cells, size=size)
+    raise ValueError
+
+
+def whole(number: object) -> int:
+    """Return a whole number as it came.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if type(number) is not int:
+        raise TypeError
+    return number
+
+
+def _numbers(array: npt.NDArray[Any], kind: type[np.number[Any]]) -> npt.NDArray[Any]:
+    if array.ndim != 1 or array.dtype != kind or not np.isfinite(array).all():
+        raise ValueError
+    return array
 
 
 def places(axes: tuple[AnyAxis, ...], cells: dict[int, IntArray]) -> IntArray:

@@ -26,6 +26,9 @@ from doublure.private.sampling import FixedSizeSampler, Lot, PoissonSampler
 # Pairs of lots that go through a critic together: their gradients are written out, two rows a pair.
 _TOGETHER = 8
 
+# Standard deviations by which a sample of owners' units is larger than what is asked for.
+_SPARE = 4
+
 
 @dataclass(frozen=True, kw_only=True)
 class Distances:
@@ -96,6 +99,22 @@ class MeasuredDistances:
         """Go on from a checkpoint."""
         self._accountant.take_up(state)
 
+    @property
+    def count(self) -> int:
+        """How many are drawn in a step, m."""
+        return self._settings.count
+
+    def charge(self, found: Sequence[float], *, sample_rate: float, step: int) -> None:
+        """Charge a step with distances that were sampled of units; those that are missing count as the largest.
+
+        Args:
+            found: At most m.
+            sample_rate: q.
+            step: Counted from 0.
+        """
+        missing = [1.0] * (self._settings.count - len(found))
+        self.accountant(step, sample_rate).step([*found, *missing], self._noise_multiplier, sample_rate)
+
     def measure(
         self,
         gradients: Callable[[Lot], LotGradients],
@@ -116,7 +135,7 @@ class MeasuredDistances:
             bound: C_t.
             joint: n, where the lot's mean is clipped as a whole.
         """
-        accountant, asked = self.accountant(step, sample_rate), self._settings
+        asked = self._settings
         if joint is not None:
             found: list[float] = []
             while len(found) < asked.count:
@@ -125,8 +144,19 @@ class MeasuredDistances:
         else:
             drawn = FixedSizeSampler(n_units, min(asked.count, n_units)).lot()
             found = (clipped_norms(gradients(drawn), max_grad_norm=bound) / bound).tolist()
-        found += [1.0] * (asked.count - len(found))
-        accountant.step(found, self._noise_multiplier, sample_rate)
+        self.charge(found, sample_rate=sample_rate, step=step)
+
+
+def rate_of(count: int, units: int) -> float:
+    """Return at what rate owners draw their units, so that m distances and hardly ever fewer come together.
+
+    What is drawn so is, of however many units there are, an even sample, and so is a part of it.
+
+    Args:
+        count: m.
+        units: N, public.
+    """
+    return min(1.0, (count + _SPARE * math.sqrt(count)) / units)
 
 
 def _apart(

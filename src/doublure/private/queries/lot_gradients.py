@@ -17,19 +17,30 @@ a critic that mixes rows               refused before its first step, with nothi
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.private.clipping import Schedule, clipped_sum
-from doublure.private.gradients import CriticLoss, LotGradients, RecordGradients, Records
+from doublure.private.clipping import Schedule, clipped_norms, clipped_sum
+from doublure.private.gradients import (
+    CriticLoss,
+    LocalSteps,
+    LocalUpdates,
+    LotGradients,
+    RecordGradients,
+    Records,
+)
 from doublure.private.independence import refuse_cross_record
 from doublure.private.noise import SourceName, secret_draws
 from doublure.private.queries.query import Answer, Sensitivity
 from doublure.private.sampling import Lot, PoissonSampler
+from doublure.support.tensors import as_array
 
 if TYPE_CHECKING:
     from doublure.private.queries.distances import MeasuredDistances
@@ -63,6 +74,8 @@ class CriticSettings:
         chunk_size: Physical batch size; changes nothing.
         paired: Whether each real record meets a generated one, within the clip. Only a critic that is bounded otherwise
             can do without: its generated term touches no record, and is then the caller's own.
+        local: How each unit moves the critic by itself, whose update is clipped then in place of its gradient; None:
+            it does not.
         per_batch: Whether the lot's mean is clipped, as in the code published with the paper, instead of each unit's
             gradient: the sensitivity is then 2 C.
     """
@@ -74,8 +87,11 @@ class CriticSettings:
     chunk_size: int | None = None
     paired: bool = True
     per_batch: bool = False
+    local: LocalSteps | None = None
 
     def __post_init__(self) -> None:
+        if self.local is not None and self.per_batch:
+            raise SettingError("are not clipped together", field="local_steps", remedy="set clipping=record")
         if not self.paired and (self.loss.kind != "wgan" or self.loss.gradient_penalty):
             remedy = "pair the records, or use wgan with weight clipping"
             raise SettingError("needs a generated record for each real one", field="loss", remedy=remedy)
@@ -106,11 +122,13 @@ class CriticGradients:
             what a :class:`Partner` draws, and of the same kind of stream as the noise.
         distances: What is measured beside, for the Bayesian accountant.
         generator: What partners come from, for owners who make them by themselves; None: nobody else asks.
+        lengths: For owners: at what rate units are drawn whose gradients' lengths are told beside; None: none is.
 
     Attributes:
         step: The step that is asked for next, counted from 0.
         partner: What its records are paired with.
         generator: See above.
+        measured: What owners' lengths are charged to; None: nothing.
     """
 
     def __init__(
@@ -121,16 +139,19 @@ class CriticGradients:
         mixing: torch.Generator | None = None,
         distances: MeasuredDistances | None = None,
         generator: nn.Module | None = None,
+        lengths: float | None = None,
     ) -> None:
         self.settings = settings
         self.generator = generator
+        self.measured = distances
+        self._lengths = lengths
         self.step = 0
         self.partner: Partner = unpaired
         self._mixing = mixing
         self._draws = secret_draws(source)
-        self._distances = distances
         self._gradients: tuple[nn.Module, RecordGradients] | None = None
         self._critic: nn.Module | None = None
+        self._updates: tuple[nn.Module, LocalUpdates] | None = None
 
     def at(self, step: int, critic: nn.Module, partner: Partner) -> CriticGradients:
         """Return the query of a step.
@@ -142,6 +163,12 @@ class CriticGradients:
         """
         self.step, self._critic, self.partner = step, critic, partner if self.settings.paired else unpaired
         return self
+
+    def unmeasured(self) -> CriticGradients:
+        """Return the same query without what is measured beside: that is its owner's."""
+        found = copy(self)
+        found.measured = None
+        return found
 
     @property
     def critic(self) -> nn.Module:
@@ -170,21 +197,32 @@ class CriticGradients:
 
     def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
         """Return the sum of a fresh lot's clipped gradients ``(P,)`` float32, in ``critic.parameters()`` order."""
-        if self._distances is not None:
-            self._measure(self._distances, records, sample_rate)
+        if self.measured is not None:
+            self._measure(self.measured, records, sample_rate)
         sampler = PoissonSampler(records.n_units, sample_rate)
         clipped = clipped_sum(
-            self.gradients(records, sampler.lot()),
+            self.contributions(records, sampler.lot()),
             max_grad_norm=self.settings.bound(self.step),
             per_batch=self.settings.joint,
         )
         total = clipped.total.cpu().numpy()
-        moved = Sensitivity.of_length(clipped.sensitivity, len(total))
-        return Answer(total=total, sensitivity=moved, sample_rate=sampler.sample_rate, sampling=sampler.sampling)
+        return Answer(
+            total=total,
+            sensitivity=Sensitivity.of_length(clipped.sensitivity, len(total)),
+            sample_rate=sampler.sample_rate,
+            sampling=sampler.sampling,
+            lengths=None if self._lengths is None else self._told(records, self._lengths),
+        )
+
+    def _told(self, records: PrivateRecords, rate: float) -> npt.NDArray[np.float64]:
+        """Return how long the clipped gradients of some units are, over C, whose coins are others than the lot's."""
+        drawn, bound = PoissonSampler(records.n_units, rate).lot(), self.settings.bound(self.step)
+        lengths = clipped_norms(self.contributions(records, drawn), max_grad_norm=bound) / bound
+        return as_array(lengths).astype(np.float64)
 
     def _measure(self, distances: MeasuredDistances, records: PrivateRecords, sample_rate: float) -> None:
         distances.measure(
-            lambda units: self.gradients(records, units),
+            lambda units: self.contributions(records, units),
             n_units=records.n_units,
             sample_rate=sample_rate,
             step=self.step,
@@ -192,18 +230,42 @@ class CriticGradients:
             joint=self.settings.joint,
         )
 
-    def gradients(self, records: PrivateRecords, units: Lot) -> LotGradients:
-        """Return the gradients of some units, each record with a fresh partner. Private."""
+    def contributions(self, records: PrivateRecords, units: Lot) -> LotGradients:
+        """Return what some units add: their gradients, or what they have moved the critic by. Private."""
+        local = self.settings.local
+        if local is None:
+            return self.gradients(records, units)
+        if self._updates is None or self._updates[0] is not self.critic:
+            self._updates = self.critic, LocalUpdates(self.critic, self.settings.loss, local)
+        return self._updates[1].of(
+            len(units), lambda moved, place: self.gradients(records, units[place : place + 1], moved)
+        )
+
+    def gradients(self, records: PrivateRecords, units: Lot, moved: RecordGradients | None = None) -> LotGradients:
+        """Return the gradients of some units, each record with a fresh partner. Private.
+
+        Args:
+            records: Of a partition.
+            units: Which.
+            moved: Of a critic that a unit has moved; None: as it is.
+        """
         real, condition, group, groups = records.lot(units)
         with torch.no_grad():
             fake = self.partner(len(real), condition)
         paired = Records(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
         engine = self.engine(self.critic, records)
-        return engine.lot(paired, group=group, groups=groups, chunk_size=self.settings.chunk_size)
+        return (moved or engine).lot(paired, group=group, groups=groups, chunk_size=self.settings.chunk_size)
 
-    def engine(self, critic: nn.Module, records: PrivateRecords) -> RecordGradients:
-        """Return what computes a critic's gradients, once it is sure that records do not meet in it."""
+    def engine(self, critic: nn.Module, records: PrivateRecords | None) -> RecordGradients:
+        """Return what computes a critic's gradients, once it is sure that records do not meet in it.
+
+        Args:
+            critic: See above.
+            records: For their form; None: it was made sure of before.
+        """
         if self._gradients is None or self._gradients[0] is not critic:
+            if records is None:
+                raise TypeError("nobody has looked whether records meet in this critic")
             body, condition = records.nobody
             refuse_cross_record(critic, body.shape[1:], 0 if condition is None else condition.shape[1])
             self._gradients = critic, RecordGradients(critic, self.settings.loss)

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from doublure.errors import SettingError
 from doublure.private.accounting import Sampling
+
+if TYPE_CHECKING:
+    from doublure.private.queries.distances import MeasuredDistances
 
 R = TypeVar("R", contravariant=True)
 
@@ -62,6 +65,8 @@ class Answer:
         sampling: How it was drawn, likewise.
         unit: Of a sum in whole numbers, what one of them is worth: its noise is whole, too. None where the numbers are
             counts, or real.
+        lengths: ``(k,)`` float64 of clipped gradients over C, of units that were sampled beside the lot, where an
+            owner is asked for them. They are added to nothing.
     """
 
     total: Any
@@ -69,6 +74,7 @@ class Answer:
     sample_rate: float = 1.0
     sampling: Sampling = "poisson"
     unit: float | None = None
+    lengths: Any = None
 
 
 class Query(Protocol[R]):
@@ -92,6 +98,23 @@ class Query(Protocol[R]):
             records: A partition.
             sample_rate: Of the lot, from the plan.
         """
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A query beside which units may be measured, for an accountant that never leaves whoever asks.
+
+    Attributes:
+        measured: What is charged with lengths (:class:`doublure.private.queries.distances.MeasuredDistances`); None:
+            nothing is measured.
+        step: The step that is asked for next, counted from 0.
+    """
+
+    measured: MeasuredDistances | None
+    step: int
+
+    def unmeasured(self) -> Query[Any]:
+        """Return the same query, with nothing measured beside."""
 
 
 def require_everyone(sample_rate: float) -> None:

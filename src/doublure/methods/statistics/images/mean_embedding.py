@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +28,7 @@ from doublure.training import checkpoints as kept_state
 from doublure.training import network_states
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
+from doublure.training.owned import NOTHING, Told
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -181,16 +182,40 @@ def taught_by(
     return lesson
 
 
-def _released(sums: NoisySums, features: Features, classes: int) -> Tensor:
-    """Return the noisy sums ``(K, D + 1)``; the last column counts."""
-    kept = math.sqrt(1 - COUNTED**2)
+class Embedded:
+    """What a record adds: its features, and that it is there, in the row of its label.
 
-    def factors(images: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
-        there = torch.full((len(images), 1), COUNTED, device=images.device)
+    Args:
+        features: Of one record, of length 1.
+        classes: K; 0 where nothing has a label.
+    """
+
+    name: ClassVar[str] = "embedding"
+
+    def __init__(self, features: Features, classes: int) -> None:
+        self._features = features
+        self._classes = classes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(K, D + 1)``; the last column counts."""
+        return max(1, self._classes), self._features.width + 1
+
+    def told(self) -> Told:
+        """Return nothing: the features follow from the plan."""
+        return NOTHING
+
+    def __call__(self, records: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return labels ``(B, K)`` and features ``(B, D + 1)``."""
+        there = torch.full((len(records), 1), COUNTED, device=records.device)
         left = torch.ones_like(there) if labels is None else labels
-        return left, torch.cat([kept * features(images), there], dim=1)
+        return left, torch.cat([math.sqrt(1 - COUNTED**2) * self._features(records), there], dim=1)
 
-    return sums.release(factors, shape=(max(1, classes), features.width + 1))
+
+def _released(sums: NoisySums, features: Features, classes: int) -> Tensor:
+    """Return the noisy sums ``(K, D + 1)``."""
+    summand = Embedded(features, classes)
+    return sums.release(summand, shape=summand.shape)
 
 
 def target(total: Tensor, noise: float) -> Target:

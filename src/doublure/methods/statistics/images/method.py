@@ -29,6 +29,7 @@ from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 from doublure.training.image_gan_settings import classes_of, require_condition
 from doublure.training.job import Job
+from doublure.training.owned import AtOwner
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -51,6 +52,18 @@ class ImageStatistics(StatisticsOfKind[S]):
         require_condition(schema)
         height, width, colours = ImageSchema.of(schema).shape
         return settings.enlarged_for((colours, height, width))
+
+    def asks_owners(self, schema: Schema, settings: S) -> bool:
+        """Each image's features are added up, wherever it is."""
+        return True
+
+    def at_owner(self, encoder: Encoder, settings: S) -> AtOwner:
+        """Return what an image adds."""
+        from doublure.methods.statistics.images.mean_embedding import Embedded, embedding
+
+        return AtOwner(
+            summands={Embedded.name: lambda _: Embedded(embedding(encoder, settings), encoder.condition_width)}
+        )
 
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
         """Choose what nobody gave, by the kind of picture and by how well a label's mean will be known."""

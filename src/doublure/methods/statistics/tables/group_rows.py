@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from doublure.methods.statistics.tables.nodes import Node
+from doublure.errors import SettingError
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
+from doublure.private.queries.axes import AnyAxis, Intervals, axis_of, described, whole
+from doublure.private.records import PrivateRecords
 from doublure.schema import Schema
+from doublure.support.tensors import Array, as_array
 from doublure.training.job import Job
+from doublure.training.owned import Told, unplanned
 
 _AT_ONCE = 4096
+_MOST = 2**28
 
 
 @dataclass(frozen=True)
@@ -37,35 +44,93 @@ class GroupRows:
         return (self.width,)
 
 
-def of_groups(job: Job, tables: NoisyTables) -> Job:
-    """Return the job with records in groups, which follow from what was released."""
-    encoder, one_hot = group_rows(job.encoder.schema, tables)
-    records = job.records.mapped(one_hot, encoder.width, rows=_AT_ONCE)
-    return replace(job, records=records, encoder=encoder)  # type: ignore[arg-type]
+class InGroups:
+    """Records in groups, which follow from what was released.
 
+    Args:
+        axes: Of each node its groups, and of the target its values.
+        components: How many components the mixture has that a critic sees beside.
 
-def group_rows(schema: Schema, tables: NoisyTables) -> tuple[GroupRows, Callable[[Tensor], Tensor]]:
-    """Return how wide rows in groups are, and what makes them ``(B, width)`` of compact records ``(B, P)``."""
-    sizes = [node.size for node in tables.nodes] + ([tables.target.size] if tables.target else [])
+    Attributes:
+        sizes: How many groups each has.
+        components: See above.
+    """
 
-    def one_hot(bodies: Tensor) -> Tensor:
-        blocks = [functional.one_hot(_groups(node, bodies), node.size) for node in tables.nodes]
-        if tables.target is not None:
-            values = bodies[:, tables.target_part].long().clamp(0, tables.target.size - 1)
-            blocks.append(functional.one_hot(values, tables.target.size))
+    name: ClassVar[str] = "in groups"
+
+    def __init__(self, axes: Sequence[AnyAxis], components: int) -> None:
+        self._axes = axes
+        self.sizes = [axis.size for axis in axes]
+        self.components = components
+
+    @classmethod
+    def heard(cls, told: Told, parts: int) -> InGroups:
+        """Return what an owner was told.
+
+        Args:
+            told: By whoever trains.
+            parts: Of a compact record.
+
+        Raises:
+            SettingError: It is in no form that fits records.
+        """
+        try:
+            axes = []
+            for place, words in enumerate(told.words["axes"]):
+                before = f"{place}."
+                own = {name.removeprefix(before): own for name, own in told.arrays.items() if name.startswith(before)}
+                axes.append(axis_of(words, own))
+            found = cls(axes, whole(told.words["components"]))
+            for axis in axes:
+                axis.refuse_unfit(parts)
+        except (KeyError, TypeError, ValueError, SettingError):
+            raise unplanned("groups") from None
+        if not 0 < found.components * sum(found.sizes) <= _MOST:
+            raise unplanned("groups")
+        return found
+
+    def told(self) -> Told:
+        """Return the groups."""
+        words: list[dict[str, Any]] = []
+        arrays: dict[str, Array] = {}
+        for place, axis in enumerate(self._axes):
+            said, own = described(axis)
+            words.append(said)
+            arrays |= {f"{place}.{name}": array for name, array in own.items()}
+        return Told({"axes": words, "components": self.components}, arrays)
+
+    def shapes(self, schema: Schema) -> GroupRows:
+        """Return what networks ask an encoder."""
+        return GroupRows(schema, sum(self.sizes))
+
+    def __call__(self, records: PrivateRecords) -> PrivateRecords:
+        """Return the records."""
+        return records.mapped(self.one_hot, sum(self.sizes), rows=_AT_ONCE)
+
+    def one_hot(self, bodies: Tensor) -> Tensor:
+        """Return rows ``(B, width)`` of compact records ``(B, P)``, each from that record alone."""
+        records = as_array(bodies)
+        blocks = [functional.one_hot(torch.from_numpy(axis.of(records)), axis.size) for axis in self._axes]
         return torch.cat(blocks, dim=1).float()
 
-    return GroupRows(schema, sum(sizes)), one_hot
+
+def of_groups(job: Job, tables: NoisyTables, components: int) -> Job:
+    """Return the job with records in groups, which follow from what was released.
+
+    Args:
+        job: The critic's stage.
+        tables: As released.
+        components: Of the mixture beside.
+    """
+    view = in_groups(tables, components)
+    return replace(job.seen(view), encoder=view.shapes(job.encoder.schema))  # type: ignore[arg-type]
 
 
-def _groups(node: Node, bodies: Tensor) -> Tensor:
-    """Return the coarse group ``(B,)`` of each row ``(B, P)``, from that row alone."""
-    if node.patterns is not None:
-        own = node.patterns
-        pattern = torch.zeros(len(bodies), dtype=torch.long)
-        for bit, (part, mark) in enumerate(zip(own.parts, own.marks, strict=True)):
-            pattern += (bodies[:, part] >= mark).long() << bit
-        return torch.from_numpy(node.coarse[own.nearest])[pattern]
-    axis = node.leaves.axis(node.coarse)
-    place = torch.searchsorted(torch.from_numpy(axis.starts), bodies[:, axis.part].double().contiguous(), right=True)
-    return torch.from_numpy(axis.cells)[(place - 1).clamp(min=0)]
+def in_groups(tables: NoisyTables, components: int = 1) -> InGroups:
+    """Return records in the groups of what was released."""
+    axes = [node.axis(node.coarse) for node in tables.nodes]
+    if tables.target is not None:
+        starts = np.arange(tables.target.size, dtype=np.float64)
+        values = np.arange(tables.target.size)
+        axes.append(Intervals(part=tables.target_part, starts=starts, cells=values, size=tables.target.size))
+    return InGroups(axes, components)
