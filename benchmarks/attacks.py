@@ -3,7 +3,7 @@
     python benchmarks/attacks.py run --only control        # a gan that learned 100 census rows by heart
     python benchmarks/attacks.py run --only membership     # every attack on every dp method, 2,000 census rows
     python benchmarks/attacks.py run --only pictures       # the same and LiRA on 300 digits, gan as their control
-    python benchmarks/attacks.py run --only canary         # one-run audits, ε claimed 4 and 1
+    python benchmarks/attacks.py run --only canary         # one-run audits, ε claimed 4 and 1, of whole patients, too
     python benchmarks/attacks.py run --only worst-case --runs 1000     # four records or five, every dp method and kind
     python benchmarks/attacks.py run --only inversion      # Olivetti's faces: real, artificial, private
     python benchmarks/attacks.py run --only digits         # MNIST, 64-32-10: attack success against accuracy and μ
@@ -43,6 +43,7 @@ from doublure.data.images import Images
 from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
 from doublure.schema import Schema
 from real_images import FACE, faces, images_of
+from related_data import RELATED
 from results import Case, finished, measure
 
 DP_METHODS = ("statistics", "guided", "dpgan")
@@ -148,6 +149,19 @@ def pictures(method: str, epsilon: float | None, seed: int) -> dict[str, Any]:
 def canaries(method: str, epsilon: float, seed: int) -> dict[str, Any]:
     """Audit a dp method in one run."""
     return attacked("canary", *adult(1000, 2000, seed), seed, method=method, epsilon=epsilon, delta=1e-5)
+
+
+def patients(epsilon: float, seed: int) -> dict[str, Any]:
+    """Attack and audit related tables: a target, and a canary, is a patient of Diabetes-130 with all stays."""
+    stays = RELATED["stays"]
+    tables = stays.tables()
+    drawn = np.random.default_rng(seed).permutation(tables["patients"]["patient"])
+    own, others = (
+        {name: table[table["patient"].isin(some)].reset_index(drop=True) for name, table in tables.items()}
+        for some in (drawn[:1000], drawn[1000:3000])
+    )
+    schema = Schema.from_plain(stays.schema.to_plain() | {"units": len(own["patients"])})
+    return attacked(["quick", "canary"], schema, own, others, seed, method="statistics", epsilon=epsilon, delta=1e-5)
 
 
 def worst_case(name: str, epsilon: float, runs: int) -> dict[str, Any]:
@@ -258,6 +272,9 @@ def cases(arguments: argparse.Namespace) -> Iterator[Case]:
                 yield {"case": "membership", **cell, "seed": seed}, partial(membership, method, epsilon, seed)
             if "canary" in only and method in DP_METHODS:
                 yield {"case": "canary", **cell, "seed": seed}, partial(canaries, method, epsilon, seed)
+        for epsilon in arguments.epsilon if "canary" in only and "statistics" in arguments.methods else ():
+            cell = {"case": "canary", "method": "statistics, patients", "epsilon": epsilon, "seed": seed}
+            yield cell, partial(patients, epsilon, seed)
         for method in (name for name in DIGITS if "pictures" in only and name in arguments.methods):
             for epsilon in arguments.epsilon if method in DP_METHODS else (None,):
                 cell = {"case": "pictures", "method": method, "epsilon": epsilon, "seed": seed}

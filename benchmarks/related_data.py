@@ -1,8 +1,10 @@
-"""Related tables that are measured: patients and their stays, customers and their orders, households and their days.
+"""Related tables that are measured: patients, customers, households, players, and what hangs on each.
 
 ``stays``: Diabetes-130 (Strack et al. 2014), 71,518 patients and 101,766 stays. ``orders``: TPC-H as its generator
 makes it, at scale factor .1 or 1 (15,000 and 150,000 customers, ten times as many orders; a third of them have none).
-``days``: DAIAD's smart water meters, 92 households. Bounds and values are those of what was published with each.
+``days``: DAIAD's smart water meters, 92 households. ``league``: People.csv and Salaries.csv of Chadwick Baseball
+Bureau's databank (CC BY-SA 3.0, commit ef68908c), 20,262 players and 26,428 salaries; put both into ``out/league``.
+Bounds and values are those of what was published with each.
 """
 
 from __future__ import annotations
@@ -154,6 +156,50 @@ tables:
       busiest: {type: integer, bounds: [0, 23], missing: false}
 """
 
+LEAGUE = """
+doublure: 1
+kind: relational
+unit: {name: player}
+units: 16000
+tables:
+  People:
+    key: playerID
+    columns:
+      playerID: {type: id}
+      birthYear: {type: integer, bounds: [1820, 2005], missing: true}
+      birthCountry: {type: category, values: [USA, D.R., Venezuela, P.R., CAN, Cuba, Mexico, Japan], other: Other,
+                     missing: true}
+      deathYear: {type: integer, bounds: [1870, 2021], missing: true}
+      weight: {type: integer, bounds: [100, 350], missing: true}
+      height: {type: integer, bounds: [60, 85], missing: true}
+      bats: {type: category, values: [L, R, B], missing: true}
+      throws: {type: category, values: [L, R, S], missing: true}
+      debut: {type: date, bounds: [1871-01-01, 2021-12-31], missing: true}
+      finalGame: {type: date, bounds: [1871-01-01, 2021-12-31], missing: true}
+  Salaries:
+    parent: People
+    foreign_key: playerID
+    max_children: 25
+    order: yearID
+    columns:
+      playerID: {type: id}
+      yearID: {type: integer, bounds: [1985, 2016], missing: false}
+      teamID: {type: category, values: [ANA, ARI, ATL, BAL, BOS, CAL, CHA, CHN, CIN, CLE, COL, DET, FLO, HOU, KCA, LAA,
+               LAN, MIA, MIL, MIN, ML4, MON, NYA, NYN, OAK, PHI, PIT, SDN, SEA, SFN, SLN, TBA, TEX, TOR, WAS],
+               other: Other, missing: false}
+      lgID: {type: category, values: [AL, NL], missing: false}
+      salary: {type: integer, bounds: [0, 40000000], missing: false}
+constraints:
+  - {at_most: [People.birthYear, People.deathYear]}
+  - {at_most: [People.debut, People.finalGame]}
+  - {at_most: [People.birthYear, Salaries.yearID]}
+"""
+
+
+def _league() -> dict[str, pd.DataFrame]:
+    """Return players and what they were paid each year; four in five have no salary on record."""
+    return {name: pd.read_csv(OUT / "league" / f"{name}.csv") for name in ("People", "Salaries")}
+
 
 def _orders(factor: float) -> Callable[[], dict[str, pd.DataFrame]]:
     """Return what reads customers, with the day of their first order, and orders, and makes them if they are not there.
@@ -224,5 +270,6 @@ RELATED = {
     "stays": Related(text=STAYS, tables=_stays),
     "orders": Related(text=ORDERS, tables=_orders(0.1)),
     "orders, scale factor 1": Related(text=ORDERS.replace("units: 12000", "units: 150000"), tables=_orders(1)),
+    "league": Related(text=LEAGUE, tables=_league),
     "days": Related(text=DAYS, tables=_days, made=1000),
 }

@@ -1,8 +1,9 @@
 """Related tables beside independent ones and a flattened one: how they hang together, and the targets.
 
 A fixed fifth of the units is kept aside; δ = 1e-6; 20,000 synthetic units are measured, of ``days`` 1,000. The floor
-is real rows of each table and real numbers of rows, drawn independently (no noise at all). The peer is one flat table
-at the same ε (``related_flattened.py``). What the data are, and how TPC-H's is made, is in ``related_data.py``.
+is real rows of each table and real numbers of rows, drawn independently (no noise at all). Peers at the same ε are one
+flat table (``related_flattened.py``) and, in an environment of its own that DOUBLURE_PEER_DPSYNTH names,
+``dpsynth.relational`` (``related_dpsynth.py``). What the data are, and how TPC-H's is made, is in ``related_data.py``.
 
     python benchmarks/relational.py run [--data stays orders days] [--methods doublure flattened] [--epsilons 1 3]
     python benchmarks/relational.py scale        # TPC-H at scale factor 1: seconds and peak memory
@@ -31,12 +32,14 @@ from doublure.measures.relational.histories import aggregates
 from doublure.measures.relational.units import Coders, independent
 from doublure.schema.relational import RelationalSchema
 from related_data import RELATED
+from related_dpsynth import related
 from related_flattened import flat_schema, flattened, unfolded
 from results import add, by_cell, finished, known, mean_and_range, measure
 
 DELTA, KEPT_ASIDE, FLAT_ROWS = 1e-6, 5, 100_000
 ACCOUNTANT = "rdp"
 """Quicker than ``pld`` to plan with, and a little looser: figures are those of some more noise."""
+METHODS = ["doublure", "flattened", "dpsynth"]
 LARGE = "orders, scale factor 1"
 FIGURES = {
     "children": "number of rows",
@@ -69,6 +72,11 @@ def split(data: str) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
 def one(data: str, method: str, epsilon: float, seed: int) -> dict[str, Any]:
     """Return one fit's figures, and the floor's beside them."""
     schema, (train, aside) = RelationalSchema.of(RELATED[data].schema), split(data)
+    if method == "dpsynth":
+        drawn, facts = related(schema, train, epsilon, DELTA, seed)
+        key = schema.tables[schema.root].key or ""
+        some = {name: made[made[key] < RELATED[data].made] for name, made in drawn.items()}  # keys are 0, 1, 2, …
+        return figures(data, some, train, aside, seed) | facts
     flat = method == "flattened"
     began = time.process_time()
     syn = _fit(flat_schema(schema) if flat else schema, flattened(schema, train) if flat else train, epsilon, seed)
@@ -201,7 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["run", "scale", "table"])
     parser.add_argument("--data", choices=sorted(RELATED), nargs="+", default=["stays", "orders", "days"])
-    parser.add_argument("--methods", choices=["doublure", "flattened"], nargs="+", default=["doublure", "flattened"])
+    parser.add_argument("--methods", choices=METHODS, nargs="+", default=METHODS[:2])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 3.0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     asked = parser.parse_args()

@@ -73,7 +73,7 @@ SCHEMA = Page(
     commands=1,
 )
 RELATIONAL = Page(
-    name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=6), commands=6
+    name="relational.md", printed=("True 500", "admitted", "ward"), left=bundle("hospital.ledger", files=6), commands=10
 )
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 RUN = {"attacks", "extending", "images", "latent", "relational", "schema", "series"}

@@ -121,6 +121,10 @@ def test_keys_are_proposed_by_headers_alone():
     assert (found.children["orders"].foreign_key, found.children["orders"].key) == ("customer_id", "id")
     found = proposed({"stays": ["stay_id", "nr", "day"], "patients": ["nr", "sex"], "tests": ["nr", "value"]})
     assert (found.root, found.key, set(found.children)) == ("patients", "nr", {"stays", "tests"})
+    assert found.children["stays"].key == "stay_id"
+    found = proposed({"people": ["id", "born"], "salaries": ["person_id", "year", "salary"]})
+    assert found.children["salaries"].foreign_key == "person_id"
+    assert found.children["salaries"].key is None  # what a row is about, and no key
     with pytest.raises(SchemaError, match="no column that stands in all others"):
         proposed({"a": ["x"], "b": ["y"]})
     with pytest.raises(SchemaError, match="fewer than two"):
@@ -131,6 +135,10 @@ def test_a_draft_says_what_is_open_and_a_check_what_the_data_has():
     draft = drafted({**tables(), "stays": tables()["stays"][["day", "nr"]]})
     assert (draft.schema.root, draft.schema.unit.name) == ("patients", "patient")
     assert "tables.stays.max_children" in draft.schema.undeclared
+    assert "max_children: undeclared\n    order: day\n" in draft.to_yaml()
+    assert "order: COLUMN" not in draft.to_yaml()
+    numbered = drafted({**tables(), "stays": tables()["stays"].assign(day=range(len(tables()["stays"])))})
+    assert "max_children: undeclared\n    # order: COLUMN  # if a unit's rows follow" in numbered.to_yaml()
     assert db.Schema.parse(draft.to_yaml()) == draft.schema
     text = check(draft.schema).to_yaml()
     assert "tables.stays:\n  max_children: NUMBER\n" in text  # and not the table's line, which would lose its columns

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from doublure.data.series import open_series
-from doublure.data.tables import cells
 from doublure.data.tables.cells import canonical, unit_ids
+from doublure.data.tables.distinct_cells import distinct
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
 from doublure.schema import Schema
@@ -202,7 +202,7 @@ def test_ids_are_read_by_themselves():
 def test_what_python_calls_equal_stays_apart():
     for ones in ([True, 1, 1.0], [decimal.Decimal("1.00"), 1], [LATE.astimezone(EAST), LATE]):
         for order in (ones, ones[::-1]):
-            codes, uniques = cells.distinct(objects([*order, *order]))
+            codes, uniques = distinct(objects([*order, *order]))
             assert len({*codes}) >= len(ones)
             assert [type(uniques[code]) for code in codes] == [type(cell) for cell in order * 2]
     days = canonical(objects([LATE.astimezone(EAST), LATE, LATE]), COLUMNS["day"], "x")
@@ -212,7 +212,7 @@ def test_what_python_calls_equal_stays_apart():
 
 
 def test_equal_texts_are_still_read_once():
-    codes, uniques = cells.distinct(objects(["a", "b", None, "a", 1, 1]))
+    codes, uniques = distinct(objects(["a", "b", None, "a", 1, 1]))
     assert codes.tolist() == [0, 1, -1, 0, 2, 2]
     assert uniques == ["a", "b", 1]
 

@@ -235,6 +235,7 @@ INSIDE = tuple(
         "auditing",
         "data.tables.opening",
         "data.tables.cells",
+        "data.tables.distinct_cells",
         "data.tables.csv_files",
         "private.records",
         "run.fitting",

@@ -18,7 +18,7 @@ from doublure.data.images import open_images
 from doublure.data.images import opening as image_sources
 from doublure.data.series import open_series
 from doublure.data.series import rows as series_rows
-from doublure.data.tables import cells
+from doublure.data.tables import cells, distinct_cells
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError, SchemaError
 from doublure.guarantee import ANY_DATA, REFUSALS
@@ -149,7 +149,9 @@ def test_what_a_misfit_counts_as(column, cell, read):
 @pytest.mark.parametrize("mutant", ["cells of any type joined", "the first of all in place of each one's"])
 def test_a_table_in_which_records_meet_is_caught(lab, mutant):
     if mutant == "cells of any type joined":
-        lab.plant(cells, "distinct", ("len(some := set(map(type, cells)) - _NOTHING) < 2 and some <= _ALIKE", "True"))
+        lab.plant(
+            distinct_cells, "distinct", ("len(some := set(map(type, cells)) - _NOTHING) < 2 and some <= _ALIKE", "True")
+        )
     else:
         from doublure.data.tables import source as tables
 

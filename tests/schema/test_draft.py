@@ -256,10 +256,10 @@ def test_how_related_tables_are_written_stands_in_the_draft_as_comments(tmp_path
 def test_a_codebook_describes_columns_of_each_table(tmp_path):
     tables = {
         "patients": pd.DataFrame({"patient_id": [1], "sex": ["f"], "note": ["x"]}),
-        "stays": pd.DataFrame({"patient_id": [1], "days": [3], "note": ["y"]}),
+        "stays": pd.DataFrame({"patient_id": [1], "days": [3], "note": ["y"], "case": [7]}),
     }
     rows = (
-        "patients.sex,category,f|m,,,false,Sex\nstays.days,integer,,0,30,false,Nights\n"
+        "patients.sex,category,f|m,,,false,Sex\nstays.days,integer,,0,30,false,Nights\nstays.case,id,,,,,Case number\n"
         "note,category,x|y,,,true,What was said\nstays.ward,category,a|b,,,,\n"
     )
     made = drafted(tables, codebook(tmp_path, rows))
@@ -267,7 +267,8 @@ def test_a_codebook_describes_columns_of_each_table(tmp_path):
     assert columns["patients.sex"].values == ("f", "m")
     assert columns["stays.days"].bounds == (0, 30)
     assert columns["patients.note"].values == columns["stays.note"].values == ("x", "y")
-    assert columns["stays.patient_id"].type == "id"
+    assert columns["stays.patient_id"].type == columns["stays.case"].type == "id"
+    assert made.schema.tables["stays"].key == "case"
     text = made.to_yaml()
     assert "columns that the data does not have: stays.ward" in text
     assert text.index("# Nights") < text.index("      days:") < text.index("# What was said", text.index("# Nights"))

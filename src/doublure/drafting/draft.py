@@ -137,6 +137,8 @@ _RELATED = """\
 # max_children: how many rows of a table one unit has at most; what more there are is left out. order: by what a unit's
 # rows follow one another; take it out if they do not.
 """
+_MOST, _ORDER = "    max_children:", "    order:"
+_NO_ORDER = "    # order: COLUMN  # if a unit's rows follow one another by a number or a date"
 _LABEL = """\
 # The classes that there are. With shares: {a: 0.3, b: 0.7} or shares: {learn: 0.05} synthetic images are as frequent
 # in each class as real ones; without, classes are drawn equally often (docs/schema.md says by which methods).
@@ -413,6 +415,8 @@ def _proposed_line(name: str, proposal: Proposal) -> str:
 def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
     """Draft from several tables: which hangs on which is proposed by their headers, the rest is the codebook's.
 
+    Of a child table, a column that the codebook has as an id is its key, where no name says which one is.
+
     A row of the codebook is named ``table.column``, or for a column of every table by the column alone.
     """
     entries = {} if codebook is None else read_codebook(codebook)
@@ -423,15 +427,17 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
     proposals: dict[str, Proposal] = {}
     for name in (found.root, *found.children):
         stored, of_columns = _stored(source.tables[name])
+        own_rows = {own: entry_for(f"{name}.{own}", entries) or entry_for(own, entries) for own in stored}
         facts: dict[str, Any] = {"key": found.key}
         if name != found.root:
             link = found.children[name]
-            facts = {} if link.key is None else {"key": link.key}
+            ids = [own for own, entry in own_rows.items() if entry is not None and entry.facts.get("type") == "id"]
+            key = link.key or next((own for own in ids if own != link.foreign_key), None)
+            facts = {} if key is None else {"key": key}
             facts |= {"parent": found.root, "foreign_key": link.foreign_key, "max_children": UNDECLARED}
             moments = [own for own, storage in stored.items() if storage in ("date", "datetime")]
             facts |= {"order": moments[0]} if moments else {}
         own_keys = {facts.get("key"), facts.get("foreign_key")}
-        own_rows = {own: entry_for(f"{name}.{own}", entries) or entry_for(own, entries) for own in stored}
         columns = {
             own: {"type": "id"} if own in own_keys else _column(own, each, own_rows[own])
             for own, each in stored.items()
@@ -462,9 +468,11 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
 
 def _related(made: Draft) -> str:
     text = made.schema.to_yaml()
-    names, lines = iter(made.schema.columns), []
+    names, lines = iter(made.schema.columns), list[str]()
     for line in text[text.index("\ntables:") + 1 :].splitlines():
         if not line.startswith(_OF_A_COLUMN):
+            if lines and lines[-1].startswith(_MOST) and not line.startswith(_ORDER):
+                lines.append(_NO_ORDER)
             lines.append(line)
             continue
         name = next(names)  # one line a column, in the schema's order

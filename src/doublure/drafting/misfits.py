@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from doublure.data.tables import cells
+from doublure.data.tables import cells, distinct_cells
 from doublure.data.tables.arrow_cells import as_series
 from doublure.data.tables.numbers import read as numbers_of
 from doublure.data.tables.opening import open_table
@@ -108,7 +108,7 @@ def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Mi
         frame, faulty = {}, set()
         rows = 0
         for name, column in wanted.items():
-            series = cells.unwrapped(as_series(raw[name], name))
+            series = distinct_cells.unwrapped(as_series(raw[name], name))
             rows = len(series)
             found, frame[name] = _of_column(series, column, name)
             for misfit in found:
@@ -121,7 +121,7 @@ def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Mi
 
 def _of_column(raw: pd.Series[Any], column: Column, name: str) -> tuple[list[Misfit], pd.Series[Any]]:
     """Return what does not fit, rows counted from 0, and the column's canonical cells; empty where one is none."""
-    codes, uniques = cells.distinct(raw)
+    codes, uniques = distinct_cells.distinct(raw)
     lenient = column.model_copy(update={"missing": True}) if column.missing is False else column
     why = _reasons(uniques, lenient, name)
     fitting = [cell if reason is None else None for cell, reason in zip(uniques, why, strict=True)]

@@ -85,12 +85,8 @@ def _leads(root: str, key: str, columns: Sequence[str]) -> str | None:
 
 def _own_key(table: str, columns: Sequence[str], foreign: str) -> str | None:
     """Return the column that a table's rows are told apart by, if its name says so."""
-    names = {table.lower(), row_of(table)}
-    wanted = {
-        "id",
-        *names,
-        *(f"{name}{sign}{word}" for name in names for sign in _SIGNS for word in _WORDS),
-    }
+    names = {table.lower(), row_of(table)}  # alone, such a name is rather what a row is about: a salary, a day
+    wanted = {"id", *(f"{name}{sign}{word}" for name in names for sign in _SIGNS for word in _WORDS)}
     return next((name for name in columns if name != foreign and name.lower() in wanted), None)
 
 
@@ -99,8 +95,10 @@ def _is_key(name: str) -> bool:
 
 
 def row_of(table: str) -> str:
-    """Return what one row of a table is called: ``patient`` of ``patients``, ``city`` of ``cities``."""
+    """Return what one row of a table is called: ``patient`` of ``patients``, ``city``, ``person``."""
     name = table.lower()
+    if name == "people":
+        return "person"
     if name.endswith("ies"):
         return name[:-3] + "y"
     return name.removesuffix("s")

@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
-from doublure.data.tables.cells import ISO, distinct, unwrapped
+from doublure.data.tables.cells import ISO
+from doublure.data.tables.distinct_cells import distinct, unwrapped
 from doublure.data.tables.opening import TableSource
 from doublure.errors import DataError
 

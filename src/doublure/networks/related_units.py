@@ -1,7 +1,8 @@
 """A generator of units of related tables: a row of the root, then the rows of each child table, one after the other.
 
 Of each child table, a tree draws the first row given the root's, and another one the next row given the root's and the
-one before it, until there are as many as the unit is to have.
+one before it, until there are as many as the unit is to have. A next row that would lie beyond the bounds of the order
+is drawn again: rows follow the distribution of those that do not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from doublure.networks.given_columns import drawn_given, logs_given
 from doublure.networks.related_layout import Above, ChildPlace, Layout
 from doublure.networks.tree import TreeGenerator
 from doublure.networks.tree_tables import Floats, Ints
+
+_TRIES = 16
+"""How often a row is drawn again that would lie beyond the bounds of the order."""
 
 
 class RelatedGenerator(ArrayGenerator):
@@ -109,7 +113,13 @@ class RelatedGenerator(ArrayGenerator):
             rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
             following = drawn_given(tree.tree, rows, known, rng, logs)[:, known:]
             if child.order >= 0:
-                following[:, child.order] += rows[:, head + 1 + child.order]
+                before = rows[:, head + 1 + child.order]
+                for _ in range(_TRIES):
+                    beyond = np.flatnonzero(before + following[:, child.order] > child.highest)
+                    if not len(beyond):
+                        break
+                    following[beyond] = drawn_given(tree.tree, rows[beyond], known, rng, logs)[:, known:]
+                following[:, child.order] += before
             found[units, child.row(turn)] = following
         for turn in range(child.most):
             for each in child.above:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from doublure.measures.evaluation import Evaluation
@@ -23,6 +24,8 @@ _ON_CARDS = (
     *("accuracy", "auc", "average_precision", "coefficient_signs", "quantile_columns", "quantile_pairs"),
     *("k_marginal", "special_values", "broken_rules", "count_queries"),
 )
+_NUMBERS = (*range(11), 20, 50, 100, 200, 500)
+"""Where a line begins of how many rows units have."""
 _NAMES = {"synthetic": "synthetic rows", "train": "real rows", "holdout": "real test rows"}
 
 
@@ -82,7 +85,7 @@ def relational_context(report: Evaluated) -> dict[str, Any]:
         "relations": [
             {
                 "child": relation.child,
-                "children": list(enumerate(relation.children)),
+                "children": _numbers(relation.children),
                 "sections": [
                     {"title": title, "pairs": _hanging(pairs)}
                     for title, pairs in (
@@ -102,6 +105,15 @@ def relational_context(report: Evaluated) -> dict[str, Any]:
             for name, table in found.tables.items()
         ],
     }
+
+
+def _numbers(shares: Sequence[tuple[float, float]]) -> list[tuple[str, float, float]]:
+    """Return how many rows units have, the larger numbers taken together, with shares of real and synthetic units."""
+    found = []
+    for first, last in pairwise([*(number for number in _NUMBERS if number < len(shares)), len(shares)]):
+        real, synthetic = (sum(own) for own in zip(*shares[first:last], strict=True))
+        found.append((str(first) if last == first + 1 else f"{first} to {last - 1}", real, synthetic))
+    return found
 
 
 def _hanging(pairs: Sequence[PairOff]) -> list[dict[str, Any]]:

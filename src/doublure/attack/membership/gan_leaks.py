@@ -13,6 +13,7 @@ from doublure.attack.membership.results import membership_result
 from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
+from doublure.measures.embedding import points_of
 
 _TARGETS = "the targets"
 _CANNOT = "That a record is protected: its membership can be known although nothing near it is ever generated."
@@ -77,9 +78,10 @@ def attack_partial(data: AttackData) -> AttackResult:
     few = data.with_targets(_SEARCHED)
     data.progress.stage("search the generator's noise", 2)
     scores = []
+    drawn = None if white_box.searchable else points_of(data.schema, data.sample(_DRAWN, data.seed + 2)).values
     for number, side in enumerate((few.seen, few.unseen)):
-        found = _found if white_box.searchable else _drawn
-        scores.append(-found(white_box, side, rng))
+        far = _found(white_box, side, rng) if drawn is None else nearest(drawn, side.points.values, 1)[0][:, 0]
+        scores.append(-far)
         data.progress.at(number + 1)
     trials = f"{_BEGUN + _ROUNDS * _TRIES}" if white_box.searchable else f"the same {_DRAWN}"
     note = f"At most {_SEARCHED} targets of either side, {trials} trials each."
@@ -97,12 +99,3 @@ def _found(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> 
         better = far < best
         noise, best = np.where(better[:, None], trial, noise), np.where(better, far, best)
     return np.asarray(np.sqrt(best), dtype=np.float64)
-
-
-def _drawn(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> Floats:
-    """Return ``(N,)`` how near the nearest of many draws comes, where noise cannot be searched: all targets share them.
-
-    Conditions are columns there, and are drawn with the others.
-    """
-    wanted, _ = white_box.encoded(side.content)
-    return nearest(white_box.generated(white_box.noise(_DRAWN, rng), None), wanted, 1)[0][:, 0]

@@ -17,11 +17,9 @@ Without an ``other``, a discrete misfit is missing; where nothing may be missing
 end at declared bounds; where bounds are still to be learned, the encoder does all this once they are. A declared list
 becomes the categories, in its order; where values are still to be learned, all labels are, sorted.
 
-**A cell is read by itself.** Whatever the container (text, nullable, Arrow, categorical, objects), distinct cells are
-read once and then placed, and cells are only ever joined with others of their own type that read alike: in Python
-True, 1 and 1.0 are equal, and so are two zones' spellings of one moment. How a whole column is stored is the
-container's public form: a column of float64 has lost the digits of whole numbers above 2^53 before it comes here.
-Messages name the column, never the cell.
+**A cell is read by itself**, whatever the container: :mod:`doublure.data.tables.distinct_cells` says which cells are
+one. How a whole column is stored is the container's public form: a column of float64 has lost the digits of whole
+numbers above 2^53 before it comes here. Messages name the column, never the cell.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ import datetime
 import math
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from functools import partial
 from numbers import Real
@@ -39,6 +37,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
+from doublure.data.tables.distinct_cells import UNREADABLE, distinct, each, is_listed, unwrapped
 from doublure.errors import DataError, DataWarning, printable
 from doublure.schema.columns import (
     BooleanColumn,
@@ -55,7 +54,6 @@ from doublure.schema.scalars import Misfit
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Moments: TypeAlias = "np.ndarray[Any, np.dtype[np.datetime64]]"
 
-Cell = TypeVar("Cell")
 Rows = TypeVar("Rows", pd.DataFrame, "pd.Series[Any]")
 
 _TRUE = {"true", "t", "yes", "y", "1", "1.0"}
@@ -69,10 +67,6 @@ ISO = re.compile(
 _MIDNIGHT = ("24:00", "24:00:00")
 """How ISO 8601, and meters that stamp an hour by its end, may write the end of a day."""
 _NO_CELLS = (bytes, bytearray, memoryview, list, tuple, dict, set, frozenset, np.ndarray)
-_UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
-_NOTHING = frozenset({type(None), type(pd.NA), type(pd.NaT)})
-_ALIKE = frozenset({str, bool, int, float, datetime.date})
-"""The types of which equal cells read alike: of one of these, and of no two together."""
 
 _NO_TIME = np.datetime64("NaT", "s")
 _FARTHEST = 1e300  # stands for the infinite until bounds are known; the difference of two is still finite
@@ -94,7 +88,7 @@ def canonical(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit = "
         values = _read(unwrapped(raw), column, name, misfit)
     except _NulByte:
         raise DataError("has cells with NUL bytes", field=name, remedy="export the data again as UTF-8 text") from None
-    except _UNREADABLE:  # the message of the original would show a cell
+    except UNREADABLE:  # the message of the original would show a cell
         raise _no_such_type(column, name) from None
     return admitted(values, column, name, misfit)
 
@@ -120,8 +114,8 @@ def unit_ids(
     """
     try:
         codes, uniques = distinct(unwrapped(raw))
-        labels = np.array([*_each(uniques, _text, "", misfit), ""], dtype=object)
-    except _UNREADABLE:
+        labels = np.array([*each(uniques, _text, "", misfit), ""], dtype=object)
+    except UNREADABLE:
         raise DataError("has cells that are no id", field=name, remedy="use texts or whole numbers") from None
     labels[np.isin(labels, ["", *tokens])] = None
     ids = pd.Series(labels[codes], dtype=object)
@@ -155,86 +149,7 @@ def concatenate(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
     return pd.DataFrame(joined)
 
 
-# -- containers --------------------------------------------------------------------------------------------------
-
-
-def unwrapped(raw: pd.Series[Any]) -> pd.Series[Any]:
-    """Return Arrow-backed, sparse and foreign columns as numpy's of this machine, pandas' nullable or object ones."""
-    if isinstance(raw.dtype, pd.ArrowDtype):
-        import pyarrow as pa
-
-        plain: pd.Series[Any] = pa.array(raw.array).to_pandas(integer_object_nulls=True, date_as_object=False)
-        return plain
-    if isinstance(raw.dtype, pd.SparseDtype):
-        return pd.Series(np.asarray(raw))
-    if isinstance(raw.dtype, np.dtype) and not raw.dtype.isnative:  # pandas counts none in another byte order
-        return raw.astype(raw.dtype.newbyteorder("="))
-    return raw
-
-
-def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[object]]:
-    """Return each cell's place in the list of distinct cells, -1 for missing, and that list.
-
-    Objects are compared within a type of :data:`_ALIKE`; others are not compared at all, and each stands for itself.
-    """
-    if isinstance(raw.dtype, pd.CategoricalDtype):
-        return raw.cat.codes.to_numpy().astype(np.int64), _listed(raw.cat.categories)
-    cells = raw.to_numpy() if raw.dtype == object else np.empty(0, dtype=object)
-    if len(some := set(map(type, cells)) - _NOTHING) < 2 and some <= _ALIKE:  # most columns
-        places, index = pd.factorize(raw, use_na_sentinel=True)
-        return places.astype(np.int64, copy=False), _listed(index)
-    codes, uniques = np.full(len(cells), -1, dtype=np.int64), list[object]()
-    kinds, types = pd.factorize(np.fromiter(map(type, cells), dtype=object, count=len(cells)))
-    for number, kind in enumerate(types):
-        if kind in _NOTHING:
-            continue
-        rows = np.flatnonzero(kinds == number)
-        if kind in _ALIKE:
-            places, found = pd.factorize(cells[rows], use_na_sentinel=True)
-            rows, places = rows[places >= 0], places[places >= 0]
-        else:
-            rows = rows[[not _is_missing(cell) for cell in cells[rows]]]
-            places, found = np.arange(len(rows)), cells[rows]
-        codes[rows] = places + len(uniques)
-        uniques += list(found)
-    return codes, uniques
-
-
-def _listed(index: pd.Index[Any]) -> list[object]:
-    """Return distinct cells; for a moment that no zone's calendar reaches, something that is no cell."""
-    try:
-        return list(index)
-    except _UNREADABLE:  # one such moment keeps pandas from listing any
-        found: list[object] = []
-        for place in range(len(index)):
-            try:
-                found.append(index[place])
-            except _UNREADABLE:
-                found.append(())
-        return found
-
-
-def _is_missing(cell: object) -> bool:
-    """Whether an object means missing: any kind of NaN or NaT."""
-    return cell.is_nan() if isinstance(cell, Decimal) else pd.isna(cell) is True  # type: ignore[call-overload]
-
-
-def _is_listed(raw: pd.Series[Any]) -> bool:
-    """Whether cells have to be read one by one: text, objects, or categories of either."""
-    return isinstance(raw.dtype, (pd.StringDtype, pd.CategoricalDtype)) or raw.dtype == object
-
-
-def _each(uniques: Iterable[object], read: Callable[[object], Cell], otherwise: Cell, misfit: Misfit) -> list[Cell]:
-    """Read distinct cells, each by itself; with ``coerce``, one that cannot be read becomes ``otherwise``."""
-    if misfit == "refuse":
-        return [read(cell) for cell in uniques]
-    found = []
-    for cell in uniques:
-        try:
-            found.append(read(cell))
-        except _UNREADABLE:
-            found.append(otherwise)
-    return found
+# -- kinds of columns ------------------------------------------------------------------------------------------------
 
 
 def _read(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> pd.Series[Any]:
@@ -271,10 +186,10 @@ def _numbers(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> 
     array: Floats
     if pd.api.types.is_numeric_dtype(raw.dtype) and raw.dtype.kind != "c":
         array = raw.to_numpy(dtype=np.float64, na_value=np.nan)
-    elif _is_listed(raw) or misfit == "coerce":
+    elif is_listed(raw) or misfit == "coerce":
         codes, uniques = distinct(raw)
         tokens = {*column.missing_tokens, *NOT_A_NUMBER}
-        array = np.array([*_each(uniques, partial(_number, tokens=tokens), np.nan, misfit), np.nan])[codes]
+        array = np.array([*each(uniques, partial(_number, tokens=tokens), np.nan, misfit), np.nan])[codes]
     else:
         raise TypeError
     return fitting_numbers(array, column, name, misfit)
@@ -341,7 +256,7 @@ def _moments(raw: pd.Series[Any], column: DateColumn | DatetimeColumn, name: str
         array = _on_the_clock(utc, zone or raw.dt.tz)
     elif pd.api.types.is_datetime64_dtype(raw.dtype):
         array = raw.to_numpy().astype("datetime64[s]")
-    elif _is_listed(raw) or misfit == "coerce":
+    elif is_listed(raw) or misfit == "coerce":
         codes, uniques = distinct(raw)
         tokens = {*column.missing_tokens, *NOT_A_TIME}
         warned_of = name if column.one_clock and misfit == "refuse" else ""
@@ -375,7 +290,7 @@ def _moment_of_each(
     The owner of a column is warned of it where some moments have an offset from UTC and some have none.
     """
     read: list[tuple[np.datetime64, int | None]]
-    read = _each(uniques, partial(_moment, tokens=tokens), (_NO_TIME, None), misfit)
+    read = each(uniques, partial(_moment, tokens=tokens), (_NO_TIME, None), misfit)
     moments = np.array([moment for moment, _ in read], dtype="datetime64[s]")
     aware = np.array([offset is not None for _, offset in read], dtype=bool)
     if zone is not None and aware.any():
@@ -432,7 +347,7 @@ def _labels(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> p
     domain = [label(value) for value in getattr(column, "domain", ())]
     misfits = _place_of_misfits(column, domain)
     read = partial(_truth, tokens=missing) if isinstance(column, BooleanColumn) else _text
-    texts = _each(uniques, read, misfits, misfit)
+    texts = each(uniques, read, misfits, misfit)
     categories = domain or sorted({*texts, *([misfits] if misfit == "coerce" else [])} - missing)
     place = {text: number for number, text in enumerate(categories)} | dict.fromkeys(missing, -1)
     if domain and isinstance(column, (CategoryColumn, OrdinalColumn)):

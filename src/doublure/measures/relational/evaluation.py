@@ -15,6 +15,7 @@ import numpy as np
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, seen_warning, sides
 from doublure.measures.relational.histories import MOST_COMPARED, two_sample
+from doublure.measures.relational.prediction import prediction
 from doublure.measures.relational.relations import MOST_DEPENDENT, Relation, Sides, relation
 from doublure.measures.relational.units import Coders, as_units, independent
 from doublure.measures.scores import Score, figure
@@ -34,15 +35,17 @@ class RelationalEvaluation(Evaluation):
         tables: Table -> what was measured of it by itself; one without a row is left out.
         relations: How each child table hangs on the root.
         units: How well a classifier tells synthetic units from real ones.
+        prediction: How well a model that learned from synthetic units ranks real ones by the schema's target.
     """
 
     tables: Mapping[str, TableEvaluation]
     relations: tuple[Relation, ...]
     units: Score
+    prediction: Score | None = None
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """The headline figures: of relations, of whole units, then each table's overall score, named for it."""
+        """The headline figures: of relations, of whole units, of the target, then each table's overall score."""
         of_tables = (
             score.model_copy(update={"key": f"overall {name}", "name": f"Overall, {name}"})
             for name, table in self.tables.items()
@@ -53,7 +56,11 @@ class RelationalEvaluation(Evaluation):
             for found in self.relations
             for score in found.scores
         )
-        return (*keyed, self.units, *of_tables)
+        return (*keyed, self.units, *self._predicted, *of_tables)
+
+    @property
+    def _predicted(self) -> tuple[Score, ...]:
+        return () if self.prediction is None else (self.prediction,)
 
     @property
     def verdict(self) -> Verdict:
@@ -62,8 +69,7 @@ class RelationalEvaluation(Evaluation):
         lines = [
             f"{score.name}: {figure(score, score.value)} (other real units: {figure(score, score.real)}; independent "
             f"tables: {figure(score, score.baseline)})."
-            for found in self.relations
-            for score in found.scores
+            for score in (*(score for found in self.relations for score in found.scores), *self._predicted)
         ]
         lines += [f"{name}: {table.verdict.headline}" for name, table in self.tables.items()]
         warnings = [
@@ -136,8 +142,9 @@ def evaluate_related(
         seed=seed,
         rows=both.rows(len(artificial)),
         tables=own,
-        relations=tuple(relation(coders, compared, child) for child in schema.children),
+        relations=tuple(relation(coders, compared, child, seed) for child in schema.children),
         units=two_sample(coders, compared.train, compared.others, seed),
+        prediction=prediction(coders, compared.train, compared.others, seed),
         notes=_notes(both.kept_aside),
         versions=versions(),
     )
@@ -150,7 +157,7 @@ def _notes(kept_aside: bool) -> tuple[str, ...]:
         f"Parent and child: the {MOST_DEPENDENT} pairs of columns that depend on one another most in real rows "
         "(Cramér's V). Numbers are cut by the schema's public bounds.",
         f"Two-sample AUC: boosted trees on at most {MOST_COMPARED:,} units of each set, trained on half of both and "
-        "tested on the other halves.",
+        "tested on the other halves. A model of the target learns from as many, and ranks real units kept aside.",
         "Intervals of a table's own figures treat rows as independent, although a unit has several.",
         *seen_note(kept_aside, "units", "units"),
     )

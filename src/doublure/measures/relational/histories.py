@@ -20,14 +20,24 @@ _VALUES = 12
 """Of a column with more values, the codes are taken as numbers."""
 
 
-def aggregates(coders: Coders, units: Units) -> Floats:
-    """Return ``(N, d)`` what a classifier sees of units; NaN where there is nothing to add up."""
-    found = [units.root.codes.astype(np.float64)]
+def aggregates(coders: Coders, units: Units, hidden: tuple[str, str] | None = None) -> Floats:
+    """Return ``(N, d)`` what a classifier sees of units; NaN where there is nothing to add up.
+
+    Args:
+        coders: Read the schema.
+        units: Them.
+        hidden: A table and a column of it that is not shown.
+    """
+    root = units.content.schema.root
+    shown = [place for place, name in enumerate(coders.root.names) if (root, name) != hidden]
+    found = [units.root.codes[:, shown].astype(np.float64)]
     for child, coder in coders.children.items():
         many = units.content.counts(child)
         found.append(many[:, None].astype(np.float64))
         rows = units.children[child]
-        for place, size in enumerate(coder.sizes):
+        for place, (name, size) in enumerate(zip(coder.names, coder.sizes, strict=True)):
+            if (child, name) == hidden:
+                continue
             codes = np.zeros(0) if rows is None else rows.codes[:, place].astype(np.float64)
             found.append(_of_column(codes, units.owners(child), many, size))
     return np.concatenate(found, axis=1)

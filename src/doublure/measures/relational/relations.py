@@ -6,6 +6,7 @@ parent_child   total variation of the two-way tables of a column of the root and
                the 30 pairs that depend on one another most in real rows
 transitions    the same of a column and itself in the row that follows, the mean over columns
 gaps           total variation of the gap from one row to the next in tenths of the real ones
+counts         how many units are like this and have a row like that: the mean error of random counts across tables
 =============  =================================================================================================
 
 Beside each stands the same for independent tables, and for real units kept aside.
@@ -20,6 +21,7 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
+from doublure.measures.relational.counts import counts_across
 from doublure.measures.relational.units import Coders, Ints, Units
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.counts import Counts, count
@@ -80,8 +82,15 @@ class Sides:
         return {"value": self.synthetic, "baseline": self.baseline, "real": self.test}
 
 
-def relation(coders: Coders, sides: Sides, child: str) -> Relation:
-    """Return how near the synthetic rows of a child table hang on their parents as real ones do."""
+def relation(coders: Coders, sides: Sides, child: str, seed: int) -> Relation:
+    """Return how near the synthetic rows of a child table hang on their parents as real ones do.
+
+    Args:
+        coders: Read the schema.
+        sides: The units.
+        child: The child table.
+        seed: Fixes which counts are asked for.
+    """
     schema = sides.train.content.schema
     most = schema.most(child)
     shares = {role: _numbers(units, child, most) for role, units in sides.others.items()}
@@ -117,8 +126,8 @@ def relation(coders: Coders, sides: Sides, child: str) -> Relation:
             )
         )
     gaps = _gaps(sides, child)
-    if gaps is not None:
-        scores.append(gaps)
+    counts = counts_across(coders, sides.train, sides.others, child, np.random.default_rng(seed))
+    scores += [score for score in (gaps, counts) if score is not None]
     found = [(round(float(one), 4), round(float(other), 4)) for one, other in zip(train, shares["value"], strict=True)]
     return Relation(child=child, scores=tuple(scores), parent_child=pairs, transitions=steps, children=tuple(found))
 

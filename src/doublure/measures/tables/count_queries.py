@@ -20,8 +20,12 @@ from doublure.measures.tables.fidelity import Tables
 QUERIES = 500
 """How many queries are asked, where so many can be drawn."""
 
-_LEAST_SHARE = 0.005
-_TRIES = 20
+LEAST_SHARE = 0.005
+"""Fewer real rows than this share, and a query is not asked."""
+
+TRIES = 20
+"""So many times as many queries are drawn as are to be asked, and no more."""
+
 _Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 
@@ -38,8 +42,15 @@ class CountQueries(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Range:
-    """Which values of a column a query asks for: numbers between two ends, or codes."""
+class Range:
+    """Which values of a column a query asks for.
+
+    Attributes:
+        column: The column.
+        place: Where it stands in a row's codes.
+        ends: Numbers between these two, both of them included; None: codes.
+        codes: Any of these.
+    """
 
     column: str
     place: int
@@ -64,10 +75,10 @@ def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> Cou
     """
     shares: dict[str, list[float]] = {role: [] for role in ("train", *tables.others)}
     if len(coder.names) >= 2:
-        for _ in range(_TRIES * QUERIES):
+        for _ in range(TRIES * QUERIES):
             query = _drawn(coder, tables.train, rng)
             real = _share(query, tables.train)
-            if real < _LEAST_SHARE:
+            if real < LEAST_SHARE:
                 continue
             shares["train"].append(real)
             for role, table in tables.others.items():
@@ -78,32 +89,40 @@ def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> Cou
     return CountQueries(scores=_scores(shares) if asked else (), asked=asked)
 
 
-def _share(query: Sequence[_Range], table: Coded) -> float:
+def _share(query: Sequence[Range], table: Coded) -> float:
     rows = query[0].fits(table)
     for part in query[1:]:
         rows = rows & part.fits(table)
     return float(rows.mean())
 
 
-def _drawn(coder: Coder, train: Coded, rng: np.random.Generator) -> list[_Range]:
+def _drawn(coder: Coder, train: Coded, rng: np.random.Generator) -> list[Range]:
     most = min(3, len(coder.names))
     places = rng.choice(len(coder.names), int(rng.integers(2, most + 1)), replace=False)
-    return [_range(coder, train, int(place), rng) for place in places]
+    return [range_of(coder, train, int(place), rng) for place in places]
 
 
-def _range(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -> _Range:
+def range_of(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -> Range:
+    """Return some values of a column, drawn from those of real rows.
+
+    Args:
+        coder: Reads the schema.
+        train: The real rows, one or more.
+        place: The column's place among the coder's.
+        rng: Draws them.
+    """
     name = coder.names[place]
     if name in train.numbers:
         numbers = train.numbers[name]
         drawn = numbers[rng.integers(0, len(numbers), 2)]
         if not np.isnan(drawn).any():
             low, high = np.sort(drawn).tolist()
-            return _Range(column=name, place=place, ends=(low, high), codes=frozenset())
+            return Range(column=name, place=place, ends=(low, high), codes=frozenset())
         # A row whose number is missing was drawn: ask for those.
-        return _Range(column=name, place=place, ends=None, codes=frozenset({coder.sizes[place] - 1}))
+        return Range(column=name, place=place, ends=None, codes=frozenset({coder.sizes[place] - 1}))
     known = np.unique(train.codes[:, place])
     wanted = rng.choice(known, int(rng.integers(1, max(2, len(known)))), replace=False)
-    return _Range(column=name, place=place, ends=None, codes=frozenset(wanted.tolist()))
+    return Range(column=name, place=place, ends=None, codes=frozenset(wanted.tolist()))
 
 
 def _scores(shares: Mapping[str, Sequence[float]]) -> tuple[Score, ...]:

@@ -1,0 +1,104 @@
+"""From any container of a column to its distinct cells, each of which is then read once and by itself.
+
+Text, nullable, Arrow, sparse, categorical and object columns come here; cells are only ever joined with others of their
+own type that read alike: in Python True, 1 and 1.0 are equal, and so are two zones' spellings of one moment.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from doublure.schema.scalars import Misfit
+
+Cell = TypeVar("Cell")
+
+UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
+"""What reading a cell that fits no rule may raise."""
+_NOTHING = frozenset({type(None), type(pd.NA), type(pd.NaT)})
+_ALIKE = frozenset({str, bool, int, float, datetime.date})
+"""The types of which equal cells read alike: of one of these, and of no two together."""
+
+
+def unwrapped(raw: pd.Series[Any]) -> pd.Series[Any]:
+    """Return Arrow-backed, sparse and foreign columns as numpy's of this machine, pandas' nullable or object ones."""
+    if isinstance(raw.dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        plain: pd.Series[Any] = pa.array(raw.array).to_pandas(integer_object_nulls=True, date_as_object=False)
+        return plain
+    if isinstance(raw.dtype, pd.SparseDtype):
+        return pd.Series(np.asarray(raw))
+    if isinstance(raw.dtype, np.dtype) and not raw.dtype.isnative:  # pandas counts none in another byte order
+        return raw.astype(raw.dtype.newbyteorder("="))
+    return raw
+
+
+def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[object]]:
+    """Return each cell's place in the list of distinct cells, -1 for missing, and that list.
+
+    Objects are compared within a type of :data:`_ALIKE`; others are not compared at all, and each stands for itself.
+    """
+    if isinstance(raw.dtype, pd.CategoricalDtype):
+        return raw.cat.codes.to_numpy().astype(np.int64), _listed(raw.cat.categories)
+    cells = raw.to_numpy() if raw.dtype == object else np.empty(0, dtype=object)
+    if len(some := set(map(type, cells)) - _NOTHING) < 2 and some <= _ALIKE:  # most columns
+        places, index = pd.factorize(raw, use_na_sentinel=True)
+        return places.astype(np.int64, copy=False), _listed(index)
+    codes, uniques = np.full(len(cells), -1, dtype=np.int64), list[object]()
+    kinds, types = pd.factorize(np.fromiter(map(type, cells), dtype=object, count=len(cells)))
+    for number, kind in enumerate(types):
+        if kind in _NOTHING:
+            continue
+        rows = np.flatnonzero(kinds == number)
+        if kind in _ALIKE:
+            places, found = pd.factorize(cells[rows], use_na_sentinel=True)
+            rows, places = rows[places >= 0], places[places >= 0]
+        else:
+            rows = rows[[not _is_missing(cell) for cell in cells[rows]]]
+            places, found = np.arange(len(rows)), cells[rows]
+        codes[rows] = places + len(uniques)
+        uniques += list(found)
+    return codes, uniques
+
+
+def _listed(index: pd.Index[Any]) -> list[object]:
+    """Return distinct cells; for a moment that no zone's calendar reaches, something that is no cell."""
+    try:
+        return list(index)
+    except UNREADABLE:  # one such moment keeps pandas from listing any
+        found: list[object] = []
+        for place in range(len(index)):
+            try:
+                found.append(index[place])
+            except UNREADABLE:
+                found.append(())
+        return found
+
+
+def _is_missing(cell: object) -> bool:
+    """Whether an object means missing: any kind of NaN or NaT."""
+    return cell.is_nan() if isinstance(cell, Decimal) else pd.isna(cell) is True  # type: ignore[call-overload]
+
+
+def is_listed(raw: pd.Series[Any]) -> bool:
+    """Whether cells have to be read one by one: text, objects, or categories of either."""
+    return isinstance(raw.dtype, (pd.StringDtype, pd.CategoricalDtype)) or raw.dtype == object
+
+
+def each(uniques: Iterable[object], read: Callable[[object], Cell], otherwise: Cell, misfit: Misfit) -> list[Cell]:
+    """Read distinct cells, each by itself; with ``coerce``, one that cannot be read becomes ``otherwise``."""
+    if misfit == "refuse":
+        return [read(cell) for cell in uniques]
+    found = []
+    for cell in uniques:
+        try:
+            found.append(read(cell))
+        except UNREADABLE:
+            found.append(otherwise)
+    return found

@@ -1,0 +1,79 @@
+"""Counts across tables: how many units are like this, and have a row like that? Asked of real and of synthetic units.
+
+Each query is drawn at random as those of one table are (:mod:`doublure.measures.tables.count_queries`): some values of
+a column of the root, and of one or two columns of a child table that have to stand in one row of the unit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.measures.relational.units import Coders, Units
+from doublure.measures.scores import Score, distance_score
+from doublure.measures.tables.coding import Coder
+from doublure.measures.tables.count_queries import LEAST_SHARE, TRIES, Range, range_of
+
+QUERIES = 200
+"""How many queries are asked of a child table, where so many can be drawn."""
+
+_Marks = npt.NDArray[np.bool_]
+
+
+def counts_across(
+    coders: Coders, train: Units, others: dict[str, Units], child: str, rng: np.random.Generator
+) -> Score | None:
+    """Return how far counts of units are off, as a share of all units.
+
+    Args:
+        coders: Read the schema.
+        train: Real units; answers are held against theirs.
+        others: Whom to ask.
+        child: The child table.
+        rng: Draws the queries.
+
+    Returns:
+        The mean over queries; None where none can be asked.
+    """
+    rows = train.children[child]
+    own = coders.children[child]
+    if rows is None or not own.names or not coders.root.names:
+        return None
+    off: dict[str, list[float]] = {role: [] for role in others}
+    asked = 0
+    for _ in range(TRIES * QUERIES):
+        of_root = range_of(coders.root, train.root, int(rng.integers(len(coders.root.names))), rng)
+        of_rows = [range_of(own, rows, place, rng) for place in _some(own, rng)]
+        real = _share(train, child, of_root, of_rows)
+        if real < LEAST_SHARE:
+            continue
+        for role, units in others.items():
+            off[role].append(abs(_share(units, child, of_root, of_rows) - real))
+        asked += 1
+        if asked == QUERIES:
+            break
+    if not asked:
+        return None
+    return distance_score(
+        "counts",
+        f"Counts across, {child}",
+        {role: float(np.mean(gaps)) for role, gaps in off.items()},
+        f"How far the count of units with given values that have a row of {child} with given values is off, in shares "
+        f"of all units; mean over {asked} random queries.",
+    )
+
+
+def _some(coder: Coder, rng: np.random.Generator) -> list[int]:
+    most = min(2, len(coder.names))
+    return [int(place) for place in rng.choice(len(coder.names), int(rng.integers(1, most + 1)), replace=False)]
+
+
+def _share(units: Units, child: str, of_root: Range, of_rows: list[Range]) -> float:
+    rows = units.children[child]
+    if rows is None:
+        return 0.0
+    fits: _Marks = np.ones(len(rows), dtype=np.bool_)
+    for part in of_rows:
+        fits &= part.fits(rows)
+    has = np.bincount(units.owners(child)[fits], minlength=len(units)) > 0
+    return float((has & of_root.fits(units.root)).mean())

@@ -1,0 +1,92 @@
+"""How well a model that learned from synthetic units ranks real ones by the schema's target, from all else of them.
+
+The target is a column of the root or of a child. What is asked of a unit is whether any of its rows has one value: the
+rarest that one real unit in a hundred has. What the model sees is what all other columns add up to
+(:func:`doublure.measures.relational.histories.aggregates`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.encode.columns import Floats
+from doublure.measures.relational.histories import MOST_COMPARED, aggregates
+from doublure.measures.relational.units import Coders, Units
+from doublure.measures.scores import Score
+from doublure.measures.tables.coding import Coder
+from doublure.schema.relational import RelationalSchema
+
+Marks = npt.NDArray[np.bool_]
+
+_LEAST = 0.01
+"""A value that fewer units have is too rare to be ranked by, and so is one that fewer lack."""
+
+
+def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int) -> Score | None:
+    """Return the area under the ROC curve.
+
+    Args:
+        coders: Read the schema.
+        train: Real units, to learn from: the best to hope for.
+        others: ``value`` and ``baseline``, to learn from, and ``real``, which are ranked.
+        seed: Fixes which units are learned from, where there are many, and the trees.
+
+    Returns:
+        The score; None without a target of few values, or where real units are almost all alike in it.
+    """
+    schema = train.content.schema
+    target = next(iter(schema.with_role("target")), None)
+    if target is None or not schema.columns[target].discrete:
+        return None
+    table, _, column = target.partition(".")
+    labels = _coder(coders, schema, table).labels(column)
+    shares = [float(_having(coders, train, (table, column), code).mean()) for code in range(len(labels))]
+    asked = [code for code, share in enumerate(shares) if _LEAST <= share <= 1 - _LEAST]
+    if not asked:
+        return None
+    code = min(asked, key=lambda code: shares[code])
+    tested, rng = others["real"], np.random.default_rng(seed)
+    seen, wanted = aggregates(coders, tested, (table, column)), _having(coders, tested, (table, column), code)
+    figures = {}
+    for role, units in (("value", others["value"]), ("baseline", others["baseline"]), ("real", train)):
+        some = rng.permutation(len(units))[:MOST_COMPARED]
+        lesson = aggregates(coders, units, (table, column))[some]
+        figures[role] = _ranked(lesson, _having(coders, units, (table, column), code)[some], seen, wanted, seed)
+    return Score(
+        key="prediction",
+        name=f"AUC, {target} = {labels[code]}",
+        goal="high",
+        range=(0.0, 1.0),
+        meaning=f"How well a model that has learned from synthetic units ranks real ones by whether any row has "
+        f"{labels[code]} in {column}, from everything else of them; 0.5 is by chance.",
+        **figures,
+    )
+
+
+def _having(coders: Coders, units: Units, column: tuple[str, str], code: int) -> Marks:
+    """Return ``(N,)`` which units have a row with a value."""
+    table, own = column
+    place = _coder(coders, units.content.schema, table).names.index(own)
+    rows = units.root if table == units.content.schema.root else units.children[table]
+    if rows is None:
+        return np.zeros(len(units), dtype=np.bool_)
+    has: Marks = rows.codes[:, place] == code
+    return has if rows is units.root else np.bincount(units.owners(table)[has], minlength=len(units)) > 0
+
+
+def _coder(coders: Coders, schema: RelationalSchema, table: str) -> Coder:
+    return coders.root if table == schema.root else coders.children[table]
+
+
+def _ranked(lesson: Floats, taught: Marks, seen: Floats, wanted: Marks, seed: int) -> float | None:
+    """Return the AUC; one half of who has learned from units that are all alike, None where those ranked are."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.metrics import roc_auc_score
+
+    if wanted.all() or not wanted.any():
+        return None
+    if taught.all() or not taught.any():
+        return 0.5
+    model = HistGradientBoostingClassifier(max_iter=100, random_state=seed).fit(lesson, taught)
+    return float(roc_auc_score(wanted, model.predict_proba(seen)[:, 1]))
