@@ -122,7 +122,7 @@ def test_the_terminal_shows_columns_and_reasons_and_no_cell(
     Path("s.yaml").write_text(TEXT.replace("bounds: undeclared, missing: undeclared", "bounds: [0, 9], missing: true"))
     assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv"]) == 4
     shown = capsys.readouterr()
-    assert f"# job: 1 × {OUTSIDE}" in shown.out
+    assert f"# job (1 ×): {OUTSIDE}" in shown.out
     assert "# Wrote out.csv: 8 cells that do not fit. Private: only you can read it." in shown.out
     assert shown.err.startswith(
         "doublure: age: has cells that do not fit (6 in all); see out.csv; fix the data, declare"

@@ -96,7 +96,7 @@ def _with_values(said: Outcome, schema: Path, data: Path, out: Path) -> Outcome:
 
     described = Schema.load(schema)
     counts = list_misfits(described, data, out)
-    lines = [f"# {printable(column)}: {count} × {why}" for (column, why), count in counts.items()]
+    lines = [f"# {printable(column)} ({count} ×): {why}" for (column, why), count in counts.items()]
     lines.append(
         f"# Wrote {out}: {_counted(sum(counts.values()), 'cell')} that do not fit. Private: only you can read it."
     )
@@ -104,7 +104,8 @@ def _with_values(said: Outcome, schema: Path, data: Path, out: Path) -> Outcome:
     refused = [(column, count) for (column, why), count in counts.items() if why != BEYOND]
     gate = said.gate
     if gate is None and refused and described.misfit == "refuse":
-        remedy = f"see {out}; fix the data, declare what is public of any such table, or write misfit: coerce"
+        remedy = f"see {out}; fix the data, declare what is public of any such table, give a list an other, "
+        remedy += "or write misfit: coerce"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}

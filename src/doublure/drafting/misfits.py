@@ -126,13 +126,13 @@ def _of_column(raw: pd.Series[Any], column: Column, name: str) -> tuple[list[Mis
     why = _reasons(uniques, lenient, name)
     fitting = [cell if reason is None else None for cell, reason in zip(uniques, why, strict=True)]
     read = cells.canonical(pd.Series([*fitting, None], dtype=object), lenient, name)
-    empty = read.isna().to_numpy()
+    empty, beyond = read.isna().to_numpy(), _beyond(read, column)
     for place, reason in enumerate(why):
         if reason is not None:
             continue
         if empty[place] and column.missing is False:
             why[place] = EMPTY
-        elif not empty[place] and _beyond(read.iloc[[place]], column):
+        elif beyond[place]:
             why[place] = BEYOND
     why.append(EMPTY if column.missing is False else None)  # the place of cells that are nothing at all: -1
     wrong = np.array([reason is not None for reason in why], dtype=bool)[codes]
@@ -156,13 +156,13 @@ def _reasons(uniques: Sequence[object], column: Column, name: str) -> list[str |
     return [None] * len(uniques)
 
 
-def _beyond(cell: pd.Series[Any], column: Column) -> bool:
+def _beyond(read: pd.Series[Any], column: Column) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return ``(N,)``: which canonical cells lie outside the bounds; a missing one does not."""
     ends = getattr(column, "ends", None)
     if ends is None:
-        return False
-    open_ended = column.model_copy(update={"bounds": UNDECLARED})
-    (number,) = numbers_of(cell, open_ended)
-    return not ends[0] <= number <= ends[1]
+        return np.zeros(len(read), dtype=bool)
+    numbers = numbers_of(read, column.model_copy(update={"bounds": UNDECLARED}))
+    return (numbers < ends[0]) | (numbers > ends[1])
 
 
 def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Iterator[Misfit]:
