@@ -165,7 +165,8 @@ def _beyond(read: pd.Series[Any], column: Column) -> np.ndarray[Any, np.dtype[np
     if ends is None:
         return np.zeros(len(read), dtype=bool)
     numbers = numbers_of(read, column.model_copy(update={"bounds": UNDECLARED}))
-    return (numbers < ends[0]) | (numbers > ends[1])
+    outside: np.ndarray[Any, np.dtype[np.bool_]] = (numbers < ends[0]) | (numbers > ends[1])
+    return outside
 
 
 def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Iterator[Misfit]:
