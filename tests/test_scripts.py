@@ -64,6 +64,19 @@ def test_both_files_of_pins_are_used(checkout):
     assert "-c constraints.txt -c constraints-dev.txt" in line
 
 
+@pytest.mark.parametrize("product", ["constraints.txt", "constraints-federated.txt"])
+def test_no_pins_that_are_installed_together_differ(product):
+    """Two pins of one library cannot be installed."""
+    pinned = {}
+    for name in (product, "constraints-dev.txt"):
+        for line in (ROOT / name).read_text(encoding="utf-8").splitlines():
+            library, _, version = line.partition("==")
+            if version:
+                pinned.setdefault(library.lower().replace("_", "-"), set()).add(version)
+    assert len(pinned) > 50
+    assert {library: versions for library, versions in pinned.items() if len(versions) > 1} == {}
+
+
 def test_the_documentation_is_built_strictly(checkout):
     made, built = run(checkout, "docs")[-2:]
     assert made == "scripts/make_reference.py build/docs"

@@ -86,6 +86,12 @@ def test_the_file_reads_back_and_explains_itself(tmp_path: Path) -> None:
     assert text.count("Not in the codebook.") == 5
 
 
+def test_a_row_without_a_description_is_in_the_codebook_all_the_same(tmp_path: Path) -> None:
+    data = pd.DataFrame({"nr": [1], "age": [30]})
+    text = drafted(data, codebook(tmp_path, "nr,id,,,,,\n")).to_yaml()
+    assert text[text.index("columns:") :].startswith("columns:\n  nr: {type: id}\n  # Not in the codebook.\n  age:")
+
+
 def test_facts_come_from_the_codebook(tmp_path: Path) -> None:
     rows = "\n".join(
         [

@@ -77,6 +77,21 @@ def test_rules_are_looked_at_where_cells_fit(tmp_path: Path) -> None:
     ]
 
 
+def test_what_a_fit_takes_is_listed_and_closes_no_gate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"a": [1, 5], "b": [2, 3]}).to_csv("d.csv", index=False)
+    columns = "columns: {a: {type: integer, bounds: [0, 9]}, b: {type: integer, bounds: [0, 9]}}"
+    head = "doublure: 1\nkind: table\nunits: 3\ndefaults: {missing: false}\n"
+    Path("s.yaml").write_text(f"{head}{columns}\nconstraints: [{{at_most: [a, b]}}]\n")
+    assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv"]) == 0
+    assert (
+        "# a, b (1 ×): the record breaks the rule at_most, and a fit takes it all the same" in capsys.readouterr().out
+    )
+    assert [(row[0], row[1]) for row in rows(tmp_path / "out.csv")] == [("2", "a, b")]
+
+
 def test_a_large_column_is_looked_through_quickly(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": [str(n) for n in range(30_000)]})
     frame.loc[17_000, "a"] = "x"
@@ -122,8 +137,8 @@ def test_the_terminal_shows_columns_and_reasons_and_no_cell(
     Path("s.yaml").write_text(TEXT.replace("bounds: undeclared, missing: undeclared", "bounds: [0, 9], missing: true"))
     assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv"]) == 4
     shown = capsys.readouterr()
-    assert f"# job: 1 × {OUTSIDE}" in shown.out
-    assert "# Wrote out.csv: 8 cells that do not fit. Private: only you can read it." in shown.out
+    assert f"# job (1 ×): {OUTSIDE}" in shown.out
+    assert "# Wrote out.csv: 8 misfits. Private: only you can read it." in shown.out
     assert shown.err.startswith(
         "doublure: age: has cells that do not fit (6 in all); see out.csv; fix the data, declare"
     )

@@ -116,10 +116,10 @@ def _quantiles(own: Floats, other: Floats) -> tuple[Rate, ...]:
 
 def _pictures(data: AttackData, real: Any, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
     """Return the nearest pairs side by side. Private."""
-    title = "The nearest pairs: synthetic, and the real record beside it. Private: do not publish"
+    title = "The nearest pairs: synthetic, and the real record beside it"
     if isinstance(real, Images):
         both = (("synthetic", data.released.images[pairs]), ("real", real.images[who[pairs]]))
-        return (Picture(title=title, png=png(contact_sheet(both, title))),)
+        return (Picture(title=title, png=png(contact_sheet(both, f"{title}: private, do not publish"))),)
     if isinstance(real, Series):
         header = tuple(f"step {step}" for step in range(min(8, real.length)))
         first = real.channels[0]

@@ -91,20 +91,19 @@ def _counted(number: int, word: str) -> str:
 
 def _with_values(said: Outcome, schema: Path, data: Path, out: Path) -> Outcome:
     """Add what does not fit, by column and reason; the cells themselves go into the file."""
-    from doublure.drafting.misfits import BEYOND, list_misfits
+    from doublure.drafting.misfits import TOLERATED, list_misfits
     from doublure.schema import Schema
 
     described = Schema.load(schema)
     counts = list_misfits(described, data, out)
-    lines = [f"# {printable(column)}: {count} × {why}" for (column, why), count in counts.items()]
-    lines.append(
-        f"# Wrote {out}: {_counted(sum(counts.values()), 'cell')} that do not fit. Private: only you can read it."
-    )
+    lines = [f"# {printable(column)} ({count} ×): {why}" for (column, why), count in counts.items()]
+    lines.append(f"# Wrote {out}: {_counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
     listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]
-    refused = [(column, count) for (column, why), count in counts.items() if why != BEYOND]
+    refused = [(column, count) for (column, why), count in counts.items() if why not in TOLERATED]
     gate = said.gate
     if gate is None and refused and described.misfit == "refuse":
-        remedy = f"see {out}; fix the data, declare what is public of any such table, or write misfit: coerce"
+        remedy = f"see {out}; fix the data, declare what is public of any such table, give a list an other, "
+        remedy += "or write misfit: coerce"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}

@@ -342,7 +342,8 @@ def _notes(schema: Schema) -> Iterator[Finding]:
     questions = schema.questions
     if questions:
         total = sum(question.epsilon for question in questions)
-        message = f"{len(questions)} facts are learned, for {total:g} of the plan's epsilon"
+        learned = "1 fact is learned" if len(questions) == 1 else f"{len(questions)} facts are learned"
+        message = f"{learned}, for {total:g} of the plan's epsilon"
         yield Finding(kind="note", path="columns" if schema.only_columns else "schema", message=message)
     if schema.unit.id is None and not schema.one_record:
         name = printable(schema.unit.name)

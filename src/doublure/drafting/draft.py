@@ -180,7 +180,7 @@ class Draft:
         return "\n".join([*lines, self.body(self)])
 
     def comment(self, name: str) -> list[str]:
-        """Return what the codebook says of a column, in lines."""
+        """Return what the codebook says of a column, in lines; none where it has a row without a description."""
         silent = "" if self.codebook is None else "Not in the codebook."
         text = self.descriptions.get(name, silent)
         return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -264,7 +264,7 @@ def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, st
         schema=Schema.from_plain({**_SKELETON, **(keys or {}), "columns": columns}, source.name),
         head=_HEAD,
         body=_columns,
-        descriptions={name: entry.description for name, entry in described.items() if entry and entry.description},
+        descriptions={name: entry.description for name, entry in described.items() if entry},
         unknown=tuple(name for name, entry in entries.items() if entry not in described.values()),
         proposals={
             name: proposal
@@ -459,7 +459,7 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
         head=_RELATED_HEAD,
         body=_related,
         unit=_RELATED_UNIT,
-        descriptions={name: entry.description for name, entry in described.items() if entry and entry.description},
+        descriptions={name: entry.description for name, entry in described.items() if entry},
         unknown=tuple(name for name, entry in entries.items() if entry not in described.values()),
         codebook=None if codebook is None else Path(codebook).name,
         proposals=proposals,

@@ -31,6 +31,11 @@ from doublure.support.files import MISFITS, check_output, write_atomic
 
 BEYOND = "lies beyond the bounds, and counts as the nearest"
 EMPTY = "is empty, and the schema says missing: false"
+_BROKEN = "the record breaks the rule {}"
+TOLERATED = frozenset(
+    {BEYOND, *(f"{_BROKEN.format(word)}, and a fit takes it all the same" for word in ("equal", "at_most"))}
+)
+"""What a fit is not refused for."""
 _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -41,15 +46,13 @@ class Misfit(NamedTuple):
         row: Its record, from 1.
         column: Its column; of a rule, all that it is about.
         cell: What stands there; empty for a rule.
-        why: It does not fit.
-        refused: Whether a fit is refused for it, as long as ``misfit`` says refuse.
+        why: It does not fit; a fit is refused for it unless it is among :data:`TOLERATED`, or ``misfit`` says coerce.
     """
 
     row: int
     column: str
     cell: str
     why: str
-    refused: bool
 
 
 def list_misfits(schema: Schema, data: str | Path | pd.DataFrame, out: str | Path) -> dict[tuple[str, str], int]:
@@ -79,7 +82,7 @@ def list_misfits(schema: Schema, data: str | Path | pd.DataFrame, out: str | Pat
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(MISFITS)
     for found in misfits(described, data):
-        counts[not found.refused, found.column, found.why] += 1
+        counts[found.why in TOLERATED, found.column, found.why] += 1
         cell = f"'{found.cell}" if found.cell.startswith(_SPREADSHEET) and not _plain(found.cell) else found.cell
         writer.writerow((found.row, found.column, cell, found.why))
     write_atomic(path, lambda file: file.write(text.getvalue().encode("utf-8", "backslashreplace")), mode=0o600)
@@ -126,13 +129,13 @@ def _of_column(raw: pd.Series[Any], column: Column, name: str) -> tuple[list[Mis
     why = _reasons(uniques, lenient, name)
     fitting = [cell if reason is None else None for cell, reason in zip(uniques, why, strict=True)]
     read = cells.canonical(pd.Series([*fitting, None], dtype=object), lenient, name)
-    empty = read.isna().to_numpy()
+    empty, beyond = read.isna().to_numpy(), _beyond(read, column)
     for place, reason in enumerate(why):
         if reason is not None:
             continue
         if empty[place] and column.missing is False:
             why[place] = EMPTY
-        elif not empty[place] and _beyond(read.iloc[[place]], column):
+        elif beyond[place]:
             why[place] = BEYOND
     why.append(EMPTY if column.missing is False else None)  # the place of cells that are nothing at all: -1
     wrong = np.array([reason is not None for reason in why], dtype=bool)[codes]
@@ -140,7 +143,7 @@ def _of_column(raw: pd.Series[Any], column: Column, name: str) -> tuple[list[Mis
     for row in np.flatnonzero(wrong):
         reason = why[codes[row]]
         cell = "" if codes[row] < 0 else str(uniques[codes[row]])
-        found.append(Misfit(int(row), name, cell, str(reason), reason != BEYOND))
+        found.append(Misfit(int(row), name, cell, str(reason)))
     return found, read.iloc[codes].reset_index(drop=True)
 
 
@@ -156,13 +159,14 @@ def _reasons(uniques: Sequence[object], column: Column, name: str) -> list[str |
     return [None] * len(uniques)
 
 
-def _beyond(cell: pd.Series[Any], column: Column) -> bool:
+def _beyond(read: pd.Series[Any], column: Column) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return ``(N,)``: which canonical cells lie outside the bounds; a missing one does not."""
     ends = getattr(column, "ends", None)
     if ends is None:
-        return False
-    open_ended = column.model_copy(update={"bounds": UNDECLARED})
-    (number,) = numbers_of(cell, open_ended)
-    return not ends[0] <= number <= ends[1]
+        return np.zeros(len(read), dtype=bool)
+    numbers = numbers_of(read, column.model_copy(update={"bounds": UNDECLARED}))
+    outside: np.ndarray[Any, np.dtype[np.bool_]] = (numbers < ends[0]) | (numbers > ends[1])
+    return outside
 
 
 def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Iterator[Misfit]:
@@ -173,7 +177,7 @@ def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Ite
             continue
         alone = TableRules(schema, [rule])
         numbers = {name: numbers_of(frame[name], schema.columns[name]) for name in alone.names}
-        refused = word_of(rule) not in ("equal", "at_most")
+        broken = _BROKEN.format(word_of(rule))
+        why = next((reason for reason in TOLERATED if reason.startswith(broken)), broken)
         for row in np.flatnonzero(alone.broken(numbers)):
-            named = ", ".join(map(printable, names))
-            yield Misfit(int(row), named, "", f"the record breaks the rule {word_of(rule)}", refused)
+            yield Misfit(int(row), ", ".join(map(printable, names)), "", why)

@@ -172,7 +172,7 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
         return [
             *_coin(guarantee, unit),
             f"This is an estimate of how much the data reveal about one {unit} that is like the others.",
-            f"For a {unit} that is unlike the others only the worst case counts: a factor of "
+            f"For one {unit} that is unlike the others only the worst case counts: a factor of "
             f"{_factor(guarantee.get('epsilon'))}{_slack(guarantee.get('delta'))}.",
             "The estimate itself was computed from private data without noise, and is not published. "
             "This card states the ceiling that was fixed beforehand.",

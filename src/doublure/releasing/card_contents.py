@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from doublure.releasing.margins import middle
+from doublure.support.wording import listed
 
 if TYPE_CHECKING:
     from doublure.releasing.examples import Examples
@@ -60,9 +61,9 @@ def columns_of(
     return [section for section in found if section["rows"]]
 
 
-def _margin(margins: Mapping[str, Any] | None, name: str) -> str:
+def _margin(margins: Mapping[str, Any] | None, name: str) -> str | None:
     known = (margins or {}).get("columns", {})
-    return f"± {known[name]:,}" if name in known else ""
+    return f"± {known[name]:,}" if name in known else None
 
 
 def holds(entry: Mapping[str, Any]) -> str:
@@ -75,8 +76,7 @@ def holds(entry: Mapping[str, Any]) -> str:
     values, bounds = entry.get("values"), entry.get("bounds")
     parts = []
     if values:
-        more = len(values) - _MOST_VALUES
-        parts.append(", ".join(map(str, values[:_MOST_VALUES])) + (f" and {more:,} more" if more > 0 else ""))
+        parts.append(listed(list(map(str, values)), _MOST_VALUES))
     elif bounds:
         parts.append(f"{bounds[0]} to {bounds[1]}")
     if entry.get("derived_from"):

@@ -35,7 +35,7 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
     ),
     "neighbours": (
         "Are there copies?",
-        "Not a privacy measure. It shows copies, where there are some.",
+        "Synthetic records beside the real ones that are nearest to them.",
     ),
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 from doublure.errors import printable
 from doublure.schema.fact_states import plain
 from doublure.schema.schema import Question, ResolvedSchema, Schema
+from doublure.support.wording import listed
 
 _FEW = 6
 
@@ -34,15 +35,10 @@ def _answer(question: Question, resolved: ResolvedSchema) -> str:
     if question.fact == "bounds":
         return " to ".join(_text(end) for end in found)
     if isinstance(found, Mapping):
-        return _some([f"{_text(value)} {share:.1%}" for value, share in found.items()])
+        return listed([f"{_text(value)} {share:.1%}" for value, share in found.items()], _FEW)
     if isinstance(found, tuple):
-        return _some([_text(value) for value in found])
+        return listed([_text(value) for value in found], _FEW)
     return {True: "some cells are empty", False: "no cell is empty"}.get(found, _text(found))
-
-
-def _some(parts: list[str]) -> str:
-    more = len(parts) - _FEW
-    return ", ".join(parts[:_FEW]) + (f" and {more} more" if more > 0 else "")
 
 
 def _text(value: Any) -> str:

@@ -226,4 +226,5 @@ def number_label(value: float, kind: str) -> str:
     if kind in ("date", "datetime"):
         moment = np.datetime64(round(value), "D" if kind == "date" else "s")
         return str(moment)
-    return f"{value:,.12g}".replace("-", "−")
+    text = f"{value:.12g}" if 1000 <= abs(value) < 10_000 else f"{value:,.12g}"  # a year has no comma
+    return text.replace("-", "−")

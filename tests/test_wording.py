@@ -1,0 +1,21 @@
+"""Values in a sentence can be told apart."""
+
+from __future__ import annotations
+
+from doublure.releasing.card_contents import columns_of, holds
+from doublure.releasing.examples import Examples
+from doublure.support.wording import listed
+
+
+def test_values_with_commas_are_quoted_and_the_others_are_counted():
+    assert listed(["a", "b"], 6) == "a, b"
+    assert listed([f"v{n}" for n in range(1_204)], 4) == "v0, v1, v2, v3 and 1,200 more"
+    assert listed(["Seattle, WA", "Paris"], 6) == '"Seattle, WA", "Paris"'
+    assert holds({"values": ["Seattle, WA", "Paris"], "missing": True}) == '"Seattle, WA", "Paris"; may be missing'
+
+
+def test_a_column_without_a_margin_says_so_where_another_has_one():
+    described = {"columns": [{"name": "age", "type": "integer"}, {"name": "nr", "type": "id"}]}
+    (section,) = columns_of(described, {"columns": {"age": 31}}, Examples())
+    assert section["margins"]
+    assert [row["margin"] for row in section["rows"]] == ["± 31", None]
