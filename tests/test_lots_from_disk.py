@@ -18,6 +18,7 @@ from planting import plant
 
 import doublure as db
 from doublure.data.images.records import ImagesOnDisk
+from doublure.data.images.sources import ImageSource
 from doublure.data.tables.unit_bounds import UnitBounds
 from doublure.encode.image import ImageEncoder
 from doublure.errors import Interrupted, RunFolderError, SettingError
@@ -169,6 +170,30 @@ def test_a_disk_that_changes_something_is_caught(monkeypatch, tmp_path, mutant):
     schema, data = (MISSING, people()) if of_tables else (PICTURES, as_folder(tmp_path))
     with pytest.raises((AssertionError, SettingError, IndexError, ValueError)):
         check_disk_changes_nothing(monkeypatch, tmp_path, schema, data)
+
+
+# -- rule 11: charged before it is read --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["table", "images"])
+def test_the_charge_is_on_disk_before_the_first_record_is_read(monkeypatch, tmp_path, kind):
+    charged = []
+
+    def noted(blocks):
+        for block in blocks:
+            charged.append([record.kind for record in Ledger.open(tmp_path / "fit" / "ledger").entries])
+            yield block
+
+    if kind == "table":
+        table = pa.Table.from_pandas(people(), preserve_index=False)
+        data = pa.RecordBatchReader.from_batches(table.schema, noted(table.to_batches(max_chunksize=100)))
+        fitted(monkeypatch, data, DECLARED, tmp_path / "fit", memory="4GB")
+    else:
+        honest = ImageSource._all_blocks
+        monkeypatch.setattr(ImageSource, "_all_blocks", lambda source, reader: noted(honest(source, reader)))
+        fitted(monkeypatch, as_npz(tmp_path), PICTURES, tmp_path / "fit", memory="4GB")
+    assert len(charged) >= 4
+    assert all(kinds == ["open", "reserve"] for kinds in charged)  # and no noise was drawn before all was read
 
 
 # -- what stays, and until when ----------------------------------------------------------------------------------------
