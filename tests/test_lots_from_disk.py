@@ -30,6 +30,7 @@ from doublure.run.in_partitions import RecordsInPartitions
 from doublure.support import row_files
 from doublure.support.number_files import NumberFile
 from doublure.support.row_files import RowFile
+from doublure.training.job import encoded_records
 
 MISSING = SEVERAL.replace("kind: table", "kind: table\nmisfit: coerce")
 SCHEMAS = {"declared": DECLARED, "several records": MISSING, "learned of several": BOTH}
@@ -330,4 +331,6 @@ def test_an_encoder_makes_rows_of_images_on_disk_as_they_are_asked_for(tmp_path)
     assert np.array_equal(rows[3:9], encoder.compact(loaded.content.take(slice(3, 9))))
     assert rows[:][:, 64].tolist() == held["labels"].tolist()
     assert isinstance(loaded.frame, pd.DataFrame)
+    whole = encoded_records(encoder, rows[:], loaded.unit, loaded.n_units)  # so that either way goes on with the other
+    assert encoded_records(encoder, rows, loaded.unit, loaded.n_units).fingerprint == whole.fingerprint
     assert repr(loaded.content) == "ImagesOnDisk(private)"

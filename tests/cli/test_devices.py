@@ -73,6 +73,15 @@ def test_a_sample_is_drawn_there_and_the_generator_comes_back(monkeypatch, doubl
     assert (tmp_path / "rows.csv").read_text() == drawn
 
 
+def test_weights_that_have_been_elsewhere_can_be_learned_from(small):
+    syn = db.load(small.run)
+    devices.use_device(BESIDE)
+    syn.sample(5, seed=1)
+    weights = list(syn.generator.parameters())
+    assert {weight.device.type for weight in weights} == {"cpu"}
+    assert not any(weight.is_inference() for weight in weights)
+
+
 def test_classifiers_of_images_learn_and_look_there(monkeypatch):
     images = Images(images=np.random.default_rng(0).integers(0, 256, (40, 8, 8, 1), dtype=np.uint8))
     classes = np.arange(40) % 2

@@ -65,13 +65,17 @@ def _of_network(
 
 def _computed(generator: nn.Module, noise: torch.Tensor, condition: torch.Tensor | None) -> torch.Tensor:
     """Return what a network makes of numbers that the processor has drawn, on the device that was chosen."""
+    import torch
+
     device = chosen_device()
     if device == "cpu":
         rows: torch.Tensor = generator(noise, condition)
         return rows
-    generator.to(device)
+    with torch.inference_mode(mode=False):  # or weights could be learned from no more
+        generator.to(device)
     try:
         rows = generator(noise.to(device), None if condition is None else condition.to(device))
         return rows.cpu()
     finally:
-        generator.to("cpu")
+        with torch.inference_mode(mode=False):
+            generator.to("cpu")
