@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 import doublure as db
+from gpus import named, there
 
 DAYS = """
 doublure: 1
@@ -40,7 +41,7 @@ def records(data: str) -> tuple[db.Schema, Any]:
     return db.Schema.parse(DAYS), {"kw": np.clip(draw.gamma(0.5, 1, (10_000, 48)), 0, 10)}
 
 
-def seconds(data: str, method: str, settings: dict[str, Any], threads: int) -> float:
+def seconds(data: str, method: str, settings: dict[str, Any], threads: int, device: str) -> float:
     """Return how long one whole fit takes, the data's reading and the ledger included."""
     schema, train = records(data)
     budget = {"epsilon": 3.0, "delta": 1e-5} if method == "dpgan" else {}
@@ -48,7 +49,7 @@ def seconds(data: str, method: str, settings: dict[str, Any], threads: int) -> f
     with tempfile.TemporaryDirectory() as folder:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset=data, epsilon=100.0, delta=0.01)
         start = time.perf_counter()
-        db.fit(train, plan, ledger=ledger, out=Path(folder) / "run", seed=0, threads=threads)
+        db.fit(train, plan, ledger=ledger, out=Path(folder) / "run", seed=0, threads=threads, device=device)
         return time.perf_counter() - start
 
 
@@ -59,20 +60,28 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, help="fewer than the default, to be quicker")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", help="one alone; left out, the processor and each GPU that torch has")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     extra = {"steps": arguments.steps} if arguments.steps else {}
     schema, _ = records(arguments.data)
     decided = db.plan(schema, method="dpgan", epsilon=3.0, delta=1e-5, **extra).settings.model_dump()
     settings = {name: decided[name] for name in SAME}
+    devices = [arguments.device] if arguments.device else there()
+    for device in devices:
+        compare(arguments, settings, device)
+
+
+def compare(arguments: argparse.Namespace, settings: dict[str, Any], device: str) -> None:
+    """Fit both ways in turn on a device, and print what each took."""
     taken: dict[str, list[float]] = {"dpgan": [], "gan": []}
     for turn in range(arguments.rounds):
         for method in sorted(taken, reverse=bool(turn % 2)):
-            taken[method].append(seconds(arguments.data, method, settings, arguments.threads))
-            print(f"{method}: {taken[method][-1]:.1f} s", flush=True)
+            taken[method].append(seconds(arguments.data, method, settings, arguments.threads, device))
+            print(f"{named(device)}, {method}: {taken[method][-1]:.1f} s", flush=True)
     ratio = statistics.median(ours / plain for ours, plain in zip(taken["dpgan"], taken["gan"], strict=True))
     medians = {method: statistics.median(each) for method, each in taken.items()}
-    print(f"{settings['steps']} steps, lots of {settings['lot_size']}, {arguments.threads} thread(s)")
+    print(f"{named(device)}: {settings['steps']} steps, lots of {settings['lot_size']}, {arguments.threads} thread(s)")
     print(f"dpgan {medians['dpgan']:.1f} s, gan {medians['gan']:.1f} s, ratio {ratio:.2f}")
 
 

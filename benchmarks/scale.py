@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import resource
 import subprocess
@@ -48,6 +49,8 @@ REGIONS = [f"r{number:02}" for number in range(26)]
 JOBS = [f"j{number:02}" for number in range(40)]
 _PART = 1_000_000
 SAMPLED = 500_000
+EPSILON, DELTA, SEED = 1.0, 1e-9, 0
+COMMAND = "python benchmarks/scale.py --records {records} --memory {memory}"
 
 
 def write_records(folder: Path, records: int) -> Path:
@@ -96,11 +99,12 @@ def fit(data: str, units: int, memory: str) -> None:
     import torch
 
     import doublure as db
+    from doublure.private.codes import PARTITION_RECORDS
     from doublure.releasing.writing import write_sample
 
     torch.set_num_threads(1)
     schema = db.Schema.parse(SCHEMA.format(units=units, regions=", ".join(REGIONS), jobs=", ".join(JOBS)))
-    plan = db.plan(schema, method="statistics", epsilon=1.0, delta=1e-9)
+    plan = db.plan(schema, method="statistics", epsilon=EPSILON, delta=DELTA)
     stages: list[tuple[str, float]] = []
 
     class Told:
@@ -117,18 +121,20 @@ def fit(data: str, units: int, memory: str) -> None:
         ledger = db.Ledger.create(Path(folder) / "ledger", dataset="scale", epsilon=10.0, delta=0.1)
         start, before = time.perf_counter(), time.process_time()
         options: dict[str, Any] = {} if memory == "all" else {"memory": memory}
-        syn = db.fit(data, plan, ledger=ledger, out=Path(folder) / "run", seed=0, progress=Told(), **options)
+        syn = db.fit(data, plan, ledger=ledger, out=Path(folder) / "run", seed=SEED, progress=Told(), **options)
         wall, cpu = time.perf_counter() - start, time.process_time() - before
         ends = [*(at for _, at in stages[1:]), time.process_time()]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
         drawn = time.process_time()
-        write_sample(syn, Path(folder) / "sample", SAMPLED, seed=0)
+        write_sample(syn, Path(folder) / "sample", SAMPLED, seed=SEED)
         sampled = time.process_time() - drawn
     spent: dict[str, float] = {}
     for (name, at), end in zip(stages, ends, strict=True):
         spent[name] = round(spent.get(name, 0.0) + end - at, 2)
     row = {
-        "records": units, "columns": 15, "memory": memory, "cpu_seconds": round(cpu, 1),
+        "records": units, "columns": 15, "memory": memory, "method": "statistics", "epsilon": EPSILON, "delta": DELTA,
+        "seed": SEED, "date": time.strftime("%Y-%m-%d"), "command": COMMAND.format(records=units, memory=memory),
+        "partitions": math.ceil(units / PARTITION_RECORDS), "cpu_seconds": round(cpu, 1),
         "seconds": round(wall, 1), "peak_mb": peak,
         "load": round(os.getloadavg()[0], 1), "cpu_by_stage": spent, "sampled": SAMPLED,
         "sample_cpu_seconds": round(sampled, 1),

@@ -36,6 +36,7 @@ from doublure.private.clipping import clipped_sum
 from doublure.private.gradients import CriticLoss, RecordGradients, Records, UnitGradients
 from doublure.private.gradients.reference import vectorised
 from doublure.private.gradients.terms import Units
+from gpus import finished, named, there
 
 CLIP = 1.0
 SAME = 1e-3
@@ -92,11 +93,12 @@ class Case:
         """The critic's loss."""
         return CriticLoss(kind="wgan", gradient_penalty=self.penalty)
 
-    def records(self) -> Records:
+    def records(self, device: str = "cpu") -> Records:
         """Return the lot, the same every time."""
         source = torch.Generator().manual_seed(0)
-        real, fake = torch.rand(2, self.lot, *self.shape, generator=source)
-        return Records(real=real, fake=fake if self.paired else None, mix=torch.rand(self.lot, generator=source))
+        real, fake = torch.rand(2, self.lot, *self.shape, generator=source).to(device)
+        mix = torch.rand(self.lot, generator=source).to(device)
+        return Records(real=real, fake=fake if self.paired else None, mix=mix)
 
 
 CASES = {
@@ -174,7 +176,7 @@ def vmapped(critic: Critic, loss: CriticLoss) -> Step:
 
     def step(records: Records) -> Tensor:
         terms = vectorised(critic, parameters, loss, records)
-        index = torch.arange(len(records))
+        index = torch.arange(len(records), device=records.real.device)
         part = UnitGradients(index, terms, Units(index, len(index), single=True), parameters)
         norms = torch.stack([term.values.flatten(1).square().sum(1) for term in terms]).sum(0).sqrt()
         return _update(critic, optimiser, part.weighted_sum((CLIP / norms).clamp(max=1)))
@@ -228,8 +230,8 @@ def opacus_ghost(critic: Critic, loss: CriticLoss) -> Step:
     return step
 
 
-def contenders(case: Case) -> dict[str, Step]:
-    """Return every way of making the step, each on its own copy of the critic."""
+def contenders(case: Case, device: str) -> dict[str, Step]:
+    """Return every way of making the step, each on its own copy of the critic, on a device."""
     makers: dict[str, Callable[[Critic, CriticLoss], Step]] = {"no privacy": apart, "doublure": doublure}
     if case.paired:
         makers["no privacy, one pass"] = together
@@ -238,13 +240,13 @@ def contenders(case: Case) -> dict[str, Step]:
         makers["Opacus hooks"] = opacus_hooks
         if not case.paired:
             makers["Opacus ghost"] = opacus_ghost
-    critic = case.critic()
+    critic = case.critic().to(device)
     return {name: make(copy.deepcopy(critic), case.loss) for name, make in makers.items()}
 
 
-def require_equal_work(case: Case) -> None:
+def require_equal_work(case: Case, device: str) -> None:
     """Require every private way to give the same clipped sum, and the unclipped sum to be autograd's."""
-    records, critic = case.records(), case.critic()
+    records, critic = case.records(device), case.critic().to(device)
     expected = vmapped(copy.deepcopy(critic), case.loss)(records)
     private = {"doublure": doublure}
     if importlib.util.find_spec("opacus") is not None and not case.penalty:
@@ -279,12 +281,13 @@ def keep_memory() -> None:
         print("the C library does not say how it keeps memory; times include fresh pages")
 
 
-def timed(case: Case, rounds: int, clock: Callable[[], float]) -> None:
+def timed(case: Case, rounds: int, clock: Callable[[], float], device: str) -> None:
     """Print one table."""
-    require_equal_work(case)
-    records, steps = case.records(), contenders(case)
+    require_equal_work(case, device)
+    records, steps = case.records(device), contenders(case, device)
     for step in steps.values():
         step(records)
+    finished(device)
     times: dict[str, list[float]] = {name: [] for name in steps}
     names = list(steps)
     for turn in range(rounds):
@@ -292,9 +295,10 @@ def timed(case: Case, rounds: int, clock: Callable[[], float]) -> None:
             start = clock()
             for _ in range(TURN):
                 steps[name](records)
+            finished(device)
             times[name].append((clock() - start) / TURN)
     base = min(("no privacy", "no privacy, one pass"), key=lambda name: statistics.median(times.get(name, [math.inf])))
-    print(f"\n{case.name}\n\n| way | ms | of the step without privacy |\n|---|---:|---:|")
+    print(f"\n{case.name}, {named(device)}\n\n| way | ms | of the step without privacy |\n|---|---:|---:|")
     for name, each in times.items():
         ratio = statistics.median(one / free for one, free in zip(each, times[base], strict=True))
         print(f"| {name} | {1e3 * statistics.median(each):.2f} | {ratio:.2f} |")
@@ -349,10 +353,12 @@ def main() -> None:
     parser.add_argument("--case", choices=[*CASES, "all"], default="all")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--device", help="one alone; left out, the processor, and a GPU where torch has one")
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="Full backward hook is firing")
     torch.set_num_threads(options.threads)
+    torch.backends.cudnn.allow_tf32 = False  # so that all ways compute the same on a GPU, too
     print(f"torch {torch.__version__}, {options.threads} thread(s), {options.clock} time, {options.rounds} rounds")
     if options.case != "memory":
         keep_memory()
@@ -361,7 +367,10 @@ def main() -> None:
             if name == "memory":
                 memory(case, options.threads)
             else:
-                timed(case, options.rounds, time.perf_counter if options.clock == "wall" else time.process_time)
+                for device in [options.device] if options.device else there():
+                    # A processor's time says nothing of a GPU.
+                    wall = options.clock == "wall" or device != "cpu"
+                    timed(case, options.rounds, time.perf_counter if wall else time.process_time, device)
 
 
 if __name__ == "__main__":

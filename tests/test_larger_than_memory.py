@@ -26,7 +26,6 @@ from doublure.ledger import Ledger
 from doublure.planning.machine import bytes_of
 from doublure.private.codes import Codes
 from doublure.private.partitions import InTurn
-from doublure.run import in_partitions
 from doublure.run.in_partitions import RecordsInPartitions
 from doublure.support.number_files import NumberFile
 
@@ -229,6 +228,8 @@ def test_other_records_are_refused_where_codes_are_gone(monkeypatch, tmp_path):
     (tmp_path / "run" / "internal" / "codes").unlink()
     with pytest.raises(db.errors.RunFolderError, match="other records"):
         db.fit(people()[::-1], plan_of(SEVERAL), ledger=ledger, out=tmp_path / "run", resume=True, memory="2GB")
+    again = db.fit(people(), plan_of(SEVERAL), ledger=ledger, out=tmp_path / "run", resume=True, memory="2GB")
+    assert len(again.sample(5)) == 5  # codes of other records have not stayed
 
 
 def test_a_run_that_ends_for_good_leaves_no_codes(monkeypatch, tmp_path):
@@ -306,7 +307,7 @@ def test_too_little_memory_is_refused_before_anything_is_charged(tmp_path):
     with pytest.raises(SettingError, match="would need about") as refused:
         db.fit(people(), plan_of(DECLARED), ledger=ledger, memory="100MB")
     assert refused.value.field == "memory"
-    other = db.plan(db.Schema.parse(DECLARED), method="dpgan", epsilon=2.0, delta=1e-4, steps=4)
+    other = db.plan(db.Schema.parse(DECLARED), method="guided", epsilon=2.0, delta=1e-4, accountant="rdp")
     with pytest.raises(SettingError, match="plan with statistics"):
         db.fit(people(), other, ledger=ledger, memory="100MB")
     assert [record.kind for record in ledger.entries] == ["open"]
@@ -314,8 +315,10 @@ def test_too_little_memory_is_refused_before_anything_is_charged(tmp_path):
 
 def test_a_method_that_holds_its_records_fits_in_memory_that_is_enough(tmp_path, monkeypatch):
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
-    monkeypatch.setattr(in_partitions, "RecordsInPartitions", None)
-    other = db.plan(db.Schema.parse(DECLARED), method="dpgan", epsilon=2.0, delta=1e-4, steps=4, accountant="rdp")
+    monkeypatch.setattr(RecordsInPartitions, "read", lambda records: pytest.fail("they are not held"))
+    other = db.plan(
+        db.Schema.parse(DECLARED), method="guided", epsilon=2.0, delta=1e-4, accountant="rdp", components=4, fit_steps=5
+    )
     assert len(db.fit(people(), other, ledger=ledger, memory="4GB", seed=0).sample(2)) == 2
 
 
@@ -327,8 +330,12 @@ def test_what_does_not_fit_in_the_machine_is_read_in_partitions(monkeypatch):
     plan = db.plan(many, method="statistics", epsilon=20.0, delta=1e-12, accountant="rdp")
     chosen = registry.method("statistics")
     monkeypatch.setattr(machine, "memory_bytes", lambda: 4 * 10**9)
-    assert machine.refuse_too_large(chosen, plan.schema, plan.settings)
-    assert not machine.refuse_too_large(chosen, plan_of(DECLARED).schema, plan.settings)
+    lying = machine.refuse_too_large(chosen, plan.schema, plan.settings)
+    assert lying is machine.Lying.IN_PARTITIONS
+    assert machine.refuse_too_large(chosen, plan_of(DECLARED).schema, plan.settings) is machine.Lying.HELD
+    drawn = db.plan(db.Schema.parse(DECLARED.replace("300", "50000000")), method="dpgan", epsilon=2.0, delta=1e-12)
+    lying = machine.refuse_too_large(registry.method("dpgan"), drawn.schema, drawn.settings)
+    assert lying is machine.Lying.ON_DISK
     monkeypatch.setattr(machine, "memory_bytes", lambda: 10**9)
     with pytest.raises(SettingError, match="this machine has"):
         machine.refuse_too_large(chosen, plan.schema, plan.settings)

@@ -13,9 +13,6 @@ No failure in N kills bounds the failure rate at 3/N with 95 % confidence.
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
-import json
 import random
 import shutil
 import tempfile
@@ -24,21 +21,12 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from killing import Kept, borrowed, main
+
 import doublure as db
 
-OUT = Path(__file__).resolve().parents[1] / "out" / "fit_kill.jsonl"
-TESTS = Path(__file__).resolve().parents[2] / "tests"
+KEPT = Kept("fit_kill")
 SESSIONS = 4
-
-
-def borrowed(name: str) -> ModuleType:
-    """Return a module of the tests: what they kill with, and whom."""
-    spec = importlib.util.spec_from_file_location(Path(name).stem, TESTS / name)
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError(name)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def world() -> tuple[ModuleType, Any, db.Plan]:
@@ -71,8 +59,7 @@ def one(kill: ModuleType, case: Any, chance: random.Random, length: float) -> di
 
 
 def measure(kills: int, first: int) -> None:
-    """Kill until so many kills are kept in the file."""
-    OUT.parent.mkdir(exist_ok=True)
+    """Kill until so many kills are kept."""
     kill, small, plan = world()
     with tempfile.TemporaryDirectory() as folder:
         nursery = kill.Nursery(Path(folder))
@@ -80,43 +67,16 @@ def measure(kills: int, first: int) -> None:
         began = time.monotonic()
         whole.fit()
         length = time.monotonic() - began
-        number = max([first, *(row["case"] + 1 for row in finished())])
-        while sum(row["kills"] for row in finished()) < kills:
+
+        def make(number: int) -> dict[str, Any]:
             case = kill.Case(nursery, small, plan, Path(folder) / str(number))
-            row = {"case": number, **one(kill, case, random.Random(number), length)}
-            with OUT.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            row = one(kill, case, random.Random(number), length)
             shutil.rmtree(case.folder)
-            number += 1
+            return row
+
+        KEPT.until(kills, make, first=first)
         nursery.close()
 
 
-def finished() -> list[dict[str, Any]]:
-    """Return the cases made so far."""
-    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
-
-
-def table() -> None:
-    """Print what was found."""
-    rows = finished()
-    kills, faults = sum(row["kills"] for row in rows), [row for row in rows if row["fault"]]
-    rate = f"below {3 / kills:.2g}" if kills and not faults else "not bounded"
-    print(f"{len(rows)} runs, {kills} kills, {sum(row['drawn'] for row in rows)} draws, {len(faults)} faults: {rate}")
-    for row in faults:
-        print(row["case"], row["fault"])
-
-
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=3000)
-    parser.add_argument("--seed", type=int, default=0, help="of the first case: when to kill; the runs' noise is fresh")
-    parser.add_argument("--table", action="store_true")
-    arguments = parser.parse_args()
-    if not arguments.table:
-        measure(arguments.kills, arguments.seed)
-    table()
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, KEPT, measure, lambda rows: f"{sum(row['drawn'] for row in rows)} draws")

@@ -14,17 +14,14 @@ No failure in N kills bounds the failure rate at 3/N with 95 % confidence.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
-import importlib.util
 import json
 import os
 import random
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -32,9 +29,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-OUT = Path(__file__).resolve().parents[1] / "out" / "rank_kill.jsonl"
-TESTS = Path(__file__).resolve().parents[2] / "tests"
-KILLS_A_RUN, STEPS, PATIENCE = 3, 60, 240
+from killing import Kept, Row, borrowed, main
+
+KEPT = Kept("rank_kill")
+KILLS_A_RUN, STEPS, PATIENCE = 3, 60, 1800
 WARM = (
     "doublure.cli.main", "doublure.cli.fit", "doublure.run.fitting", "doublure.run.ranks", "doublure.ledger",
     "doublure.data.tables.opening", "doublure.encode.table", "doublure.methods.dpgan.method",
@@ -74,7 +72,7 @@ def rank(notes: Path, words: list[str], number: int, size: int, port: int) -> in
     from doublure.private import noise, whole_noise
     from doublure.support import ranks
 
-    ranks._MEETING = timedelta(seconds=30)
+    ranks._MEETING = timedelta(seconds=300)  # on a busy machine
     signal.alarm(PATIENCE)  # a rank that hangs ends, by no code that is taken for an answer
     torch.set_num_threads(1)
     for file, name in ((1, "out"), (2, "err")):
@@ -239,20 +237,13 @@ def one(case: Case, chance: random.Random, length: float) -> dict[str, Any]:
 # -- many --------------------------------------------------------------------------------------------------------------
 
 
-def measure(kills: int) -> None:
-    """Kill until so many kills are kept in the file."""
+def measure(kills: int, first: int) -> None:
+    """Kill until so many kills are kept."""
     import doublure as db
 
-    spec = importlib.util.spec_from_file_location("small", TESTS / "conftest.py")
-    if spec is None or spec.loader is None:
-        raise FileNotFoundError("conftest.py")
-    sys.path.append(str(TESTS / "support"))
-    world = importlib.util.module_from_spec(spec)
-    sys.modules["small"] = world
-    spec.loader.exec_module(world)
+    world = borrowed("conftest.py")
     for name in WARM:
         importlib.import_module(name)
-    OUT.parent.mkdir(exist_ok=True)
     settings = world.TINY | {"steps": STEPS, "checkpoints": 12}
     plan = db.plan(
         db.Schema.parse(world.BOUGHT), method="dpgan", epsilon=world.EPSILON, delta=world.DELTA, accountant="rdp",
@@ -263,42 +254,21 @@ def measure(kills: int) -> None:
         began = time.monotonic()
         hold(whole.session(2) == (0, False), "a fit that nobody kills does not end")
         length = time.monotonic() - began
-        while sum(row["kills"] for row in finished()) < kills:
-            number = len(finished())
+
+        def make(number: int) -> Row:
             case = Case(Path(folder) / str(number), plan, world.Small)
-            row = {"case": number, **one(case, random.Random(number), length)}
-            with OUT.open("a") as file:
-                file.write(json.dumps(row) + "\n")
+            row = one(case, random.Random(number), length)
             shutil.rmtree(case.folder)
+            return row
+
+        KEPT.until(kills, make, first=first)
 
 
-def finished() -> list[dict[str, Any]]:
-    """Return the cases made so far."""
-    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.is_file() else []
-
-
-def table() -> None:
-    """Print what was found."""
-    rows = finished()
-    kills, faults = sum(row["kills"] for row in rows), [row for row in rows if row["fault"]]
-    firsts = sum(row["killed"].count(0) for row in rows)
+def told(rows: list[Row]) -> str:
+    """Return how many kills were of rank 0, and how runs ended."""
     ends = {end: sum(row["end"] == end for row in rows) for end in ("finished", "refused")}
-    rate = f"below {3 / kills:.2g}" if kills and not faults else "not bounded"
-    print(f"{len(rows)} runs, {kills} kills ({firsts} of rank 0), ends {ends}, {len(faults)} faults: {rate}")
-    for row in faults:
-        print(row["case"], row["fault"])
-
-
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--table", action="store_true")
-    arguments = parser.parse_args()
-    if not arguments.table:
-        measure(arguments.kills)
-    table()
+    return f"{sum(row['killed'].count(0) for row in rows)} of rank 0, ends {ends}"
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, KEPT, measure, told)

@@ -1,13 +1,16 @@
-"""Records in partitions keep the rules that records in one place keep (rules 2, 3, 6 and 8; rule 11 is in
-``tests/test_larger_than_memory.py``): the same is asked of every neighbour, which moves no answer further, whatever
-borders cut, and noise is drawn once."""
+"""Records in partitions, on disk or with workers, keep the rules that records in one place keep (rules 2, 3, 6 and 8;
+rule 11 is in ``tests/test_larger_than_memory.py`` and ``tests/test_on_workers.py``): the same is asked of every
+neighbour, which moves no answer further, whatever borders cut, and noise is drawn once."""
 
 from __future__ import annotations
 
 import functools
+import tempfile
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from hands import in_files, on_hands
 
 from doublure.data.tables import unit_bounds
 from doublure.data.tables.on_disk import TableOnDisk
@@ -19,7 +22,8 @@ from doublure.private.codes import CodesPart
 from doublure.private.mechanism import Mechanism
 from doublure.private.partitions import InTurn
 from doublure.private.queries.query import Sensitivity
-from doublure.run import in_partitions
+from doublure.private.workers import OnWorkers
+from doublure.run import in_partitions, worker_tasks
 from doublure.run.in_partitions import RecordsInPartitions
 from doublure.schema import Schema
 
@@ -30,18 +34,48 @@ def small(monkeypatch):
     monkeypatch.setattr("doublure.run.in_partitions.RECORDS_AT_ONCE", 5)
     monkeypatch.setattr("doublure.private.codes.PARTITION_RECORDS", 10)
     monkeypatch.setattr("doublure.data.tables.unit_bounds.PART_RECORDS", 8)
+    monkeypatch.setattr(worker_tasks, "RECORDS_AT_ONCE", 5)
 
 
 class Parted:
-    """A table as a run reads it in partitions."""
+    """A table as a run reads it in partitions of a disk."""
 
-    def __init__(self, frame, folder):
+    def __init__(self, frame, plan, folder):
         self.frame, self.folder = frame, folder
 
     def load(self, schema, *, at_least):
         records = RecordsInPartitions(open_table(self.frame), schema, self.folder, at_least=at_least)
         records.read()
         return records
+
+
+class WithWorkers:
+    """A table in files, as workers read and keep it."""
+
+    def __init__(self, frame, plan, folder):
+        self.frame, self.plan, self.folder = frame, plan, folder
+
+    def load(self, schema, *, at_least):
+        files = in_files(self.frame, Path(tempfile.mkdtemp(dir=self.folder)) / "parts")
+        records = on_hands(files, self.plan)
+        records._at_least = at_least
+        records.read()
+        return records
+
+
+PLACES = {"disk": Parted, "workers": WithWorkers}
+
+
+@pytest.fixture(params=PLACES)
+def place(request, tmp_path):
+    """Where partitions lie: what makes a table one of them."""
+    return functools.partial(PLACES[request.param], folder=tmp_path)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """Partitions of a disk alone."""
+    return functools.partial(Parted, folder=tmp_path)
 
 
 @functools.cache
@@ -52,8 +86,9 @@ def plan_of(lab, schema):
     return plans.plan(Schema.parse(schema), method="statistics", epsilon=8.0, delta=1e-3, accountant="rdp", **few)
 
 
-def count(lab, folder, frame, schema, like=None, **arguments):
-    return lab.counted(Parted(frame, folder), plan_of(lab, schema), like=like, **arguments)
+def count(lab, place, frame, schema, like=None, **arguments):
+    plan = plan_of(lab, schema)
+    return lab.counted(place(frame, plan), plan, like=like, **arguments)
 
 
 def far_apart(frame, record, times, schema):
@@ -63,15 +98,15 @@ def far_apart(frame, record, times, schema):
     return pd.concat([piece for place in places for piece in (own, frame[place : place + len(frame) // times])])
 
 
-def check_a_unit_moves_no_answer_further(lab, folder, *, schema, records, odd=("duplicate", "extreme", "missing")):
+def check_a_unit_moves_no_answer_further(lab, place, *, schema, records, odd=("duplicate", "extreme", "missing")):
     base = lab.people(records=records)
-    kept = count(lab, folder, base, schema)
+    kept = count(lab, place, base, schema)
     worst = []
     for name in odd:
         more = far_apart(base, lab.ODD_RECORDS[name], 4 if records > 1 else 1, schema).reset_index(drop=True)
         if schema == lab.PUBLIC:
             more = lab.with_unit(base, lab.ODD_RECORDS[name])
-        found = count(lab, folder, more, schema, like=kept)
+        found = count(lab, place, more, schema, like=kept)
         lab.assert_same_public(kept, found)
         lab.assert_within_sensitivity(kept, found)
         plan = plan_of(lab, schema)
@@ -86,16 +121,16 @@ def check_a_unit_moves_no_answer_further(lab, folder, *, schema, records, odd=("
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_a_unit_moves_no_answer_further(lab, tmp_path, several):
+def test_a_unit_moves_no_answer_further(lab, place, several):
     schema, records = (lab.SEVERAL, 2) if several else (lab.PUBLIC, 1)
-    check_a_unit_moves_no_answer_further(lab, tmp_path, schema=schema, records=records)
+    check_a_unit_moves_no_answer_further(lab, place, schema=schema, records=records)
 
 
-def test_nor_where_facts_are_bought(lab, tmp_path):
+def test_nor_where_facts_are_bought(lab, place):
     """Answers are those of the first table; what is counted of the second is counted by them."""
     base = lab.people()
-    kept = count(lab, tmp_path, base, lab.BOUGHT)
-    found = count(lab, tmp_path, lab.with_unit(base, lab.ODD_RECORDS["extreme"]), lab.BOUGHT, like=kept)
+    kept = count(lab, place, base, lab.BOUGHT)
+    found = count(lab, place, lab.with_unit(base, lab.ODD_RECORDS["extreme"]), lab.BOUGHT, like=kept)
     lab.assert_same_public(kept, found)
     lab.assert_within_sensitivity(kept, found)
 
@@ -108,29 +143,39 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
+OF_WORKERS = {
+    "with workers, each piece bounded by itself": (
+        worker_tasks, "dealt", ("own.rows[:, 0]", "(own.rows[:, 2] >> np.uint64(_PLACE_BITS))"),
+    ),
+    "with workers, units not bounded": (worker_tasks, "held", ("own.frame.iloc[used]", "own.frame")),
+    "with workers, an answer twice": (OnWorkers, "answers", ("yield answer", "yield from (answer, answer)")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", [*MUTANTS, *OF_WORKERS])
 def test_partitions_that_let_a_unit_move_more_are_caught(lab, tmp_path, mutant):
-    lab.plant(*MUTANTS[mutant])
-    with pytest.raises((AssertionError, NotAsPriced, InputError, IndexError)):
-        check_a_unit_moves_no_answer_further(lab, tmp_path, schema=lab.SEVERAL, records=2, odd=("duplicate",))
+    lab.plant(*(MUTANTS | OF_WORKERS)[mutant])
+    place = functools.partial(Parted if mutant in MUTANTS else WithWorkers, folder=tmp_path)
+    with pytest.raises((AssertionError, NotAsPriced, InputError, IndexError, ValueError)):
+        check_a_unit_moves_no_answer_further(lab, place, schema=lab.SEVERAL, records=2, odd=("duplicate",))
 
 
-def check_shapes_noise_and_steps_are_public(lab, folder):
+def check_shapes_noise_and_steps_are_public(lab, place):
     """Rules 3 and 6: nobody, one unit or ten times as many leave the same trace, one draw a release, paid for first."""
     base = lab.people()
-    kept = count(lab, folder, base, lab.PUBLIC)
+    kept = count(lab, place, base, lab.PUBLIC)
     plan = plan_of(lab, lab.PUBLIC)
     assert kept.order == ["authorise", "noise"] * len(plan.training)
     assert kept.allowed == [access.event.scale for access in plan.training]
     assert kept.public["authorised"] == list(range(1, plan.steps + 1))
     for frame in (base[:0], base[:1], lab.people(units=240)):
-        found = count(lab, folder, frame, lab.PUBLIC, like=kept)
+        found = count(lab, place, frame, lab.PUBLIC, like=kept)
         lab.assert_same_public(kept, found)
         assert [query.shape for query in found.queries] == [query.shape for query in kept.queries]
 
 
-def test_shapes_noise_and_steps_are_public(lab, tmp_path):
-    check_shapes_noise_and_steps_are_public(lab, tmp_path)
+def test_shapes_noise_and_steps_are_public(lab, place):
+    check_shapes_noise_and_steps_are_public(lab, place)
 
 
 NOISE = "whole_noise.gaussian(total, scale=event.scale)"
@@ -144,33 +189,33 @@ NOISE = "whole_noise.gaussian(total, scale=event.scale)"
     ],
     ids=["empty partitions left out", "noise by how many there are"],
 )  # fmt: skip
-def test_traces_that_follow_from_the_records_are_caught(lab, tmp_path, planted):
+def test_traces_that_follow_from_the_records_are_caught(lab, disk, planted):
     lab.plant(*planted)
     with pytest.raises((AssertionError, StopIteration, RuntimeError, NotAsPriced, lab.REFUSED)):
-        check_shapes_noise_and_steps_are_public(lab, tmp_path)
+        check_shapes_noise_and_steps_are_public(lab, disk)
 
 
-def check_noise_is_fresh(lab, folder):
+def check_noise_is_fresh(lab, place):
     """Rule 8: equal seeds and equal records, different noise."""
-    one, other = (count(lab, folder, lab.people(), lab.PUBLIC, seed=1) for _ in range(2))
+    one, other = (count(lab, place, lab.people(), lab.PUBLIC, seed=1) for _ in range(2))
     for mine, theirs, before, again in zip(one.outputs, other.outputs, one.queries, other.queries, strict=True):
         if before.equal(again):  # later tables follow from earlier releases
             assert not mine.equal(theirs)
 
 
-def test_noise_is_fresh(lab, tmp_path):
-    check_noise_is_fresh(lab, tmp_path)
+def test_noise_is_fresh(lab, place):
+    check_noise_is_fresh(lab, place)
 
 
-def test_noise_that_a_seed_governs_is_caught(lab, tmp_path):
+def test_noise_that_a_seed_governs_is_caught(lab, disk):
     drawn = "measurement(exact.ravel().tolist())"
     lab.plant(whole_noise, "gaussian", (drawn, "[count + 1 for count in exact.ravel().tolist()]"))
     with lab.caught():
-        check_noise_is_fresh(lab, tmp_path)
+        check_noise_is_fresh(lab, disk)
 
 
 def test_a_partition_shows_nothing_of_itself(lab, tmp_path):
-    records = Parted(lab.people(), tmp_path).load(Schema.parse(lab.BOUGHT), at_least=0)
+    records = Parted(lab.people(), None, tmp_path).load(Schema.parse(lab.BOUGHT), at_least=0)
     shown = [records, records.facts(), *records.facts()._parts(), records._table]
     assert {repr(each) for each in shown} == {
         "RecordsInPartitions(private)", "InTurn(private)", "TablePart(private)", "TableOnDisk(private)",

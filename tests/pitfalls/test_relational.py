@@ -181,8 +181,8 @@ DEARER = {
                                           "whole_noise.gaussian(total, scale=0.9 * event.scale)")),
     ],
     "records doubled for a stage": [
-        (PrivateRecords, "having", ("self._compact[self._compact[:, part] >= least][:, parts]",
-                                    "np.repeat(self._compact[self._compact[:, part] >= least][:, parts], 2, axis=0)")),
+        (PrivateRecords, "having", ("rows[rows[:, part] >= least][:, parts]",
+                                    "np.repeat(rows[rows[:, part] >= least][:, parts], 2, axis=0)")),
     ],
 }  # fmt: skip
 

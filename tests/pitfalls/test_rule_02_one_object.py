@@ -70,6 +70,7 @@ PARTS = {
     "partitions": {"InTurn", "Partitions", "Whole"},
     "ranks": {"Alone", "Following", "Leading", "Ranks"},
     "codes": {"Codes", "narrowest"},
+    "row_codes": {"RowCodes"},
     "sampling": {"Lot"},
     "workers": {"Facts", "OnWorkers", "Told", "told"},  # what workers hand to whoever adds, as owners do
     "owners": {"Answers", "Heard", "Nobody", "Owner", "Post", "View", "own_fact"},
@@ -412,7 +413,7 @@ def test_tables_move_by_no_more_than_is_paid_for(lab):
 LIMIT = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUNDING)", "False"))
 BOUND = (query, "require_records", ("most > allowed", "False"))
 WANTED = ("[*repeated, *spare]", "[*repeated, *spare, *repeated]")
-CHUNK = "self._compact[first:first + rows]"
+CHUNK = "self._rows(slice(first, first + rows))"
 NOISE = "whole_noise.gaussian(total, scale=event.scale)"
 TABLES = {
     "a record counted twice": [

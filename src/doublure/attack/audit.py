@@ -24,6 +24,7 @@ from doublure.errors import SettingError
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
 from doublure.private.ranks import Alone, Ranks
+from doublure.support.devices import chosen_device
 from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, Silent
 
@@ -171,13 +172,13 @@ def _observations(
     from doublure.private.queries.lot_gradients import CriticSettings
     from doublure.private.records import PrivateRecords
 
-    rows = torch.zeros(_OTHERS + planted, _WIDTH)
+    rows, device = torch.zeros(_OTHERS + planted, _WIDTH), chosen_device()
     if planted:
         rows[-1, 0] = -_HUGE  # the gradient of −D(x) = −⟨w, x⟩ is −x: it points along the first weight
     units = np.arange(len(rows), dtype=np.int64)
-    critic = _linear_critic()
+    critic = _linear_critic().to(device)
     access = Access(purpose="train the critic", event=replace(event, steps=event.steps * runs))
-    records = PrivateRecords(rows, units, len(rows), lambda compact: (compact, None))
+    records = PrivateRecords(rows, units, len(rows), lambda compact: (compact, None), device)
     step = CriticSteps(
         ranks.mechanism([access], noise=noise.source("os-keyed"), authorise=lambda access, step: None),
         access,
@@ -192,7 +193,7 @@ def _observations(
     for run in range(1, runs + 1):
         score = 0.0
         while step.taken < run * event.steps:
-            gradient = step.gradient(critic, lambda size, _: torch.zeros(size, _WIDTH))
+            gradient = step.gradient(critic, lambda size, _: torch.zeros(size, _WIDTH, device=device))
             score += _likelihood_ratio(float(gradient[0]) / max_grad_norm, event)
         yield score
 

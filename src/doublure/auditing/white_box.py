@@ -18,6 +18,7 @@ from doublure.networks.array_generator import ArrayGenerator
 from doublure.planning import Plan
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
+from doublure.support.devices import chosen_device
 from doublure.support.tensors import as_array, as_arrays, as_tensor
 from doublure.training.job import Job, State, encoded_records
 
@@ -234,6 +235,7 @@ def _job(
     memory: _Memory,
     *,
     seed: int,
+    device: str = "cpu",
     authorise: Callable[[Access, int], None] = lambda access, step: None,
 ) -> Job:
     """Return a plan's training on other records, each a unit of its own: canaries and non-members."""
@@ -242,7 +244,7 @@ def _job(
 
     return Job(
         encoder=encoder,
-        records=encoded_records(encoder, compact, np.arange(len(compact), dtype=np.int64), len(compact)),
+        records=encoded_records(encoder, compact, np.arange(len(compact), dtype=np.int64), len(compact), device),
         settings=plan.settings,
         accesses=plan.training,
         mechanism=Mechanism(plan.training, noise=source(plan.settings.stream), authorise=authorise),
@@ -252,6 +254,7 @@ def _job(
         check_stop=lambda: None,
         checkpoints=memory,
         seed=seed,
+        device=device,
         delta_mu=plan.guarantee.delta_mu,
     )
 
@@ -266,8 +269,9 @@ def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit
 
     def refit(content: Any, seed: int) -> RefittedModel:
         encoder, memory = encoder_for(schema, plan.settings.encoding), _Memory()
-        job = _job(schema, plan, encoder, encoder.compact(content), memory, seed=seed)
-        generator = methods.method(plan.method).train(job)
+        job = _job(schema, plan, encoder, encoder.compact(content), memory, seed=seed, device=chosen_device())
+        made = methods.method(plan.method).train(job)
+        generator = made if isinstance(made, ArrayGenerator) else made.cpu()
         return RefittedModel(
             Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator.eval()), memory.state
         )

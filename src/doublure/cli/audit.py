@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json, Seed, Settings, settings
+from doublure.cli.options import Config, Device, Json, Seed, Settings, settings
 from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import GateFailed, SettingError
 
@@ -46,6 +46,7 @@ def audit(
         int, typer.Option(min=20, help="Runs with, and without, the tested record (--trainer, --method).")
     ] = 1000,
     seed: Seed = None,
+    device: Device = "cpu",
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -54,10 +55,13 @@ def audit(
     A run (--attack NAME --real DATA --holdout DATA), a method (--method NAME), or the mechanism that trains
     (--trainer). A lower bound on ε above the one that is claimed ends with exit code 4.
     """
+    from doublure.support.devices import use_device
+
     asked = [run is not None or bool(attack), method is not None, trainer]
     if sum(asked) != 1:
         remedy = "write doublure audit run/ --attack NAME --real DATA --holdout DATA, or --method NAME, or --trainer"
         raise SettingError("give a run, --method or --trainer, and one of them", field="audit", remedy=remedy)
+    use_device(device)
     files = {"--real": real, "--holdout": holdout}
     if trainer:
         _refuse_idle("--trainer", **files, **{"--out": out, "--set": setting})

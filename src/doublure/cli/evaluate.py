@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json, Threads
+from doublure.cli.options import Config, Device, Json, Threads
 from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError, escaped
 
@@ -33,6 +33,7 @@ def evaluate(
     claim: Annotated[
         bool, typer.Option("--claim", help="State the estimate of an empirical run: bundles will print μ, see docs.")
     ] = False,
+    device: Device = "cpu",
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
@@ -45,9 +46,10 @@ def evaluate(
     from doublure.run.folder import RunFolder
     from doublure.run.loading import load
     from doublure.run.published import refuse_inside
-    from doublure.support.devices import use_threads
+    from doublure.support.devices import use_device, use_threads
 
     refuse_inside(run, out)
+    use_device(device)
     syn = load(run)
     if claim:
         syn.require_estimate()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json, Threads
+from doublure.cli.options import Config, Device, Json, Threads
 from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError
 
@@ -28,6 +28,7 @@ def inspect(
     images: Annotated[int, typer.Option(help="How many records of each run are tested.")] = 2_000,
     seed: Annotated[int, typer.Option(help="Fixes the samples.")] = 0,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
+    device: Device = "cpu",
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
@@ -37,12 +38,13 @@ def inspect(
     from doublure.report import check_places, named_page
     from doublure.run.loading import load
     from doublure.run.published import refuse_inside
-    from doublure.support.devices import use_threads
+    from doublure.support.devices import use_device, use_threads
 
     places = [os.path.realpath(place) for place in (run, *(against or []))]
     if len(set(places)) < len(places):
         raise SettingError("names a run twice", field="against", remedy="name runs that are others, each once")
     refuse_inside(run, out)
+    use_device(device)
     syn, right = load(run), [load(place) for place in against or []]
     page = named_page(out) if out is not None else run / "internal" / "inspection.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page

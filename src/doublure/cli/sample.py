@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Force, Given, Json, Sampling, Seed, Shares, pairs, settings
+from doublure.cli.options import Config, Device, Force, Given, Json, Sampling, Seed, Shares, pairs, settings
 from doublure.cli.options import shares as shares_of
 from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError
@@ -37,6 +37,7 @@ def sample(
     processes: Annotated[
         int, typer.Option(min=1, help="How many draw the parts of a folder; the rows are the same.")
     ] = 1,
+    device: Device = "cpu",
     spreadsheet_safe: Annotated[bool, typer.Option("--spreadsheet-safe", help="Defuse formulas in text.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -46,9 +47,11 @@ def sample(
     from doublure.releasing.writing import Others, write_sample
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
+    from doublure.support.devices import use_device
     from doublure.support.files import check_output
 
     check_output(out, forced=force)
+    use_device(device)
     own = settings(sampling)
     syn = load(run).sampling_with(**own)
     asked = _asked(given, shares)

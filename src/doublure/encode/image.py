@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doublure.data.images.records import Images
+from doublure.data.images.records import Images, ImagesOnDisk
 from doublure.encode.columns import Discrete
 from doublure.encode.encoder import Encoder
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
+from doublure.support.row_files import Chosen, Rows
 from doublure.support.tensors import Array, as_tensor
 
 _HALF = 127.5
@@ -63,6 +64,10 @@ class ImageEncoder(Encoder):
             codes = self._label.compact(images.labels)[0].astype(np.int64)
             parts += [(codes >> 8 * place)[:, None].astype(np.uint8) for place in range(self._code_bytes)]
         return np.concatenate(parts, axis=1)
+
+    def compacted(self, images: Images | ImagesOnDisk) -> Array | Rows:
+        """Return the same of images that may lie on disk: there they stay, and are made compact as they are read."""
+        return self.compact(images) if isinstance(images, Images) else _CompactOnDisk(self, images)
 
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` float32."""
@@ -111,6 +116,19 @@ class ImageEncoder(Encoder):
             remedy = f"ask for {LABEL}" if self._label is not None else "leave it out: these images have no label"
             raise SettingError("is not known of images", field=f"given {strange}", remedy=remedy)
         return super().condition_codes(given)
+
+
+class _CompactOnDisk(Rows):
+    """Images on disk, as rows that are made of those that are asked for."""
+
+    def __init__(self, encoder: ImageEncoder, images: ImagesOnDisk) -> None:
+        self._encoder = encoder
+        self._images = images
+        nobody = self[slice(0)]
+        self.shape, self.dtype = (len(images), *nobody.shape[1:]), nobody.dtype
+
+    def __getitem__(self, rows: Chosen) -> Array:
+        return self._encoder.compact(self._images.take(rows))
 
 
 def of_images(encoder: object) -> ImageEncoder:

@@ -9,9 +9,11 @@ import numpy as np
 
 from doublure.networks.array_generator import AnyGenerator, Array, ArrayGenerator
 from doublure.networks.steering import KnowsConditions
+from doublure.support.devices import chosen_device
 from doublure.support.tensors import as_tensors
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
 
@@ -57,5 +59,23 @@ def _of_network(
         condition: Any = None if known is None else torch.from_numpy(known)
         if complete and isinstance(generator, KnowsConditions):
             condition = generator.draw_conditions(condition, source)
-        rows: torch.Tensor = generator(torch.randn(size, width, generator=source), condition).flatten(1)
+        rows = _computed(generator, torch.randn(size, width, generator=source), condition).flatten(1)
         return (rows if condition is None else torch.cat([rows, condition], dim=1)).numpy()
+
+
+def _computed(generator: nn.Module, noise: torch.Tensor, condition: torch.Tensor | None) -> torch.Tensor:
+    """Return what a network makes of numbers that the processor has drawn, on the device that was chosen."""
+    import torch
+
+    device = chosen_device()
+    if device == "cpu":
+        rows: torch.Tensor = generator(noise, condition)
+        return rows
+    with torch.inference_mode(mode=False):  # or weights could be learned from no more
+        generator.to(device)
+    try:
+        rows = generator(noise.to(device), None if condition is None else condition.to(device))
+        return rows.cpu()
+    finally:
+        with torch.inference_mode(mode=False):
+            generator.to("cpu")

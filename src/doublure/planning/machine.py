@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import math
 import os
@@ -17,6 +18,10 @@ from doublure.training.settings import MethodSettings, Work
 LIBRARIES_BYTES = 700_000_000
 PARTITION_BYTES = 400_000_000
 """What is held of records that are read in partitions: batches as they are read, encoded and counted."""
+_DRAWN_BYTES = 300_000_000
+"""What is held of records that lie on a disk: batches as they are read, and pages of those that lots were drawn of."""
+_UNIT_BYTES = 32
+"""What is held of each record then: whose it is, and where that unit's records begin."""
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*((?:[kmgt]i?)?b?)", re.IGNORECASE | re.ASCII)
 _UNITS = {
     prefix + more + end: float(base**power)
@@ -30,6 +35,17 @@ _SECONDS_A_STEP = 0.008
 _SIDE = 96
 _REACHED = 0.25
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
+
+
+class Lying(enum.Enum):
+    """Where a run's records are while it trains."""
+
+    HELD = enum.auto()
+    """In memory."""
+    IN_PARTITIONS = enum.auto()
+    """Some in memory at a time, as they are counted; or wherever they are asked."""
+    ON_DISK = enum.auto()
+    """On a disk, of which the records of a lot are read."""
 
 
 def needed_bytes(chosen: Method, schema: Schema, settings: MethodSettings) -> int:
@@ -51,7 +67,7 @@ def memory_bytes() -> int | None:
 
 def refuse_too_large(
     chosen: Method, schema: Schema, settings: MethodSettings, memory: int | None = None, *, elsewhere: bool = False
-) -> bool:
+) -> Lying:
     """Refuse a run that this machine, or the memory that it is given, could not hold.
 
     It would be killed after its budget was charged.
@@ -64,7 +80,7 @@ def refuse_too_large(
         elsewhere: Whether records stay where they are, and are never held here.
 
     Returns:
-        Whether records are to be read in partitions: of a method that can, where memory is given or does not hold them.
+        Where records are to lie: in memory, if it is not given and holds them, or if the method can do nothing else.
 
     Raises:
         SettingError: Naming the column that makes the networks wide, or the lot, and what to do.
@@ -72,16 +88,22 @@ def refuse_too_large(
     work = chosen.work(schema, settings)
     needed, there = needed_bytes(chosen, schema, settings), memory_bytes() if memory is None else memory
     apart = elsewhere or (there is not None and (memory is not None or needed > there))
-    parted = bool(work.records_bytes) and apart
-    if parted:
+    lying = Lying.HELD
+    if work.records_bytes and apart:
+        lying = Lying.IN_PARTITIONS
         needed += PARTITION_BYTES - work.records_bytes
+    elif work.drawn_bytes and apart and not elsewhere:
+        lying = Lying.ON_DISK
+        records = schema.public_units * schema.unit.max_records
+        needed += _DRAWN_BYTES + _UNIT_BYTES * records - work.drawn_bytes
     if there is None or needed <= there:
-        return parted
+        return lying
     if memory is not None:
+        held = "give more, or plan with statistics, which reads tables in parts"
         raise SettingError(
             f"a run with {chosen.name} would need about {needed / 1e9:.3g} GB, and may have {memory / 1e9:.3g} GB",
             field="memory",
-            remedy="give more" if parted else "give more, or plan with statistics, which reads tables in parts",
+            remedy=held if lying is Lying.HELD else "give more",
         )
     sizes = {name: len(getattr(column, "domain", ())) for name, column in getattr(schema, "columns", {}).items()}
     widest = max(sizes, key=lambda name: sizes[name], default=None)

@@ -11,7 +11,6 @@ most has was counted over all of them, before the first was written.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -24,7 +23,6 @@ from doublure.support.files import part_of, sync_folder
 from doublure.support.number_files import NumberFile
 
 PARTITION_RECORDS = 2**21
-_LENGTH = np.dtype(np.int64)
 _WHOLE = b"doublure codes 1"
 
 
@@ -153,9 +151,7 @@ class Codes:
             "most_records": self.most_records,
             "fingerprint": self.fingerprint,
         }
-        content = json.dumps(known).encode()
-        self._file.add(content + np.array([len(content)], _LENGTH).tobytes() + _WHOLE)
-        self._file.sync()
+        self._file.seal(known, _WHOLE)
         part.replace(path)
         sync_folder(path.parent)
 
@@ -164,12 +160,9 @@ class Codes:
         """Return what an interrupted run has kept; None where there is nothing whole."""
         try:
             file = NumberFile.opened(path)
-            tail = _LENGTH.itemsize + len(_WHOLE)
-            last = file.get(file.size - tail, tail, np.uint8).tobytes()
-            if not last.endswith(_WHOLE):
+            known = file.known(_WHOLE)
+            if known is None:
                 return None
-            length = int(np.frombuffer(last[: _LENGTH.itemsize], _LENGTH)[0])
-            known = json.loads(file.get(file.size - tail - length, length, np.uint8).tobytes())
             return cls(file, known["types"], known["blocks"], known["most_records"], known["fingerprint"])
         except (OSError, EOFError, ValueError, KeyError, TypeError):
             return None

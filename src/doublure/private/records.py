@@ -1,7 +1,8 @@
 """Private records, indexed by unit: what a lot is drawn from, and what is counted.
 
 Nothing here computes; the class exists so that private records have one home, show nothing in ``repr``, and cannot be
-pickled into an artefact. They are held as NumPy arrays; torch is imported where they are expanded for a network.
+pickled into an artefact. They are held as NumPy arrays, or lie on a disk, of which a lot's rows are read
+(:mod:`doublure.support.row_files`); torch is imported where they are expanded for a network.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from doublure.support.row_files import Chosen, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -54,26 +57,36 @@ class PrivateRecords:
     """Compact private records and how to expand those of a lot.
 
     Args:
-        compact: ``(N, P)``, every record.
+        compact: ``(N, P)``, every record; held, or somewhere else.
         unit: ``(N,)`` int64, each record's unit, 0 … n_units - 1.
         n_units: How many units there are.
         expand: ``(B, P) -> (body (B, D…), condition (B, K) or None)``, row i from row i alone.
         device: Where lots are expanded.
+        places: ``(N,)`` which of the rows that are somewhere else these are; None: all of them, in their order.
     """
 
     def __init__(
         self,
-        compact: npt.ArrayLike,
+        compact: npt.ArrayLike | Rows,
         unit: IntArray,
         n_units: int,
         expand: Callable[[Tensor], tuple[Tensor, Tensor | None]],
         device: str | torch.device = "cpu",
+        places: IntArray | None = None,
     ) -> None:
         self.n_units = n_units
-        order = np.argsort(unit, kind="stable")
-        self._compact = np.asarray(compact)[order]
+        order = None if bool((unit[1:] >= unit[:-1]).all()) else np.argsort(unit, kind="stable")
+        self._places: IntArray | None = None
+        self._compact: npt.NDArray[Any] | Rows
+        if isinstance(compact, Rows):
+            self._compact = compact
+            self._places = order if places is None else places if order is None else places[order]
+        else:
+            held = np.asarray(compact)
+            self._compact = held if order is None else held[order]
         self._first = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=n_units))])
-        self._single = n_units == len(self._compact) and self.most_records <= 1
+        self._count = len(unit)
+        self._single = n_units == self._count and self.most_records <= 1
         self._expand = expand
         self._device = device
         self._batches: dict[int, _Batches] = {}
@@ -100,13 +113,13 @@ class PrivateRecords:
             within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
             rows = self._first[units][place] + within
             group = torch.from_numpy(place).to(self._device)
-        body, condition = self._expanded(self._compact[rows])
+        body, condition = self._expanded(self._rows(rows))
         return body, condition, group, len(units)
 
     @property
     def nobody(self) -> tuple[Tensor, Tensor | None]:
         """Return body ``(0, D…)`` and condition of no record: of what shape they are."""
-        return self._expanded(self._compact[:0])
+        return self._expanded(self._rows(slice(0)))
 
     @property
     def parts(self) -> int:
@@ -122,14 +135,14 @@ class PrivateRecords:
     def fingerprint(self) -> str:
         """Return a hash of every record, whose it is, and their order. Private: for a run's internal folder alone."""
         found = hashlib.sha256(self._first.tobytes())
-        for first in range(0, len(self._compact), _HASHED):
-            found.update(self._compact[first : first + _HASHED].tobytes())
+        for first in range(0, self._count, _HASHED):
+            found.update(self._rows(slice(first, first + _HASHED)).tobytes())
         return found.hexdigest()
 
     def chunks(self, rows: int) -> Iterator[npt.NDArray[Any]]:
         """Yield the compact records ``(≤ rows, P)``, a chunk at a time; of no records one that is empty. Private."""
-        for first in range(0, max(1, len(self._compact)), rows):
-            yield self._compact[first : first + rows]
+        for first in range(0, max(1, self._count), rows):
+            yield self._rows(slice(first, first + rows))
 
     def expanded(self, rows: int) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Yield bodies ``(≤ rows, D…)`` and conditions of all records, a chunk at a time. Private."""
@@ -163,8 +176,19 @@ class PrivateRecords:
                 found[places.to(some.device)] = some
                 return found
 
-            body, condition = self._expanded(self._compact[batches.first[first:end]])
+            body, condition = self._expanded(self._rows(batches.first[first:end]))
             yield filled(body), None if condition is None else filled(condition), times
+
+    def _rows(self, wanted: Chosen) -> npt.NDArray[Any]:
+        """Return some compact records, in the order of their units."""
+        return self._compact[wanted if self._places is None else self._places[wanted]]
+
+    def _some(self, places: IntArray, unit: IntArray, n_units: int) -> PrivateRecords:
+        """Return some records, with units of their own; those that lie somewhere else stay there."""
+        if isinstance(self._compact, Rows):
+            own = places if self._places is None else self._places[places]
+            return PrivateRecords(self._compact, unit, n_units, self._expand, self._device, own)
+        return PrivateRecords(self._compact[places], unit, n_units, self._expand, self._device)
 
     def _expanded(self, compact: npt.NDArray[Any]) -> tuple[Tensor, Tensor | None]:
         import torch
@@ -215,7 +239,7 @@ class PrivateRecords:
         labels = np.empty((len(found), beside), dtype=np.float16)
         for number, end in enumerate(batches.ends):
             batch = slice(batches.ends[number - 1] if number else 0, end)
-            filled, condition = self._expanded(self._compact[batches.first[batch]])
+            filled, condition = self._expanded(self._rows(batches.first[batch]))
             if condition is not None:
                 labels[batch] = condition.cpu().numpy()
             if end <= done:
@@ -249,12 +273,12 @@ class PrivateRecords:
         """
         if not self._single:
             raise TypeError("records of one unit would count as several units")
-        kept = self._compact[self._compact[:, part] >= least][:, parts]
+        kept = np.concatenate([rows[rows[:, part] >= least][:, parts] for rows in self.chunks(_HASHED)])
         return PrivateRecords(kept, np.arange(len(kept)), len(kept), lambda rows: (rows, None), self._device)
 
     def _in_order(self, rows: int) -> _Batches:
         """Return batches of the records as they stand."""
-        count = len(self._compact)
+        count = self._count
         order = np.arange(count)
         return _Batches(order, order % rows, [*range(rows, count, rows), count] if count else [], order)
 
@@ -271,7 +295,7 @@ class PrivateRecords:
         content = (row.tobytes() for chunk in self.chunks(_HASHED) for row in chunk)
         digests = (hashlib.blake2b(row, digest_size=16).digest() for row in content)
         known: dict[bytes, int] = {}
-        of = np.fromiter((known.setdefault(each, len(known)) for each in digests), np.int64, len(self._compact))
+        of = np.fromiter((known.setdefault(each, len(known)) for each in digests), np.int64, self._count)
         places = np.fromiter((int.from_bytes(digest[:8], "big") % rows for digest in known), np.int64, len(known))
         by_place = np.argsort(places, kind="stable")
         first = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=rows))])
@@ -292,11 +316,9 @@ class PrivateRecords:
         Args:
             chosen: ``(n_units,)`` which.
         """
-        kept = chosen[self._units]
+        kept = np.flatnonzero(chosen[self._units])
         numbers = np.cumsum(chosen) - 1
-        return PrivateRecords(
-            self._compact[kept], numbers[self._units[kept]], int(chosen.sum()), self._expand, self._device
-        )
+        return self._some(kept, numbers[self._units[kept]], int(chosen.sum()))
 
     def by_body(self) -> PrivateRecords:
         """Return the same records in an order that follows from their bodies alone, each a unit of its own.
@@ -311,7 +333,7 @@ class PrivateRecords:
             for row in (body * _FINENESS).round().cpu().int().numpy()  # the last digits are a processor's own
         ]
         order = np.array(sorted(range(len(digests)), key=digests.__getitem__), dtype=np.int64)
-        return PrivateRecords(self._compact[order], np.arange(len(order)), len(order), self._expand, self._device)
+        return self._some(order, np.arange(len(order)), len(order))
 
     def with_conditions(self, conditions: Tensor) -> PrivateRecords:
         """Return the same records with other conditions ``(N, K)``, in the order of :meth:`expanded`.
@@ -319,13 +341,13 @@ class PrivateRecords:
         Raises:
             ValueError: They are not one for each record.
         """
-        if len(conditions) != len(self._compact):
+        if len(conditions) != self._count:
             raise ValueError("there has to be one condition for each record")
-        numbered = np.arange(len(self._compact))
+        numbered = np.arange(self._count)
 
         def expand(rows: Tensor) -> tuple[Tensor, Tensor | None]:
             places = rows.cpu()
-            return self._expanded(self._compact[places.numpy()])[0], conditions[places].to(self._device)
+            return self._expanded(self._rows(places.numpy()))[0], conditions[places].to(self._device)
 
         made = PrivateRecords(numbered, self._units, self.n_units, expand, self._device)
         made._numbered = True

@@ -21,7 +21,7 @@ from doublure.run.loading import load
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support import seeding
-from doublure.support.devices import use_threads
+from doublure.support.devices import chosen_device, use_device, use_threads
 from doublure.support.files import Unwritable, holds_anything, whole_folder
 from doublure.support.progress import Progress, Silent
 
@@ -107,7 +107,7 @@ def _written(
         raise SettingError("need the run's folder", field="processes", remedy="give run")
     from multiprocessing import get_context
 
-    draw = partial(_part_elsewhere, str(run), dict(settings), asked, str(folder))
+    draw = partial(_part_elsewhere, str(run), dict(settings), chosen_device(), asked, str(folder))
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         yield from pool.map(draw, numbers)
 
@@ -115,10 +115,11 @@ def _written(
 _loaded: dict[str, Synthesizer] = {}
 
 
-def _part_elsewhere(run: str, settings: dict[str, object], asked: _Asked, folder: str, number: int) -> int:
+def _part_elsewhere(run: str, settings: dict[str, object], device: str, asked: _Asked, folder: str, number: int) -> int:
     """Draw a part in a process of its own, which loads the synthesizer once."""
     if run not in _loaded:
         use_threads(1)
+        use_device(device)
         _loaded[run] = load(run).sampling_with(**settings)
     return _part(_loaded[run], asked, Path(folder), number)
 

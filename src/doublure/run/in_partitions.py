@@ -1,4 +1,4 @@
-"""A run whose records are larger than memory: read once, spilled, and asked in partitions.
+"""A run on a table that is larger than memory: read once, spilled, and counted in partitions or drawn in lots.
 
 =====================================  ==============================================================================
 the schema                             what is spilled
@@ -7,17 +7,17 @@ says everything, a record is a unit    codes, as records are read
 is to be learned, or has ids           canonical cells first, of which facts are learned and units bounded; then codes
 =====================================  ==============================================================================
 
-Codes stay beside the checkpoint where the run can be resumed, until it is closed; a resumed run goes on with them and
-reads the data no more. Cells never stay.
+Codes that are counted lie column by column, those of which lots are drawn row by row. They stay beside the checkpoint
+where the run can be resumed, until it is closed; a resumed run goes on with them and reads the data no more. Cells
+never stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from doublure.data.tables.on_disk import TableOnDisk, TablePart, refuse_too_few
@@ -26,6 +26,7 @@ from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
 from doublure.private.codes import Codes, narrowest
 from doublure.private.partitions import InTurn
+from doublure.private.row_codes import RowCodes
 from doublure.run.elsewhere import AskedRecords
 
 if TYPE_CHECKING:
@@ -45,16 +46,25 @@ class RecordsInPartitions(AskedRecords):
         folder: The run's internal one, where there is room.
         kept: What an interrupted run has kept.
         at_least: Fewer records than this are refused.
+        drawn: Whether lots are drawn of them, so that each one's unit has to be known.
     """
 
     def __init__(
-        self, source: TableSource, schema: Schema, folder: Path, *, kept: Codes | None = None, at_least: int = 2
+        self,
+        source: TableSource,
+        schema: Schema,
+        folder: Path,
+        *,
+        kept: Codes | RowCodes | None = None,
+        at_least: int = 2,
+        drawn: bool = False,
     ) -> None:
         self._source = source
         self._schema = schema
         self._folder = folder
         self._kept = kept
         self._at_least = at_least
+        self.drawn = drawn if kept is None else isinstance(kept, RowCodes)
         self._table: TableOnDisk | None = None
 
     def read(self) -> None:
@@ -64,7 +74,9 @@ class RecordsInPartitions(AskedRecords):
             DataError: A cell does not fit its column, or there are too few records.
         """
         if self._kept is None and (self._schema.questions or self._schema.unit.id is not None):
-            self._table = TableOnDisk(self._source, self._schema, self._folder, rows=RECORDS_AT_ONCE)
+            self._table = TableOnDisk(
+                self._source, self._schema, self._folder, rows=RECORDS_AT_ONCE, numbered=self.drawn
+            )
             refuse_too_few(self._table.read, self._source, self._at_least)
 
     def facts(self) -> InTurn[TablePart]:
@@ -83,22 +95,52 @@ class RecordsInPartitions(AskedRecords):
         Raises:
             DataError: A cell does not fit its column, or there are too few records.
         """
-        if self._kept is not None:
+        if isinstance(self._kept, Codes):
             return self._kept
         if not isinstance(encoder, TableValues):
             raise TypeError("only whole numbers are spilled")
         types = [narrowest(whole.first, whole.last + whole.nullable) for whole in encoder.wholes]
         table = self._table
-        if table is None:
-            records, most = self._as_they_are_read(encoder), lambda: 1
-        else:
-            records, most = self._of_cells(table, encoder), lambda: table.most_records
-        codes = Codes.written(records, types, most_records=most, folder=self._folder, path=path)
-        if table is not None:
-            table.close()
+        codes = Codes.written(
+            self._compact(encoder),
+            types,
+            most_records=lambda: 1 if table is None else table.most_records,
+            folder=self._folder,
+            path=path,
+        )
+        self._forget_cells()
         return codes
 
-    def _as_they_are_read(self, encoder: TableValues) -> Iterator[npt.NDArray[np.float64]]:
+    def in_rows(self, encoder: Encoder, path: Path | None) -> RowCodes:
+        """Return the records as lots are drawn of them.
+
+        Args:
+            encoder: Of the resolved schema.
+            path: Where they stay until the run is closed; None: nowhere.
+
+        Raises:
+            DataError: A cell does not fit its column, or there are too few records.
+        """
+        if isinstance(self._kept, RowCodes):
+            return self._kept
+        table = self._table
+        rows = RowCodes.written(
+            self._compact(encoder),
+            unit=lambda: None if table is None else table.unit,
+            folder=self._folder,
+            path=path,
+        )
+        self._forget_cells()
+        return rows
+
+    def _compact(self, encoder: Encoder) -> Iterator[npt.NDArray[Any]]:
+        return self._as_they_are_read(encoder) if self._table is None else self._of_cells(self._table, encoder)
+
+    def _forget_cells(self) -> None:
+        if self._table is not None:
+            self._table.close()
+
+    def _as_they_are_read(self, encoder: Encoder) -> Iterator[npt.NDArray[Any]]:
         columns, misfit = {n: c for n, c in self._schema.columns.items() if c.type != "id"}, self._schema.misfit
         yield encoder.compact(no_records(columns, misfit))
         read = 0
@@ -108,7 +150,7 @@ class RecordsInPartitions(AskedRecords):
         refuse_too_few(read, self._source, self._at_least)
 
     @staticmethod
-    def _of_cells(table: TableOnDisk, encoder: TableValues) -> Iterator[npt.NDArray[np.float64]]:
+    def _of_cells(table: TableOnDisk, encoder: Encoder) -> Iterator[npt.NDArray[Any]]:
         for part in table.parts():
             yield encoder.compact(part.content)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from doublure.advisories import REMEDY
+from doublure.data.images.sources import ImageSource
 from doublure.data.opening import Source
 from doublure.data.records import Loaded
 from doublure.data.tables.source import TableSource
@@ -28,11 +29,13 @@ from doublure.errors import (
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
 from doublure.planning import Plan
+from doublure.planning.machine import Lying
 from doublure.private import facts
 from doublure.private.codes import Codes
 from doublure.private.executed import Executed
 from doublure.private.noise import source
 from doublure.private.records import PrivateRecords, RecordsElsewhere
+from doublure.private.row_codes import RowCodes
 from doublure.run.accesses import accesses_of, facts_of, fewest_records
 from doublure.run.elsewhere import AskedRecords, Elsewhere
 from doublure.run.folder import RunFolder
@@ -165,7 +168,13 @@ class Run:
     # -- the way through -----------------------------------------------------------------------------------------
 
     def finish(
-        self, source: Source | Elsewhere, device: str, progress: Progress, *, keeps: bool, parted: bool = False
+        self,
+        source: Source | Elsewhere,
+        device: str,
+        progress: Progress,
+        *,
+        keeps: bool,
+        lying: Lying = Lying.HELD,
     ) -> Synthesizer:
         """Load, learn, train, save; close the reservation whatever happens.
 
@@ -174,7 +183,7 @@ class Run:
             device: Where to compute.
             progress: Receives progress events.
             keeps: Whether the folder stays, so that the run can be resumed.
-            parted: Whether records are read in partitions, and not held.
+            lying: Where records are while it trains.
         """
         with self._stop.listening():
             try:
@@ -182,7 +191,7 @@ class Run:
                 self._ranks.begin(self._plan, self._seed)
                 progress.stage("read the records")
                 with self._stop.at_once():
-                    table = self._read(source, parted=parted)
+                    table = self._read(source, lying)
                     self._ranks.loaded()
                 schema = self._resolve(table, progress)
                 generator = self._train(table, schema, device, progress, keeps=keeps)
@@ -230,19 +239,27 @@ class Run:
         if reservation.authorised:
             folder.log({"resumed_at": reservation.authorised, "from_state_of": kept or 0})
 
-    def _read(self, source: Source | Elsewhere, *, parted: bool) -> Loaded | AskedRecords:
+    def _read(self, source: Source | Elsewhere, lying: Lying) -> Loaded | AskedRecords:
         """Return the records: held, or asked where they are; as an interrupted run has kept them, if it has."""
         if isinstance(source, Elsewhere):
             asked = source.begun(self._folder.internal)
             asked.read()
             return asked
-        plan, kept = self._plan, Codes.opened(self._folder.codes)
-        if not parted and kept is None:
-            return source.load(plan.schema, at_least=fewest_records(plan))
+        plan, at_least = self._plan, fewest_records(self._plan)
+        kept = Codes.opened(self._folder.codes) or RowCodes.opened(self._folder.codes)
+        if lying is Lying.HELD and kept is None:
+            return source.load(plan.schema, at_least=at_least)
+        if isinstance(source, ImageSource):
+            return source.load(plan.schema, at_least=at_least, room=self._folder.internal)
         if not isinstance(source, TableSource):
-            raise TypeError("only tables are read in partitions")
+            raise TypeError("only tables and images need not be held")
         records = RecordsInPartitions(
-            source, plan.schema, self._folder.internal, kept=kept, at_least=fewest_records(plan)
+            source,
+            plan.schema,
+            self._folder.internal,
+            kept=kept,
+            at_least=at_least,
+            drawn=lying is Lying.ON_DISK,
         )
         records.read()
         return records
@@ -282,14 +299,23 @@ class Run:
         records: PrivateRecords = RecordsElsewhere()
         partitions = None
         with self._stop.at_once():
-            if isinstance(table, AskedRecords):
-                codes = table.encoded(encoder, self._folder.codes if keeps else None)
+            codes_path = self._folder.codes if keeps else None
+            if isinstance(table, RecordsInPartitions) and table.drawn:
+                drawn = table.in_rows(encoder, codes_path)
+                records = encoded_records(encoder, drawn.rows, drawn.unit, drawn.n_units, device)
+                fingerprint = records.fingerprint
+            elif isinstance(table, AskedRecords):
+                codes = table.encoded(encoder, codes_path)
                 partitions = codes.partitions(self._stop.check)
                 fingerprint = codes.fingerprint
             else:
-                records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
+                records = encoded_records(encoder, encoder.compacted(table.content), table.unit, table.n_units, device)
                 fingerprint = records.fingerprint if table.repeatable else ""
-        self._folder.refuse_other_records(fingerprint)
+        try:
+            self._folder.refuse_other_records(fingerprint)
+        except RunFolderError:
+            self._folder.forget_codes()  # they are those of other records: whoever comes with the right ones is read
+            raise
         self._ranks.train(
             schema,
             self._folder.load,

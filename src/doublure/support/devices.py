@@ -8,6 +8,8 @@ import sys
 from doublure.errors import SettingError
 from doublure.support.extras import torch_for
 
+_chosen = "cpu"
+
 
 def check_device(device: str) -> None:
     """Refuse a device that is not there.
@@ -27,6 +29,28 @@ def check_device(device: str) -> None:
         raise SettingError(
             f"torch has no {device!r} here", field="device", remedy="use cpu, or run doublure doctor"
         ) from None
+
+
+def use_device(device: str) -> None:
+    """Compute there from now on: what samples are drawn with, measures of images, and models that audits train.
+
+    A fit has a device of its own, as what it computes with is part of how it is asked for.
+
+    Args:
+        device: Such as ``cpu`` or ``cuda``.
+
+    Raises:
+        MissingExtra: It is another than the processor, and torch is not installed.
+        SettingError: torch does not have it here; naming the remedy.
+    """
+    global _chosen
+    check_device(device)
+    _chosen = device
+
+
+def chosen_device() -> str:
+    """Return where to compute, as :func:`use_device` was told; the processor otherwise."""
+    return _chosen
 
 
 def use_threads(threads: int) -> None:

@@ -1,13 +1,17 @@
 """Files of numbers that are larger than memory: written once, read in stretches, and nameless unless they are to stay.
 
 A file without a name is gone when its process ends, however it ends. Stretches are read by position and copied (no
-pages stay mapped), so that what a process holds is what it has in hand.
+pages stay mapped), so that what a process holds is what it has in hand. What is known of a file that stays is written
+behind its numbers.
 """
 
 from __future__ import annotations
 
+import json
+import mmap
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.support.files import Unwritable
+
+_LENGTH = np.dtype(np.int64)
 
 
 class NumberFile:
@@ -94,8 +100,41 @@ class NumberFile:
             place, content = place + read, content[read:]
         return found
 
-    def sync(self) -> None:
-        """Return once everything is on the disk."""
+    def mapped(self, size: int) -> mmap.mmap:
+        """Return its first bytes as memory that is read from the disk where it is looked at."""
+        return mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ)
+
+    def seal(self, known: Mapping[str, Any], mark: bytes) -> None:
+        """Write what is known of the numbers behind them, and return once everything is on the disk.
+
+        Args:
+            known: As JSON takes it.
+            mark: Of what kind they are; nothing is whole without.
+
+        Raises:
+            Unwritable: The disk is full.
+        """
+        content = json.dumps(known).encode()
+        self.add(content + np.array([len(content)], _LENGTH).tobytes() + mark)
+        self._sync()
+
+    def known(self, mark: bytes) -> dict[str, Any] | None:
+        """Return what :meth:`seal` has written; None where the file is not whole, or of another kind.
+
+        Raises:
+            OSError: It cannot be read.
+            EOFError: It ends before.
+            ValueError: It is damaged.
+        """
+        tail = _LENGTH.itemsize + len(mark)
+        last = self.get(self.size - tail, tail, np.uint8).tobytes()
+        if not last.endswith(mark):
+            return None
+        length = int(np.frombuffer(last[: _LENGTH.itemsize], _LENGTH)[0])
+        found = json.loads(self.get(self.size - tail - length, length, np.uint8).tobytes())
+        return found if isinstance(found, dict) else None
+
+    def _sync(self) -> None:
         try:
             os.fsync(self._descriptor)
         except OSError as error:

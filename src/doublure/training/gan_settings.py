@@ -248,4 +248,9 @@ class TableAdversarialSettings(PerceptronSettings):
         flops += 2.0 * (steps / self.n_critic) * self.generator_batch * 3 * (critic + generator)
         held = schema.public_units * schema.unit.max_records * (len(schema.columns) + 2)
         lot = records * (row + self.critic_width * self.critic_depth) * _HELD
-        return Work(flops=flops, steps=steps, memory_bytes=_BYTES * (held * 3 + lot + 8 * (critic + generator)))
+        return Work(
+            flops=flops,
+            steps=steps,
+            memory_bytes=_BYTES * (held * 3 + lot + 8 * (critic + generator)),
+            drawn_bytes=_BYTES * held * 3,
+        )

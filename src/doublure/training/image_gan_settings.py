@@ -102,7 +102,7 @@ class ImageAdversarialSettings(AdversarialSettings):
         pixels = height * width * colours
         held = schema.public_units * schema.unit.max_records * (pixels + 4) * 3  # as read, compact, and in unit order
         lot = records * (kept * 2 + pixels * _HELD) + self.generator_batch * (drawn * 3 + kept * 2)
-        return Work(flops=flops, steps=steps, memory_bytes=held + _BYTES * lot)
+        return Work(flops=flops, steps=steps, memory_bytes=held + _BYTES * lot, drawn_bytes=held)
 
     def drawing_work(self, schema: Schema) -> tuple[int, int]:
         """Return the generator's multiplications for one image, and the numbers kept of it."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from doublure.private.partitions import Partitions
     from doublure.private.queries.counts import Countable
     from doublure.private.records import PrivateRecords
+    from doublure.support.row_files import Rows
     from doublure.support.tensors import Array
     from doublure.training.noisy_tables import NoisyTable
 
@@ -220,13 +221,13 @@ class StageCheckpoints:
 
 
 def encoded_records(
-    encoder: Encoder, compact: npt.NDArray[Any], unit: npt.NDArray[np.int64], n_units: int, device: str = "cpu"
+    encoder: Encoder, compact: npt.NDArray[Any] | Rows, unit: npt.NDArray[np.int64], n_units: int, device: str = "cpu"
 ) -> PrivateRecords:
     """Return records that an encoder has made compact, and expands lot by lot.
 
     Args:
         encoder: Its settings are the method's.
-        compact: ``(N, P)``.
+        compact: ``(N, P)``, held or somewhere else.
         unit: ``(N,)`` int64, each record's unit, 0 … n_units - 1.
         n_units: How many units there are.
         device: Where lots are expanded.

@@ -160,6 +160,8 @@ class Work:
         memory_bytes: Peak memory beyond the libraries.
         records_bytes: How much of that are records that can as well be asked in partitions, and need not be held; 0 of
             a method that holds them.
+        drawn_bytes: How much of that are records that can as well lie on a disk, of which those of a lot are read; 0 of
+            a method that holds them, or counts them in partitions.
         free_steps: Steps of networks that learn from what was released before; they cost time and no budget.
     """
 
@@ -168,3 +170,4 @@ class Work:
     memory_bytes: int
     free_steps: int = 0
     records_bytes: int = 0
+    drawn_bytes: int = 0

@@ -1,4 +1,4 @@
-"""Images in memory: synthetic ones, as sampling returns them, and private ones with their units."""
+"""Images: synthetic ones as sampling returns them, and private ones with their units, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pandas as pd
 from doublure.data.records import Loaded
 from doublure.errors import DataError
 from doublure.schema.images import LABEL
+from doublure.support.row_files import Chosen, RowFile
 
 Pixels: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 """``(N, H, W, C)`` uint8, channels last: 1 grey, 3 red, green, blue."""
@@ -57,6 +58,36 @@ class Images:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ImagesOnDisk:
+    """Private images that are held one lot at a time.
+
+    Attributes:
+        pixels: ``(N, H, W, C)`` uint8.
+        labels: As those of :class:`Images`.
+    """
+
+    pixels: RowFile
+    labels: pd.Series[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def take(self, rows: Chosen) -> Images:
+        """Return some of the images, held."""
+        labels = None if self.labels is None else self.labels.iloc[rows].reset_index(drop=True)
+        return Images(images=self.pixels[rows], labels=labels)
+
+    def kept(self, rows: np.ndarray[Any, np.dtype[np.intp]]) -> ImagesOnDisk:
+        """Return some of the images, ascending; the others are gone from the disk."""
+        self.pixels.keep(rows)
+        labels = None if self.labels is None else self.labels.iloc[rows].reset_index(drop=True)
+        return ImagesOnDisk(pixels=self.pixels, labels=labels)
+
+    def __repr__(self) -> str:
+        return "ImagesOnDisk(private)"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ImageSet(Loaded):
     """Private images.
 
@@ -64,7 +95,7 @@ class ImageSet(Loaded):
         content: The images and their labels.
     """
 
-    content: Images
+    content: Images | ImagesOnDisk
 
     @property
     def frame(self) -> pd.DataFrame:

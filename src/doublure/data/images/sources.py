@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pandas as pd
 
 from doublure.data.images.faults import LABEL_MISFIT
 from doublure.data.images.pictures import Reader
-from doublure.data.images.records import Images, ImageSet, Pixels
+from doublure.data.images.records import Images, ImageSet, ImagesOnDisk, Pixels
 from doublure.data.npz import LARGEST, damaged
 from doublure.data.tables import cells, distinct_cells
 from doublure.errors import DataError, Fault, FaultyRecords, printable
@@ -25,6 +26,7 @@ from doublure.schema.columns import label
 from doublure.schema.images import LABEL, ImageSchema, LabelColumn, Pictures
 from doublure.schema.scalars import Misfit, whole
 from doublure.schema.schema import Schema
+from doublure.support.row_files import RowFile
 
 PIXEL_NAMES = ("images", "image", "img", "x")
 LABEL_NAMES = ("labels", "label", "class", "y")
@@ -140,12 +142,13 @@ class ImageSource(ABC):
                 found = f"is {[*map(whole, ends)]}, and {printable(self.name)} holds numbers from {least} to {most}"
                 raise DataError(found, field=_RANGE, remedy=f"declare one that {self.stored} can hold")
 
-    def load(self, schema: Schema, *, at_least: int = 2) -> ImageSet:
+    def load(self, schema: Schema, *, at_least: int = 2, room: Path | None = None) -> ImageSet:
         """Read the images.
 
         Args:
             schema: Their shape, labels and units.
             at_least: Fewer images than this are refused.
+            room: A folder for their pixels, where they are to be held one lot at a time; a file without a name.
 
         Raises:
             DataError: An image breaks the schema's rule, or a label is not in its list; there are too few.
@@ -155,7 +158,7 @@ class ImageSource(ABC):
         if self.count < at_least:
             remedy = "give the set that the schema describes"
             raise DataError(f"has fewer than {at_least} images", field=self.name, remedy=remedy)
-        pixels, kept = self._pixels(schema)
+        pixels, kept = self._pixels(schema) if room is None else self._pixels_on_disk(schema, room)
         labels = ids = None
         if schema.label is not None:
             given = self._column(self.labels([label(value) for value in schema.label.domain]), LABEL)
@@ -164,7 +167,12 @@ class ImageSource(ABC):
             given = self._column(self.ids(schema.unit.id), schema.unit.id)
             ids = cells.unit_ids(given, schema.unit.id, misfit=schema.misfit)
             kept &= ids.notna().to_numpy()
-        return _bounded(Images(images=pixels, labels=labels), np.flatnonzero(kept), ids, schema.unit.max_records)
+        images = (
+            ImagesOnDisk(pixels=pixels, labels=labels)
+            if isinstance(pixels, RowFile)
+            else Images(images=pixels, labels=labels)
+        )
+        return _bounded(images, np.flatnonzero(kept), ids, schema.unit.max_records)
 
     def _pixels(self, schema: ImageSchema) -> tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]]:
         """Return all images, and which of them the schema's rule takes."""
@@ -177,18 +185,40 @@ class ImageSource(ABC):
                 "says that it holds more images than fit in memory", field=self.name, remedy=remedy
             ) from None
         done = 0
-        for block in self.blocks(reader):
-            if done + len(block) > self.count:
-                raise self.damaged()
+        for block in self._all_blocks(reader):
             pixels[done : done + len(block)] = block
             done += len(block)
+        return pixels, self._taken(reader, schema)
+
+    def _pixels_on_disk(self, schema: ImageSchema, room: Path) -> tuple[RowFile, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """Write all images down, and return which of them the schema's rule takes."""
+        reader, pixels = Reader(schema.images, schema.shape), RowFile.within(room, schema.shape, np.uint8)
+        for block in self._all_blocks(reader):
+            pixels.add(block)
+        return pixels, self._taken(reader, schema)
+
+    def _all_blocks(self, reader: Reader) -> Iterator[Pixels]:
+        """Yield as many images as the container says that it has.
+
+        Raises:
+            DataError: It has others.
+        """
+        done = 0
+        for block in self.blocks(reader):
+            done += len(block)
+            if done > self.count:
+                raise self.damaged()
+            yield block
         if done != self.count:
             raise self.damaged()
+
+    def _taken(self, reader: Reader, schema: ImageSchema) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return which of the images, once all were read, the schema's rule takes."""
         if schema.misfit == "refuse":
             reader.faults.refuse(self.name, self.file_of)
-        kept = np.ones(len(pixels), dtype=np.bool_)
+        kept = np.ones(self.count, dtype=np.bool_)
         kept[reader.faults.rows] = False
-        return pixels, kept
+        return kept
 
     def _labelled(self, given: pd.Series[Any], column: LabelColumn, misfit: Misfit) -> pd.Series[Any]:
         """Return the labels of the schema's list.
@@ -249,10 +279,14 @@ def image_schema(schema: Schema) -> ImageSchema:
 
 
 def _bounded(
-    images: Images, rows: np.ndarray[Any, np.dtype[np.intp]], ids: pd.Series[Any] | None, max_records: int
+    images: Images | ImagesOnDisk,
+    rows: np.ndarray[Any, np.dtype[np.intp]],
+    ids: pd.Series[Any] | None,
+    max_records: int,
 ) -> ImageSet:
     """Keep of these images the first ``max_records`` of each unit, in the container's order."""
     codes, units = (np.arange(len(rows)), rows) if ids is None else pd.factorize(ids.iloc[rows])
     first = (pd.Series(codes).groupby(codes).cumcount() < max_records).to_numpy()
-    kept = images if first.sum() == len(images) else images.take(rows[first])
-    return ImageSet(content=kept, unit=codes[first].astype(np.int64, copy=False), n_units=len(units))
+    if first.sum() < len(images):
+        images = images.kept(rows[first]) if isinstance(images, ImagesOnDisk) else images.take(rows[first])
+    return ImageSet(content=images, unit=codes[first].astype(np.int64, copy=False), n_units=len(units))

@@ -77,9 +77,10 @@ class TableOnDisk:
         records: How many rows are used. Private.
         n_units: How many units there are. Private.
         most_records: How many records the unit with the most has. Private.
+        unit: ``(records,)`` int64, each used row's unit, where ``numbered`` and units have ids; else None. Private.
     """
 
-    def __init__(self, source: TableSource, schema: Schema, folder: Path, *, rows: int) -> None:
+    def __init__(self, source: TableSource, schema: Schema, folder: Path, *, rows: int, numbered: bool = False) -> None:
         """Read the records, once.
 
         Args:
@@ -87,6 +88,7 @@ class TableOnDisk:
             schema: Which columns to read and how.
             folder: Where there is room for 8 bytes a cell.
             rows: How many records are held at a time.
+            numbered: Whether each record's unit is to be known, as lots are drawn of units.
 
         Raises:
             DataError: A cell or a record does not fit.
@@ -116,9 +118,12 @@ class TableOnDisk:
         self._used = self._first = None
         self.records = self.n_units = read
         self.most_records = min(1, read)
+        self.unit = None
         if bounds is not None:
-            self._used, self._first, self.n_units, self.most_records = bounds.bounded()
+            found = bounds.bounded(owners=numbered)
+            self._used, self._first, self.n_units, self.most_records = found.used, found.first, found.units, found.most
             self.records = int(np.count_nonzero(self._used))
+            self.unit = found.numbers if numbered else None
         self.read = read
 
     def parts(self) -> Iterator[TablePart]:

@@ -44,12 +44,21 @@ class Bounded(NamedTuple):
         first: ``(N,)`` whether it is its unit's first.
         units: How many units there are.
         most: How many records the unit with the most has then.
+        owner: ``(N,)`` of each record that is used the place of its unit's first one; None where nobody has asked.
     """
 
     used: npt.NDArray[np.bool_]
     first: npt.NDArray[np.bool_]
     units: int
     most: int
+    owner: IntArray | None = None
+
+    @property
+    def numbers(self) -> IntArray:
+        """The unit of each record that is used, in their order: units are numbered as they come."""
+        if self.owner is None:
+            raise TypeError("nobody has asked for owners")
+        return (np.cumsum(self.first) - 1)[self.owner[self.used]]
 
 
 class UnitBounds:
@@ -77,18 +86,21 @@ class UnitBounds:
         self._file.add(own)
         self._records += len(ids)
 
-    def bounded(self) -> Bounded:
-        """Return which records are used; takes 2 bytes a record."""
+    def bounded(self, *, owners: bool = False) -> Bounded:
+        """Return which records are used; takes 2 bytes a record, or 10 if their owners are to be known."""
         used, first = np.zeros((2, self._records), dtype=np.bool_)
+        owner = np.zeros(self._records, dtype=np.int64) if owners else None
         units = most = 0
         for part in self._parts():
             near, begins, longest = first_of(part, self._most)
             used[near] = True
             first[begins] = True
+            if owner is not None:
+                owner[near] = begins[np.cumsum(first[near]) - 1]
             units += len(begins)
             most = max(most, longest)
         self._file.close()
-        return Bounded(used, first, units, most)
+        return Bounded(used, first, units, most, owner)
 
     def _parts(self) -> Any:
         """Yield records ``(n, 3)``, those of a unit together."""

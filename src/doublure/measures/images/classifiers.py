@@ -32,6 +32,7 @@ import numpy as np
 from doublure.data.images import Images
 from doublure.encode.grids import Floats
 from doublure.measures.classification import Labels
+from doublure.support.devices import chosen_device
 from doublure.support.progress import Progress, Silent
 from doublure.support.seeding import of_32_bits
 
@@ -182,11 +183,17 @@ def image_classifier(training: Images, classes: Labels, seed: int) -> ImageClass
 
 
 def transformed(function: Callable[[torch.Tensor], torch.Tensor], images: Images, batch: int = _TEST_BATCH) -> Floats:
-    """Return what a function of ``(B, C, H, W)`` float32 in [-1, 1] makes of images, a batch at a time."""
+    """Return what a function of ``(B, C, H, W)`` float32 in [-1, 1] makes of images, a batch at a time.
+
+    It computes on the device that was chosen.
+    """
     import torch
 
     with torch.inference_mode():
-        parts = [function(tensor_of(images.images[first : first + batch])) for first in range(0, len(images), batch)]
+        parts = [
+            function(tensor_of(images.images[first : first + batch]).to(chosen_device())).cpu()
+            for first in range(0, len(images), batch)
+        ]
         return np.asarray(torch.cat(parts).double().numpy())
 
 
@@ -212,7 +219,8 @@ def taught(
         progress: Receives how many steps are done.
 
     Returns:
-        The network in evaluation mode: ``(B, C, H, W)`` float32 in [-1, 1] to scores ``(B, K)``.
+        The network in evaluation mode, on the device that was chosen: ``(B, C, H, W)`` float32 in [-1, 1] to scores
+        ``(B, K)``.
     """
     import torch
 
@@ -222,8 +230,9 @@ def taught(
     height, width, channels = training.images.shape[1:]
     model = _BUILD[student]((channels, height, width), int(classes.max()) + 1)
     initialise(model, source)
-    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third quicker on a processor
-    _learn(model, training, torch.from_numpy(classes), source, rate, epochs, progress or Silent())
+    device = chosen_device()
+    model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third quicker on a processor
+    _learn(model, training, torch.from_numpy(classes).to(device), source, rate, epochs, progress or Silent())
     return model.eval()
 
 
@@ -252,7 +261,8 @@ def _learn(
             if len(rows) < 2:  # batch normalisation needs two
                 continue
             optimizer.zero_grad()
-            functional.cross_entropy(model(tensor_of(training.images[rows.numpy()])), classes[rows]).backward()  # type: ignore[no-untyped-call]
+            seen = tensor_of(training.images[rows.numpy()]).to(classes.device)
+            functional.cross_entropy(model(seen), classes[rows.to(classes.device)]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
     progress.at(epochs * batches)

@@ -23,6 +23,7 @@ from doublure.measures.classification import Labels
 from doublure.measures.images.classifiers import image_classifier, transformed
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
+from doublure.support.devices import chosen_device
 from doublure.support.tensors import sha256_of
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def inception_v3(weights: str | Path) -> Extractor:
 
 
 def _frozen(name: str, model: nn.Module, features: Callable[[Tensor], Tensor]) -> Extractor:
-    model.eval()
+    model.eval().to(chosen_device())
     return Extractor(name=name, extract=lambda images: transformed(features, images, _BATCH))
 
 

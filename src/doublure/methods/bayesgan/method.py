@@ -70,7 +70,7 @@ class Bayesgan(Dpgan[BayesianSettings]):
         if isinstance(own, ImageBayesganSettings) and own.annotator:
             more, held = own.labeller_work(schema, own.drawing_work(schema)[0])
             flops, memory = flops + more, memory + held
-        return Work(flops=flops, steps=work.steps + own.full_batches, memory_bytes=memory)
+        return replace(work, flops=flops, steps=work.steps + own.full_batches, memory_bytes=memory)
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say what is weak."""

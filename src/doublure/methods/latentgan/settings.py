@@ -188,7 +188,13 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             flops += 2.0 * records * seen + self.fit_steps * self.batch * (6.0 * generator + 4.0 * seen)
             held += _BYTES * self.batch * self.features * 4
         free = self.fit_steps if self.teacher == "embedding" else 0
-        return Work(flops=flops, steps=self.latent_steps, memory_bytes=held, free_steps=free)
+        return Work(
+            flops=flops,
+            steps=self.latent_steps,
+            memory_bytes=held,
+            free_steps=free,
+            drawn_bytes=3 * records * size,
+        )
 
     @abstractmethod
     def _public_work(self, schema: Schema) -> tuple[int, int, int, int]:

@@ -11,7 +11,7 @@ does not hold, because the noise is in no derivative of a score but the last lay
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -91,7 +91,7 @@ class Noisecritic(Gan[NoiseLayerSettings]):
         seen = colours * places(shape) * paths(1)
         flops = 2.0 * schema.public_units * (waves + _PASSES * groups * seen)
         held = 2 * schema.public_units * seen + _BYTES * (matrices + 2 * groups * seen)
-        return Work(flops=work.flops + flops, steps=work.steps + 1, memory_bytes=work.memory_bytes + held)
+        return replace(work, flops=work.flops + flops, steps=work.steps + 1, memory_bytes=work.memory_bytes + held)
 
     def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
         """Say what the noise layer does not do, and what a very large or small ε₂ means."""

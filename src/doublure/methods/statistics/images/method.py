@@ -104,12 +104,14 @@ class ImageStatistics(StatisticsOfKind[S]):
         flops = 2.0 * records * seen + settings.fit_steps * settings.batch * (6.0 * drawn + 4.0 * seen)
         numbers = settings.batch * (4 * settings.features + 3 * kept + held) + matrices
         numbers += 2 * frequencies + 4 * classes * settings.features
+        held = 3 * records * (height * width * colours + 4)
         steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, settings, 1.0))
         return Work(
             flops=flops,
             steps=steps,
             free_steps=settings.fit_steps,
-            memory_bytes=_BYTES * numbers + 3 * records * (height * width * colours + 4),
+            memory_bytes=_BYTES * numbers + held,
+            drawn_bytes=held,
         )
 
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:

@@ -1,0 +1,106 @@
+"""Compact private records on disk, row by row: what lots are drawn from where all records do not fit in memory.
+
+They are written once, in the order in which they came, and beside them each one's unit. A file that is to stay, so that
+an interrupted run can go on, is readable by its owner alone, and gets its name once it is whole; any other has no name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from doublure.support.files import part_of, sync_folder
+from doublure.support.number_files import NumberFile
+from doublure.support.row_files import RowFile
+
+IntArray = npt.NDArray[np.int64]
+
+_WHOLE = b"doublure rows 1"
+
+
+class RowCodes:
+    """All compact records of a run, on disk.
+
+    Attributes:
+        rows: ``(N, P)``. Private.
+        unit: ``(N,)`` int64, each record's unit. Private.
+        n_units: How many units there are. Private.
+    """
+
+    def __init__(self, rows: RowFile, unit: IntArray, n_units: int) -> None:
+        self.rows = rows
+        self.unit = unit
+        self.n_units = n_units
+
+    @classmethod
+    def written(
+        cls,
+        records: Iterable[npt.NDArray[Any]],
+        *,
+        unit: Callable[[], IntArray | None],
+        folder: Path,
+        path: Path | None,
+    ) -> RowCodes:
+        """Write compact records.
+
+        Args:
+            records: Yields ``(B, P)``, at least once.
+            unit: Each record's unit, 0 to one less than there are, once all records have been seen; None: each is a
+                unit of its own.
+            folder: Where there is room.
+            path: The file's name, if it is to stay; None: it has none.
+
+        Raises:
+            Unwritable: The disk is full.
+        """
+        part = None if path is None else part_of(path)
+        file = NumberFile(folder, part)
+        try:
+            blocks = iter(records)
+            first = next(blocks)
+            rows = RowFile(file, first.shape[1:], first.dtype)
+            rows.add(first)
+            for block in blocks:
+                rows.add(block)
+            own = unit()
+            made = cls.of(rows, own)
+            if part is not None and path is not None:
+                known = {"shape": rows.shape, "type": rows.dtype.str, "units": None if own is None else file.add(own)}
+                file.seal(known, _WHOLE)
+                part.replace(path)
+                sync_folder(path.parent)
+        except BaseException:
+            file.close()
+            if part is not None:
+                part.unlink(missing_ok=True)
+            raise
+        return made
+
+    @classmethod
+    def of(cls, rows: RowFile, unit: IntArray | None) -> RowCodes:
+        """Return records of these units; None: each is one."""
+        own = np.arange(len(rows), dtype=np.int64) if unit is None else unit
+        return cls(rows, own, int(own.max(initial=-1)) + 1)
+
+    @classmethod
+    def opened(cls, path: Path) -> RowCodes | None:
+        """Return what an interrupted run has kept; None where there is nothing whole."""
+        try:
+            file = NumberFile.opened(path)
+            known = file.known(_WHOLE)
+            if known is None:
+                return None
+            rows = RowFile.of(file, tuple(known["shape"]), known["type"])
+            return cls.of(rows, None if known["units"] is None else file.get(known["units"], len(rows), np.int64))
+        except (OSError, EOFError, ValueError, KeyError, TypeError):
+            return None
+
+    def __repr__(self) -> str:
+        return "RowCodes(private)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("private records are never serialised")
