@@ -3,7 +3,7 @@
     python benchmarks/latent.py run --task emnist-mnist --method latentgan --epsilon 1 10 --seeds 0 1 2
     python benchmarks/latent.py run --task emnist-mnist --method latentgan --set 'teacher="critic"' --epsilon 10
     python benchmarks/latent.py run --task mnist-odd-even --method real gan inversion dpgan xie
-    python benchmarks/latent.py run --task svhn --protocol paper --method latentgan dpgan
+    python benchmarks/latent.py run --task mnist-odd-even --protocol paper --method dpmi dpmi-free --epsilon 1 10
     python benchmarks/latent.py time
     python benchmarks/latent.py table
     python benchmarks/latent.py curves
@@ -12,7 +12,10 @@
 Tasks are those of ``latent_tasks.py``; SVHN is what ``doublure datasets fetch svhn`` brings. Methods: ``real`` (the
 private training data itself), ``gan`` (without privacy), ``inversion`` (the private records' inversions with their
 labels, without privacy), ``latentgan``, ``dpgan``, and ``xie``: the paper's baseline (Xie et al. 2018: a weight-clipped
-critic, RMSProp, lots of 64) with what its code leaves out, clipped gradients and a price.
+critic, RMSProp, lots of 64) with what its code leaves out, clipped gradients and a price. ``dpmi`` is the paper's
+system as a whole (``DPMI``, with ``--protocol paper``): a WGAN-GP of public images, inversion from a random beginning
+without an encoder, a private WGAN-GP of latents made of half as many numbers and without labels, labels from the
+labelling set's classifier; ``dpmi-free`` is the same without clipping and noise (figure 1c).
 
 ``--protocol paper`` divides data as the paper does: a third of it is a labelling set, and methods see the rest without
 labels, which a classifier trained on that third then gives to what they make. That is (ε, δ) for two thirds of the
@@ -37,6 +40,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -53,25 +57,39 @@ from doublure.cli.terminal import TerminalProgress
 from doublure.data.opening import open_data
 from doublure.encode.choice import EncodingChoice, encoder_for
 from doublure.encode.encoder import Encoder
+from doublure.encode.latent import LatentEncoder
 from doublure.methods.latentgan import training as latent_teaching
 from doublure.methods.latentgan.settings import LatentSettings
 from doublure.networks.inversion import Inversion
+from doublure.networks.latent import ThroughPublic
 from doublure.private.records import PrivateRecords
+from doublure.training.critic_steps import PlainCriticTrainer
+from doublure.training.gan_loop import Adversaries
 from doublure.training.job import Job, encoded_records
 from latent_tasks import TASKS, Task
 from results import OUT, Case, measure
 
 DELTA = 1e-5
-FREE = ("real", "gan", "inversion")
+FREE = ("real", "gan", "inversion", "dpmi-free")
+PUBLISHED = ("dpmi", "dpmi-free")
+THROUGH_LATENTS = ("latentgan", "dpmi")
 XIE = {
     "loss": "wgan", "weight_clip": 0.02, "n_critic": 5, "critic_optimizer": "rmsprop", "critic_lr": 5e-5,
     "generator_lr": 5e-5, "lot_size": 64, "steps": 15_000,
+}  # fmt: skip
+
+DPMI_PUBLIC = ["objective=wgan-gp", "proposer=false"]  # λ = 10 and five critic steps: Gulrajani et al. 2017
+DPMI: dict[str, Any] = {
+    "teacher": "critic", "loss": "wgan-gp", "gradient_penalty": 10.0, "n_critic": 5,
+    "inversion_restarts": 1, "inversion_steps": 50, "steps": 3000,
 }  # fmt: skip
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
     """Yield what is asked for."""
     task = TASKS[options.task](options.tune)
+    if options.protocol != "paper" and set(options.method) & set(PUBLISHED):
+        raise SystemExit("dpmi has labels of a labelling set: add --protocol paper")
     if options.protocol == "paper":
         task = task.by_the_paper(options.public_seed)
     for method in options.method:
@@ -102,7 +120,7 @@ def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | N
     classes = encoder.condition_width
     model = latent_students.taught(made, labels, classes, epochs=options.epochs, seed=seed)
     found: dict[str, Any] = {"scores": latent_students.scores(model, test, truth), **spent}
-    if method == "latentgan":
+    if method in ("latentgan", *PUBLISHED):
         found["inverted"] = once.fresh
     if task.images:
         found |= latent_students.pictures(oracle(options, task, encoder), made, labels, test, truth)
@@ -130,8 +148,11 @@ def artificial(
     name, chosen = method, settings(options.set)
     if method == "xie":
         name, chosen = "dpgan", XIE | chosen
-    if method == "latentgan":
-        chosen["public"] = str(public_generator(options, task))
+    if method == "dpmi-free":
+        records = unprotected(options, task, seed, size)
+        return records, labelled(options, task, records, seed, encoder)
+    if method in THROUGH_LATENTS:
+        name, chosen = "latentgan", through_settings(options, task, method)
     budget = {} if method == "gan" else {"epsilon": epsilon, "delta": DELTA}
     data, schema = (task.private, task.schema) if task.labelling is None else task.unlabelled()
     plan = db.plan(schema, method=name, **budget, **chosen)
@@ -153,6 +174,7 @@ class InvertedOnce:
     def __init__(self) -> None:
         self._invert = latent_teaching.inverted
         self._made: dict[str, PrivateRecords] = {}
+        self.by_generator: dict[str, PrivateRecords] = {}
         self.fresh = False
 
     def __call__(self, job: Job, settings: LatentSettings, *networks: Any) -> PrivateRecords:
@@ -162,19 +184,55 @@ class InvertedOnce:
         self.fresh = key not in self._made
         if self.fresh:
             self._made[key] = self._invert(job, settings, *networks)
+            self.by_generator[settings.facts.generator_sha256] = self._made[key]
         return self._made[key]
 
 
 once = InvertedOnce()
+_labelling: dict[int, torch.nn.Sequential] = {}  # the labelling set's classifier by seed: one process has one task
+
+
+def unprotected(options: argparse.Namespace, task: Task, seed: int, size: int) -> Tensor:
+    """Return images from ``dpmi``'s networks, loss and steps on the same latents, without clipping and noise."""
+    data, schema = task.unlabelled()
+    chosen = through_settings(options, task, "dpmi")
+    own = db.plan(schema, method="latentgan", epsilon=1.0, delta=DELTA, **chosen).settings
+    if not isinstance(own, LatentSettings):
+        raise TypeError("latentgan has settings of its own")
+    encoder = encoder_for(schema.resolve({}), own.encoding)
+    generator, proposer, _ = latent_teaching.public_networks(encoder, own)
+    units = schema.public_units
+    latents = once.by_generator.get(own.facts.generator_sha256)
+    once.fresh = latents is None
+    if latents is None:
+        inversion = latent_teaching.inversion_of(encoder, own, generator, proposer)
+        compact = encoder.compact(open_data(data, schema.kind).load(schema).content)
+        records = encoded_records(encoder, compact, np.arange(units), units)
+        latents = records.mapped(inversion, inversion.width, rows=inversion.settings.batch, apart=True)
+        once.by_generator[own.facts.generator_sha256] = latents
+    job: Any = SimpleNamespace(
+        encoder=LatentEncoder(encoder, own.latent), records=latents, sample_rate=(own.lot_size or 1) / units,
+        device="cpu", seed=seed, taken=0, private=False, authorise=lambda step: None,
+    )  # fmt: skip
+    adversaries, teacher = Adversaries(job, own), PlainCriticTrainer(job, own)
+    while teacher.taken < teacher.steps:
+        for _ in range(own.n_critic):
+            adversaries.follow(teacher.gradient(adversaries.critic, adversaries.partner))
+        adversaries.improve_generator()
+    whole = ThroughPublic(adversaries.average, generator, width=own.latent).eval()
+    noise = torch.randn(size, own.noise_width, generator=torch.Generator().manual_seed(seed))
+    return latent_students.seen(whole, noise)
 
 
 def labelled(
     options: argparse.Namespace, task: Task, records: Tensor, seed: int, encoder: Encoder
 ) -> np.ndarray[Any, Any]:
     """Return what a classifier of the labelling set says of records."""
-    known, truth = encoded(task, task.labelling, encoder)
-    model = latent_students.taught(known, truth, encoder.condition_width, epochs=options.epochs, seed=seed + 1)
-    return latent_students.seen(model, records).argmax(1).numpy()
+    if seed not in _labelling:
+        known, truth = encoded(task, task.labelling, encoder)
+        classes, epochs = encoder.condition_width, options.epochs
+        _labelling[seed] = latent_students.taught(known, truth, classes, epochs=epochs, seed=seed + 1)
+    return latent_students.seen(_labelling[seed], records).argmax(1).numpy()
 
 
 def oracle(options: argparse.Namespace, task: Task, encoder: Encoder) -> torch.nn.Sequential:
@@ -206,10 +264,23 @@ def encoded(task: Task, data: Any, encoder: Encoder) -> tuple[Tensor, np.ndarray
 # -- the public generator --------------------------------------------------------------------------------------------
 
 
-def public_generator(options: argparse.Namespace, task: Task) -> Path:
-    """Return the folder of the task's public generator, made if it is not there yet."""
+def through_settings(options: argparse.Namespace, task: Task, method: str) -> dict[str, Any]:
+    """Return the settings of a method that sees records through the task's public generator."""
+    published = method in PUBLISHED
+    folder = public_generator(options, task, DPMI_PUBLIC if published else [])
+    return (DPMI if published else {}) | settings(options.set) | {"public": str(folder)}
+
+
+def public_generator(options: argparse.Namespace, task: Task, first: list[str]) -> Path:
+    """Return the folder of the task's public generator, made if it is not there yet.
+
+    Args:
+        options: Of the command line.
+        task: Whose public data it learns.
+        first: Settings before those of the command line.
+    """
     paper = [] if task.labelling is None else ["paper"]
-    told = json.dumps([options.task, options.public_set, options.public_seed, *paper])
+    told = json.dumps([options.task, [*first, *options.public_set], options.public_seed, *paper])
     folder = OUT / "public" / f"{options.task}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
     if (folder / "public.json").is_file():
         return folder
@@ -222,7 +293,7 @@ def public_generator(options: argparse.Namespace, task: Task) -> Path:
             resume=(folder / "begun.json").is_file(),
             seed=options.public_seed,
             progress=progress,
-            **settings(options.public_set),
+            **settings([*first, *options.public_set]),
         )
     return folder
 
@@ -236,7 +307,7 @@ def through(options: argparse.Namespace, task: Task, records: Tensor) -> Tensor:
 
 def inverting(options: argparse.Namespace, task: Task) -> tuple[torch.nn.Module, Inversion]:
     """Return a task's public generator, and the inversion as ``latentgan`` does it by default."""
-    folder = str(public_generator(options, task))
+    folder = str(public_generator(options, task, []))
     settings = db.plan(task.schema, method="latentgan", epsilon=1.0, delta=DELTA, public=folder).settings
     if not isinstance(settings, LatentSettings):
         raise TypeError("latentgan has settings of its own")

@@ -15,7 +15,7 @@ from results import FIGURES, OUT, finished, mean_and_range, spread
 Entries: TypeAlias = "list[dict[str, Any]]"
 SCORES = ("accuracy", "precision", "recall", "f1")
 PICTURES = ("classifier_score", "frechet", "frechet_by_label")
-THROUGH_PUBLIC = ("inversion", "latentgan")
+THROUGH_PUBLIC = ("inversion", "latentgan", "dpmi", "dpmi-free")
 _PANELS, _ROW = OUT / "panels", 20
 _TITLES = {
     "accuracy": "accuracy",
@@ -30,6 +30,8 @@ _LOOKS = {
     "latentgan": ("latentgan", {"color": "#0b6e8f"}),
     "dpgan": ("dpgan", {"color": "#c8553d"}),
     "xie": ("Xie et al.", {"color": "#b58a1b"}),
+    "dpmi": ("DPMI as published", {"color": "#5b7f3a"}),
+    "dpmi-free": ("DPMI, no privacy", {"color": "grey", "linestyle": "-."}),
 }
 METHODS = tuple(_LOOKS)
 _TASKS = {

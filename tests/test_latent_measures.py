@@ -95,6 +95,8 @@ def test_distances_by_label_see_swapped_labels_and_those_of_all_do_not(part):
         ("latentgan", "labels", True),
         ("dpgan", "labels", False),
         ("dpgan", "paper", True),
+        ("dpmi", "paper", True),
+        ("dpmi-free", "paper", True),
     ],
 )
 def test_a_cell_tells_the_public_generators_seed_where_it_matters(part, monkeypatch, method, protocol, told):
