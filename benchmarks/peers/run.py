@@ -47,6 +47,8 @@ PEERS = {
     "opendp-mst": ("opendp", "mst"),
     "opendp-aim": ("opendp", "aim"),
     "pate-gan": ("pate_gan", "pate-gan"),
+    "swift": ("dpsynth_tables", "swift"),
+    "aim-gdp": ("dpsynth_tables", "aim-gdp"),
 }
 BASELINES = ("real", "independent")
 SINGLE = {

@@ -12,6 +12,7 @@ import pytest
 
 import doublure as db
 from doublure.methods.statistics.tables import pair_errors, plan, target_fit
+from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import AllPairs, ChosenPairs
 from doublure.methods.statistics.tables.tree_fit import fitted
 from doublure.networks import tree_tables
@@ -49,6 +50,41 @@ def test_as_many_pairs_are_scored_as_say_something(count, units):
     counted = event(made, plan.PAIRS).tables // plan.COPIES[plan.PAIRS]
     assert min(2 * count, every) <= counted <= min(8 * count, every)
     assert counted <= scores.tables
+
+
+@pytest.mark.parametrize(
+    ("over_noise", "groups", "fine", "of_few"),
+    [(0, 16, 48, 24), (400, 16, 48, 24), (1500, 30, 48, 48), (3000, 43, 67, 67), (1e6, 48, 96, 96)],
+)
+def test_groups_grow_with_the_root_of_units_over_noise(over_noise, groups, fine, of_few):
+    assert plan.groups_for(over_noise) == groups
+    assert plan.fine_groups(over_noise, 10_001) == fine
+    assert plan.fine_groups(over_noise, 10_000) == of_few
+
+
+def test_a_column_is_joined_to_more_groups_where_noise_is_little(monkeypatch, tmp_path):
+    values = np.random.default_rng(0).integers(0, 100, (4000, 2))
+    frame = pd.DataFrame({name: values[:, place].astype(str) for place, name in enumerate(("c0", "c1"))})
+    schema = schema_of(2, 4000, kind="{type: integer, bounds: [0, 99], missing: false}")
+    sizes = []
+
+    def seen(tables: NoisyTables) -> None:
+        sizes.append([node.size for node in tables.nodes])
+        raise _Seen
+
+    monkeypatch.setattr(NoisyTables, "_count_tree", seen)
+    for number, (epsilon, own) in enumerate([(0.05, {}), (50.0, {}), (50.0, {"groups": 12})]):
+        made = db.plan(schema, method="statistics", epsilon=epsilon, delta=1e-6, accountant="rdp", **own)
+        ledger = db.Ledger.create(tmp_path / f"ledger{number}", dataset="made up", epsilon=100.0, delta=0.1)
+        with pytest.raises(_Seen):
+            db.fit(frame, made, ledger=ledger, seed=0)
+    assert max(sizes[0]) <= 18
+    assert min(sizes[1]) >= 36
+    assert max(sizes[2]) <= 15
+
+
+class _Seen(Exception):
+    pass
 
 
 def test_how_many_may_be_said():

@@ -44,7 +44,8 @@ class TableStatisticsSettings(StatisticsSettings):
     Attributes:
         within: The column within whose values every other is counted, and that is drawn last; None: the target, or else
             a condition, if it has few declared values; an empty text: none.
-        groups: Into how many groups a column is joined for pairs, about; fewer where noise asks for it.
+        groups: Into how many groups a column is joined for pairs, about; fewer where noise asks for it. None: 16, more
+            where units are many beside the noise of a pair.
         focus: Columns and pairs (``"age & income"``) that matter most, public. They are counted more often than others,
             at the cost of those, and a pair is counted whatever its score.
         scored: How many pairs are scored by how far they are from independence; None: all, of a wide table those of
@@ -63,7 +64,7 @@ class TableStatisticsSettings(StatisticsSettings):
 
     within: str | None = None
     focus: tuple[str, ...] = ()
-    groups: int = Field(default=16, ge=2, le=200)
+    groups: int | None = Field(default=None, ge=2, le=200)
     scored: int | None = Field(default=None, ge=1)
     paired: int | None = Field(default=None, ge=1)
     seen: float | None = Field(default=None, gt=0)
@@ -103,6 +104,7 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
 
     within: Literal[""] = ""
     focus: tuple[()] = ()
+    groups: int = Field(default=16, ge=2, le=200)
     root_share: _Share = 0.25
     first_share: _Share = 0.5
 

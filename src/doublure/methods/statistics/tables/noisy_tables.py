@@ -30,7 +30,7 @@ from doublure.training.job import Job
 
 _FEWEST, _MOST_OWN = 10, 36
 _FEWEST_PAIRED = 8
-_FINE, _FINE_OF_FEW, _FEW_ROWS = 48, 24, 10_000
+_LEAST_NOISE = 1e-9
 _CHANCE = 0.8
 """√(2/π): how far, on average, a normal number lies from its mean, in deviations."""
 _PUBLISHED = {plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
@@ -186,7 +186,7 @@ class NoisyTables:
         pair_noise = self._mean_noise(plan.PAIRS)
         if self.target is not None and self.pairs_within:
             pair_noise *= math.sqrt(self.target.size)
-        most = int(np.clip(self._seen / (plan.SEEN * noise), _FEWEST, _MOST_OWN))
+        most = int(np.clip(self._seen / (plan.SEEN * noise), _FEWEST, max(_MOST_OWN, self._most_groups(self._seen))))
         for node in columns:
             node.join(most=most, noise=noise, pair_noise=pair_noise)
         focus = [self._weight(node) for node in columns]
@@ -196,7 +196,7 @@ class NoisyTables:
         weights = np.array([1 / (len(node.counts) * node.variance) for node in self.nodes])
         totals = np.array([node.counts.sum() for node in self.nodes])
         self.rows = max(1.0, float((weights * totals).sum() / weights.sum()))
-        most = self._settings.groups
+        most = self._most_groups(self.rows)
         paired = int(np.clip(self.rows / (plan.SEEN * noise), min(_FEWEST_PAIRED, most), most))
         for node in self.nodes:
             node.take_counts(self.rows, most=paired, pair_noise=pair_noise)
@@ -265,7 +265,7 @@ class NoisyTables:
     def _count_tree(self) -> None:
         """Release the pairs of the maximum spanning tree of the scores in fine groups."""
         self.edges = self._spanning()
-        most = _FINE if self.rows > _FEW_ROWS else _FINE_OF_FEW
+        most = plan.fine_groups(self.rows / max(self._mean_noise(plan.TREE), _LEAST_NOISE), self.rows)
         for node in self.nodes:
             node.refine(most)
         axes = [node.axis(node.fine) for node in self.nodes]
@@ -304,6 +304,12 @@ class NoisyTables:
         """Return the noise's deviation in a table that is counted as often as others; 0 where there is no release."""
         event = self._events.get(purpose)
         return event.scale / math.sqrt(plan.COPIES.get(purpose, 1)) if event else 0.0
+
+    def _most_groups(self, rows: float) -> int:
+        """Return into how many groups a column is joined for pairs, about, where there are so many rows."""
+        classes = self.target.size if self.target is not None and self.pairs_within else 1
+        over_noise = rows / max(self._mean_noise(plan.PAIRS) * classes, _LEAST_NOISE)
+        return self._settings.groups or plan.groups_for(over_noise)
 
     def _both(self, pair: tuple[int, int]) -> tuple[Node, Node]:
         return self.nodes[pair[0]], self.nodes[pair[1]]

@@ -75,6 +75,17 @@ _SEEN_SCORE = 0.2
 Columns that say all of one another score about 1, and stand out from a hundred thousand others."""
 _SEEN_CELL = 1 / 64
 """Noise of a pair's cell, as a share of the units, up to which eight pairs a column are counted."""
+GROUPS = 16
+"""Groups of a column in pairs, unless units are many beside their noise."""
+_MOST_GROUPS, _SEEN_PAIR = 48, 400.0
+"""Groups at most, and units over the noise of a pair's cell up to which there are no more than usual.
+
+A pair's error is its noise, in each of its cells, and what lies within a group and is not told apart; of a column of
+many values beside one of few their sum is least where groups grow with the root of units over noise."""
+_FINE, _FINE_OF_FEW, _FEW_UNITS = 48, 24, 10_000
+_MOST_FINE, _SEEN_EDGE = 96, 1500.0
+"""The same in the tree's pairs: usual groups, those of few units, the most, and units over noise from which on there
+are more than usual."""
 _CELLS_A_UNIT = 3.6
 """So many cells a unit are counted within the target, and no more."""
 _WIDE_GROUPS = 16
@@ -169,6 +180,26 @@ def seen_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[in
         min(most, max(int(scored), _PAIRS_A_COLUMN * nodes)),
         min(_PAIRS_A_COLUMN * nodes, max(int(paired), _FEWEST_A_COLUMN * nodes)),
     )
+
+
+def groups_for(over_noise: float) -> int:
+    """Return into how many groups a column is joined for pairs.
+
+    Args:
+        over_noise: Units over the noise of a cell of a pair; of those within a value of the target, where that is.
+    """
+    return int(min(_MOST_GROUPS, GROUPS * math.sqrt(max(1.0, over_noise / _SEEN_PAIR))))
+
+
+def fine_groups(over_noise: float, units: float) -> int:
+    """Return into how many groups a column is joined for the tree's pairs.
+
+    Args:
+        over_noise: Units over the noise of a cell.
+        units: How many there are.
+    """
+    usual = _FINE if units > _FEW_UNITS else _FINE_OF_FEW
+    return int(min(_MOST_FINE, max(usual, _FINE * math.sqrt(over_noise / _SEEN_EDGE))))
 
 
 def focused(schema: Schema, focus: tuple[str, ...], within: str) -> tuple[frozenset[str], ...]:

@@ -22,7 +22,7 @@ DRAWN, FEWEST_DRAWN, CELLS_DRAWN = 20_000, 8_000, 4_000_000
 
 _BYTES = 8
 _LEAST_GROUPS = 8
-_FINE, _FINE_OF_FEW, _FEW_ROWS = 40, 20, 10_000
+_FINE_FILLED = 5 / 6
 _PUBLIC_CELLS, _SINGLE_VALUES, _PATTERNS = 250, 500, 256
 _BEGIN, _DECLARED_VALUE, _READ_A_CELL = 1.5e10, 1.8e7, 1.3e4
 _NOISE_A_CELL = 4.2e5
@@ -52,9 +52,10 @@ def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases
     rows, nodes = schema.public_units * schema.unit.max_records, len(columns) + (plan.PATTERNS in planned.tables)
     values = max(2, len(getattr(schema.columns.get(settings.within or ""), "domain", ())))
     classes, beside = values if planned.pairs_within else 1, plan.BY_TARGET in planned.tables
-    groups = [_joined(column, _groups(settings, planned)) for column in columns]
-    fine = [_joined(column, _FINE if rows > _FEW_ROWS else _FINE_OF_FEW) for column in columns]
-    width, mean, most_fine = sum(groups), sum(groups) / max(1, len(groups)), sum(fine) / max(1, len(fine))
+    groups = [_joined(column, _groups(settings, planned, classes)) for column in columns]
+    most_fine = plan.fine_groups(_over_noise(settings, planned, plan.TREE), rows)
+    fine = [_joined(column, int(_FINE_FILLED * most_fine)) for column in columns]
+    width, mean, mean_fine = sum(groups), sum(groups) / max(1, len(groups)), sum(fine) / max(1, len(fine))
     sides = {
         plan.PATTERNS: _PATTERNS, plan.CELLS: _PUBLIC_CELLS, plan.VALUES: _SINGLE_VALUES, plan.REPEATED: _SINGLE_VALUES,
         plan.COLUMNS: _counted_often(groups), plan.BY_TARGET: mean * values, plan.SCORES: 1.0,
@@ -82,7 +83,7 @@ def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases
         + beside * _TAUGHT * _TAUGHT_A_CELL * drawn * nodes * values
     )
     records = 4 * rows * len(schema.columns)
-    fitted = nodes * (3 * components * mean + 2 * most_fine**2) + 12 * formed + 2 * pairs * mean * components
+    fitted = nodes * (3 * components * mean + 2 * mean_fine**2) + 12 * formed + 2 * pairs * mean * components
     memory = records + 4 * cells + fitted + 5 * drawn * nodes
     return Work(
         flops=flops,
@@ -97,21 +98,25 @@ def _counted_often(sizes: list[int]) -> float:
     return sum(math.pow(size, 5 / 3) for size in sizes) / max(1.0, sum(math.pow(size, 2 / 3) for size in sizes))
 
 
-def _groups(settings: TableStatisticsSettings, planned: Releases) -> int:
+def _groups(settings: TableStatisticsSettings, planned: Releases, classes: int) -> int:
     """Return into how many groups a column is joined at most, as far as the noise is known."""
+    most = settings.groups or plan.groups_for(_over_noise(settings, planned, plan.PAIRS) / classes)
     if settings.seen is None:
-        return settings.groups
-    tables = planned.tables[plan.COLUMNS] / plan.COPIES[plan.COLUMNS]
-    filled = settings.seen / (plan.SEEN * math.sqrt(tables / planned.shares[plan.COLUMNS]))
-    return int(min(settings.groups, max(_LEAST_GROUPS, filled)))
+        return most
+    return int(min(most, max(_LEAST_GROUPS, _over_noise(settings, planned, plan.COLUMNS) / plan.SEEN)))
+
+
+def _over_noise(settings: TableStatisticsSettings, planned: Releases, purpose: str) -> float:
+    """Return units over the noise of a cell of a release's tables; 0 where that is not known or not counted."""
+    tables = planned.tables.get(purpose, 0) / plan.COPIES[purpose]
+    return settings.seen * math.sqrt(planned.shares[purpose] / tables) if settings.seen and tables else 0.0
 
 
 def _steps(settings: TableStatisticsSettings, planned: Releases, mean: float) -> float:
     """Return how many steps a fit takes: the more, the less noise there is in what it has to agree with."""
     if settings.seen is None or plan.PAIRS not in planned.tables:
         return settings.fit_steps / 3
-    tables = planned.tables[plan.PAIRS] / plan.COPIES[plan.PAIRS]
-    signal = settings.seen / (math.sqrt(tables / planned.shares[plan.PAIRS]) * mean**2)
+    signal = _over_noise(settings, planned, plan.PAIRS) / mean**2
     return min(settings.fit_steps, _FEWEST_STEPS + _STEPS_A_SIGNAL * signal)
 
 
