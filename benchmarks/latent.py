@@ -37,7 +37,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -177,15 +177,21 @@ class InvertedOnce:
         self.by_generator: dict[str, PrivateRecords] = {}
         self.fresh = False
 
-    def __call__(self, job: Job, settings: LatentSettings, *networks: Any) -> PrivateRecords:
-        """Return the records' latents."""
+    def __call__(
+        self, job: Job, settings: LatentSettings, *networks: Any
+    ) -> Callable[[PrivateRecords], PrivateRecords]:
+        """Return what makes latents of records."""
         how = (settings.facts.generator_sha256, settings.inversion_steps, settings.inversion_restarts)
-        key = f"{latent_teaching.latents_key(job)} {how}"
-        self.fresh = key not in self._made
-        if self.fresh:
-            self._made[key] = self._invert(job, settings, *networks)
-            self.by_generator[settings.facts.generator_sha256] = self._made[key]
-        return self._made[key]
+        key, invert = f"{latent_teaching.latents_key(job)} {how}", self._invert(job, settings, *networks)
+
+        def latents(records: PrivateRecords) -> PrivateRecords:
+            self.fresh = key not in self._made
+            if self.fresh:
+                self._made[key] = invert(records)
+                self.by_generator[settings.facts.generator_sha256] = self._made[key]
+            return self._made[key]
+
+        return latents
 
 
 once = InvertedOnce()

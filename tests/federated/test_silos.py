@@ -357,7 +357,7 @@ def test_a_bad_answer_is_refused_by_name_and_nothing_is_lost(monkeypatch, tmp_pa
 
 
 def test_answers_that_are_not_looked_at_are_caught(monkeypatch, tmp_path):
-    plant(monkeypatch, Answers, "answers", ("fault is None", "True"))
+    plant(monkeypatch, Answers, "answers", ("fault is not None", "False"))
     with pytest.raises((AssertionError, NotAsPriced)):
         test_a_bad_answer_is_refused_by_name_and_nothing_is_lost(monkeypatch, tmp_path, "one table")
 

@@ -428,7 +428,7 @@ def test_moments_and_cells_are_those_of_the_classes():
         assert torch.allclose(found.covariances[kind], own.T.cov(correction=0), atol=1e-3)
     directions = found.directions[:, :, :1]
     assert directions[0, 0, 0].abs() > 0.99  # along the two heaps
-    cell = cells_of(latents, classes, found, directions)
+    cell = cells_of(latents, classes, found.means, directions)
     assert set(cell.tolist()) == {0, 1}
     heaps = torch.stack([latents[(classes == 0) & (cell == side), 0].mean() for side in range(2)])
     assert heaps.abs().min() > 0.8

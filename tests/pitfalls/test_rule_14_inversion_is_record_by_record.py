@@ -37,10 +37,10 @@ def job_of(letters, images, labels, **settings):
 def latents_of(letters, images, labels, **settings):
     """Return the latents that ``latentgan`` learns from, and the conditions beside them."""
     job = job_of(letters, images, labels, **settings)
-    inverted = latent_teaching.inverted(
+    invert = latent_teaching.inverted(
         job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings)[:2]
     )
-    latents, conditions, _, _ = inverted.lot(np.arange(len(images)))
+    latents, conditions, _, _ = invert(job.records).lot(np.arange(len(images)))
     return latents, conditions
 
 
@@ -93,7 +93,7 @@ def test_no_record_in_front_changes_anothers_latent(letters):
 
 def test_a_place_that_follows_from_the_records_in_front_is_caught(lab, letters, places_matter):
     check_no_place_changes_a_latent(letters)
-    lab.plant(latent_teaching, "inverted", ("apart=True", "apart=False"))
+    lab.plant(latent_teaching.Latents, "__call__", ("apart=True", "apart=False"))
     with lab.caught():
         check_no_place_changes_a_latent(letters)
 
@@ -164,7 +164,10 @@ def told_of(letters, count):
 
     images, labels = (letters.private[name][:count] for name in ("images", "labels"))
     job = replace(job_of(letters, images, labels), progress=Listens())
-    latent_teaching.inverted(job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings)[:2])
+    invert = latent_teaching.inverted(
+        job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings)[:2]
+    )
+    invert(job.records)
     return told
 
 

@@ -221,7 +221,7 @@ def test_no_image_refuses_a_set_or_changes_another_person():
 def test_a_set_in_which_images_meet_is_caught(lab):
     lab.plant(
         image_sources.ImageSource,
-        "_pixels",
+        "_taken",
         ("kept[reader.faults.rows] = False", "kept[len(reader.faults.rows):] = True"),
     )
     with lab.caught():
