@@ -107,13 +107,13 @@ def test_without_rows_nearer_is_likelier(before, after, order):
 
 
 def test_regions_are_blocks_of_cells():
-    """Beyond what was seen and in long gaps, twelve public cells a block; short gaps belong to what is around them."""
+    """Beyond what was seen and in long gaps, six public cells a block; short gaps belong to what is around them."""
     whole = Whole(column="x", first=0, last=99, nullable=False, ordered=True, number=True)
     leaves = Leaves.of(whole, 0, np.arange(100))
     leaves.mass[[30, 34, 60]] = 50.0
     leaves.mark_empty()
     below, gap, above = leaves.empty[:30], leaves.empty[35:60], leaves.empty[61:]
-    assert np.bincount(below)[1:].tolist() == [6, 12, 12]
+    assert np.bincount(below)[1:].tolist() == [6] * 5
     assert leaves.empty[30:35].tolist() == [0] * 5
-    assert np.bincount(gap)[4:].tolist() == [12, 12, 1]
-    assert np.bincount(above)[7:].tolist() == [12, 12, 12, 3]
+    assert np.bincount(gap)[6:].tolist() == [6, 6, 6, 6, 1]
+    assert np.bincount(above)[11:].tolist() == [6, 6, 6, 6, 6, 6, 3]

@@ -21,7 +21,9 @@ from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
 from doublure.private.queries.axes import Intervals
 
 _CLEAR = 4.0
-"""Noise deviations that are no chance in any of a table's cells, nor in a piece of the curve along them."""
+"""Noise deviations that are no chance in any of a table's cells."""
+_BELIEVED = 4.0
+"""Of a piece's noise, from which on the curve takes it for rows."""
 _SMOOTH = 3.0
 """Cells over which the curve is smoothed (a Gaussian kernel's deviation)."""
 _SINGLES = 256
@@ -244,7 +246,7 @@ def _runs(counts: Floats, noise: float, aside: Ints) -> Floats:
         if len(run) and not apart[run[0]]:
             piece = constant_pieces(counts[run] / noise, among=len(counts))
             total, cells = np.bincount(piece, counts[run]), np.bincount(piece)
-            found[run] = (np.where(total > _CLEAR * noise * np.sqrt(cells), total, 0) / cells)[piece]
+            found[run] = (np.where(total > _BELIEVED * noise * np.sqrt(cells), total, 0) / cells)[piece]
     return found
 
 

@@ -112,8 +112,8 @@ class Leaves:
 
 _GAP = 6
 """Public cells in a row without anybody that are a region of their own."""
-_BLOCK = 12
-"""Public cells in a block: half a decade, where they are of one ratio."""
+_BLOCK = 6
+"""Public cells in a block: a quarter of a decade, where they are of one ratio."""
 _LITTLE = 1e-4
 _FULL = 1.25
 """A group may hold this many times its share before it is closed."""

@@ -1,10 +1,10 @@
 """Rows where none were seen: how many lie beyond what was clear, and where.
 
 The thin tail of a number that is mostly zero lies over many public cells, none of which is clear by itself. Regions
-without a clear cell are counted in blocks of cells instead, half a decade each where cells are of one ratio. All of it
-is post-processing of those counts. Blocks that are clear, alone or with their neighbours, keep what was counted of
-them. What the others hold together follows from all rows; where it lies is averaged over all intervals of blocks, by
-how well each explains the counts (a Bayesian model average), and nearer is likelier before anything is counted.
+without a clear cell are counted in blocks of cells instead, a quarter of a decade each where cells are of one ratio.
+All of it is post-processing of those counts. Blocks that are clear, alone or with their neighbours, keep what was
+counted of them. What the others hold together follows from all rows; where it lies is averaged over all intervals of
+blocks, by how well each explains the counts (a Bayesian model average), and nearer is likelier before.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _CLEAR = 4.0
 """Deviations of a piece's noise that are no chance in any of a table's blocks."""
 _KEPT = 0.1
 """The least share of its variance that is left of a run whose count says nothing."""
-_FARTHER = 0.316
+_FARTHER = 0.562
 """How much less likely it is, before anything is counted, that rows reach one block farther.
 
-With half a decade a block (10^-1/2), no farther decade says more of a column's mean than a nearer one."""
+With a quarter of a decade a block (10^-1/4), no farther decade says more of a column's mean than a nearer one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
