@@ -22,6 +22,8 @@ from doublure.private.queries.axes import Intervals
 
 _CLEAR = 4.0
 """Noise deviations that are no chance in any of a table's cells."""
+_BELIEVED = 4.0
+"""Of a piece's noise, from which on the curve takes it for rows."""
 _SMOOTH = 3.0
 """Cells over which the curve is smoothed (a Gaussian kernel's deviation)."""
 _SINGLES = 256
@@ -233,24 +235,31 @@ def _smoothed(masses: Floats, variances: Floats) -> Floats:
 
 
 def _runs(counts: Floats, noise: float, aside: Ints) -> Floats:
-    """Return a piecewise constant curve along each run between cells set aside, zero where noise explains it."""
+    """Return a piecewise constant curve along each run between cells set aside, zero where it is not clear.
+
+    What is not clear here is counted again in blocks (:mod:`doublure.methods.statistics.tables.tails`).
+    """
     found = np.zeros(len(counts))
     apart = np.zeros(len(counts), dtype=bool)
     apart[aside] = True
     for run in np.split(np.arange(len(counts)), np.flatnonzero(np.diff(apart.astype(int)) != 0) + 1):
         if len(run) and not apart[run[0]]:
-            piece = _pieces(counts[run] / noise, _PRICE * math.log(max(2, len(counts))))
+            piece = constant_pieces(counts[run] / noise, among=len(counts))
             total, cells = np.bincount(piece, counts[run]), np.bincount(piece)
-            found[run] = (np.where(total > 1.5 * noise * np.sqrt(cells), total, 0) / cells)[piece]
+            found[run] = (np.where(total > _BELIEVED * noise * np.sqrt(cells), total, 0) / cells)[piece]
     return found
 
 
-def _pieces(scaled: Floats, price: float) -> Ints:
+def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
     """Return the piece of each cell: the partition into intervals in which a constant explains the counts best.
 
     Exact, by dynamic programming (the Potts functional: Boysen et al. 2009, Annals of Statistics 37).
+
+    Args:
+        scaled: ``(n,)`` noisy counts, in deviations of their noise.
+        among: Of how many cells these are some, if not all.
     """
-    size = len(scaled)
+    size, price = len(scaled), _PRICE * math.log(max(2, among or len(scaled)))
     sums = np.concatenate([[0.0], np.cumsum(scaled)])
     best, since = np.zeros(size + 1), np.zeros(size + 1, dtype=np.int64)
     for end in range(1, size + 1):

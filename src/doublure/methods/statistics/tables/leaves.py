@@ -8,7 +8,6 @@ that are counted one column at a time, coarser ones for pairs, finer ones for th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +32,7 @@ class Leaves:
         starts: ``(n,)`` where each leaf begins.
         mass: ``(n + 1,)`` or, where no cell may be missing, ``(n,)``: about how many rows each has, missing last.
         cells: The public cells that it was looked for in.
-        empty: ``(n,)`` 0 where rows were seen; of regions where none were, which it is.
+        empty: ``(n,)`` 0 where rows were seen; elsewhere the number of its block, from 1.
     """
 
     whole: Whole
@@ -89,31 +88,33 @@ class Leaves:
     def mark_empty(self) -> None:
         """Mark where nothing was seen: beyond all that was, and in long gaps.
 
-        Each such region is counted as a group of its own. What little it may hold decays away from the rest, or lies
-        evenly.
+        Such regions are counted in blocks of public cells. What a block may hold lies evenly over its cells: on a scale
+        of decades, evenly over its logarithm.
         """
         count = len(self.starts)
         seen = np.flatnonzero(self.mass[:count] > 0)
         self.empty = np.zeros(count, dtype=np.int64)
         if not len(seen):
             return
-        begins = np.isin(self.starts, self.cells)
-        width = self.width[:count]
-        for number, (left, right) in enumerate(pairwise(seen)):
-            gap = slice(left + 1, right)
-            if begins[gap].sum() >= _GAP:
-                self.empty[gap] = 3 + number
-                self.mass[gap] = _LITTLE * width[gap] / width[gap].sum()
-        first, last = seen[0], seen[-1]
-        self.empty[:first], self.empty[last + 1 :] = 1, 2
-        self.mass[:first] = _LITTLE * _DECAY ** np.arange(first, 0, -1)
-        self.mass[last + 1 : count] = _LITTLE * _DECAY ** np.arange(1, count - last)
+        cell = np.cumsum(np.isin(self.starts, self.cells))
+        width = self.width[:count] / np.bincount(cell, self.width[:count])[cell]
+        before, block = -1, 0
+        for place in [*seen, count]:
+            region = slice(before + 1, place)
+            if place > before + 1 and (before < 0 or place == count or len(np.unique(cell[region])) >= _GAP):
+                apart = cell[region] - cell[region][0] if before >= 0 else cell[region][-1] - cell[region]
+                number = apart // _BLOCK
+                self.empty[region] = block + 1 + (number if before >= 0 else number[0] - number)
+                self.mass[region] = _LITTLE * width[region]
+                block = int(self.empty[place - 1])
+            before = int(place)
 
 
 _GAP = 6
 """Public cells in a row without anybody that are a region of their own."""
-_LITTLE = 1e-3
-_DECAY = 0.75
+_BLOCK = 6
+"""Public cells in a block: a quarter of a decade, where they are of one ratio."""
+_LITTLE = 1e-4
 _FULL = 1.25
 """A group may hold this many times its share before it is closed."""
 

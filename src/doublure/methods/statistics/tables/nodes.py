@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from doublure.encode.wholes import Whole
 from doublure.methods.statistics.binning import closest_counts, shrunk_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves, coarser, finer, joined, rare_joined
+from doublure.methods.statistics.tables.tails import Blank, blank_runs, joined_blanks
 from doublure.private.queries.axes import AnyAxis, Patterns
 
 
@@ -136,11 +138,23 @@ class Node:
             most: How many groups there should be for pairs, about.
             pair_noise: Of the pairs.
         """
-        counts, variances = self._seen_before(total)
+        blanks: list[Blank] = []
+        clear = np.zeros(len(self.counts), dtype=bool)
+        if self.leaves.empty.any():
+            blanks, clear = blank_runs(self.leaves, self.own, self.counts, math.sqrt(self.variance))
+        counts, variances = self._seen_before(total, clear, blanks)
+        counts, variances, joined_to = joined_blanks(blanks, counts, variances)
         likely = closest_counts(counts, variances, total=total)
         if self.patterns is None and not self.ordered and len(counts) > _MANY:
             likely = shrunk_counts(counts, noise=math.sqrt(self.variance))
             likely *= total / max(likely.sum(), _LEAST)
+        for blank in blanks:
+            rows = float(likely[joined_to[blank.groups[0]]])
+            share = blank.shares(self.counts[blank.groups], rows, math.sqrt(self.variance))
+            for group, part in zip(blank.groups, share, strict=True):
+                block = self.own == group
+                self.leaves.mass[block] *= part / self.leaves.mass[block].sum()
+        self.own = joined_to[self.own]
         self.leaves.mass = self.leaves.spread(self.own, likely)
         least = _LEAST_PAIRED * math.sqrt(self.variance)
         self.coarse = coarser(self.leaves, self.own, most=most, least=least)
@@ -151,21 +165,25 @@ class Node:
         self.single = np.bincount(group_of, counts, self.size)
         self.single_variance = np.bincount(group_of, variances, self.size)
 
-    def _seen_before(self, total: float) -> tuple[Floats, Floats]:
+    def _seen_before(self, total: float, clear: npt.NDArray[np.bool_], blanks: list[Blank]) -> tuple[Floats, Floats]:
         """Return the counts and their noise's variances, in the light of what was seen where rows were looked for.
 
         A number's groups were made of about equal mass, by a curve that is less noisy than each of them. As far as
-        counts agree with it within their noise, they are held to it; what is clearly apart from it stays as it is.
+        counts agree with it within their noise, they are held to it; what is clearly apart from it stays as it is, and
+        so do blocks where none were seen, of which the curve says nothing.
         """
         counts, variances = self.counts, np.full(len(self.counts), self.variance)
         before = np.bincount(self.own, np.maximum(self.leaves.mass, 0.0), len(counts))
         body = len(counts) - self.leaves.whole.nullable
         if self.patterns is not None or not self.ordered or body < _SOME or before[:body].sum() <= 0:
             return counts, variances
-        rest = total - (counts[body] if self.leaves.whole.nullable else 0.0)
+        rest = total - (counts[body] if self.leaves.whole.nullable else 0.0) - counts[clear].sum()
         before[:body] *= max(rest, 1.0) / before[:body].sum()
         apart = counts - before
-        calm = (np.abs(apart) < _APART * math.sqrt(self.variance)) & (np.arange(len(counts)) < body)
+        seen = ~clear & (np.arange(len(counts)) < body)
+        for blank in blanks:
+            seen[blank.groups] = False
+        calm = (np.abs(apart) < _APART * math.sqrt(self.variance)) & seen
         if not calm.any():
             return counts, variances
         beyond = max(0.0, float((apart[calm] ** 2).mean()) - self.variance)
