@@ -320,19 +320,20 @@ SAMPLED: dict[str, Any] = {"annotator_price": "sampled", "labeller_clip": 1.5}
 
 
 def test_an_annotator_whose_distances_are_sampled_costs_less_than_its_worst_case(digits):
-    """Errors shrink while it learns, and under a bound that no gradient reaches distances say so."""
-    job = job_of(digits, **SAMPLED)
+    """Under a bound that no gradient reaches; the critic's noise is so large here that it costs next to nothing."""
+    job = job_of(digits, noise_multiplier=1e3, **SAMPLED)
     assert [access.estimated for access in METHOD.accesses(Schema.parse(digits.TEXT), job.settings, 0.5)] == [True] * 2
     METHOD.train(job)
     found, own = found_of(job), job.settings
     assert (found.steps_taken, found.calls) == (10, 10)
-    critic = job_of(digits, annotator_price="sampled", labeller_clip=1e-3)  # every gradient is longer than that
-    METHOD.train(critic)
+    assert found.gamma == pytest.approx(own.gamma_share * job.delta_mu / 10)
     orders = np.array(own.orders)
     worst = own.labeller_steps * orders * (orders + 1) / 2 / own.labeller_noise**2
-    assert np.all(found.costs < found_of(critic).costs)
-    assert np.all(found_of(critic).costs >= worst * (1 - 1e-9))
-    assert found.gamma == pytest.approx(own.gamma_share * job.delta_mu / 10)
+    assert np.all((0.05 * worst < found.costs) & (found.costs < 0.8 * worst))
+    longer = job_of(digits, noise_multiplier=1e3, annotator_price="sampled", labeller_clip=1e-3)  # than all of which
+    METHOD.train(longer)
+    assert np.all(found_of(longer).costs >= worst * (1 - 1e-9))
+    assert np.all(found_of(longer).costs < 1.1 * worst)
 
 
 def test_a_crash_while_the_annotator_learns_keeps_its_estimate_too(digits):

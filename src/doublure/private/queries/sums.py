@@ -151,7 +151,8 @@ class BoundedSums:
             moved = summed.flatten(1).norm(dim=1)
         share = moved * (self.unit / (self.max_records * self.bound))
         step = math.sqrt(self.shape[0]) * 2.0 ** -self._bits[0]
-        return ((share + step) * (1 + _ROUNDED_UP)).clamp(max=1.0).tolist()
+        found: list[float] = ((share + step) * (1 + _ROUNDED_UP)).clamp(max=1.0).tolist()
+        return found
 
 
 class _Whole(NamedTuple):
