@@ -714,7 +714,7 @@ def test_an_estimate_never_comes_without_all_steps(theatre, usual):
     [
         (CriticGradients, "answer",
          ("self.measured is not None", "self.measured is not None and self.step % 2 == 0")),
-        (bayesian_teaching, "_distances", ("settings.steps or 1", "1")),
+        (bayesian_teaching, "_distances", ("settings.sampled_steps", "1")),
         (bayesian_teaching, "_distances", ("union=True", "union=False")),
     ],
     ids=["each second step measured", "the bounds' failure not shared out", "nor over the orders"],
