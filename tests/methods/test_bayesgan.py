@@ -316,6 +316,49 @@ def test_a_crash_while_the_annotator_learns_keeps_the_gan_and_the_estimate(digit
             assert torch.equal(state[f"generator.generator.{name.removeprefix('critic/average.')}"], value)
 
 
+SAMPLED: dict[str, Any] = {"annotator_price": "sampled", "labeller_clip": 1.5}
+
+
+def test_an_annotator_whose_distances_are_sampled_costs_less_than_its_worst_case(digits):
+    """Under a bound that no gradient reaches; the critic's noise is so large here that it costs next to nothing."""
+    job = job_of(digits, noise_multiplier=1e3, **SAMPLED)
+    assert [access.estimated for access in METHOD.accesses(Schema.parse(digits.TEXT), job.settings, 0.5)] == [True] * 2
+    METHOD.train(job)
+    found, own = found_of(job), job.settings
+    assert (found.steps_taken, found.calls) == (10, 10)
+    assert found.gamma == pytest.approx(own.gamma_share * job.delta_mu / 10)
+    orders = np.array(own.orders)
+    worst = own.labeller_steps * orders * (orders + 1) / 2 / own.labeller_noise**2
+    assert np.all((0.05 * worst < found.costs) & (found.costs < 0.8 * worst))
+    longer = job_of(digits, noise_multiplier=1e3, annotator_price="sampled", labeller_clip=1e-3)  # than all of which
+    METHOD.train(longer)
+    assert np.all(found_of(longer).costs >= worst * (1 - 1e-9))
+    assert np.all(found_of(longer).costs < 1.1 * worst)
+
+
+def test_a_crash_while_the_annotator_learns_keeps_its_estimate_too(digits):
+    memory = digits.Memory()
+    with pytest.raises(Interrupted):
+        METHOD.train(job_of(digits, memory=memory, authorise=Cut(before=9), **SAMPLED))
+    assert "annotator/estimate.costs" in memory.kept
+    assert int(memory.kept["annotator/estimate.steps_taken"][0]) == 2
+    job = job_of(digits, memory=memory, taken=9, **SAMPLED)  # step 9 was lost
+    METHOD.train(job)
+    assert (found_of(job).steps_taken, found_of(job).calls) == (10, 9)
+    own = job.settings
+    largest = np.array([order * (order + 1) / 2 for order in own.orders]) / own.labeller_noise**2
+    assert np.all(found_of(job).costs > largest)  # it counts as if all its distances were the largest
+    memory.kept["annotator/estimate.costs"] = memory.kept["annotator/estimate.costs"][:-1]
+    with pytest.raises(RunFolderError, match="annotator"):
+        METHOD.train(job_of(digits, memory=memory, taken=10, **SAMPLED))
+
+
+def test_nobodys_price_is_refused(digits):
+    with pytest.raises(SettingError) as refused:
+        settings(digits.UNLABELLED, annotator_price="sampled")
+    assert refused.value.field == "annotator_price"
+
+
 def test_another_plans_state_is_refused(digits):
     memory = digits.Memory()
     METHOD.train(job_of(digits, memory=memory))

@@ -147,7 +147,7 @@ class Theatre:
         trace.public |= {"generator": generator.state_dict()}
         # What was measured is private, and kept with the private state.
         trace.public["kept"] = [
-            (step, {name: value for name, value in kept.items() if not name.startswith("critic/estimate.")})
+            (step, {name: value for name, value in kept.items() if "/estimate." not in name})
             for step, kept in trace.public["kept"]
         ]
         return trace, run._estimate
@@ -183,6 +183,12 @@ def test_a_neighbour_moves_each_sum_by_what_its_noise_is_made_for(theatre):
 def test_so_it_does_where_the_gan_sees_labels(theatre):
     """Losses that pair records draw partners afresh for each lot: ``test_rule_04_…`` holds them still."""
     assert check_neighbours(theatre, conditional=True)[1] > 0.9
+
+
+def test_so_it_does_where_the_annotators_distances_are_sampled(theatre):
+    kept, worst = check_neighbours(theatre, annotator_price="sampled")
+    assert kept.allowed == pytest.approx([0.1] * 4 + [CLIP] * 2)
+    assert worst > 0.9
 
 
 def test_clipped_together_it_moves_by_twice_the_bound_at_most(theatre):
@@ -708,7 +714,7 @@ def test_an_estimate_never_comes_without_all_steps(theatre, usual):
     [
         (CriticGradients, "answer",
          ("self.measured is not None", "self.measured is not None and self.step % 2 == 0")),
-        (bayesian_teaching, "_distances", ("settings.steps or 1", "1")),
+        (bayesian_teaching, "_distances", ("settings.sampled_steps", "1")),
         (bayesian_teaching, "_distances", ("union=True", "union=False")),
     ],
     ids=["each second step measured", "the bounds' failure not shared out", "nor over the orders"],

@@ -114,6 +114,38 @@ def test_the_annotators_share_is_its_share_of_the_cost(labelled: db.Plan) -> Non
     assert min(abs(ratio - 0.5) for ratio in ratios) < 1e-3  # at the λ that it was made at
 
 
+def test_an_annotator_may_be_priced_by_sampled_distances_too(labelled: db.Plan) -> None:
+    made = plan(IMAGES, annotator_price="sampled")
+    assert [touch.estimated for touch in made.touches] == [True, True]
+    assert 1.999 < forecast(made, 1.0) <= 2.0  # at the largest distances it costs what it costs at its worst
+    assert forecast(made, 0.5) < forecast(labelled, 0.5)
+    assert made.guarantee.worst_case == labelled.guarantee.worst_case
+    assert "C = 0.1" in made.explain().split("Noise to train the critic")[1].split("\n")[0]
+    assert "C = " not in made.explain().split("Noise to train the annotator")[1].split("\n")[0]
+    guessed = plan(IMAGES, annotator_price="sampled", expected_distance=0.5)
+    assert guessed.settings.labeller_noise == pytest.approx(made.settings.labeller_noise / 2, rel=0.2)
+    own = made.settings
+    assert own.powers == (math.ceil(STEPS / 0.9), 600)
+    assert (own.steps / own.powers[0]) + own.labeller_steps / own.powers[1] <= 1
+
+
+def test_a_claim_waits_for_the_annotators_distances() -> None:
+    made = plan(IMAGES, annotator_price="sampled")
+    assert claimed(made, fed(made, 1.0))[0] == made.guarantee.worst_case  # the critic's steps alone
+    own = made.settings
+    critic, annotator = (
+        BayesianAccountant(own.orders, power, max_distance=1.0, union=True,
+                           gamma=own.gamma_share * made.delta / own.sampled_steps)
+        for power in own.powers
+    )  # fmt: skip
+    for _ in range(own.steps):
+        critic.step([1.0] * 64, made.noise_multiplier, made.sample_rate)
+    for _ in range(own.labeller_steps):
+        annotator.step([1.0] * 64, own.labeller_noise, 1.0)
+    found, figure = claimed(made, critic.joined(annotator))
+    assert (found, round(figure, 2)) == (made.guarantee, 2.0)
+
+
 def test_nothing_of_the_plan_depends_on_what_will_be_measured(plain: db.Plan) -> None:
     assert (plain.steps, plain.settings.steps) == (STEPS, STEPS)
     assert plan(steps=None).steps == 1500

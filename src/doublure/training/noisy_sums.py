@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from doublure.access import Access
 from doublure.errors import SettingError
+from doublure.private.accounting import GaussianEvent
 from doublure.private.executed import steps_of
 from doublure.private.mechanism import Mechanism
 from doublure.private.queries.query import Sensitivity
@@ -17,8 +18,12 @@ from doublure.private.queries.sums import BoundedSums, Factors
 from doublure.training.job import Job
 
 if TYPE_CHECKING:
+    from doublure.private.bayesian import BayesianAccountant
     from doublure.private.partitions import Partitions
+    from doublure.private.queries.distances import Distances
     from doublure.private.records import PrivateRecords
+
+_ESTIMATE = "estimate."
 
 
 class NoisySums:
@@ -27,16 +32,24 @@ class NoisySums:
     Args:
         job: The run, or its stage.
         accesses: Of the plan.
+        distances: How the Bayesian accountant is fed with one access's steps; None for no such accountant.
 
     Attributes:
         accesses: The same.
     """
 
-    def __init__(self, job: Job, accesses: Sequence[Access]) -> None:
+    def __init__(self, job: Job, accesses: Sequence[Access], *, distances: Distances | None = None) -> None:
         self._mechanism: Mechanism = job.mechanism
         self._releases = [access for access in accesses for _ in range(steps_of(access))]
         self.accesses = accesses
         self._max_records = job.encoder.schema.most_records
+        self._measured = None
+        if distances is not None:
+            (access,) = accesses
+            if not isinstance(access.event, GaussianEvent):
+                raise TypeError(f"{access.purpose}: is no GaussianEvent")
+            noise, steps = access.event.noise_multiplier, access.event.steps
+            self._measured = distances.measured(noise_multiplier=noise, steps=steps)
         self.see(job)
 
     @property
@@ -66,6 +79,26 @@ class NoisySums:
         """Go on with another form of the same records, one row for each (:meth:`Job.seen`)."""
         self._records = cast("PrivateRecords | Partitions[PrivateRecords]", job.everyone)
 
+    @property
+    def estimate(self) -> BayesianAccountant | None:
+        """The Bayesian accountant, with every step that was ever taken. Private: private vectors feed it."""
+        return None if self._measured is None else self._measured.accountant(self.taken, 1.0)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a resumed run needs of the estimate; nothing where there is none. Private."""
+        kept = {} if self.estimate is None else self.estimate.state()
+        return {_ESTIMATE + name: torch.from_numpy(array) for name, array in kept.items()}
+
+    def take_up(self, kept: Mapping[str, Tensor]) -> None:
+        """Go on with the estimate of an interrupted run, if anything is kept of it; other steps count as lost.
+
+        Raises:
+            SettingError: It is another accountant's.
+        """
+        names = [name for name in kept if name.startswith(_ESTIMATE)]
+        if self._measured is not None and names:
+            self._measured.take_up({name.removeprefix(_ESTIMATE): kept[name].numpy() for name in names})
+
     def release(self, factors: Factors, *, shape: tuple[int, int], bound: float = 1.0) -> Tensor:
         """Make the next release.
 
@@ -81,6 +114,9 @@ class NoisySums:
             SettingError: The release is not the planned one, or its noise is none that float32 can carry.
         """
         access, noise = self.next, self.deviations[self.taken]
-        query = BoundedSums(factors=factors, shape=shape, max_records=self._max_records, bound=bound, noise=noise)
+        query = BoundedSums(
+            factors=factors, shape=shape, max_records=self._max_records, bound=bound, noise=noise,
+            measured=self._measured, step=self.taken,
+        )  # fmt: skip
         noisy = self._mechanism.release(query, access, self._records)
         return torch.from_numpy(noisy).view(shape)

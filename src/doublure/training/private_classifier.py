@@ -173,6 +173,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
     weights, velocity = (kept.get(name, torch.zeros(classes, view.directions.shape[1])) for name in _NAMES)
     if weights.shape != (classes, view.directions.shape[1]) or len(view.centre) != features.width:
         raise RunFolderError("does not fit the plan's labeller", field="checkpoint", remedy="fit into a new folder")
+    sums.take_up(kept)
     last = sums.releases
     if sums.taken < last:
         job.progress.stage("read the images", job.units)
@@ -186,7 +187,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
         total = sums.release(_Errors(weights), shape=(classes, view.directions.shape[1]), bound=bound)
         velocity = settings.labeller_momentum * velocity + total / (bound * job.units)
         weights = weights - rate * velocity
-        kept |= dict(zip(_NAMES, (weights, velocity), strict=True))
+        kept |= dict(zip(_NAMES, (weights, velocity), strict=True)) | sums.state()
         job.checkpoints.save(sums.taken, kept)
         job.progress.at(sums.taken - 1)
     made = Labeller(encoder.body_shape, classes=classes)

@@ -81,13 +81,14 @@ def with_noise(
         return own
     known = _Known.of(learned, own, delta)
     found = []
+    reach = own.expected_distance if own.samples_full_batches else 1.0
     for order, cost in zip(own.orders, known.costs, strict=True):
         allowed = order * ceiling + math.log(known.left) - cost
         full = own.full_batch_noise
         if own.full_batches and full is None and allowed > 0:
-            full = math.sqrt(own.full_batches * order * (order + 1) / 2 / (own.full_batch_share * allowed))
+            full = reach * math.sqrt(own.full_batches * order * (order + 1) / 2 / (own.full_batch_share * allowed))
         if own.full_batches and full is not None:
-            allowed -= own.full_batches * order * (order + 1) / 2 / full**2
+            allowed -= own.full_batches * order * (order + 1) / 2 * (reach / full) ** 2
         if allowed > 0:
             critic = own.noise_multiplier or _least_noise(own, order, rate, allowed)
             found.append((critic, full or 0.0))
@@ -132,6 +133,10 @@ def forecast(own: BayesianSettings, touches: Sequence[Access], *, delta: float, 
     known = _Known.of([access for access in touches if not access.estimated], own, delta)
     sigma, rate = own.noise_multiplier or 1.0, _critic(touches).sample_rate
     steps = [(own.steps or 1) * _moment(own, order, rate, sigma, share) for order in own.orders]
+    if own.samples_full_batches:
+        full = own.full_batch_noise or 1.0
+        more = [own.full_batches * _moment(own, order, 1.0, full, share) for order in own.orders]
+        steps = [sum(pair) for pair in zip(steps, more, strict=True)]
     return known.epsilon(own.orders, steps)
 
 
@@ -200,12 +205,12 @@ def claimed(
         planned: The plan's claim.
         own: The plan's settings.
         touches: All accesses of the plan.
-        accountant: Fed with all T steps of the critic; None where none was.
+        accountant: Fed with all steps that sampled distances price; None where none was.
 
     Returns:
         The guarantee: the plan's if the estimate is at most its ceiling, else the worst case of kind dp.
     """
-    if accountant is None or accountant.steps_taken < (own.steps or 1):
+    if accountant is None or accountant.steps_taken < own.sampled_steps:
         return planned.worst_case, math.inf
     others = events([access for access in touches if not access.estimated])
     costs, set_aside = accounting.log_moments(others, accountant.orders)

@@ -10,8 +10,9 @@ Under the other losses each real record is paired with a generated one, and both
 
 On images with labels the generator makes them without, and an *annotator* says what they show: a linear model trained
 privately afterwards (:mod:`doublure.training.private_classifier`). Its cost is composed into both figures. In ε_μ it
-enters at its worst case: nearly every record's gradient is longer than its small bound C, so that sampled distances
-would say nothing else, and would add a chance of failure.
+enters at its worst case by default: nearly every record's gradient is longer than its small bound C, so that sampled
+distances would say nothing else, and would add a chance of failure. ``annotator_price=sampled`` prices it as the paper
+does (section 3.2: "the same privacy guarantee as the generative model"), by distances sampled at each of its steps.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ class Bayesgan(Dpgan[BayesianSettings]):
         if not own.full_batches:
             return found
         event = GaussianEvent(noise_multiplier=own.full_batch_noise or 0.0, steps=own.full_batches)
-        return (*found, Access(purpose="train the annotator", event=event, whole=True))
+        return (
+            *found,
+            Access(purpose="train the annotator", event=event, estimated=own.samples_full_batches, whole=True),
+        )
 
     def work(self, schema: Schema, settings: MethodSettings) -> Work:
         """Return what training computes and holds, distances and annotator included."""
@@ -83,8 +87,10 @@ class Bayesgan(Dpgan[BayesianSettings]):
         return found
 
     def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
-        """Whether each unit is clipped by itself, and has one owner alone."""
-        return self._own(settings).clipping == "record" and super().asks_owners(schema, settings)
+        """Whether each unit is clipped by itself, has one owner alone, and is measured at the critic's steps only."""
+        own = self._own(settings)
+        alone = own.clipping == "record" and not own.samples_full_batches
+        return alone and super().asks_owners(schema, settings)
 
     def at_owner(self, encoder: Encoder, settings: MethodSettings) -> AtOwner:
         """Return the critic, beside which gradients' lengths are told; and the annotator's sums."""
@@ -165,10 +171,12 @@ class Bayesgan(Dpgan[BayesianSettings]):
 
         own = self._own(job.settings)
         generator, estimate = taught_generator(job, own)
-        job.measured(estimate)
         if not isinstance(own, ImageBayesganSettings) or not own.annotator:
+            job.measured(estimate)
             return generator
-        return annotated(generator, taught_annotator(job, own, generator), own)
+        labeller, more = taught_annotator(job, own, generator)
+        job.measured(estimate if more is None else estimate.joined(more))
+        return annotated(generator, labeller, own)
 
 
 METHOD = Bayesgan()

@@ -25,6 +25,7 @@ OWN = "doublure"
 EPOCHS = "epochs"
 
 _Order: TypeAlias = Annotated[int, Field(ge=1, le=4096)]
+_FULL_BATCH_POWER = 0.1
 _ORDERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 _PAPER: dict[str, Any] = {
@@ -114,7 +115,7 @@ class BayesianSettings(PrivateSettings):
 
     @property
     def full_batches(self) -> int:
-        """Noisy steps on all records beside the critic's, priced by their worst case."""
+        """Noisy steps on all records beside the critic's."""
         return 0
 
     @property
@@ -126,6 +127,29 @@ class BayesianSettings(PrivateSettings):
     def full_batch_noise(self) -> float | None:
         """Their σ."""
         return None
+
+    @property
+    def samples_full_batches(self) -> bool:
+        """Whether distances are sampled at those steps too, as at the critic's."""
+        return False
+
+    @property
+    def sampled_steps(self) -> int:
+        """Steps whose distances are sampled."""
+        return (self.steps or 1) + (self.full_batches if self.samples_full_batches else 0)
+
+    @property
+    def powers(self) -> tuple[int, int]:
+        """At which powers moments are averaged at a step of the critic and at one on all records (``Distances.power``).
+
+        Steps of one kind take T, as in the paper. Of two kinds the few on all records take a tenth of the whole: the
+        lower its power, the less a step's mean is that of its longest distances, and one of the critic's then has a
+        power that is a ninth higher.
+        """
+        critic = self.steps or 1
+        if not self.samples_full_batches:
+            return critic, self.full_batches
+        return math.ceil(critic / (1 - _FULL_BATCH_POWER)), math.ceil(self.full_batches / _FULL_BATCH_POWER)
 
     def with_noise(self, critic: float, full_batch: float | None) -> Self:
         """Return the settings with both σ decided."""
@@ -163,6 +187,8 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
     Attributes:
         conditional: Whether the GAN sees labels.
         annotator: Whether a private labeller says what a sampled image shows. None: if there are labels.
+        annotator_price: How ε_μ counts the annotator: at its worst case, or by distances sampled at its steps. A
+            gradient then has to be shorter than ``labeller_clip`` to cost less; none is longer than √2.
         labeller_share: The annotator's share of what may be spent under Bayesian DP.
         labeller_noise: σ of each of its steps. None: from that share of the ceiling.
     """
@@ -182,6 +208,7 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
     tries: int = Field(default=16, ge=1, le=100)
     conditional: bool = False
     annotator: bool | None = None
+    annotator_price: Literal["worst-case", "sampled"] = "worst-case"
     labeller_share: float = Field(default=0.5, gt=0, lt=1)
     labeller_noise: Sigma | None = None
 
@@ -189,6 +216,11 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
     def full_batches(self) -> int:
         """The annotator's steps."""
         return self.labeller_steps if self.annotator else 0
+
+    @property
+    def samples_full_batches(self) -> bool:
+        """Whether the annotator's are."""
+        return bool(self.annotator) and self.annotator_price == "sampled"
 
     @property
     def full_batch_share(self) -> float:
@@ -223,4 +255,8 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
         if own.annotator and not labelled:
             remedy = "declare a label with the role condition, or leave annotator out"
             raise SchemaError("lacks the role condition, which an annotator needs", field=LABEL, remedy=remedy)
+        if own.annotator_price == "sampled" and not (labelled and own.annotator is not False):
+            raise SettingError(
+                "is that of nobody", field="annotator_price", remedy="leave it out, or have an annotator"
+            )
         return own.model_copy(update={"annotator": labelled if own.annotator is None else own.annotator})

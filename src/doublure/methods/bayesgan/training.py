@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from doublure.encode.encoder import Encoder
 from doublure.encode.image import of_images
-from doublure.errors import SettingError
+from doublure.errors import RunFolderError, SettingError
 from doublure.methods.bayesgan.settings import BayesianSettings, ImageBayesganSettings
 from doublure.networks.labelled import LabelledGenerator, Labeller
 from doublure.private.bayesian import BayesianAccountant
@@ -132,7 +132,7 @@ def taught_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, B
         stage.accesses[0],
         adversaries,
         **settings.special,
-        distances=_distances(job, settings),
+        distances=_distances(job, settings, settings.powers[0]),
     )
     adversaries.measured_by(step)
     kept = stage.checkpoints.load()
@@ -172,17 +172,18 @@ class Bodies:
         return records.bodies()
 
 
-def _distances(job: Job, settings: BayesianSettings) -> Distances:
+def _distances(job: Job, settings: BayesianSettings, power: int) -> Distances:
     """Return how distances are sampled; the bounds of all steps fail with their share of δ_μ together."""
     if job.delta_mu is None:
         raise TypeError("bayesgan needs the δ_μ of its plan")
     return Distances(
         count=settings.distances,
         orders=settings.orders,
-        gamma=settings.gamma_share * job.delta_mu / (settings.steps or 1),
+        gamma=settings.gamma_share * job.delta_mu / settings.sampled_steps,
         bound=settings.bound,
         paper_literal=settings.paper_literal,
         union=True,
+        power=power,
     )
 
 
@@ -218,12 +219,26 @@ def untaught_labeller(encoder: Encoder) -> Labeller:
     return Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
 
 
-def taught_annotator(job: Job, settings: ImageBayesganSettings, generator: nn.Module) -> Labeller:
-    """Train the annotator on the labelled private records, in steps that follow the critic's."""
+def taught_annotator(
+    job: Job, settings: ImageBayesganSettings, generator: nn.Module
+) -> tuple[Labeller, BayesianAccountant | None]:
+    """Train the annotator on the labelled private records, in steps that follow the critic's.
+
+    Returns:
+        The annotator, and what its steps were estimated to cost, where sampled distances price them.
+    """
     stage = job.stage("annotator", after=settings.steps or 1)
-    sums = NoisySums(stage, job.accesses[-1:])
+    distances = _distances(job, settings, settings.powers[1]) if settings.samples_full_batches else None
+    sums = NoisySums(stage, job.accesses[-1:], distances=distances)
     steered = generator if settings.conditional else Unconditional(generator)
-    return labelled(stage, settings, steered, settings.noise_width, sums)
+    try:
+        labeller = labelled(stage, settings, steered, settings.noise_width, sums)
+    except SettingError as error:
+        if error.field != "state":
+            raise
+        remedy = "fit into a new folder"
+        raise RunFolderError("does not fit the plan's annotator", field="checkpoint", remedy=remedy) from None
+    return labeller, sums.estimate
 
 
 __all__ = ["Bodies", "HalvesTrainer", "MeasuredAdversaries", "annotated", "taught_annotator", "taught_generator"]

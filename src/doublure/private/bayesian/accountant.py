@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ Bound = Literal["student-t", "bernstein"]
 DEFAULT_ORDERS = (1, 2, 4, 8, 16, 32)
 
 FEWEST_DISTANCES = 3
+_ROUNDING = 1e-9
 _STATE = ("costs", "calls", "steps_taken")
 
 
@@ -169,6 +171,34 @@ class BayesianAccountant:
         if known.shape != self._costs.shape or not bool(np.all(known >= 0)):
             raise SettingError("must be one for each order, and not negative", field="costs")
         self._costs += known
+
+    def joined(self, other: BayesianAccountant) -> BayesianAccountant:
+        """Return what both mechanisms' steps cost together, for records that both have seen.
+
+        Costs add up where the powers p_t that they were averaged at (``total_steps``, of each mechanism's own) have
+        inverses that come to 1 at most over all of both mechanisms' steps (Hölder's inequality: E[Π X_t] is at most
+        Π E[X_t^p_t]^(1/p_t), however X_t depend on one another). In what is returned ``total_steps`` is so small that
+        no later step, and no third mechanism, gets more of that 1 than is left.
+
+        Args:
+            other: Of the same orders and the same γ, spent in the same way.
+
+        Raises:
+            SettingError: It has others, or the powers are too small.
+        """
+        if (self.orders, self.gamma, self.union) != (other.orders, other.gamma, other.union):
+            raise SettingError("keeps other orders or another gamma", field="other", remedy="give both the same")
+        inverses = self.steps_taken / self.total_steps + other.steps_taken / other.total_steps
+        if inverses > 1 + _ROUNDING:
+            raise SettingError("adds up to more than 1", field="total_steps", remedy="average each at a higher power")
+        both = copy.deepcopy(self)
+        both._costs += other._costs
+        both.calls += other.calls
+        both.steps_taken += other.steps_taken
+        both.total_steps = min(self.total_steps, other.total_steps)
+        if inverses:
+            both.total_steps = max(1, math.floor(both.steps_taken / min(inverses, 1.0)))
+        return both
 
     # -- what it comes to --------------------------------------------------------------------------------------------
 

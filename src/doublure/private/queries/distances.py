@@ -46,6 +46,9 @@ class Distances:
         bound: The confidence bound.
         paper_literal: Equation 5 to the letter.
         union: Whether γ is spent over all orders.
+        power: p_t of Hölder's inequality, by which the costs of steps add up though one record's distances at them
+            depend on one another: E[Π X_t] ≤ Π E[X_t^p_t]^(1/p_t) where Σ 1/p_t is at most 1. None: T, as in the paper,
+            whose steps are all of one kind.
     """
 
     count: int
@@ -54,6 +57,7 @@ class Distances:
     bound: Bound = "student-t"
     paper_literal: bool = False
     union: bool = False
+    power: int | None = None
 
     def __post_init__(self) -> None:
         if self.count < FEWEST_DISTANCES:
@@ -63,13 +67,17 @@ class Distances:
         """Return an accountant for that many steps, fed with distances relative to the largest one."""
         return BayesianAccountant(
             self.orders,
-            steps,
+            self.power or steps,
             bound=self.bound,
             paper_literal=self.paper_literal,
             max_distance=1.0,
             gamma=self.gamma,
             union=self.union,
         )
+
+    def measured(self, *, noise_multiplier: float, steps: int) -> MeasuredDistances:
+        """Return where an access's distances are added up; see there."""
+        return MeasuredDistances(self, noise_multiplier=noise_multiplier, steps=steps)
 
 
 class MeasuredDistances:

@@ -51,8 +51,10 @@ from torch import Tensor
 from doublure.private.clipping import clip_factors
 from doublure.private.independence import refuse_meeting_rows
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
+from doublure.private.sampling import FixedSizeSampler
 
 if TYPE_CHECKING:
+    from doublure.private.queries.distances import MeasuredDistances
     from doublure.private.records import PrivateRecords
 
 Factors: TypeAlias = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
@@ -67,6 +69,7 @@ _TIMES = 32
 
 _COARSEST = 32
 _MARGIN = 2.0**-20  # a vector is made shorter by so much that float32 does not make it longer than 1
+_ROUNDED_UP = 2.0**-12
 _LONGEST = 1 - 2.0**-21
 """What the square of a length is at most: m C, rounded to a float, is then more than the lengths of m records still."""
 
@@ -82,6 +85,8 @@ class BoundedSums:
         bound: C, the length that a record's outer product is scaled down to.
         noise: Standard deviation of the noise where C is 1, as the plan has it. Above 1 a step of the grid grows with
             it, which costs nothing, so that the noise fits into a whole number.
+        measured: What is fed with how far single units move the sum, for the Bayesian accountant; None: nothing is.
+        step: Of those that the accountant counts, from 0.
     """
 
     factors: Factors
@@ -89,6 +94,8 @@ class BoundedSums:
     max_records: int
     bound: float = 1.0
     noise: float = 1.0
+    measured: MeasuredDistances | None = None
+    step: int = 0
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -115,12 +122,37 @@ class BoundedSums:
     def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
         """Return the sum, flat ``(L · R,)`` int64, in steps of :attr:`unit`."""
         require_everyone(sample_rate)
+        if self.measured is not None:
+            self.measured.charge(self._moved(records, self.measured.count), sample_rate=sample_rate, step=self.step)
         total = torch.zeros(self.shape, dtype=torch.int64)
         for body, condition, times in records.placed(_ROWS):
             whole = _in_whole_numbers(*self.factors(body, condition), bound=self.bound, bits=self._bits)
             total = total.to(whole.left.device) + _sum(whole, times)
         moved = Sensitivity.of_length(self.max_records * self.bound, total.numel())
         return Answer(total=total.cpu().flatten().numpy(), sensitivity=moved, unit=self.unit)
+
+    def _moved(self, records: PrivateRecords, count: int) -> list[float]:
+        """Return how far some units move the sum, over the m C that one can: drawn evenly and afresh. Private.
+
+        What a record adds has other last digits at another place in its batch: distances are rounded up by far more, by
+        a step of the left vectors' grid in each number and by a share. Of m records that is m steps over m C.
+        """
+        if not records.n_units:
+            return []
+        body, condition, group, units = records.lot(
+            FixedSizeSampler(records.n_units, min(count, records.n_units)).lot()
+        )
+        whole = _in_whole_numbers(*self.factors(body, condition), bound=self.bound, bits=self._bits)
+        if group is None:
+            moved = whole.left.norm(dim=1) * whole.right.norm(dim=1)
+        else:
+            each = whole.left.unsqueeze(2) * whole.right.unsqueeze(1)
+            summed = torch.zeros(units, *self.shape, dtype=each.dtype, device=each.device).index_add_(0, group, each)
+            moved = summed.flatten(1).norm(dim=1)
+        share = moved * (self.unit / (self.max_records * self.bound))
+        step = math.sqrt(self.shape[0]) * 2.0 ** -self._bits[0]
+        found: list[float] = ((share + step) * (1 + _ROUNDED_UP)).clamp(max=1.0).tolist()
+        return found
 
 
 class _Whole(NamedTuple):
