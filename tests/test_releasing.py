@@ -294,6 +294,22 @@ columns:
     assert [row[0] for row in rows_of(tmp_path / "as-is.csv")] == ["=SUM(A1)", *values, "-"]
 
 
+def test_a_day_is_written_without_a_time_beside_a_text_for_missing_ones(tmp_path):
+    schema = db.Schema.parse("""
+doublure: 1
+kind: table
+units: 10
+columns:
+  back: {type: date, bounds: [2020-01-01, 2020-12-31], missing: ["", lost]}
+  due: {type: date, bounds: [2020-01-01, 2020-12-31], missing: false}
+""")
+    days = pd.to_datetime(pd.Series(["2020-03-01", None, "2020-04-30"]))
+    writing.write_table([pd.DataFrame({"back": days, "due": days.ffill()})], tmp_path / "data.csv", schema)
+    rows = rows_of(tmp_path / "data.csv")
+    assert rows[1::2] == [["2020-03-01", "2020-03-01"], ["2020-04-30", "2020-04-30"]]
+    assert rows[2] == ["lost", "2020-03-01"]
+
+
 # -- when it does not come about ----------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from doublure.methods.statistics.relational.method import shares_of
 from doublure.methods.statistics.relational.stages import stages_of
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables import work
-from doublure.methods.statistics.tables.plan import releases
+from doublure.methods.statistics.tables.plan import PATTERNS, releases
 from doublure.networks import related_units
 from doublure.networks.related_units import RelatedGenerator
 from doublure.releasing.generator import publish
@@ -223,6 +223,66 @@ def test_no_name_of_anybodys_is_one_of_a_stages():
     purposes = [access.purpose for access in plan.training]
     assert len(set(purposes)) == len(purposes)
     assert {purpose.partition(":")[0] for purpose in purposes} == {stage.name for stage in stages}
+
+
+MISSING = f"""
+doublure: 1
+kind: relational
+unit: {{name: patient}}
+units: {UNITS}
+tables:
+  patients:
+    key: nr
+    columns:
+      nr: {{type: id}}
+      weight: {{type: integer, bounds: [0, 9], missing: true}}
+      job: {{type: category, values: [a, b], missing: true}}
+      group: {{type: category, values: [a, b], missing: false, roles: [condition]}}
+  stays:
+    parent: patients
+    foreign_key: nr
+    max_children: 2
+    columns:
+      nr: {{type: id}}
+      ward: {{type: category, values: [a, b], missing: true}}
+      days: {{type: integer, bounds: [0, 9], missing: true}}
+"""
+
+
+@pytest.mark.parametrize("learned", ["", "missing: {learn: 0.1}"])
+def test_missing_cells_of_several_tables_come_out_and_all_of_the_root_is_given(tmp_path, learned):
+    """Where two columns of the root may be missing, a child's cells are missing as often, and follow its last one."""
+    rng = np.random.default_rng(4)
+    group = rng.choice(["a", "b"], UNITS)
+    weight, days = (pd.Series(rng.integers(0, 10, many), dtype=object) for many in (UNITS, 2 * UNITS))
+    nr = np.repeat(np.arange(UNITS), 2)
+    tables = {
+        "patients": pd.DataFrame(
+            {
+                "nr": np.arange(UNITS),
+                "weight": weight.where(rng.random(UNITS) < 0.8, None),
+                "job": np.where(rng.random(UNITS) < 0.3, None, group),
+                "group": group,
+            }
+        ),
+        "stays": pd.DataFrame(
+            {
+                "nr": nr,
+                "ward": np.where(rng.random(2 * UNITS) < 0.25, None, group[nr]),
+                "days": days.where(rng.random(2 * UNITS) < 0.4, None),
+            }
+        ),
+    }
+    schema = db.Schema.parse(MISSING.replace("missing: true", learned or "missing: true"))
+    for stage in stages_of(schema)[1:]:
+        assert PATTERNS not in releases(stage.schema, "").tables
+    plan = db.plan(schema, epsilon=30.0, delta=1e-5, accountant="rdp", components=8, starts=1, fit_steps=100)
+    ledger = db.Ledger.create(tmp_path / "ledger", dataset="patients", epsilon=30.0, delta=1e-4)
+    made = db.fit(tables, plan, ledger=ledger, out=tmp_path / "run", seed=1).sample(UNITS, seed=1)
+    for name, own in (("patients", "weight"), ("patients", "job"), ("stays", "ward"), ("stays", "days")):
+        assert made[name][own].isna().mean() == pytest.approx(tables[name][own].isna().mean(), abs=0.04)
+    both = made["stays"].merge(made["patients"], on="nr").dropna(subset=["ward"])
+    assert (both["ward"].astype(str) == both["group"].astype(str)).mean() > 0.9
 
 
 def test_every_quick_attack_takes_whole_patients(syn):

@@ -114,7 +114,8 @@ class TableRows:
         if texts:
             frame = frame.copy(deep=False)
             for name, text in texts.items():
-                column = frame[name].astype(object)
+                column: pd.Series[Any] = frame[name]  # as text, a day has no midnight
+                column = column.astype("str") if column.dtype.kind == "M" else column.astype(object)
                 frame[name] = column.where(column.notna(), text)
         frame.to_csv(self._file, index=False, header=self._frames == 0, lineterminator="\n", encoding="utf-8")
 

@@ -56,7 +56,10 @@ def stages_of(schema: Schema) -> tuple[Stage, ...]:
     head = {count_name(name): count_of(related, name) for name in related.children}
     head |= _columns(related, related.root, f"{related.root}.{{}}", together=True)
     found = [_stage(related, f"units of {related.root}", -1, False, head, 0)]
-    head = {name: _given(column) for name, column in head.items()}
+    head = {count_name(name): count_of(related, name) for name in related.children}
+    head |= {
+        name: _given(column) for name, column in _columns(related, related.root, f"{related.root}.{{}}").items()
+    }  # missing as a value: which are missing together would be a column more, and none of what is given
     for place, name in enumerate(related.children):
         first = head | _columns(related, name, f"{name}.{{}}", opening=True)
         found.append(_stage(related, f"first rows of {name}", place, False, first, len(head)))
@@ -183,9 +186,11 @@ def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
     try:
         whole = whole_of(table, own)
     except SchemaError:  # a fact of it is to be learned
+        missing = column.missing if together else False
         if column.discrete:
-            return column.model_copy(update={"roles": tuple(r for r in column.roles if r == "condition")})
-        return IntegerColumn(missing=column.missing)
+            roles = tuple(r for r in column.roles if r == "condition")
+            return column.model_copy(update={"roles": roles, "missing": missing})
+        return IntegerColumn(missing=missing)
     if together and column.discrete:
         return column.model_copy(update={"roles": tuple(r for r in column.roles if r == "condition")})
     missing = column.missing if together else False
