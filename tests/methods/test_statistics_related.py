@@ -341,4 +341,4 @@ def test_rows_beyond_the_bounds_are_drawn_again(syn, monkeypatch):
 
     again = on_the_last_day()
     monkeypatch.setattr(related_units, "_TRIES", 0)
-    assert again < 0.7 * on_the_last_day()
+    assert again < 0.85 * on_the_last_day()
