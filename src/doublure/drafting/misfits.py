@@ -74,7 +74,7 @@ def list_misfits(schema: Schema, data: str | Path | pd.DataFrame, out: str | Pat
     path = Path(out)
     read = data if isinstance(data, Path) else Path(data) if isinstance(data, str) else None
     check_output(path, read, replaces="misfits")
-    remedy = "leave it out; a fit lists what does not fit beside its run folder"
+    remedy = "leave it out"
     described = TableSchema.of(
         schema, SettingError(f"is for tables, not {schema.kind}", field="--values", remedy=remedy)
     )
