@@ -199,9 +199,11 @@ def _quantile_bins(axes: Axes, entry: QuantileShares) -> None:
     axes.set_xlim(0, places[-1])
     most = 3 if entry.kind in _TIMES else 5
     at = np.unique(np.linspace(0, len(entry.bins) - 1, min(most, len(entry.bins))).round().astype(int))
-    told = [entry.bins[place][0] if entry.bins[place][0] is not None else entry.bins[place][1] for place in at]
-    names = _ticks([0.0 if value is None else value for value in told], entry.kind)
-    axes.set_xticks(at + 0.5, [_bin_label(*entry.bins[place], name) for place, name in zip(at, names, strict=True)])
+    bins = [entry.bins[int(place)] for place in at]
+    told = [next((edge for edge in edges if edge is not None), 0.0) for edges in bins]
+    names = _ticks(told, entry.kind)
+    labels = [_bin_label(first, last, name) for (first, last), name in zip(bins, names, strict=True)]
+    axes.set_xticks(at + 0.5, labels)
     _percent_axis(axes.yaxis, max(*entry.real, *entry.synthetic, 1e-9), axes.set_ylim)
     axes.set_xlabel("bins that real rows fill evenly")
     axes.set_ylabel("share")
