@@ -1,3 +1,5 @@
+import itertools
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -5,6 +7,7 @@ from matplotlib.figure import Figure
 
 from doublure.attack.roc import ceiling, roc
 from doublure.measures.tables.distributions import Density, Frequencies
+from doublure.measures.tables.quantiles import QuantileShares
 from doublure.report import plots
 
 
@@ -55,6 +58,43 @@ def test_bins_are_labelled_by_their_edges(kind, edges, ticks, parse):
     entry = Frequencies(column="c", kind=kind, edges=edges, real=(0.1, 0.2, 0.3, 0.4), synthetic=(0.4, 0.3, 0.2, 0.1))
     text = parse(plots.frequencies(entry)).text.split()
     assert set(ticks) <= set(text)
+
+
+DAY = 86_400.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "last", "names"),
+    [
+        ("date", 400.0, ["1970-01-01", "1970-07-20", "1971-02-05"]),
+        ("datetime", 400 * DAY, ["1970-01-01", "1970-07-20", "1971-02-05"]),
+        ("datetime", DAY / 2, ["00:00\n1970-01-01", "06:00\n1970-01-01", "12:00\n1970-01-01"]),
+        ("datetime", DAY, ["00:00\n1970-01-01", "12:00\n1970-01-01", "00:00\n1970-01-02"]),
+    ],
+)
+def test_days_and_moments_have_room_on_an_axis_and_are_told_apart(kind, last, names):
+    points, even = tuple(float(point) for point in np.linspace(0, last, 5)), (0.25,) * 4
+    bins = tuple(itertools.pairwise(points))
+    entries = [
+        (
+            plots._curves,
+            Density(column="c", kind=kind, scale="linear", points=points, real=(1.0,) * 5, synthetic=(1.0,) * 5),
+        ),
+        (plots._histogram, Frequencies(column="c", kind=kind, edges=points, real=even, synthetic=even)),
+        (
+            plots._quantile_bins,
+            QuantileShares(column="c", kind=kind, bins=bins, real=even, synthetic=even, variation=0.0),
+        ),
+    ]
+    for draws, entry in entries:
+        axes = Figure().subplots()
+        draws(axes, entry)
+        told = [label.get_text() for label in axes.get_xticklabels()]
+        if isinstance(entry, QuantileShares):
+            assert len(told) == len(set(told)) == 3
+            assert told[0].endswith("1970-01-01–")
+        else:
+            assert told == names
 
 
 def test_empty_bins_at_both_ends_are_not_drawn(parse):

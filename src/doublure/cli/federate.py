@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, Json, Seed, Threads
+from doublure.cli.options import Config, FitThreads, Json, Seed
 from doublure.cli.terminal import Outcome, TerminalProgress, console, on_stderr
 from doublure.cli.verb import Verbs
 
@@ -34,7 +34,7 @@ def simulate(
         bool, typer.Option("--one-unit", help="Each client is one unit, and lots are drawn here.")
     ] = False,
     seed: Seed = None,
-    threads: Threads = None,
+    threads: FitThreads = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:

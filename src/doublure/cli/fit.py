@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import Config, Delta, Device, Epsilon, Json, Method, Seed, Settings, Threads, settings
+from doublure.cli.options import Config, Delta, Device, Epsilon, FitThreads, Json, Method, Seed, Settings, settings
 from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError
 
@@ -35,7 +35,7 @@ def fit(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
     seed: Seed = None,
     device: Device = "cpu",
-    threads: Threads = None,
+    threads: FitThreads = None,
     memory: Annotated[
         str | None, typer.Option(help="What the process may hold, such as 2GB; a table is then read in parts.")
     ] = None,

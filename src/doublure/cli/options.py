@@ -24,6 +24,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on std
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read flags from a YAML file.")]
 Device = Annotated[str, typer.Option(help="Where to compute, such as cpu or cuda.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads.")]
+FitThreads = Annotated[int | None, typer.Option(min=1, help="CPU threads; one where no torch is needed, if left out.")]
 Method = Annotated[
     str | None,
     typer.Option(

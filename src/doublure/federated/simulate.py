@@ -51,7 +51,7 @@ def simulate(
         resume: Go on with the run in ``out``.
         one_unit: Whether each client is one unit, so that what it sends has a bound; coins then choose clients.
         seed: Public: of the generator, never of the noise.
-        threads: CPU threads for torch.
+        threads: CPU threads; left out, one where no torch is needed.
         progress: Receives progress events.
         said: Told one line at a time who was refused or has missed a round, and why.
         wrapped: Changes what every node runs; for tests of bad answers.

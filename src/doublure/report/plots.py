@@ -6,7 +6,7 @@ are diamonds, an outline or a dashed line, and the least to expect is dotted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ _ALONG = {"autocorrelation": ("lag, steps", "correlation"), "spectrum": ("cycles
 _DASHES: Mapping[str, Any] = {REAL: "solid", SYNTHETIC: (0, (4, 1.6)), BASELINE: (0, (1, 1.6))}
 _AREA = 0.3
 _NEAR = 0.13
+_TIMES = frozenset({"date", "datetime"})
 
 _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#f4f5f7", "#a9b3c1", "#4a586d", "#1b2431"])
 _GAP = LinearSegmentedColormap.from_list("gap", ["#1f5fa8", "#9fc0e2", "#f4f5f7", "#f0b493", "#c4410f"])
@@ -178,7 +179,7 @@ def _histogram(axes: Axes, entry: Frequencies) -> None:
         values = at = _with_ends(_whole_ticks(places[0], places[-1], kind), places[0], places[-1])
     heights = [(shares * scale)[first:last] for shares in (real, synthetic)]
     _areas(axes, heights[0], heights[1], places)
-    axes.set_xticks(at, [_tick(float(value), kind) for value in values])
+    axes.set_xticks(at, _ticks(values, kind))
     axes.set_xlim(places[0], places[-1])
     _percent_axis(axes.yaxis, max(*(height.max() for height in heights), 1e-9), axes.set_ylim)
     axes.set_xlabel(shown(entry.column, 32))
@@ -196,18 +197,23 @@ def _quantile_bins(axes: Axes, entry: QuantileShares) -> None:
     places = np.arange(len(entry.bins) + 1)
     _areas(axes, np.asarray(entry.real), np.asarray(entry.synthetic), places)
     axes.set_xlim(0, places[-1])
-    at = np.unique(np.linspace(0, len(entry.bins) - 1, min(5, len(entry.bins))).round().astype(int))
-    axes.set_xticks(at + 0.5, [_bin_label(*entry.bins[place], kind=entry.kind) for place in at])
+    most = 3 if entry.kind in _TIMES else 5
+    at = np.unique(np.linspace(0, len(entry.bins) - 1, min(most, len(entry.bins))).round().astype(int))
+    bins = [entry.bins[int(place)] for place in at]
+    told = [next((edge for edge in edges if edge is not None), 0.0) for edges in bins]
+    names = _ticks(told, entry.kind)
+    labels = [_bin_label(first, last, name) for (first, last), name in zip(bins, names, strict=True)]
+    axes.set_xticks(at + 0.5, labels)
     _percent_axis(axes.yaxis, max(*entry.real, *entry.synthetic, 1e-9), axes.set_ylim)
     axes.set_xlabel("bins that real rows fill evenly")
     axes.set_ylabel("share")
 
 
-def _bin_label(first: float | None, last: float | None, *, kind: str) -> str:
-    """Return a bin's own value, where it has one alone, or where it begins."""
+def _bin_label(first: float | None, last: float | None, name: str) -> str:
+    """Return a bin's own value, where it has one alone, or where it begins; the first, where it ends."""
     if first is None:
-        return "" if last is None else f"< {_tick(last, kind)}"
-    return f"= {_tick(first, kind)}" if first == last else f"{_tick(first, kind)}–"
+        return "" if last is None else f"< {name}"
+    return f"= {name}" if first == last else f"{name}–"
 
 
 def _curves(axes: Axes, entry: Density) -> None:
@@ -218,7 +224,7 @@ def _curves(axes: Axes, entry: Density) -> None:
     find = _log_ticks if entry.scale == "log" else partial(_whole_ticks, kind=entry.kind)
     ticks = _with_ends(find(float(points[0]), float(points[-1])), float(points[0]), float(points[-1]))
     values = 10.0**ticks if entry.scale == "log" else ticks
-    axes.set_xticks(ticks, [_tick(float(value), entry.kind) for value in values])
+    axes.set_xticks(ticks, _ticks(values, entry.kind))
     axes.set_xlim(points[0], points[-1])
     highest = max(max(entry.real), max(entry.synthetic), 1e-12)
     axes.set_ylim(0, 1.08 * highest)
@@ -354,11 +360,11 @@ def _with_ends(
 
 
 def _whole_ticks(first: float, last: float, kind: str) -> np.ndarray[Any, Any]:
-    """Return a few round places between two numbers; evenly spread ones between days and moments."""
+    """Return a few round places between two numbers; the middle of days and moments, whose names are long."""
     from matplotlib.ticker import MaxNLocator
 
-    if kind in ("date", "datetime"):
-        return np.linspace(first, last, 5)[1:-1]
+    if kind in _TIMES:
+        return np.asarray([(first + last) / 2])
     ticks = MaxNLocator(5, integer=kind == "integer").tick_values(first, last)
     return np.asarray([tick for tick in ticks if first <= tick <= last])
 
@@ -385,9 +391,18 @@ def _percent_axis(axis: Any, highest: float, set_limits: Callable[[float, float]
     set_limits(0, highest * 1.08)
 
 
+def _ticks(values: Iterable[float], kind: str) -> list[str]:
+    """Return the names of places on an axis; of moments the clock, too, where two are of one day."""
+    names = [_tick(float(value), kind) for value in values]
+    if kind != "datetime" or len(set(names)) == len(names):
+        return names
+    moments = np.asarray([round(value) for value in values]).astype("datetime64[s]")
+    return [f"{np.datetime_as_string(moment, 'm')[11:]}\n{day}" for moment, day in zip(moments, names, strict=True)]
+
+
 def _tick(value: float, kind: str) -> str:
-    """Return a short number, day or moment."""
-    if kind in ("date", "datetime"):
+    """Return a short number or day."""
+    if kind in _TIMES:
         moment = np.datetime64(round(value), "D" if kind == "date" else "s")
         return str(moment.astype("datetime64[D]"))
     size = abs(value)

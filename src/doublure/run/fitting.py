@@ -56,7 +56,7 @@ from doublure.run.loading import synthesizer_of
 from doublure.run.refusals import listing
 from doublure.run.running import Run
 from doublure.support import seeding
-from doublure.support.devices import check_device, use_threads
+from doublure.support.devices import check_device, threads_of_fit
 from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, following
 
@@ -93,7 +93,7 @@ def fit(
         resume: Go on with the run in ``out``: fresh noise, inside its reservation; steps lost in a crash count.
         seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
         device: Where to compute, such as ``cpu`` or ``cuda``.
-        threads: CPU threads.
+        threads: CPU threads; left out, one where no torch is needed, as on tables, else as many as torch takes.
         memory: What the process may hold, such as ``2GB``, or bytes; None: what there is. A table that it does not
             hold is read in partitions, by a method that can; see docs/scale.md.
         engine: Where records are: ``local``; or ``dask``, whose workers read a table in files, keep it, and say what
@@ -132,15 +132,14 @@ def fit(
         refuse_held(plan, parted=lying is Lying.IN_PARTITIONS)
     if ranks is not None:
         ranks.refuse_unfit(plan, parted=lying is not Lying.HELD)
-    if chosen.needs_torch(plan.schema, plan.settings):
+    if with_torch := chosen.needs_torch(plan.schema, plan.settings):
         require_torch(f"method {chosen.name}")
     chosen.ready(plan.schema, plan.settings)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     public_seed = seeding.chosen(seed)
     check_device(device)
-    if threads is not None:
-        use_threads(threads)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(threads_of_fit(threads, with_torch=with_torch))
         listener = stack.enter_context(following(progress, "fit"))
         if out is None:
             if resume:

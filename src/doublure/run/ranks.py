@@ -35,7 +35,7 @@ from doublure.private.noise import source
 from doublure.private.ranks import Alone, Following, Leading, Ranks
 from doublure.run.accesses import accesses_of, fewest_records
 from doublure.schema import ResolvedSchema
-from doublure.support.devices import check_device, use_threads
+from doublure.support.devices import check_device, threads_of_fit
 from doublure.support.ranks import Ended, Follower, GlooLink, Leader, Link, own_device, started_by_torchrun
 from doublure.support.stopping import signals_ignored
 from doublure.support.tensors import as_arrays
@@ -150,7 +150,7 @@ class OtherRank:
         Args:
             data: As rank 0 has it: equal files, wherever they are.
             device: Where to compute.
-            threads: CPU threads for torch.
+            threads: CPU threads; left out, one where no torch is needed.
 
         Raises:
             RankLost: Rank 0 is gone.
@@ -171,8 +171,10 @@ class OtherRank:
         method = methods.method(plan.method)
         method.ready(plan.schema, plan.settings)
         check_device(device)
-        if threads is not None:
-            use_threads(threads)
+        with threads_of_fit(threads, with_torch=method.needs_torch(plan.schema, plan.settings)):
+            self._train(data, plan, seed, device)
+
+    def _train(self, data: Given, plan: Plan, seed: int, device: str) -> None:
         given = open_data(data, plan.kind, plan.schema.written)
         given.check(plan.schema)
         table = given.load(plan.schema, at_least=fewest_records(plan))
@@ -189,7 +191,7 @@ class OtherRank:
         mechanism = ranks.mechanism(
             accesses, noise=source(plan.settings.stream), authorise=_pays_nothing, taken=taken, executed=executed
         )
-        method.train(
+        methods.method(plan.method).train(
             Job(
                 encoder=encoder,
                 records=own,

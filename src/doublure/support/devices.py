@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 
 from doublure.errors import SettingError
 from doublure.support.extras import torch_for
@@ -67,3 +69,31 @@ def use_threads(threads: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(threads)  # what torch begins with, where it is not loaded yet
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def threads_of_fit(threads: int | None, *, with_torch: bool) -> Iterator[None]:
+    """Fit with as many CPU threads as it was told; left open, one computes the products of a fit without torch.
+
+    Its matrices are too small to be shared out: threads that wait for one another take processor time and bring none,
+    and on a busy machine they take several times as long. What was limited here is restored; torch is left as it is.
+
+    Args:
+        threads: CPU threads, from now on, as :func:`use_threads` sets them; None: left open.
+        with_torch: Whether the fit computes with torch.
+
+    Raises:
+        SettingError: Less than one.
+    """
+    from threadpoolctl import threadpool_limits
+
+    if threads is not None:
+        use_threads(threads)
+    if threads is not None or with_torch:
+        yield
+        return
+    import numpy as np  # only a library that is loaded can be limited
+
+    del np
+    with threadpool_limits(1, user_api="blas"):
+        yield
