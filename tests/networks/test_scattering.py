@@ -56,6 +56,27 @@ def test_a_large_image_is_averaged_down():
     torch.testing.assert_close(Scattering((1, 48, 48), order=2)(large), Scattering((1, 24, 24), order=2)(small))
 
 
+def test_networks_of_one_size_share_their_wavelets_and_no_others_do():
+    one, same = (Scattering((1, 9, 17), order=2) for _ in range(2))
+    other = Scattering((1, 17, 9), order=2)
+    first = Scattering((1, 9, 17), order=1)
+    for name, values in one.named_buffers():
+        assert values is same.get_buffer(name)
+        assert values is not other.get_buffer(name)
+    assert first.wavelets_0.shape != one.wavelets_0.shape
+    moved = Scattering((1, 9, 17), order=2).double()
+    assert moved.wavelets_0.dtype == torch.float64
+    assert one.wavelets_0.dtype == torch.float32
+
+
+def test_what_was_first_made_where_nothing_is_learned_can_be_learned_through():
+    with torch.inference_mode():
+        made = Scattering((1, 11, 13), order=1)
+    images = pictures((1, 11, 13)).requires_grad_()
+    made(images).sum().backward()
+    assert torch.isfinite(images.grad).all()
+
+
 def test_nothing_of_it_is_saved_or_learned():
     made = Scattering((1, 8, 8), order=2)
     assert not made.state_dict()

@@ -12,6 +12,7 @@ the matrices are small, and a single product of the right shape keeps a processo
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -51,21 +52,10 @@ class Scattering(nn.Module):
         self.order = order
         self.windows = places(shape)
         self._factor = shrinking(shape)
-        sides = tuple(side // self._factor for side in shape[1:])
-        steps = (2, 2) if order == 1 else (1, 2)
-        windows = [_centres(side, WINDOW) for side in sides]
-        self._constant("smooth", _averages([_centres(side, 1) for side in sides], windows))
-        for scale, step in enumerate(steps):
-            grid = [_centres(side, step) for side in sides]
-            sigma, frequency = _SIGMA * 2**scale, _FREQUENCY / 2**scale
-            self._constant(f"wavelets_{scale}", _wavelets(sides, grid, sigma, frequency))
-            self._constant(f"smooth_{scale}", _averages(grid, windows))
-
-    def _constant(self, name: str, values: Floats) -> None:
-        # A bell's far tail is too small for the normal range of 32 bits, where a product takes a hundred times as long.
-        values = np.where(np.abs(values) < _TAIL, 0.0, values)
-        # Not part of what is saved: it follows from the image's size.
-        self.register_buffer(name, torch.from_numpy(values).float(), persistent=False)
+        sides = shape[1] // self._factor, shape[2] // self._factor
+        for name, values in _constants(sides, order).items():
+            # Not part of what is saved: it follows from the image's size.
+            self.register_buffer(name, values, persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the features."""
@@ -92,6 +82,23 @@ def _moduli(waves: Tensor) -> Tensor:
     angles = (len(waves), 2, ANGLES, waves.shape[1] // (2 * ANGLES))
     real, imaginary = waves.reshape(angles).unbind(dim=1)
     return (real.square() + imaginary.square() + _TINY).sqrt()
+
+
+@lru_cache(maxsize=2)
+def _constants(sides: tuple[int, int], order: Literal[1, 2]) -> dict[str, Tensor]:
+    """Return what follows from the image's size: many owners in one process build the same network."""
+    steps = (2, 2) if order == 1 else (1, 2)
+    windows = [_centres(side, WINDOW) for side in sides]
+    found = {"smooth": _averages([_centres(side, 1) for side in sides], windows)}
+    for scale, step in enumerate(steps):
+        grid = [_centres(side, step) for side in sides]
+        sigma, frequency = _SIGMA * 2**scale, _FREQUENCY / 2**scale
+        found[f"wavelets_{scale}"] = _wavelets(sides, grid, sigma, frequency)
+        found[f"smooth_{scale}"] = _averages(grid, windows)
+    # A bell's far tail is too small for the normal range of 32 bits, where a product takes a hundred times as long.
+    tailless = {name: np.where(np.abs(values) < _TAIL, 0.0, values) for name, values in found.items()}
+    with torch.inference_mode(mode=False):  # or nothing could be learned through them, whoever asked first
+        return {name: torch.from_numpy(values).float() for name, values in tailless.items()}
 
 
 def _centres(side: int, step: int) -> Floats:
