@@ -104,9 +104,9 @@ def _places(column: Any, values: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.
     return values.astype(str).map(places).fillna(-1).to_numpy(dtype=np.int64)
 
 
-def scores(schema: ResolvedSchema, taught: pd.DataFrame, test: pd.DataFrame, seed: int) -> dict[str, float]:
+def scores(schema: ResolvedSchema, trained: pd.DataFrame, test: pd.DataFrame, seed: int) -> dict[str, float]:
     """Return the forest's accuracy and the boosting's AUC on real test rows."""
-    x, y = features(schema, taught)
+    x, y = features(schema, trained)
     x_test, y_test = features(schema, test)
     forest = RandomForestClassifier(n_estimators=100, random_state=seed, n_jobs=2).fit(x, y)
     boosting = HistGradientBoostingClassifier(random_state=seed).fit(x, y)

@@ -33,10 +33,10 @@ GRID = {"max_depth": [8, 16, None], "min_samples_leaf": [1, 5, 20], "max_feature
 
 
 def searched(
-    schema: ResolvedSchema, taught: pd.DataFrame, test: pd.DataFrame, seed: int
+    schema: ResolvedSchema, trained: pd.DataFrame, test: pd.DataFrame, seed: int
 ) -> tuple[float, dict[str, Any]]:
     """Return a grid-searched forest's accuracy on real test rows, and what the search chose."""
-    x, y = features(schema, taught)
+    x, y = features(schema, trained)
     x_test, y_test = features(schema, test)
     forest = RandomForestClassifier(n_estimators=100, random_state=seed)
     found = GridSearchCV(forest, GRID, cv=3).fit(x, y)

@@ -206,39 +206,39 @@ def inverted_faces(method: str, steps: int, seed: int) -> dict[str, Any]:
 def digits(noise: float | None, steps: int, seed: int) -> dict[str, Any]:
     """Attack a 64-32-10 classifier trained on synthetic digits or real ones: accuracy, success, μ at one strength."""
     (x, y), (test, truth) = images_of("mnist", "train"), images_of("mnist", "test")
-    taught, own = {"images": x[:20_000], "labels": y[:20_000]}, (x[40_000:50_000], y[40_000:50_000])
+    trained, own = {"images": x[:20_000], "labels": y[:20_000]}, (x[40_000:50_000], y[40_000:50_000])
     schema = images_schema(20_000, 28, range(10))
-    private = db.evaluate.evaluation.load_both(schema.resolve({}), taught, None)[0].content
+    private = db.evaluate.evaluation.load_both(schema.resolve({}), trained, None)[0].content
     if noise is None:
         return inverted_digits(private.take(slice(10_000)), schema, (test, truth), own, seed)
     with tempfile.TemporaryDirectory() as folder:
         asked = LEARNED | {"steps": steps, "feature_noise": noise}
-        run = fitted(Path(folder), schema, taught, seed, method="noisecritic", **asked)
+        run = fitted(Path(folder), schema, trained, seed, method="noisecritic", **asked)
         syn = db.load(run)
-    lesson = syn.sample(10_000, seed=seed)
+    training = syn.sample(10_000, seed=seed)
     loss = of_synthesizer(syn, private, EstimatorConfig(pairs=200, features="student", artificial=2000, seed=seed))
-    return {"mu": loss.mu, **inverted_digits(lesson, schema, (test, truth), own, seed)}
+    return {"mu": loss.mu, **inverted_digits(training, schema, (test, truth), own, seed)}
 
 
 def inverted_digits(
-    lesson: Images, schema: Any, test: tuple[Any, Any], own: tuple[Any, Any], seed: int
+    training: Images, schema: Any, test: tuple[Any, Any], own: tuple[Any, Any], seed: int
 ) -> dict[str, Any]:
     """Return a 64-32-10 classifier's accuracy, and how many of its reconstructions are taken for their class."""
     source = torch.Generator().manual_seed(seed)
     resolved = schema.resolve({})
-    inputs, codes = inversion.tensors(resolved, lesson)
+    inputs, codes = inversion.tensors(resolved, training)
     pair = victims.autoencoder((784, 256, 64), source)
     victims.compress(pair, inputs, source, epochs=20)
     student = victims.perceptron(64, (32,), 10, source)
     with torch.no_grad():
         seen = pair[0](inputs)
-    victims.teach(student, seen, codes, source)
+    victims.train(student, seen, codes, source)
     whole = torch.nn.Sequential(pair[0], student)
     looked = torch.from_numpy(test[0].reshape(-1, 784) / 255).float()
     with torch.inference_mode():
         accuracy = float((whole(looked).argmax(1).numpy() == test[1]).mean())
     judge = victims.perceptron(784, (256, 128), 10, source)
-    victims.teach(judge, torch.from_numpy(own[0].reshape(-1, 784) / 255).float(), torch.from_numpy(own[1]), source, 3)
+    victims.train(judge, torch.from_numpy(own[0].reshape(-1, 784) / 255).float(), torch.from_numpy(own[1]), source, 3)
     # 2019 attacks in the 64 features: the image is what the decoder makes of them.
     back = torch.from_numpy(inversion.invert(student, np.arange(10), (1, 1, 64))).float()
     with torch.inference_mode():

@@ -42,13 +42,13 @@ def epsilon(way: str, rows: int, steps: int) -> float:
 
 def one_cell(way: str, rows: int, steps: int, seed: int) -> dict[str, Any]:
     """Fit once, and attack through the critic."""
-    schema, taught, others = adult(rows, OTHERS, seed)
+    schema, trained, others = adult(rows, OTHERS, seed)
     asked: dict[str, Any] = {"method": "gan", "steps": steps, "lot_size": LOT}
     if way != "gan":
         asked |= {"method": "dpgan", "epsilon": epsilon(way, rows, steps), "delta": DELTA}
     with tempfile.TemporaryDirectory() as folder:
-        run = fitted(Path(folder), schema, taught, seed, **asked)
-        (found,) = audit(run, "critic", taught, others, seed=seed).attacks
+        run = fitted(Path(folder), schema, trained, seed, **asked)
+        (found,) = audit(run, "critic", trained, others, seed=seed).attacks
     return {
         "epsilon": asked.get("epsilon"),
         "epochs": steps * LOT / rows,

@@ -114,33 +114,33 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     classes = int(max(labels.max(), test_labels.max())) + 1
     found: dict[str, Any] = {"students": {}}
     if options.method == "real":
-        drawn, lesson = Images(images=images), labels
+        drawn, training = Images(images=images), labels
     elif options.method in PEERS:
-        drawn, lesson, cost = peers(options, images, labels, seed)
+        drawn, training, cost = peers(options, images, labels, seed)
         found |= cost
     else:
         synthesizer, cost = fitted(options, images, labels, seed)
         synthesizer = synthesizer.sampling_with(**settings(options.sampled))
         found["annotator"] = bayesian_rows.annotator_accuracy(synthesizer, test_images, test_labels)
         drawn = synthesizer.sample(options.samples, seed=seed)
-        lesson = drawn.labels.to_numpy().astype(np.int64)
+        training = drawn.labels.to_numpy().astype(np.int64)
         found |= cost
     found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     found |= {"torch": torch.__version__, "python": platform.python_version(), "threads": torch.get_num_threads()}
     for student in options.students:
-        chances = predict(student, drawn, lesson, Images(images=test_images), classes, seed)
+        chances = predict(student, drawn, training, Images(images=test_images), classes, seed)
         found["students"][student] = float((chances.argmax(1) == test_labels).mean())
         print(options.data, options.method, _epsilon(options), seed, student, found["students"][student], flush=True)
     if options.sizes:
         curve = learning_curve(
-            options.students[0], drawn, lesson, Images(images=test_images), test_labels, options.sizes, seed
+            options.students[0], drawn, training, Images(images=test_images), test_labels, options.sizes, seed
         )
         found["by_size"] = curve
         print(options.students[0], curve, flush=True)
     if options.tuning:
         validation = Images(images=test_images[:TUNED_ON]), test_labels[:TUNED_ON]
         ends = slice(TAUGHT), slice(TAUGHT, TAUGHT + TUNED_ON)
-        own = [(drawn.take(part), lesson[part]) for part in ends]
+        own = [(drawn.take(part), training[part]) for part in ends]
         found["tuning"] = json.loads(tune(*own, validation, seed=seed, done=print).model_dump_json())
     if options.expected_loss and options.method not in ("real", *PEERS):
         found["expected_loss"] = losses(options, synthesizer, Images(images=images), seed)

@@ -58,7 +58,7 @@ from doublure.data.opening import open_data
 from doublure.encode.choice import EncodingChoice, encoder_for
 from doublure.encode.encoder import Encoder
 from doublure.encode.latent import LatentEncoder
-from doublure.methods.latentgan import training as latent_teaching
+from doublure.methods.latentgan import training as latent_training
 from doublure.methods.latentgan.settings import LatentSettings
 from doublure.networks.inversion import Inversion
 from doublure.networks.latent import ThroughPublic
@@ -106,7 +106,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
 
 def run(options: argparse.Namespace) -> None:
     """Run what is missing."""
-    latent_teaching.inverted = once
+    latent_training.inverted = once
     measure("latent", cases(options), lambda row: " ".join(map(str, (*row["cell"][:4], row["scores"]))))
 
 
@@ -118,7 +118,7 @@ def one(options: argparse.Namespace, task: Task, method: str, epsilon: float | N
     spent = {"seconds": round(time.perf_counter() - start[0]), "cpu_seconds": round(time.process_time() - start[1])}
     test, truth = encoded(task, task.test, encoder)
     classes = encoder.condition_width
-    model = latent_students.taught(made, labels, classes, epochs=options.epochs, seed=seed)
+    model = latent_students.trained(made, labels, classes, epochs=options.epochs, seed=seed)
     found: dict[str, Any] = {"scores": latent_students.scores(model, test, truth), **spent}
     if method in ("latentgan", *PUBLISHED):
         found["inverted"] = once.fresh
@@ -172,7 +172,7 @@ class InvertedOnce:
     """Inverts the same records through the same generator once in a process, as ``latentgan`` does it."""
 
     def __init__(self) -> None:
-        self._invert = latent_teaching.inverted
+        self._invert = latent_training.inverted
         self._made: dict[str, PrivateRecords] = {}
         self.by_generator: dict[str, PrivateRecords] = {}
         self.fresh = False
@@ -182,7 +182,7 @@ class InvertedOnce:
     ) -> Callable[[PrivateRecords], PrivateRecords]:
         """Return what makes latents of records."""
         how = (settings.facts.generator_sha256, settings.inversion_steps, settings.inversion_restarts)
-        key, invert = f"{latent_teaching.latents_key(job)} {how}", self._invert(job, settings, *networks)
+        key, invert = f"{latent_training.latents_key(job)} {how}", self._invert(job, settings, *networks)
 
         def latents(records: PrivateRecords) -> PrivateRecords:
             self.fresh = key not in self._made
@@ -206,12 +206,12 @@ def unprotected(options: argparse.Namespace, task: Task, seed: int, size: int) -
     if not isinstance(own, LatentSettings):
         raise TypeError("latentgan has settings of its own")
     encoder = encoder_for(schema.resolve({}), own.encoding)
-    generator, proposer, _ = latent_teaching.public_networks(encoder, own)
+    generator, proposer, _ = latent_training.public_networks(encoder, own)
     units = schema.public_units
     latents = once.by_generator.get(own.facts.generator_sha256)
     once.fresh = latents is None
     if latents is None:
-        inversion = latent_teaching.inversion_of(encoder, own, generator, proposer)
+        inversion = latent_training.inversion_of(encoder, own, generator, proposer)
         compact = encoder.compact(open_data(data, schema.kind).load(schema).content)
         records = encoded_records(encoder, compact, np.arange(units), units)
         latents = records.mapped(inversion, inversion.width, rows=inversion.settings.batch, apart=True)
@@ -237,7 +237,7 @@ def labelled(
     if seed not in _labelling:
         known, truth = encoded(task, task.labelling, encoder)
         classes, epochs = encoder.condition_width, options.epochs
-        _labelling[seed] = latent_students.taught(known, truth, classes, epochs=epochs, seed=seed + 1)
+        _labelling[seed] = latent_students.trained(known, truth, classes, epochs=epochs, seed=seed + 1)
     return latent_students.seen(_labelling[seed], records).argmax(1).numpy()
 
 
@@ -250,7 +250,7 @@ def oracle(options: argparse.Namespace, task: Task, encoder: Encoder) -> torch.n
     file = OUT / "oracles" / f"{options.task}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.safetensors"
     if not file.is_file():
         records, labels = encoded(task, task.private, encoder)
-        model = latent_students.taught(records, labels, encoder.condition_width, epochs=options.epochs, seed=1000)
+        model = latent_students.trained(records, labels, encoder.condition_width, epochs=options.epochs, seed=1000)
         file.parent.mkdir(parents=True, exist_ok=True)
         save_model(model, str(file))
     model = latent_students.four_convolutions(encoder.body_shape, encoder.condition_width)
@@ -318,8 +318,8 @@ def inverting(options: argparse.Namespace, task: Task) -> tuple[torch.nn.Module,
     if not isinstance(settings, LatentSettings):
         raise TypeError("latentgan has settings of its own")
     encoder = encoder_for(task.schema.resolve({}), settings.encoding)
-    generator, proposer, _ = latent_teaching.public_networks(encoder, settings)
-    return generator, latent_teaching.inversion_of(encoder, settings, generator, proposer)
+    generator, proposer, _ = latent_training.public_networks(encoder, settings)
+    return generator, latent_training.inversion_of(encoder, settings, generator, proposer)
 
 
 def timing(options: argparse.Namespace) -> None:

@@ -38,7 +38,7 @@ def hybrid(shape: tuple[int, ...], classes: int) -> nn.Sequential:
     )  # fmt: skip
 
 
-def taught(records: Tensor, labels: NDArray[np.int64], classes: int, *, epochs: int, seed: int) -> nn.Sequential:
+def trained(records: Tensor, labels: NDArray[np.int64], classes: int, *, epochs: int, seed: int) -> nn.Sequential:
     """Return a classifier, four convolutions for images and the hybrid for vectors.
 
     Rare classes of vectors weigh more in the loss, so that macro figures are not those of one class alone.

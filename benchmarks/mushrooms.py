@@ -56,14 +56,14 @@ def schema() -> Schema:
     return Schema.from_plain(Schema.load(SCHEMA).to_plain() | {"units": len(rows()[0])})
 
 
-def accuracy(taught: pd.DataFrame, seed: int) -> float:
+def accuracy(trained: pd.DataFrame, seed: int) -> float:
     """Return the share of real test rows that a forest gets right."""
     _, test = rows()
     names = [name for name in test if name != "class"]
-    plain = [frame[names].astype(object).fillna("?").astype(str) for frame in (taught, test)]
+    plain = [frame[names].astype(object).fillna("?").astype(str) for frame in (trained, test)]
     values = {name: sorted({*plain[0][name], *plain[1][name]}) for name in names}
     coded = [pd.DataFrame({name: pd.Categorical(frame[name], values[name]).codes for name in names}) for frame in plain]
-    forest = RandomForestClassifier(n_estimators=100, random_state=seed).fit(coded[0], taught["class"].astype(str))
+    forest = RandomForestClassifier(n_estimators=100, random_state=seed).fit(coded[0], trained["class"].astype(str))
     return float(forest.score(coded[1], test["class"].astype(str)))
 
 

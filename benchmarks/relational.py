@@ -172,14 +172,14 @@ def _later_after(units: RelatedRows) -> float:
     return float(len(np.unique(owner[marked & follows])) / len(units))
 
 
-def _auc(taught: RelatedRows, tested: RelatedRows, schema: db.Schema, seed: int) -> float:
+def _auc(trained: RelatedRows, tested: RelatedRows, schema: db.Schema, seed: int) -> float:
     """Return how well a model ranks real patients by whether a stay of theirs is marked <30, from everything else."""
     columns = dict(schema.tables["stays"].columns)
     left = {name: column for name, column in columns.items() if name != "readmitted"}
     stays = schema.tables["stays"].model_copy(update={"columns": left})
     coders = Coders.of(schema.model_copy(update={"tables": {**schema.tables, "stays": stays}}))
     sides = []
-    for units in (taught, tested):
+    for units in (trained, tested):
         marked = (units.frames["stays"]["readmitted"] == "<30").to_numpy()
         label = np.bincount(units.parents["stays"], marked, len(units)) > 0
         sides.append((aggregates(coders, coders.read(units, "the patients")), label))

@@ -16,7 +16,7 @@ import numpy as np
 from doublure.data.images import Images
 from doublure.intervals import Result
 from doublure.measures.classification import Labels
-from doublure.measures.images.classifiers import ClassifierName, taught, transformed
+from doublure.measures.images.classifiers import ClassifierName, trained, transformed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Tuning(Result):
 
 
 def tune(
-    lesson: tuple[Images, Labels],
+    training: tuple[Images, Labels],
     artificial: tuple[Images, Labels],
     real: tuple[Images, Labels],
     *,
@@ -74,7 +74,7 @@ def tune(
     """Train every candidate, and compare its losses.
 
     Args:
-        lesson: Synthetic images to learn from, and the class of each, 0 to K - 1.
+        training: Synthetic images to learn from, and the class of each, 0 to K - 1.
         artificial: Other synthetic images, to validate on.
         real: Real images, to validate on.
         candidates: What is tried.
@@ -83,7 +83,7 @@ def tune(
     """
     found = []
     for candidate in candidates:
-        model = taught(candidate.student, *lesson, seed, rate=candidate.rate, epochs=candidate.epochs)
+        model = trained(candidate.student, *training, seed, rate=candidate.rate, epochs=candidate.epochs)
         both = (_loss(model, *validation) for validation in (artificial, real))
         losses = Losses(**vars(candidate), **dict(zip(("artificial", "real"), both, strict=True)))
         done(losses)

@@ -35,8 +35,8 @@ def striped(size, seed):
 
 def test_four_convolutions_learn_stripes_and_say_the_same_again(part):
     students = part("latent_students")
-    lesson, test = striped(512, 0), striped(256, 1)
-    models = [students.taught(*lesson, 2, epochs=2, seed=3) for _ in range(2)]
+    training, test = striped(512, 0), striped(256, 1)
+    models = [students.trained(*training, 2, epochs=2, seed=3) for _ in range(2)]
     one, other = (students.seen(model, test[0]) for model in models)
     assert torch.equal(one, other)
     found = students.scores(models[0], *test)
@@ -50,7 +50,7 @@ def test_a_rare_class_of_vectors_is_learned(part):
     rng = np.random.default_rng(0)
     labels = (rng.random(3000) < 0.05).astype(np.int64)
     vectors = torch.from_numpy(rng.normal(0, 1, (3000, 12)) + 1.2 * labels[:, None]).float()
-    model = students.taught(vectors, labels, 2, epochs=8, seed=0)
+    model = students.trained(vectors, labels, 2, epochs=8, seed=0)
     assert students.scores(model, vectors, labels)["recall"] > 0.85  # macro: the majority alone has a half
 
 
@@ -75,7 +75,7 @@ def test_macro_figures_are_those_of_a_hand_computed_table(part):
 def test_distances_by_label_see_swapped_labels_and_those_of_all_do_not(part):
     students = part("latent_students")
     (real, truth), (again, labels) = striped(800, 4), striped(800, 5)
-    oracle = students.taught(*striped(512, 6), 2, epochs=20, seed=0)
+    oracle = students.trained(*striped(512, 6), 2, epochs=20, seed=0)
     right = students.pictures(oracle, again, labels, real, truth)
     swapped = students.pictures(oracle, again, 1 - labels, real, truth)
     assert right["frechet"] == swapped["frechet"]

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from doublure.data.images import Images
-from doublure.measures.images.classifiers import CLASSIFIERS, taught, tensor_of
+from doublure.measures.images.classifiers import CLASSIFIERS, tensor_of, trained
 
 FOLDER = str(Path(__file__).resolve().parents[1] / "benchmarks")
 
@@ -44,11 +44,11 @@ def test_what_learns_well_does_so_on_both(tuning: ModuleType) -> None:
 
 
 def test_losses_are_mean_cross_entropies(tuning: ModuleType) -> None:
-    lesson, real = shades(60, 0), shades(40, 2)
+    training, real = shades(60, 0), shades(40, 2)
     (losses,) = tuning.tune(
-        lesson, lesson, real, candidates=[tuning.Candidate(student="mlp", rate=1e-3, epochs=1)]
+        training, training, real, candidates=[tuning.Candidate(student="mlp", rate=1e-3, epochs=1)]
     ).losses
-    model = taught("mlp", *lesson, 0, rate=1e-3, epochs=1)
+    model = trained("mlp", *training, 0, rate=1e-3, epochs=1)
     with torch.no_grad():
         slow = torch.nn.functional.cross_entropy(model(tensor_of(real[0].images)), torch.from_numpy(real[1]))
     assert losses.real == pytest.approx(float(slow), rel=1e-5)
@@ -57,9 +57,9 @@ def test_losses_are_mean_cross_entropies(tuning: ModuleType) -> None:
 def test_a_class_that_the_lesson_lacks_is_lost_and_no_error(tuning: ModuleType) -> None:
     images, classes = shades(60, 0)
     few = classes < 2
-    lesson = images.take(np.flatnonzero(few)), classes[few]
+    training = images.take(np.flatnonzero(few)), classes[few]
     found = tuning.tune(
-        lesson, lesson, (images, classes), candidates=[tuning.Candidate(student="mlp", rate=1e-3, epochs=1)]
+        training, training, (images, classes), candidates=[tuning.Candidate(student="mlp", rate=1e-3, epochs=1)]
     )
     assert found.losses[0].real > 10
     assert found.correlation["mlp"] is None

@@ -144,11 +144,11 @@ def judged(inside: Floats, outside: Floats, plan: db.Plan) -> dict[str, Any]:
     """
     count, delta = min(len(inside), len(outside)), plan.delta or 0.0
     known = inside.shape[1] == 1  # a likelihood ratio
-    taught = 0 if known else int(_ASIDE * count)
-    chosen = taught + int(_ASIDE * count)
-    rule = np.ones(1) if known else direction(inside[:taught], outside[:taught])
+    trained = 0 if known else int(_ASIDE * count)
+    chosen = trained + int(_ASIDE * count)
+    rule = np.ones(1) if known else direction(inside[:trained], outside[:trained])
     scores = [world[:count] @ rule for world in (inside, outside)]
-    aside, others = ([each[part] for each in scores] for part in (slice(taught, chosen), slice(chosen, None)))
+    aside, others = ([each[part] for each in scores] for part in (slice(trained, chosen), slice(chosen, None)))
 
     def mu_of(rates: bounds.ErrorRates) -> float:
         return bounds.gaussian_mu(rates.upper_false_positives, rates.upper_false_negatives)
@@ -160,8 +160,8 @@ def judged(inside: Floats, outside: Floats, plan: db.Plan) -> dict[str, Any]:
         bounds.error_rates(*others, bounds.best_threshold(*aside, shown, CONFIDENCE), CONFIDENCE)
         for shown in (mu_of, epsilon_of)
     )
-    member = np.arange(2 * (count - taught)) < count - taught
-    area, interval = delong(member, np.concatenate([each[taught:] for each in scores]))
+    member = np.arange(2 * (count - trained)) < count - trained
+    area, interval = delong(member, np.concatenate([each[trained:] for each in scores]))
     curve = 0.0 if interval is None else mu_of_area(interval[0])
     allowed = Allowed(plan)
     most = mu_of_area(allowed.area)

@@ -193,17 +193,17 @@ def test_the_private_students_steps_are_those_of_clipped_single_gradients(monkey
 
 
 def test_a_stacked_autoencoder_undoes_noise_layer_by_layer(monkeypatch):
-    source, taught = torch.Generator().manual_seed(0), []
+    source, trained = torch.Generator().manual_seed(0), []
     pair = victims.autoencoder((16, 8, 4), source)
     inputs = torch.eye(4).repeat(40, 4)
     before = functional.mse_loss(pair[1](pair[0](inputs)), inputs)
     one_layer = victims._undo_noise
 
     def heard(encode, decode, seen, *rest):
-        taught.append((len(encode), len(decode), seen.shape[1], decode(encode(seen)).shape[1]))
+        trained.append((len(encode), len(decode), seen.shape[1], decode(encode(seen)).shape[1]))
         one_layer(encode, decode, seen, *rest)
 
     monkeypatch.setattr(victims, "_undo_noise", heard)
     victims.compress(pair, inputs, source, epochs=300)
-    assert taught == [(2, 2, 16, 16), (2, 2, 8, 8), (4, 4, 16, 16)]
+    assert trained == [(2, 2, 16, 16), (2, 2, 8, 8), (4, 4, 16, 16)]
     assert functional.mse_loss(pair[1](pair[0](inputs)), inputs) < before / 2

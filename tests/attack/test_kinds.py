@@ -81,9 +81,9 @@ class Copier:
         return self.content.take(np.arange(n) % len(self.content))
 
 
-def by_heart(student, lesson, classes, test, n_classes, seed, progress=None):
+def by_heart(student, training, classes, test, n_classes, seed, progress=None):
     """A classifier that is sure of what it has seen, and of nothing else."""
-    known = {image.tobytes(): code for image, code in zip(lesson.images, classes, strict=True)}
+    known = {image.tobytes(): code for image, code in zip(training.images, classes, strict=True)}
     codes = [known.get(image.tobytes()) for image in test.images]
     return np.stack([np.full(n_classes, 1 / n_classes) if code is None else np.eye(n_classes)[code] for code in codes])
 

@@ -72,10 +72,10 @@ def records(text):
 
 @pytest.mark.parametrize("case", CASES)
 def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypatch):
-    taught: list[Adversaries] = []
+    trained: list[Adversaries] = []
     made = Adversaries.__init__
     monkeypatch.setattr(
-        Adversaries, "__init__", lambda self, *given, **more: (made(self, *given, **more), taught.append(self))[0]
+        Adversaries, "__init__", lambda self, *given, **more: (made(self, *given, **more), trained.append(self))[0]
     )
     text, settings = CASES[case]
     method = case.split()[0]
@@ -91,7 +91,7 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     syn = synthesizer_of(folder)
     content = db.evaluate.evaluation.load_both(syn.schema, records(text), None)[0].content
     encoder = encoder_for(syn.schema, plan.settings.encoding)
-    (adversaries,) = taught
+    (adversaries,) = trained
     if method == "noisecritic":
         adversaries.critic.layer.forward = adversaries.critic.layer.clipped  # the score that no noise is added to
     rows = encoder.split(encoder.encode(content))
@@ -105,10 +105,10 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
 
 
 def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tmp_path, monkeypatch):
-    taught: list[Adversaries] = []
+    trained: list[Adversaries] = []
     made = Adversaries.__init__
     monkeypatch.setattr(
-        Adversaries, "__init__", lambda self, *given, **more: (made(self, *given, **more), taught.append(self))[0]
+        Adversaries, "__init__", lambda self, *given, **more: (made(self, *given, **more), trained.append(self))[0]
     )
     public = tmp_path / "public"
     shutil.copytree(letters.folder, public)
@@ -122,7 +122,7 @@ def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tm
     body, condition = encoder.split(encoder.encode(content))
     latents = inversion_of(encoder, plan.settings, *public_networks(encoder, plan.settings)[:2])(body)
     with torch.no_grad():
-        wanted = taught[0].critic.eval()(latents, condition)
+        wanted = trained[0].critic.eval()(latents, condition)
     critic = WhiteBoxAccess(syn, folder.load()).critic
     assert critic(content) == pytest.approx(wanted.double().numpy(), rel=1e-5, abs=1e-6)
     assert len(set(critic(content).round(6))) > 10

@@ -13,7 +13,7 @@ import doublure as db
 from doublure.data.images import open_images
 from doublure.errors import RunFolderError, SettingError
 from doublure.methods.statistics.images import mean_embedding
-from doublure.methods.statistics.images.mean_embedding import RELEASED, Teaching
+from doublure.methods.statistics.images.mean_embedding import RELEASED, GeneratorFit
 from doublure.private.noise import OsKeyedNoise
 from doublure.run.folder import RunFolder
 from doublure.support.tensors import read_tensors
@@ -153,24 +153,24 @@ class Watch:
 
     def __init__(self, patch):
         self.draws, self.steps, self.at = [], 0, {}
-        whole, step, save = OsKeyedNoise.whole, Teaching.step, RunFolder.save
+        whole, step, save = OsKeyedNoise.whole, GeneratorFit.step, RunFolder.save
 
         def drawn(source, size, std, unit):
             self.draws.append(size)
             self.end("draw", len(self.draws))
             return whole(source, size, std, unit)
 
-        def stepped(teaching):
+        def stepped(generator_fit):
             self.steps += 1
             self.end("step", self.steps)
-            step(teaching)
+            step(generator_fit)
 
         def saved(folder, number, tensors):
             self.end("save", number)
             save(folder, number, tensors)
 
         patch.setattr(OsKeyedNoise, "whole", drawn)
-        patch.setattr(Teaching, "step", stepped)
+        patch.setattr(GeneratorFit, "step", stepped)
         patch.setattr(RunFolder, "save", saved)
 
     def end(self, what, number):

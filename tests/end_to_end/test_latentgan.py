@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 import doublure as db
 from doublure import public
 from doublure.errors import DataError, Interrupted, RunFolderError, SettingError
-from doublure.methods.latentgan import training as latent_teaching
+from doublure.methods.latentgan import training as latent_training
 from doublure.networks.inversion import Inversion
 from doublure.private import independence
 from doublure.private.noise import OsKeyedNoise
@@ -158,9 +158,9 @@ def test_latents_that_were_computed_otherwise_are_found_again(letters, stopped, 
     elif change == "processor":
         monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "another")
     else:
-        kept = latent_teaching.latents_key
+        kept = latent_training.latents_key
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a large one")
-        monkeypatch.setattr(latent_teaching, "latents_key", lambda job: kept(replace(job, device="cuda")))
+        monkeypatch.setattr(latent_training, "latents_key", lambda job: kept(replace(job, device="cuda")))
     db.fit(letters.private, plan, ledger=book, out=out, resume=True)
     assert len(seen) == whole
 

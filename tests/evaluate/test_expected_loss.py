@@ -228,12 +228,12 @@ def test_of_images(monkeypatch, features, width):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
     monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
     painter, made = Painter(), extractors.named
-    monkeypatch.setattr(extractors, "named", lambda name, *given: lessons.append(given[0]) or made(name, *given))
-    lessons = []
+    monkeypatch.setattr(extractors, "named", lambda name, *given: training_sets.append(given[0]) or made(name, *given))
+    training_sets = []
     found = expected_loss.of_synthesizer(
         painter, painter.sample(80, seed=9), EstimatorConfig(pairs=30, features=features, artificial=200)
     )
-    (training,) = lessons
+    (training,) = training_sets
     assert (found.features, found.width, found.pairs) == (features, width, 30)
     # A classifier learns from other images than those that are measured.
     assert [np.array_equal(training.images, Painter().sample(200, seed=seed).images) for seed in (1, 2)] == [

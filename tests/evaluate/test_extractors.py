@@ -174,12 +174,12 @@ def test_inception_takes_its_weights_from_a_file(monkeypatch, tmp_path):
     models.inception_v3 = lambda weights, init_weights, transform_input: transform_input or Inception()
     monkeypatch.setitem(sys.modules, "torchvision", ModuleType("torchvision"))
     monkeypatch.setitem(sys.modules, "torchvision.models", models)
-    taught = Inception()
-    save_file(taught.state_dict(), tmp_path / "w.safetensors")
+    trained = Inception()
+    save_file(trained.state_dict(), tmp_path / "w.safetensors")
     seen = extractors.inception_v3(tmp_path / "w.safetensors").extract(images(2))
     assert seen.shape == (2, 5)
     grey = torch.from_numpy(images(2).images).float().mean(dim=(1, 2, 3)) / 127.5 - 1  # these weights take [-1, 1]
-    expected = taught.body(grey[:, None].expand(-1, 3)).detach().numpy()
+    expected = trained.body(grey[:, None].expand(-1, 3)).detach().numpy()
     assert np.allclose(seen, expected, atol=0.02)  # resizing keeps the mean, nearly
     save_file({"body.weight": torch.zeros(2)}, tmp_path / "other.safetensors")
     for path in (tmp_path / "other.safetensors", tmp_path / "none.safetensors", __file__):

@@ -82,10 +82,10 @@ def test_a_seed_of_any_size_will_do():
 def test_images_that_come_class_by_class_are_measured_as_any_others(schema, monkeypatch):
     """As folders bring them. Cut in halves as they come, the first would hold half the classes."""
     monkeypatch.setattr("doublure.measures.images.distribution_metrics.MOST", 60)
-    taught, image_classifier = [], students.image_classifier
+    trained, image_classifier = [], students.image_classifier
     monkeypatch.setattr(
         "doublure.measures.images.evaluation.image_classifier",
-        lambda training, codes, seed: (taught.append(set(codes)), image_classifier(training, codes, seed))[1],
+        lambda training, codes, seed: (trained.append(set(codes)), image_classifier(training, codes, seed))[1],
     )
 
     def by_class(images):
@@ -97,7 +97,7 @@ def test_images_that_come_class_by_class_are_measured_as_any_others(schema, monk
         measured = evaluate_images(schema, *sets, students=("logistic",), extractor=extractors.pixels()).resemblance
         for score in measured:
             found.setdefault(score.key, []).append(score.real)
-    assert taught == [{0, 1, 2}] * 2
+    assert trained == [{0, 1, 2}] * 2
     assert found["inception_score"][1] > 2
     for key, tolerance in {"precision": 0.15, "recall": 0.15, "inception_score": 0.4}.items():
         assert abs(found[key][0] - found[key][1]) < tolerance, (key, found[key])
@@ -193,7 +193,7 @@ def test_students_are_what_was_fixed_beforehand():
     assert fixed == AS_FIXED
     training, codes = made(60, 1), np.arange(60) % 3
     sizes = {
-        name: [tuple(weights.shape) for weights in students.taught(name, training, codes, 0, epochs=1).parameters()]
+        name: [tuple(weights.shape) for weights in students.trained(name, training, codes, 0, epochs=1).parameters()]
         for name in ("cnn", "mlp")
     }
     kernels = [shape for shape in sizes["cnn"] if len(shape) == 4]
@@ -316,9 +316,9 @@ def test_it_is_told_how_far_students_are(schema, monkeypatch):
     assert told.reached == {"train classifiers": 6}
     monkeypatch.setattr(students, "LEAST_STEPS", AS_FIXED["LEAST_STEPS"])
     steps = students.steps_of(300)
-    told.stage("teach", steps)
+    told.stage("train", steps)
     training = made(300, 1)
     students.predict("mlp", training, np.arange(300) % 3, training, 3, seed=0, progress=told)
-    assert told.reached["teach"] == steps
+    assert told.reached["train"] == steps
     assert steps == 200
     assert students.steps_of(12_800) == 1000

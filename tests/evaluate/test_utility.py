@@ -64,20 +64,20 @@ def test_features_refuse_another_table(schema, real):
 
 @pytest.mark.parametrize("kind", list(CLASSIFIERS))
 def test_every_classifier_learns_and_fills_all_classes(schema, real, holdout, kind):
-    lesson, test = utility.features(schema, real), utility.features(schema, holdout)
+    training, test = utility.features(schema, real), utility.features(schema, holdout)
     classes = (real["label"] == "yes").to_numpy().astype(np.int64)
-    chances = predict(kind, lesson, classes, test, 3, seed=0)
+    chances = predict(kind, training, classes, test, 3, seed=0)
     assert chances.shape == (len(holdout), 3)
     assert chances.sum(axis=1) == pytest.approx(1)
     assert (chances[:, 2] == 0).all()
     assert (chances.argmax(axis=1) == (holdout["label"] == "yes")).mean() > 0.8
-    assert (predict(kind, lesson, classes, test, 3, seed=0) == chances).all()
+    assert (predict(kind, training, classes, test, 3, seed=0) == chances).all()
 
 
 @pytest.mark.parametrize("kind", list(CLASSIFIERS))
 def test_a_collapsed_table_teaches_its_one_class(schema, real, holdout, kind):
-    lesson, test = utility.features(schema, real), utility.features(schema, holdout)
-    chances = predict(kind, lesson, np.ones(len(real), dtype=np.int64), test, 2, seed=0)
+    training, test = utility.features(schema, real), utility.features(schema, holdout)
+    chances = predict(kind, training, np.ones(len(real), dtype=np.int64), test, 2, seed=0)
     assert (chances == [0, 1]).all()
 
 
@@ -133,10 +133,10 @@ def test_no_more_than_the_stated_rows_are_used(schema, real, monkeypatch):
     coder = Coder(schema=schema)
     coded = coder.read(real, "t")
     target = target_of(coder, coded)
-    lessons = utility.prepare(
+    training_sets = utility.prepare(
         coder, target, dict.fromkeys(("value", "baseline", "real"), coded), coded, np.random.default_rng(0)
     )
-    assert len(lessons.truth) == 50
-    assert all(len(classes) == 50 for _, classes in lessons.taught.values())
-    kept = features_of(coder, lessons.test).scaled["number"]
+    assert len(training_sets.truth) == 50
+    assert all(len(classes) == 50 for _, classes in training_sets.trained.values())
+    kept = features_of(coder, training_sets.test).scaled["number"]
     assert set(kept.tolist()) <= set((real["number"].to_numpy() / 99).astype(np.float32).tolist())

@@ -13,7 +13,7 @@ from paying import paid
 
 from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingError
 from doublure.methods import registry as table
-from doublure.methods.bayesgan import training as bayesian_teaching
+from doublure.methods.bayesgan import training as bayesian_training
 from doublure.methods.bayesgan.settings import ImageBayesganSettings
 from doublure.methods.dpgan.settings import ImageDpganSettings
 from doublure.methods.method import settings_of
@@ -181,14 +181,14 @@ def test_images_without_labels(digits):
 def test_the_gan_sees_no_labels_unless_it_is_told_to(digits, monkeypatch):
     """Shuffled labels change the annotator and leave the critic's gradients as they are."""
     seen: list[Any] = []
-    forward = bayesian_teaching.MeasuredAdversaries.generated
+    forward = bayesian_training.MeasuredAdversaries.generated
 
     def watched(self, size):
         records, condition = forward(self, size)
         seen.append(condition)
         return records, condition
 
-    monkeypatch.setattr(bayesian_teaching.MeasuredAdversaries, "generated", watched)
+    monkeypatch.setattr(bayesian_training.MeasuredAdversaries, "generated", watched)
     job = job_of(digits)
     METHOD.train(job)
     assert seen == [None] * len(seen) != []
@@ -199,13 +199,13 @@ def test_the_gan_sees_no_labels_unless_it_is_told_to(digits, monkeypatch):
 
 def test_the_critics_weights_stay_within_their_bound(digits, monkeypatch):
     kept: list[float] = []
-    follow = bayesian_teaching.MeasuredAdversaries.follow
+    follow = bayesian_training.MeasuredAdversaries.follow
 
     def watched(self, gradient):
         follow(self, gradient)
         kept.append(float(self.flat.detach().abs().max()))
 
-    monkeypatch.setattr(bayesian_teaching.MeasuredAdversaries, "follow", watched)
+    monkeypatch.setattr(bayesian_training.MeasuredAdversaries, "follow", watched)
     METHOD.train(job_of(digits, weight_clip=0.02))
     assert len(kept) == 6
     assert max(kept) <= 0.02 + 1e-9
@@ -234,8 +234,8 @@ def test_the_generators_gradient_is_clipped_and_noised_as_told(digits, monkeypat
     gradients = [torch.full((3,), 10.0), torch.full((1,), -10.0)]
     job = job_of(digits, generator_clip=1.0)
     made: list[Any] = []
-    monkeypatch.setattr(bayesian_teaching, "train", lambda job, own, teacher, adversaries: made.append(adversaries))
-    bayesian_teaching.taught_generator(job, job.settings)
+    monkeypatch.setattr(bayesian_training, "train", lambda job, own, teacher, adversaries: made.append(adversaries))
+    bayesian_training.trained_generator(job, job.settings)
     (adversaries,) = made
     clipped = adversaries.tempered(gradients)
     assert float(torch.cat(list(clipped)).norm()) == pytest.approx(1.0, rel=1e-5)

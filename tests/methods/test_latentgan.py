@@ -20,7 +20,7 @@ from doublure.guarantee import NO_SHARED_PEOPLE, SHARED_PEOPLE
 from doublure.measures.images.texture import figures_of
 from doublure.methods import registry as table
 from doublure.methods.latentgan import moments as latent_moments
-from doublure.methods.latentgan import training as latent_teaching
+from doublure.methods.latentgan import training as latent_training
 from doublure.methods.latentgan.moments import Moments, cells_of, factors_of, moment_vectors, settled_covariances
 from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.latent import ThroughPublic, bounded
@@ -202,7 +202,7 @@ def test_weights_that_were_changed_since_they_were_looked_at_are_not_used(letter
     shutil.copy(tmp_path / "other/generator.safetensors", folder)
     encoder = encoder_for(db.Schema.parse(letters.PRIVATE).resolve({}), plan.settings.encoding)
     with pytest.raises(RunFolderError, match="is not the public generator of the plan"):
-        latent_teaching.public_networks(encoder, plan.settings)
+        latent_training.public_networks(encoder, plan.settings)
 
 
 def test_shares_that_are_bought_and_constraints_on_a_condition_stand_in_nobodys_way(letters, tmp_path):

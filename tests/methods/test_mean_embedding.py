@@ -18,11 +18,11 @@ from doublure.methods.statistics.images import mean_embedding
 from doublure.methods.statistics.images.mean_embedding import (
     COUNTED,
     RELEASED,
-    Teaching,
+    GeneratorFit,
     embedding,
+    generator_fit,
     generator_for,
     target,
-    teaching,
 )
 from doublure.networks import bfloat16
 from doublure.private.noise import Drawn, OsKeyedNoise
@@ -137,10 +137,10 @@ def test_an_empty_class_teaches_hardly_anything():
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-def teaching_of(digits, total, **changes):
+def fit_of(digits, total, **changes):
     job = digits.job(**changes)
     own = job.settings
-    return Teaching(
+    return GeneratorFit(
         job, own, embedding(job.encoder, own), target(total, 0.01), lambda: generator_for(job.encoder, own, job.seed)
     )
 
@@ -151,16 +151,16 @@ def test_teaching_brings_the_generator_closer(digits):
         "channels": [16, 8], "warp": 0,
     }  # fmt: skip
     total, *_ = released(digits, **longer)
-    teaching = teaching_of(digits, total, **longer)
+    generator_fit = fit_of(digits, total, **longer)
     distances = []
     for _ in range(longer["fit_steps"]):
-        teaching.step()
-        distances.append(teaching.distance)
+        generator_fit.step()
+        distances.append(generator_fit.distance)
     assert sum(distances[-10:]) < 0.2 * sum(distances[:10])
     images, labels = digits.tensors()
-    noise = torch.randn(100, teaching.average.noise_width, generator=torch.Generator().manual_seed(5))
+    noise = torch.randn(100, generator_fit.average.noise_width, generator=torch.Generator().manual_seed(5))
     with torch.no_grad():
-        made = [teaching.generator(noise, torch.eye(10)[[label] * 100]).mean(0) for label in range(10)]
+        made = [generator_fit.generator(noise, torch.eye(10)[[label] * 100]).mean(0) for label in range(10)]
     means = [images[labels == label].mean(0) for label in range(10)]
     apart = torch.stack([torch.stack([(one - mean).square().mean() for mean in means]) for one in made])
     # So short a while tells most classes apart: by chance, one in ten would be nearest to its own mean.
@@ -171,15 +171,19 @@ def test_the_distance_is_unbiased(digits):
     """A generator that has the target's mean features already is at distance zero on average, whatever the batch."""
     changes = {"batch": 20, "features": 64, "generator_lr": 1e-12}
     total, features, job = released(digits, **changes)
-    teaching = teaching_of(digits, total, **changes)
+    generator_fit = fit_of(digits, total, **changes)
     noise = torch.randn(3000, job.settings.image_noise, generator=torch.Generator().manual_seed(9))
     with torch.no_grad():
-        own = [features(teaching.generator(noise, torch.eye(10)[[label] * 3000])) for label in range(10)]
-    teaching._means, teaching._weights, teaching._floor = torch.stack([one.mean(0) for one in own]), torch.ones(10), 0.0
+        own = [features(generator_fit.generator(noise, torch.eye(10)[[label] * 3000])) for label in range(10)]
+    generator_fit._means, generator_fit._weights, generator_fit._floor = (
+        torch.stack([one.mean(0) for one in own]),
+        torch.ones(10),
+        0.0,
+    )
     found = []
     for _ in range(150):
-        teaching.step()
-        found.append(teaching.distance)
+        generator_fit.step()
+        found.append(generator_fit.distance)
     seen = torch.tensor(found)
     scatter = sum(float(one.var(0).sum()) for one in own) / 2  # what is taken off, with two images a class
     assert abs(float(seen.mean())) < 5 * float(seen.std()) / 150**0.5 + 1e-3
@@ -192,10 +196,10 @@ def test_short_products_teach_as_long_ones_do(digits, monkeypatch):
     for short in (False, True):
         monkeypatch.setattr(bfloat16, "has_units", lambda short=short: short)
         total, *_ = released(digits, batch=200)
-        teaching = teaching_of(digits, total, batch=200)
-        loss = teaching.loss(teaching.generator)
+        generator_fit = fit_of(digits, total, batch=200)
+        loss = generator_fit.loss(generator_fit.generator)
         loss.backward()
-        steps = torch.cat([one.grad.flatten() for one in teaching.generator.parameters()])
+        steps = torch.cat([one.grad.flatten() for one in generator_fit.generator.parameters()])
         found[short] = total, loss.detach(), steps
     (total, loss, steps), (total_short, loss_short, steps_short) = found[False], found[True]
     assert torch.equal(total, total_short)
@@ -207,7 +211,7 @@ def test_short_products_teach_as_long_ones_do(digits, monkeypatch):
 
 def test_a_kept_state_goes_on_where_it_was(digits):
     total, *_ = released(digits)
-    one, other = teaching_of(digits, total, fit_steps=9), teaching_of(digits, total, fit_steps=9, seed=7)
+    one, other = fit_of(digits, total, fit_steps=9), fit_of(digits, total, fit_steps=9, seed=7)
     for _ in range(4):
         one.step()
     kept = one.state()
@@ -231,10 +235,10 @@ def assert_same(one, other):
 
 def test_the_rate_falls_to_a_twentieth(digits):
     total, *_ = released(digits)
-    teaching = teaching_of(digits, total, fit_steps=50, generator_lr=0.2)
+    generator_fit = fit_of(digits, total, fit_steps=50, generator_lr=0.2)
     rates = []
-    for teaching.done in range(51):
-        rates.append(teaching._rate())
+    for generator_fit.done in range(51):
+        rates.append(generator_fit._rate())
     assert (rates[0], rates[-1]) == (pytest.approx(0.2), pytest.approx(0.01))
     assert rates == sorted(rates, reverse=True)
 
@@ -277,7 +281,7 @@ def test_a_release_that_was_lost_is_not_drawn_again(digits, monkeypatch):
     asked, authorised = draws(monkeypatch), []
     job = digits.job("statistics", taken=1, authorise=authorised.append)
     with pytest.raises(RunFolderError, match="one draw"):
-        teaching(job, job.settings, NoisySums(job, job.accesses))
+        generator_fit(job, job.settings, NoisySums(job, job.accesses))
     assert (asked, authorised) == ([], [])
 
 

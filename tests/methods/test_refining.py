@@ -39,41 +39,41 @@ def test_a_share_of_zero_takes_no_step(digits, steps):
 
 
 def test_it_begins_where_the_statistics_have_led(digits, monkeypatch):
-    seen, starts, teaching, init = {}, [], mean_embedding.teaching, adversarial.Adversaries.__init__
+    seen, starts, generator_fit, init = {}, [], mean_embedding.generator_fit, adversarial.Adversaries.__init__
 
     def watched(job, settings, sums):
-        lesson = teaching(job, settings, sums)
-        seen["taught"] = weights(lesson.average)
-        return lesson
+        fit = generator_fit(job, settings, sums)
+        seen["trained"] = weights(fit.average)
+        return fit
 
     def begun(adversaries, *arguments, **named):
         init(adversaries, *arguments, **named)
         starts.append((weights(adversaries.generator), weights(adversaries.average)))
 
-    monkeypatch.setattr(mean_embedding, "teaching", watched)
+    monkeypatch.setattr(mean_embedding, "generator_fit", watched)
     monkeypatch.setattr(adversarial.Adversaries, "__init__", begun)
     made = METHOD.train(digits.job(**CRITIC))
     ((generator, average),) = starts
-    assert torch.equal(generator, seen["taught"])
-    assert torch.equal(average, seen["taught"])
-    assert not torch.equal(weights(made.generator), seen["taught"])
+    assert torch.equal(generator, seen["trained"])
+    assert torch.equal(average, seen["trained"])
+    assert not torch.equal(weights(made.generator), seen["trained"])
 
 
 def test_the_anchor_holds_it_to_what_was_released(digits, monkeypatch):
     """With a critic that pulls hard, a heavy anchor leaves the generator nearer to the released mean features."""
-    found, teaching = {}, mean_embedding.teaching
+    found, generator_fit = {}, mean_embedding.generator_fit
 
     def watched(job, settings, sums):
-        found["lesson"] = teaching(job, settings, sums)
-        return found["lesson"]
+        found["fit"] = generator_fit(job, settings, sums)
+        return found["fit"]
 
-    monkeypatch.setattr(mean_embedding, "teaching", watched)
+    monkeypatch.setattr(mean_embedding, "generator_fit", watched)
     changes = CRITIC | {"refine_lr": 0.01, "labeller_share": 0.0, "fit_steps": 60, "critic_steps": 20, "sigma": 1e-3}
     far = []
     for anchor in (0.0, 100.0):
         made = METHOD.train(digits.job(**changes, anchor=anchor))
         with torch.no_grad():
-            far.append(sum(float(found["lesson"].loss(made)) for _ in range(20)) / 20)
+            far.append(sum(float(found["fit"].loss(made)) for _ in range(20)) / 20)
     assert far[1] < far[0]
 
 

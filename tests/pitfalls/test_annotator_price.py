@@ -16,7 +16,7 @@ import torch
 import doublure as db
 from doublure.errors import SettingError
 from doublure.methods.bayesgan import claim as bayesian
-from doublure.methods.bayesgan import training as bayesian_teaching
+from doublure.methods.bayesgan import training as bayesian_training
 from doublure.methods.bayesgan.method import Bayesgan
 from doublure.methods.bayesgan.settings import BayesianSettings
 from doublure.private.bayesian import BayesianAccountant, log_moment
@@ -45,7 +45,7 @@ def measured(plan):
     own, job = plan.settings, SimpleNamespace(delta_mu=plan.delta)
     found = []
     for power, (steps, sigma, rate) in zip(own.powers, kinds(plan), strict=True):
-        accountant = bayesian_teaching._distances(job, own, power).accountant(steps)
+        accountant = bayesian_training._distances(job, own, power).accountant(steps)
         for _ in range(steps):
             accountant.step(FAR, sigma, rate)
         found.append(accountant)
@@ -108,8 +108,8 @@ def test_powers_of_one_kind_alone_cost_too_little(lab, usual, monkeypatch, edit)
         (BayesianAccountant, "joined", ("both._costs += other._costs", "both._costs += 0 * other._costs")),
         (BayesianAccountant, "joined", ("both.calls += other.calls", "both.calls += 0")),
         (BayesianAccountant, "joined", ("both.steps_taken += other.steps_taken", "both.steps_taken += 0")),
-        (bayesian_teaching, "_distances", ("settings.sampled_steps", "(settings.steps or 1)")),
-        (bayesian_teaching, "_distances", ("power=power", "power=None")),
+        (bayesian_training, "_distances", ("settings.sampled_steps", "(settings.steps or 1)")),
+        (bayesian_training, "_distances", ("power=power", "power=None")),
     ],
     ids=["one kind is free", "its bounds never fail", "its steps are not counted", "gamma of one kind", "no power"],
 )
@@ -207,7 +207,7 @@ def test_distances_are_no_shorter_than_what_units_move(lab, each, edit):
 def check_missing_ones_are_the_largest(plan):
     """Steps on fewer units than distances cost no less than steps on units that are as far as can be."""
     own, (_, power) = plan.settings, plan.settings.powers
-    asked = bayesian_teaching._distances(SimpleNamespace(delta_mu=plan.delta), own, power)
+    asked = bayesian_training._distances(SimpleNamespace(delta_mu=plan.delta), own, power)
     steps, sigma, _ = kinds(plan)[1]
     few, largest = asked.measured(noise_multiplier=sigma, steps=steps), asked.accountant(steps)
     few.charge([], sample_rate=1.0, step=3)

@@ -34,7 +34,7 @@ from doublure.errors import (
 )
 from doublure.guarantee import CHOICE_OF_KIND
 from doublure.methods.bayesgan import claim as bayesian
-from doublure.methods.bayesgan import training as bayesian_teaching
+from doublure.methods.bayesgan import training as bayesian_training
 from doublure.planning import planner as plans
 from doublure.private import clipping
 from doublure.private.bayesian import BayesianAccountant
@@ -213,10 +213,10 @@ TAKEN = "self._mechanism.taken(self._access)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (bayesian_teaching.HalvesTrainer, "gradient",
+        (bayesian_training.HalvesTrainer, "gradient",
          ("self._adversaries.generated(self._size)", "self._adversaries.generated(self._step._records.n_units)")),
         (CriticSteps, "taken", (TAKEN, f"{TAKEN} + self._records.n_units % 2")),
-        (bayesian_teaching, "_critics", ("min(stage.taken, settings.steps or 1)", "job.records.n_units % 2")),
+        (bayesian_training, "_critics", ("min(stage.taken, settings.steps or 1)", "job.records.n_units % 2")),
         (clipping, "clipped_sum", ("clip_factors(own, max_grad_norm)", "clip_factors(own, 4 * max_grad_norm)")),
     ],
     ids=["generated half as large as the data", "steps counted by the data", "a seed by the data", "clipped to 4 C"],
@@ -277,14 +277,14 @@ def test_all_noise_is_the_plans_where_a_unit_has_several_records(monkeypatch):
 @pytest.mark.parametrize("builder", ["private_critic_trainer", "NoisySums"], ids=["the critic's", "the annotator's"])
 def test_less_noise_than_the_plan_pays_for_is_refused(monkeypatch, builder):
     """At 0.7 of what was priced: who hands in an event of his own gets nothing for it."""
-    build = getattr(bayesian_teaching, builder)
+    build = getattr(bayesian_training, builder)
 
     def less(each):
         if isinstance(each, Access):
             return replace(each, event=replace(each.event, noise_multiplier=0.7 * each.event.noise_multiplier))
         return tuple(less(one) for one in each) if isinstance(each, tuple) else each
 
-    monkeypatch.setattr(bayesian_teaching, builder, lambda *given, **named: build(*map(less, given), **named))
+    monkeypatch.setattr(bayesian_training, builder, lambda *given, **named: build(*map(less, given), **named))
     with pytest.raises(SettingError, match="no access of the plan"):
         check_all_noise_is_the_plans(planned(), monkeypatch, people(), (0.1, CLIP))
 
@@ -714,8 +714,8 @@ def test_an_estimate_never_comes_without_all_steps(theatre, usual):
     [
         (CriticGradients, "answer",
          ("self.measured is not None", "self.measured is not None and self.step % 2 == 0")),
-        (bayesian_teaching, "_distances", ("settings.sampled_steps", "1")),
-        (bayesian_teaching, "_distances", ("union=True", "union=False")),
+        (bayesian_training, "_distances", ("settings.sampled_steps", "1")),
+        (bayesian_training, "_distances", ("union=True", "union=False")),
     ],
     ids=["each second step measured", "the bounds' failure not shared out", "nor over the orders"],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from tiers import by_tier
 
 from doublure.encode.choice import encoder_for
 from doublure.errors import SettingError
-from doublure.methods.latentgan import training as latent_teaching
+from doublure.methods.latentgan import training as latent_training
 from doublure.networks.inversion import Inversion
 from doublure.private import independence
 from doublure.private.records import PrivateRecords
@@ -37,8 +37,8 @@ def job_of(letters, images, labels, **settings):
 def latents_of(letters, images, labels, **settings):
     """Return the latents that ``latentgan`` learns from, and the conditions beside them."""
     job = job_of(letters, images, labels, **settings)
-    invert = latent_teaching.inverted(
-        job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings)[:2]
+    invert = latent_training.inverted(
+        job, job.settings, *latent_training.public_networks(job.encoder, job.settings)[:2]
     )
     latents, conditions, _, _ = invert(job.records).lot(np.arange(len(images)))
     return latents, conditions
@@ -93,7 +93,7 @@ def test_no_record_in_front_changes_anothers_latent(letters):
 
 def test_a_place_that_follows_from_the_records_in_front_is_caught(lab, letters, places_matter):
     check_no_place_changes_a_latent(letters)
-    lab.plant(latent_teaching.Latents, "__call__", ("apart=True", "apart=False"))
+    lab.plant(latent_training.Latents, "__call__", ("apart=True", "apart=False"))
     with lab.caught():
         check_no_place_changes_a_latent(letters)
 
@@ -164,8 +164,8 @@ def told_of(letters, count):
 
     images, labels = (letters.private[name][:count] for name in ("images", "labels"))
     job = replace(job_of(letters, images, labels), progress=Listens())
-    invert = latent_teaching.inverted(
-        job, job.settings, *latent_teaching.public_networks(job.encoder, job.settings)[:2]
+    invert = latent_training.inverted(
+        job, job.settings, *latent_training.public_networks(job.encoder, job.settings)[:2]
     )
     invert(job.records)
     return told
@@ -193,7 +193,7 @@ def test_progress_that_tells_a_count_is_caught(lab, letters, told):
 def check_networks_are_evaluated(letters):
     images, labels = letters.private["images"][:4], letters.private["labels"][:4]
     job = job_of(letters, images, labels)
-    for network in latent_teaching.public_networks(job.encoder, job.settings):
+    for network in latent_training.public_networks(job.encoder, job.settings):
         assert not any(layer.training for layer in network.modules())
         assert not any(weight.requires_grad for weight in network.parameters())
 
@@ -203,7 +203,7 @@ def test_the_public_networks_are_in_evaluation_mode(letters):
 
 
 def test_a_generator_in_training_mode_is_refused(lab, letters):
-    lab.plant(latent_teaching, "public_networks", ("network.to(device).eval", "network.to(device).train"))
+    lab.plant(latent_training, "public_networks", ("network.to(device).eval", "network.to(device).train"))
     with lab.caught():
         check_networks_are_evaluated(letters)
     error = lab.refusal(

@@ -17,7 +17,7 @@ from doublure.data.images import open_images
 from doublure.errors import NotAsPriced, SettingError
 from doublure.methods.guided import refining
 from doublure.methods.latentgan import moments as latent_moments
-from doublure.methods.latentgan import training as latent_teaching
+from doublure.methods.latentgan import training as latent_training
 from doublure.methods.latentgan.settings import LatentSettings
 from doublure.methods.statistics.images import mean_embedding
 from doublure.planning import planner as plans
@@ -305,8 +305,8 @@ MUTANTS = {
     ),
     "as many steps as there are records": (
         mean_embedding,
-        "taught_by",
-        ("lesson.done < settings.fit_steps", "lesson.done < job.records.n_units"),
+        "fitted_to_sums",
+        ("fit.done < settings.fit_steps", "fit.done < job.records.n_units"),
     ),
     "a record counted twice": (sums, "_sum", ("product.to(torch.int64)", "2 * product.to(torch.int64)")),
 }
@@ -499,7 +499,7 @@ def test_a_labeller_of_latents_has_its_own_noise(labelled_latents):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (latent_teaching, "_labelled", ("job.accesses[-1:]", "job.accesses[:1]")),
+        (latent_training, "_labelled", ("job.accesses[-1:]", "job.accesses[:1]")),
         (LatentSettings, "latent_events", ("share = 1 - self.later_share", "share = 1.0")),
     ],
 )
@@ -523,7 +523,7 @@ def test_units_with_several_latents_move_a_sum_together(latents):
 PRIVATE_LATENTS = "next(job.records.expanded(10000))[0]"
 LATENT_MUTANTS = {
     "latents spread over the data set": (
-        latent_teaching.Latents,
+        latent_training.Latents,
         "__call__",
         (
             "records.mapped",

@@ -15,7 +15,7 @@ from doublure import public
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, Interrupted, RunFolderError, SchemaError, SettingError
 from doublure.networks.detail import Detail
-from doublure.public import training as public_teaching
+from doublure.public import training as public_training
 from doublure.public.facts import Provenance, made_of
 from doublure.public.folder import PublicFolder, read_weights
 from doublure.public.settings import read
@@ -235,7 +235,7 @@ def test_there_has_to_be_something_to_go_on_with(letters, tmp_path, begun):
 
 @pytest.mark.parametrize("rates", [{"autoencoder_lr": 1.0}, {"objective": "wgan-gp", "gradient_penalty": 1e38}])
 def test_one_that_runs_away_is_refused_and_leaves_nothing(letters, tmp_path, monkeypatch, rates):
-    monkeypatch.setattr(public_teaching, "_SMALLEST", float("nan"))
+    monkeypatch.setattr(public_training, "_SMALLEST", float("nan"))
     error = letters.refusal(SettingError, lambda: letters.made(tmp_path / "p", **{"objective": "autoencoder"} | rates))
     assert "diverged" in str(error)
     assert not (tmp_path / "p").exists()

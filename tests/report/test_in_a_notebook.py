@@ -169,7 +169,7 @@ def test_images_show_synthetic_ones_and_shares_of_labels():
     rows = {"synthetic": 10, "train": 10, "holdout": 10, "kept_aside": True}
     found = ImageReport.model_validate(
         {"images": {"seed": 0, "rows": rows, "notes": (), "versions": {}, "students": (), "students_skipped": "few",
-                    "classes": classes, "pixels": (), "taught": {}, "artificial_sheet": sheet.getvalue(),
+                    "classes": classes, "pixels": (), "trained": {}, "artificial_sheet": sheet.getvalue(),
                     "real_sheet": b"private"}}
     )  # fmt: skip
     sheet_axes, shares = found.plot().axes

@@ -19,7 +19,7 @@ Detector: TypeAlias = Callable[[Pixels], bool]
 
 CASCADE, MTCNN = "OpenCV", "MTCNN"
 _LOOKED_AT = 128
-_TAUGHT = "haarcascade_frontalface_alt.xml"
+_TRAINED = "haarcascade_frontalface_alt.xml"
 
 
 def detectors() -> dict[str, Detector]:
@@ -48,7 +48,7 @@ def _module(name: str) -> Any:
 
 
 def _by_cascade(cv2: Any) -> Detector:
-    cascade = cv2.CascadeClassifier(cv2.data.haarcascades + _TAUGHT)
+    cascade = cv2.CascadeClassifier(cv2.data.haarcascades + _TRAINED)
 
     def detect(picture: Pixels) -> bool:
         grey = picture.mean(axis=2).round().astype(np.uint8)

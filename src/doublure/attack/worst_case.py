@@ -34,7 +34,7 @@ THREAT_MODEL = ThreatModel(
 )
 
 FEWEST = 20
-_TAUGHT, _CHOSEN = 0.4, 0.2
+_TRAINED, _CHOSEN = 0.4, 0.2
 
 Make = Callable[[bool, int], Floats]
 """Whether the fifth row is there, and the number of the run, to counts ``(8,)`` of synthetic rows."""
@@ -78,13 +78,13 @@ def result_of_counts(inside: Floats, outside: Floats, claim: Claim, confidence: 
     """
     from sklearn.ensemble import RandomForestClassifier
 
-    taught, chosen = int(_TAUGHT * len(inside)), int((_TAUGHT + _CHOSEN) * len(inside))
+    trained, chosen = int(_TRAINED * len(inside)), int((_TRAINED + _CHOSEN) * len(inside))
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
-    answers = np.repeat([1, 0], taught)
-    forest.fit(np.concatenate([inside[:taught], outside[:taught]]), answers)
-    scores = [np.asarray(forest.predict_proba(side[taught:])[:, 1]) for side in (inside, outside)]
+    answers = np.repeat([1, 0], trained)
+    forest.fit(np.concatenate([inside[:trained], outside[:trained]]), answers)
+    scores = [np.asarray(forest.predict_proba(side[trained:])[:, 1]) for side in (inside, outside)]
     delta = 0.0 if claim.delta is None else claim.delta
-    aside = chosen - taught
+    aside = chosen - trained
 
     def shown(threshold: float, first: int, last: int | None) -> float:
         rates = bounds.error_rates(scores[0][first:last], scores[1][first:last], threshold, confidence)

@@ -306,7 +306,7 @@ def _classes(schema: ImageSchema) -> Sequence[object] | None:
     return None if schema.label is None else schema.label.domain
 
 
-def _notes_of_others(right: int, taught: int, records: str) -> tuple[str, ...]:
+def _notes_of_others(right: int, trained: int, records: str) -> tuple[str, ...]:
     usual = (
         "Two runs on the same data differ too, and one does not say how much. Name five."
         if right == 1
@@ -314,7 +314,7 @@ def _notes_of_others(right: int, taught: int, records: str) -> tuple[str, ...]:
         "normally distributed."
     )
     return (
-        f"What is usual was learned from {taught:,} {records} of the first reference run.",
+        f"What is usual was learned from {trained:,} {records} of the first reference run.",
         f"A difference counts beyond {100 * MARGIN:.0f} points of the worst reference run, at p below {LEVEL:g} "
         f"corrected for all fault tests. {usual}",
         f"What changes no share is not seen: {records} that were all copied equally often, or a fault that the method "
@@ -337,11 +337,11 @@ def _sentence(entry: FaultTest, records: str) -> str:
     return f"{said}; in {whose}, {percent(entry.reference)} ({p_value(entry.p, 'p')})."
 
 
-def _notes(right: int, taught: int, *, labelled: bool) -> tuple[str, ...]:
+def _notes(right: int, trained: int, *, labelled: bool) -> tuple[str, ...]:
     points = f"{100 * MARGIN:.0f} points"
     if right == 1:
         return (
-            f"Classifiers were trained on {taught:,} images of the reference run and applied to others.",
+            f"Classifiers were trained on {trained:,} images of the reference run and applied to others.",
             f"Two runs on the same data differ too. A difference counts beyond {points}, at p below "
             f"{LEVEL:g} corrected for all fault tests; p is about these two generators and not about other fits. "
             "Several correct runs show what is usual: name five.",
@@ -355,7 +355,7 @@ def _notes(right: int, taught: int, *, labelled: bool) -> tuple[str, ...]:
         )
     if right:
         return (
-            f"Classifiers were trained on {taught:,} images of the first reference run and applied to others.",
+            f"Classifiers were trained on {trained:,} images of the first reference run and applied to others.",
             f"Shares are compared with those of the worst reference run. A difference counts beyond {points}, at p "
             f"below {LEVEL:g} corrected for all fault tests; p is about these generators and not about other fits.",
             f"It also has to lie outside the usual range: where {100 * USUAL:.0f} in 100 correct runs would lie if "
@@ -364,7 +364,7 @@ def _notes(right: int, taught: int, *, labelled: bool) -> tuple[str, ...]:
             "that it is left out of the range of tests of labels and likeness where there are two others.",
         )
     return (
-        f"Classifiers were trained on {taught:,} images of the same run and applied to others: a fault in a minority "
+        f"Classifiers were trained on {trained:,} images of the same run and applied to others: a fault in a minority "
         "of the images stands out against the rest.",
         "Nothing was tested. What stands out may lie in the nature of the images (an eight is an eight upside down): "
         "give a reference run that is known to be correct.",

@@ -92,7 +92,7 @@ def fit(
             listener.stage("read the public records")
             job = _job(source.load(resolved), resolved, own, folder, public_seed, device, listener, stop)
             folder.refuse_other_records(job.records.fingerprint)
-            networks = _taught(job)
+            networks = _trained(job)
     except (Interrupted, KeyboardInterrupt):
         raise Interrupted("stopped; what was learned is kept", field=out, remedy="go on with --resume") from None
     except BaseException:
@@ -243,12 +243,12 @@ def _job(
     )
 
 
-def _taught(job: Job) -> PublicNetworks:
-    from doublure.public.training import taught
+def _trained(job: Job) -> PublicNetworks:
+    from doublure.public.training import trained
 
     if not isinstance(job.settings, PublicSettings):
         raise SettingError("are not those of a public generator", field="settings")
-    return taught(job, job.settings)
+    return trained(job, job.settings)
 
 
 def _facts(schema: Schema, settings: PublicSettings, provenance: Provenance, objective: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ _IMAGE = 3  # channels, rows, columns
 _MOST_LOOKED_AT, _AT_ONCE = 10_000, 500
 
 
-def taught(job: Job, settings: PublicSettings) -> PublicNetworks:
+def trained(job: Job, settings: PublicSettings) -> PublicNetworks:
     """Return a public generator and what belongs to it.
 
     Args:
@@ -45,9 +45,9 @@ def taught(job: Job, settings: PublicSettings) -> PublicNetworks:
         settings: With defaults resolved.
     """
     if settings.objective == "autoencoder":
-        lesson = Autoencoding(job, settings, "autoencoder")
-        lesson.run("train the autoencoder", settings.steps or 1)
-        return PublicNetworks(lesson.generator_average, lesson.encoder_average, lesson.detail())
+        training = Autoencoding(job, settings, "autoencoder")
+        training.run("train the autoencoder", settings.steps or 1)
+        return PublicNetworks(training.generator_average, training.encoder_average, training.detail())
     stage = _gan(job, settings)
     adversaries = adversarial.prepare(stage, settings)
     generator = adversarial.train(stage, settings, PlainCriticTrainer(stage, settings), adversaries)

@@ -182,13 +182,13 @@ def by_classifier(
     source.check(theirs)
     with following(progress, "label") as listener:
         listener.stage("read the public images")
-        lesson = source.load(theirs).content
-        codes = codes_of(theirs, lesson)
+        training = source.load(theirs).content
+        codes = codes_of(theirs, training)
         _refuse_unseen_classes(theirs, codes)
         listener.stage("draw synthetic images")
         drawn = syn.sample(n, seed=own_seed)
         listener.stage("train a classifier on the public images")
-        chances = predict("cnn", lesson, codes, drawn, len(column.domain), own_seed)
+        chances = predict("cnn", training, codes, drawn, len(column.domain), own_seed)
     labels = Discrete(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)
     claim = syn.guarantee.with_public_labels(shared_people=said.shared_people != "none")
     return Labelled(

@@ -55,7 +55,7 @@ def image_context(report: Evaluated) -> dict[str, Any]:
         "students": [(entry.name, cell) for entry, cell in zip(found.students, cells, strict=True)],
         "students_skipped": found.students_skipped,
         "resemblance": [(score, cell_of(score)) for score in found.resemblance],
-        "taught": found.taught,
+        "trained": found.trained,
         "classes": [
             (entry.label, cell)
             for entry, cell in zip(found.classes, cells_of([entry.share for entry in found.classes]), strict=True)

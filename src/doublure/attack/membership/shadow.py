@@ -46,16 +46,16 @@ def attack(data: AttackData) -> AttackResult:
     queries = _queries(own.points, rng)
     units = np.unique(own.unit)
     data.progress.stage("fit shadows", data.shadows)
-    lessons, answers = [], []
+    training_sets, answers = [], []
     for number in range(data.shadows):
         inside = np.isin(own.unit, rng.permutation(units)[: len(units) // 2])
         shadow = data.refit(own.take(np.flatnonzero(inside)).content, data.seed + 1 + number)
         drawn = points_of(data.schema, shadow.sample(len(data.released), data.seed), "a shadow's records")
-        lessons.append(features(own, drawn, queries))
+        training_sets.append(features(own, drawn, queries))
         answers.append(inside)
         data.progress.at(number + 1)
     forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=of_32_bits(data.seed))
-    forest.fit(np.concatenate(lessons), np.concatenate(answers))
+    forest.fit(np.concatenate(training_sets), np.concatenate(answers))
     scores = (forest.predict_proba(features(side, data.synthetic, queries))[:, 1] for side in (data.seen, data.unseen))
     size = f"{len(own) // 2:,} records a shadow"
     return membership_result(

@@ -100,11 +100,11 @@ def predict_alterations(
     pixels = training.images[drawn]
     for code, name in enumerate(names, start=1):
         pixels[which == code] = altered(pixels[which == code], name)
-    taught = _with_class(pixels, codes[drawn], n_classes)
+    trained = _with_class(pixels, codes[drawn], n_classes)
     hinted = [_with_class(images.images, of, n_classes) for images, of in seen]
     listener = progress or Silent()
-    listener.stage("train a classifier of alterations", steps_of(len(taught)))
-    return predict_each("cnn", taught, which.astype(np.int64), hinted, len(names) + 1, seed, listener)
+    listener.stage("train a classifier of alterations", steps_of(len(trained)))
+    return predict_each("cnn", trained, which.astype(np.int64), hinted, len(names) + 1, seed, listener)
 
 
 def _with_class(images: Pixels, codes: Labels, n_classes: int) -> Images:

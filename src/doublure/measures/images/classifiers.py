@@ -51,7 +51,7 @@ CLASSIFIERS: dict[ClassifierName, str] = {
 }
 
 USUAL: tuple[ClassifierName, ...] = ("cnn", "mlp", "logistic", "forest")
-"""Those that are taught unless others are asked for."""
+"""Those that are trained unless others are asked for."""
 
 EPOCHS = 10
 LEAST_STEPS = 200
@@ -91,7 +91,7 @@ def predict(
         # A collapsed generator makes one class only: that is a (bad) result and no reason to stop.
         chances[:, present] = 1.0
         return chances
-    chances[:, present] = _TEACH[student](training, codes.astype(np.int64), test, seed, progress or Silent())
+    chances[:, present] = _TRAIN[student](training, codes.astype(np.int64), test, seed, progress or Silent())
     return chances
 
 
@@ -141,13 +141,13 @@ def learning_curve(
 
 
 def _network(student: ClassifierName) -> Callable[..., Floats]:
-    def teach(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
+    def train(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
         import torch
 
-        model = taught(student, training, classes, seed, progress=progress)
+        model = trained(student, training, classes, seed, progress=progress)
         return transformed(lambda images: torch.softmax(model(images), dim=1), test)
 
-    return teach
+    return train
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +174,7 @@ def image_classifier(training: Images, classes: Labels, seed: int) -> ImageClass
     import torch
 
     codes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    model = taught("cnn", training, codes, seed)
+    model = trained("cnn", training, codes, seed)
     body = model[:-1]
     return ImageClassifier(
         features=lambda images: transformed(body, images),
@@ -197,7 +197,7 @@ def transformed(function: Callable[[torch.Tensor], torch.Tensor], images: Images
         return np.asarray(torch.cat(parts).double().numpy())
 
 
-def taught(
+def trained(
     student: ClassifierName,
     training: Images,
     classes: Labels,
@@ -350,7 +350,7 @@ def _forest(training: Images, classes: Labels, test: Images, seed: int, progress
     return np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)
 
 
-_TEACH: dict[ClassifierName, Callable[[Images, Labels, Images, int, Progress], Floats]] = {
+_TRAIN: dict[ClassifierName, Callable[[Images, Labels, Images, int, Progress], Floats]] = {
     "cnn": _network("cnn"),
     "resnet": _network("resnet"),
     "mlp": _network("mlp"),

@@ -40,7 +40,7 @@ from doublure.schema.images import ImageSchema
 from doublure.support.progress import Progress, Silent
 
 MOST_IMAGES = 5_000
-"""The most images that a student is taught or tested with; of more, a uniform sample is used."""
+"""The most images that a student is trained or tested with; of more, a uniform sample is used."""
 
 _FEWEST_IMAGES = 20
 _BESIDE = 20
@@ -75,7 +75,7 @@ class ImageEvaluation(Evaluation):
         texture: How images change from pixel to pixel: a checkerboard, and the spread inside blocks of 2 x 2.
         resemblance: How they look in the features that were asked for, else to a classifier trained on real
             images; empty where none was trained.
-        taught: How many images the classifiers were trained and tested on.
+        trained: How many images the classifiers were trained and tested on.
         artificial_sheet: A contact sheet of synthetic images (PNG), for the page alone.
         real_sheet: The same of real images. Private.
         neighbours_sheet: Synthetic images, and the real one nearest to each. Private.
@@ -87,7 +87,7 @@ class ImageEvaluation(Evaluation):
     pixels: tuple[Score, ...]
     texture: tuple[Score, ...] = ()
     resemblance: tuple[Score, ...] = ()
-    taught: Mapping[Literal["synthetic", "real", "test"], int]
+    trained: Mapping[Literal["synthetic", "real", "test"], int]
     artificial_sheet: bytes = Field(default=b"", exclude=True, repr=False)
     real_sheet: bytes = Field(default=b"", exclude=True, repr=False)
     neighbours_sheet: bytes = Field(default=b"", exclude=True, repr=False)
@@ -152,13 +152,13 @@ def evaluate_images(
     real, test = both.train, both.test
     baseline = class_means(schema, real, len(synthetic), rng)
     sets = _coded(schema, {"value": synthetic, "baseline": baseline, "real": real, "test": test})
-    lessons = {name: _sample(len(images), rng) for name, images in sets.images.items()}
+    training_sets = {name: _sample(len(images), rng) for name, images in sets.images.items()}
     skipped = _skipped(schema, sets)
-    taught = {"synthetic": lessons["value"], "real": lessons["real"], "test": lessons["test"]}
+    trained = {"synthetic": training_sets["value"], "real": training_sets["real"], "test": training_sets["test"]}
     listener, asked = progress or Silent(), () if skipped else tuple(students)
     if asked:
         listener.stage("train classifiers", len(asked) * len(_ROLES))
-    scores = tuple(_teach(student, sets, lessons, seed, listener, place) for place, student in enumerate(asked))
+    scores = tuple(_train(student, sets, training_sets, seed, listener, place) for place, student in enumerate(asked))
     listener.at(len(asked) * len(_ROLES))
     listener.stage("compare images")
     return ImageEvaluation(
@@ -169,8 +169,8 @@ def evaluate_images(
         classes=() if schema.label is None else _balance(sets),
         pixels=_pixels(sets),
         texture=texture({"value": synthetic, "baseline": baseline, "real": test}),
-        resemblance=_resemblance(sets, lessons, extractor, seed, labelled=skipped is None),
-        taught={} if skipped else {name: len(rows) for name, rows in taught.items()},
+        resemblance=_resemblance(sets, training_sets, extractor, seed, labelled=skipped is None),
+        trained={} if skipped else {name: len(rows) for name, rows in trained.items()},
         notes=_notes(both.kept_aside),
         versions=versions(),
         artificial_sheet=_sheet(synthetic, schema, "Synthetic images"),
@@ -223,14 +223,14 @@ def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
     return None
 
 
-def _teach(
-    student: ClassifierName, sets: _Sets, lessons: Mapping[str, Labels], seed: int, progress: Progress, place: int
+def _train(
+    student: ClassifierName, sets: _Sets, training_sets: Mapping[str, Labels], seed: int, progress: Progress, place: int
 ) -> ClassifierScore:
-    test, truth = sets.images["test"].take(lessons["test"]), sets.classes["test"][lessons["test"]]
+    test, truth = sets.images["test"].take(training_sets["test"]), sets.classes["test"][training_sets["test"]]
     right: dict[str, int] = {}
     for number, role in enumerate(_ROLES):
         progress.at(place * len(_ROLES) + number)
-        rows = lessons[role]
+        rows = training_sets[role]
         training, classes = sets.images[role].take(rows), sets.classes[role][rows]
         chances = predict(student, training, classes, test, len(sets.labels), seed)
         right[role] = int((chances.argmax(axis=1) == truth).sum())
@@ -289,13 +289,13 @@ def _distance(real: Mapping[int, Any], other: Mapping[int, Any], which: int) -> 
 
 
 def _resemblance(
-    sets: _Sets, lessons: Mapping[str, Labels], extractor: Extractor | None, seed: int, *, labelled: bool
+    sets: _Sets, training_sets: Mapping[str, Labels], extractor: Extractor | None, seed: int, *, labelled: bool
 ) -> tuple[Score, ...]:
-    picked = {name: images.take(lessons[name]) for name, images in sets.images.items()}
+    picked = {name: images.take(training_sets[name]) for name, images in sets.images.items()}
     if not labelled:
         return () if extractor is None or not sets.enough else resemblance(extractor, picked)
     half = len(picked["real"]) // 2
-    codes = sets.classes["real"][lessons["real"]]
+    codes = sets.classes["real"][training_sets["real"]]
     # One half is the training set, so that the other is as new to the classifier as all else that it sees.
     own = image_classifier(picked["real"].take(slice(half)), codes[:half], seed)
     seen = extractor or Extractor(name=CLASSIFIER_OF_REAL, extract=own.features)

@@ -75,11 +75,11 @@ def flops_of(shape: tuple[int, int, int], classes: int, images: int, right: int)
     """
     height, width, channels = shape
     total, steps = 0.0, 0
-    lessons = [(max(2 * images, FEWEST), channels + 1)] + ([(2 * images, channels)] if classes > 1 else [])
-    for taught, seen in lessons:
+    training_sets = [(max(2 * images, FEWEST), channels + 1)] + ([(2 * images, channels)] if classes > 1 else [])
+    for trained, seen in training_sets:
         each = cnn_flops((height, width, seen))
-        steps += steps_of(taught)
-        total += each * (3 * BATCH * steps_of(taught) + images * (right + 1))
+        steps += steps_of(trained)
+        total += each * (3 * BATCH * steps_of(trained) + images * (right + 1))
     return total, steps
 
 

@@ -129,9 +129,9 @@ def label_curve(
     truth = codes_of(schema, test)
     sizes = (*SIZES, len(training))
     found = []
-    for name, taught in (("synthetic", training), ("real", own)):
+    for name, trained in (("synthetic", training), ("real", own)):
         listener.stage(f"train on {name} images")
-        found.append(learning_curve(student, taught, codes_of(schema, taught), test, truth, sizes, seed))
+        found.append(learning_curve(student, trained, codes_of(schema, trained), test, truth, sizes, seed))
     artificial, beside = ({size: _accuracy(share, len(test)) for size, share in each.items()} for each in found)
     points = (Point(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())
     return LabelCurve(student=student, tested=len(test), points=tuple(points))

@@ -51,8 +51,8 @@ def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int
     figures = {}
     for role, units in (("value", others["value"]), ("baseline", others["baseline"]), ("real", train)):
         some = rng.permutation(len(units))[:MOST_COMPARED]
-        lesson = aggregates(coders, units, (table, column))[some]
-        figures[role] = _ranked(lesson, _having(coders, units, (table, column), code)[some], seen, wanted, seed)
+        training = aggregates(coders, units, (table, column))[some]
+        figures[role] = _ranked(training, _having(coders, units, (table, column), code)[some], seen, wanted, seed)
     return Score(
         key="prediction",
         name=f"AUC, {target} = {labels[code]}",
@@ -79,14 +79,14 @@ def _coder(coders: Coders, schema: RelationalSchema, table: str) -> Coder:
     return coders.root if table == schema.root else coders.children[table]
 
 
-def _ranked(lesson: Floats, taught: Marks, seen: Floats, wanted: Marks, seed: int) -> float | None:
+def _ranked(training: Floats, trained: Marks, seen: Floats, wanted: Marks, seed: int) -> float | None:
     """Return the AUC; one half of who has learned from units that are all alike, None where those ranked are."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
 
     if wanted.all() or not wanted.any():
         return None
-    if taught.all() or not taught.any():
+    if trained.all() or not trained.any():
         return 0.5
-    model = HistGradientBoostingClassifier(max_iter=100, random_state=seed).fit(lesson, taught)
+    model = HistGradientBoostingClassifier(max_iter=100, random_state=seed).fit(training, trained)
     return float(roc_auc_score(wanted, model.predict_proba(seen)[:, 1]))

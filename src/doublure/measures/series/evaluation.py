@@ -93,12 +93,12 @@ def evaluate_series(
     sets = {"value": synthetic, "baseline": independent_steps(real, len(synthetic), rng), "real": real, "test": test}
     statistics = {name: series_statistics(schema, each) for name, each in sets.items()}
     clock = clock_texts(schema.series, schema.length)
-    taught, skipped = classifier_scores(schema, sets, seed) if students else ((), "No classifier was asked for.")
+    trained, skipped = classifier_scores(schema, sets, seed) if students else ((), "No classifier was asked for.")
     near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
     return SeriesEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
-        scores=(*distances(schema, statistics), *taught, *near[0]),
+        scores=(*distances(schema, statistics), *trained, *near[0]),
         students_skipped=skipped,
         clock=None if clock is None else tuple(clock),
         profiles=drawings.profiles(schema, real, synthetic),
@@ -106,7 +106,7 @@ def evaluate_series(
         curves=drawings.curves(schema, statistics),
         histograms=drawings.histograms(schema, statistics),
         pairs=drawings.pairs(real, synthetic, near[1]),
-        notes=_notes(both.kept_aside, students=bool(taught), nearest=near[1] is not None),
+        notes=_notes(both.kept_aside, students=bool(trained), nearest=near[1] is not None),
         versions=versions(),
     )
 

@@ -43,8 +43,8 @@ def signs_of_series(training: Series, seen: Sequence[Series]) -> dict[str, Evide
         found |= _still(name, own, others) | _missing(name, others) | _shifted(name, own, others)
     for pair in combinations(training.channels, 2):
         means = [tuple(_means(each.channel(name)) for name in pair) for each in (training, *seen)]
-        taught, *looked = [(first, second) for first, second in means]
-        found |= exchange_signs(pair, taught, looked)
+        trained, *looked = [(first, second) for first, second in means]
+        found |= exchange_signs(pair, trained, looked)
     return found | copied_signs([each.values.reshape(len(each), -1) for each in seen], "series")
 
 

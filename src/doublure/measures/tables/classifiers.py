@@ -28,12 +28,12 @@ CLASSIFIERS: dict[Kind, str] = {
 _TREES = 100
 
 
-def predict(kind: Kind, lesson: Features, classes: Labels, test: Features, n_classes: int, seed: int) -> Floats:
+def predict(kind: Kind, training: Features, classes: Labels, test: Features, n_classes: int, seed: int) -> Floats:
     """Train one classifier and return what it makes of the test rows.
 
     Args:
         kind: Which one.
-        lesson: N rows to learn from.
+        training: N rows to learn from.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: M rows to classify.
         n_classes: K; classes that the training set lacks get probability 0.
@@ -48,23 +48,23 @@ def predict(kind: Kind, lesson: Features, classes: Labels, test: Features, n_cla
         # A collapsed table has one class only: that is a (bad) result and no reason to stop.
         chances[:, present] = 1.0
         return chances
-    chances[:, present] = _TEACH[kind](lesson, classes, test, seed)
+    chances[:, present] = _TRAIN[kind](training, classes, test, seed)
     return chances
 
 
-def _forest(lesson: Features, classes: Labels, test: Features, seed: int) -> Floats:
+def _forest(training: Features, classes: Labels, test: Features, seed: int) -> Floats:
     from sklearn.ensemble import RandomForestClassifier
 
     # Half the rows a tree: as accurate within a tenth of a point on Adult, and a third quicker.
     forest = RandomForestClassifier(
         _TREES, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=of_32_bits(seed)
     )
-    forest.fit(lesson.trees(), classes)
+    forest.fit(training.trees(), classes)
     # Threads would add up the trees' votes in the order in which they finish, and so not to the last bit alike.
     return _chances(forest.set_params(n_jobs=1), test.trees())
 
 
-def _boosting(lesson: Features, classes: Labels, test: Features, seed: int) -> Floats:
+def _boosting(training: Features, classes: Labels, test: Features, seed: int) -> Floats:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
@@ -73,24 +73,24 @@ def _boosting(lesson: Features, classes: Labels, test: Features, seed: int) -> F
     boosting = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
     # On a busy machine its threads wait for one another: measured, one thread is five times as fast as two.
     with threadpool_limits(limits=1):
-        return _chances(boosting.fit(lesson.trees(), classes), test.trees())
+        return _chances(boosting.fit(training.trees(), classes), test.trees())
 
 
-def _logistic(lesson: Features, classes: Labels, test: Features, seed: int) -> Floats:
+def _logistic(training: Features, classes: Labels, test: Features, seed: int) -> Floats:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
         # Stopping a little early costs less accuracy than the interval is wide.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return _chances(LogisticRegression(max_iter=200).fit(lesson.one_hot(), classes), test.one_hot())
+        return _chances(LogisticRegression(max_iter=200).fit(training.one_hot(), classes), test.one_hot())
 
 
 def _chances(model: Any, rows: Any) -> Floats:
     return np.asarray(model.predict_proba(rows), dtype=np.float64)
 
 
-_TEACH: dict[Kind, Callable[[Features, Labels, Features, int], Floats]] = {
+_TRAIN: dict[Kind, Callable[[Features, Labels, Features, int], Floats]] = {
     "forest": _forest,
     "boosting": _boosting,
     "logistic": _logistic,

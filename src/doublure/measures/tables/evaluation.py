@@ -24,7 +24,7 @@ from doublure.measures.tables.quantiles import JOINT_BINS, ONE_WAY_BINS
 from doublure.measures.tables.regression import Regression, regression
 from doublure.measures.tables.rules import Rules, rules
 from doublure.measures.tables.special_values import SpecialValues, special_values
-from doublure.measures.tables.utility import MOST_ROWS, Taught, Utility, prepare, teach
+from doublure.measures.tables.utility import MOST_ROWS, TrainedOn, Utility, measured_utility, prepare
 from doublure.measures.tables.verdict import verdict
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
@@ -151,12 +151,12 @@ def _utility(
 ) -> tuple[Utility | None, Groups | None, str | None]:
     if target is None:
         return None, None, "The schema names no target (roles: [target]), so nothing was predicted."
-    taught: dict[Taught, Coded] = {"value": tables.synthetic, "baseline": tables.baseline, "real": tables.train}
-    lessons = prepare(coder, target, taught, tables.holdout, rng)
-    if isinstance(lessons, str):
-        return None, None, f"Nothing was predicted: {lessons}."
-    utility, guesses = teach(target, lessons, seed, rng)
-    return utility, by_group(coder, target, lessons, guesses, taught), None
+    trained: dict[TrainedOn, Coded] = {"value": tables.synthetic, "baseline": tables.baseline, "real": tables.train}
+    training_sets = prepare(coder, target, trained, tables.holdout, rng)
+    if isinstance(training_sets, str):
+        return None, None, f"Nothing was predicted: {training_sets}."
+    utility, guesses = measured_utility(target, training_sets, seed, rng)
+    return utility, by_group(coder, target, training_sets, guesses, trained), None
 
 
 def _notes(coder: Coder, fidelity: Fidelity, utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:

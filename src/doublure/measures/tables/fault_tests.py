@@ -130,9 +130,9 @@ def _torn(training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Eviden
 
     rng = np.random.default_rng([seed, 11])
     loose = np.stack([rng.permutation(column) for column in training.codes.T], axis=1)
-    taught = np.concatenate([training.codes, loose])
+    trained = np.concatenate([training.codes, loose])
     which = np.repeat([0, 1], len(training))
-    forest = RandomForestClassifier(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1).fit(taught, which)
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1).fit(trained, which)
     return {
         "torn": Evidence(
             clause="look as if their cells were from different rows",

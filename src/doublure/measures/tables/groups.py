@@ -15,7 +15,7 @@ from doublure.measures.classification import Labels
 from doublure.measures.scores import Score, rate_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.features import Target
-from doublure.measures.tables.utility import Lessons, Taught
+from doublure.measures.tables.utility import TrainedOn, TrainingSets
 
 FEWEST_ROWS = 50
 """Groups with fewer test rows are left out: their intervals would say nothing."""
@@ -69,21 +69,21 @@ class Groups(Result):
 def by_group(
     coder: Coder,
     target: Target,
-    lessons: Lessons,
-    guesses: Mapping[Taught, Labels],
-    tables: Mapping[Taught, Coded],
+    training_sets: TrainingSets,
+    guesses: Mapping[TrainedOn, Labels],
+    tables: Mapping[TrainedOn, Coded],
 ) -> Groups:
     """Return how every group is served.
 
     Args:
         coder: Reads the schema.
         target: Forms no groups itself.
-        lessons: The test rows and their classes.
+        training_sets: The test rows and their classes.
         guesses: What gradient boosting predicted for the test rows from each training set.
         tables: Where the groups' shares come from: synthetic rows, independent columns and real training rows.
     """
-    right: dict[Taught, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {
-        role: guess == lessons.truth for role, guess in guesses.items()
+    right: dict[TrainedOn, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {
+        role: guess == training_sets.truth for role, guess in guesses.items()
     }
     columns = [
         name
@@ -93,7 +93,7 @@ def by_group(
     members = {}
     too_small = 0
     for name in columns:
-        codes = lessons.test.codes[:, coder.names.index(name)]
+        codes = training_sets.test.codes[:, coder.names.index(name)]
         for code, value in enumerate(coder.labels(name)):
             rows = codes == code
             if rows.sum() >= FEWEST_ROWS:
@@ -117,9 +117,9 @@ def by_group(
 def _group(
     column: str | None,
     value: str | None,
-    right: Mapping[Taught, np.ndarray[tuple[int], np.dtype[np.bool_]]],
+    right: Mapping[TrainedOn, np.ndarray[tuple[int], np.dtype[np.bool_]]],
     level: float,
-    shares: Mapping[Taught, float] | None,
+    shares: Mapping[TrainedOn, float] | None,
 ) -> Group:
     n = len(right["value"])
     hits: dict[str, int] = {role: int(found.sum()) for role, found in right.items()}

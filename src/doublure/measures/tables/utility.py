@@ -29,15 +29,15 @@ from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.features import Features, Target, features, features_of
 
 MOST_ROWS = 50_000
-"""The most rows that a classifier is taught or tested with; of more, a uniform sample is used."""
+"""The most rows that a classifier is trained or tested with; of more, a uniform sample is used."""
 
 IMBALANCED = 0.7
 """From this share of the commonest class on, accuracy says more about that share than about a model."""
 
 _FEWEST_ROWS = 20
-__all__ = ["ClassBalance", "Classifier", "Lessons", "Utility", "features", "prepare", "teach"]
+__all__ = ["ClassBalance", "Classifier", "TrainingSets", "Utility", "features", "measured_utility", "prepare"]
 
-Taught: TypeAlias = Literal["value", "baseline", "real"]
+TrainedOn: TypeAlias = Literal["value", "baseline", "real"]
 
 
 class Classifier(Result):
@@ -92,18 +92,18 @@ class Utility(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lessons:
+class TrainingSets:
     """What the classifiers learn from and are tested on, each at most ``MOST_ROWS`` rows with a known target."""
 
-    taught: Mapping[Taught, tuple[Features, Labels]]
+    trained: Mapping[TrainedOn, tuple[Features, Labels]]
     test: Coded
     test_features: Features
     truth: Labels
 
 
 def prepare(
-    coder: Coder, target: Target, tables: Mapping[Taught, Coded], test: Coded, rng: np.random.Generator
-) -> Lessons | str:
+    coder: Coder, target: Target, tables: Mapping[TrainedOn, Coded], test: Coded, rng: np.random.Generator
+) -> TrainingSets | str:
     """Return the training sets, or in one line why there can be none.
 
     Args:
@@ -113,18 +113,18 @@ def prepare(
         test: Real rows that the classifiers are tested on.
         rng: Picks the rows where there are more than ``MOST_ROWS``.
     """
-    taught: dict[Taught, tuple[Features, Labels]] = {}
+    trained: dict[TrainedOn, tuple[Features, Labels]] = {}
     for role, table in tables.items():
         kept, classes = _known(table, target, rng)
-        taught[role] = features_of(coder, kept), classes
+        trained[role] = features_of(coder, kept), classes
     kept, truth = _known(test, target, rng)
-    if not taught["real"][0].names:
+    if not trained["real"][0].names:
         return "there is no other column to predict the target from"
-    if min(len(truth), *(len(classes) for _, classes in taught.values())) < _FEWEST_ROWS:
+    if min(len(truth), *(len(classes) for _, classes in trained.values())) < _FEWEST_ROWS:
         return f"fewer than {_FEWEST_ROWS} rows have a known target"
-    if len(np.unique(taught["real"][1])) < 2:
+    if len(np.unique(trained["real"][1])) < 2:
         return "the real rows have one and the same target"
-    return Lessons(taught=taught, test=kept, test_features=features_of(coder, kept), truth=truth)
+    return TrainingSets(trained=trained, test=kept, test_features=features_of(coder, kept), truth=truth)
 
 
 def _known(table: Coded, target: Target, rng: np.random.Generator) -> tuple[Coded, Labels]:
@@ -135,38 +135,38 @@ def _known(table: Coded, target: Target, rng: np.random.Generator) -> tuple[Code
     return table.take(rows), classes[rows]
 
 
-def teach(
-    target: Target, lessons: Lessons, seed: int, rng: np.random.Generator
-) -> tuple[Utility, Mapping[Taught, Labels]]:
+def measured_utility(
+    target: Target, training_sets: TrainingSets, seed: int, rng: np.random.Generator
+) -> tuple[Utility, Mapping[TrainedOn, Labels]]:
     """Train every classifier three times and test it.
 
     Returns:
         The figures, and what gradient boosting predicted for the test rows from each training set.
     """
     classes = len(target.labels)
-    shares = np.bincount(lessons.taught["real"][1], minlength=classes) / len(lessons.taught["real"][1])
+    shares = np.bincount(training_sets.trained["real"][1], minlength=classes) / len(training_sets.trained["real"][1])
     rarer, imbalanced = int(shares.argmin()), bool(shares.max() >= IMBALANCED)
     classifiers, shown = [], {}
     for kind in CLASSIFIERS:
         chances = {
-            role: predict(kind, material, known, lessons.test_features, classes, seed)
-            for role, (material, known) in lessons.taught.items()
+            role: predict(kind, material, known, training_sets.test_features, classes, seed)
+            for role, (material, known) in training_sets.trained.items()
         }
-        guesses: dict[Taught, Labels] = {role: found.argmax(axis=1) for role, found in chances.items()}
-        classifiers.append(_grade(kind, lessons.truth, chances, guesses, rarer, rng))
+        guesses: dict[TrainedOn, Labels] = {role: found.argmax(axis=1) for role, found in chances.items()}
+        classifiers.append(_grade(kind, training_sets.truth, chances, guesses, rarer, rng))
         if kind == "boosting":
             shown = guesses
     utility = Utility(
         target=target.name,
         imbalanced=imbalanced,
-        guessing=guessed_precision(lessons.truth, classes, rarer),
-        scores=_means(classifiers, len(lessons.truth), imbalanced=imbalanced),
+        guessing=guessed_precision(training_sets.truth, classes, rarer),
+        scores=_means(classifiers, len(training_sets.truth), imbalanced=imbalanced),
         classifiers=tuple(classifiers),
-        classes=_balance(target, lessons, shown),
+        classes=_balance(target, training_sets, shown),
         rows={
-            "synthetic": len(lessons.taught["value"][1]),
-            "real": len(lessons.taught["real"][1]),
-            "test": len(lessons.truth),
+            "synthetic": len(training_sets.trained["value"][1]),
+            "real": len(training_sets.trained["real"][1]),
+            "test": len(training_sets.truth),
         },
     )
     return utility, shown
@@ -175,8 +175,8 @@ def teach(
 def _grade(
     kind: Kind,
     truth: Labels,
-    chances: Mapping[Taught, Floats],
-    guesses: Mapping[Taught, Labels],
+    chances: Mapping[TrainedOn, Floats],
+    guesses: Mapping[TrainedOn, Labels],
     rarer: int,
     rng: np.random.Generator,
 ) -> Classifier:
@@ -186,7 +186,7 @@ def _grade(
     precisions = {role: (average_precision(truth, found, rarer), None) for role, found in chances.items()}
     f1 = {role: macro_f1(confusion(truth, guess, classes), rng) for role, guess in guesses.items()}
 
-    def score(key: str, name: str, found: Mapping[Taught, tuple[float | None, Interval | None]]) -> Score:
+    def score(key: str, name: str, found: Mapping[TrainedOn, tuple[float | None, Interval | None]]) -> Score:
         value, interval = found["value"]
         return Score(
             key=key,
@@ -254,22 +254,24 @@ def _means(classifiers: list[Classifier], n: int, *, imbalanced: bool) -> tuple[
     return tuple(scores)
 
 
-def _balance(target: Target, lessons: Lessons, guesses: Mapping[Taught, Labels]) -> tuple[ClassBalance, ...]:
+def _balance(
+    target: Target, training_sets: TrainingSets, guesses: Mapping[TrainedOn, Labels]
+) -> tuple[ClassBalance, ...]:
     found = []
     for place, label in enumerate(target.labels):
-        shares = {role: float((classes == place).mean()) for role, (_, classes) in lessons.taught.items()}
-        rows = lessons.truth == place
+        shares = {role: float((classes == place).mean()) for role, (_, classes) in training_sets.trained.items()}
+        rows = training_sets.truth == place
         n = int(rows.sum())
         if not n and not any(shares.values()):
             continue
         right: dict[str, int] = {role: int((guess[rows] == place).sum()) for role, guess in guesses.items()}
         recall = rate_score("recall", "recall", right, n) if n else None
-        taught = len(lessons.taught["value"][1])
+        trained = len(training_sets.trained["value"][1])
         share = Score(
             key="share",
             name="share",
             value=shares["value"],
-            interval=wilson(shares["value"] * taught, taught),
+            interval=wilson(shares["value"] * trained, trained),
             goal="near",
             range=(0.0, 1.0),
             baseline=shares["baseline"],

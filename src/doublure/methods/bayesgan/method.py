@@ -157,24 +157,24 @@ class Bayesgan(Dpgan[BayesianSettings]):
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untrained generator, with its annotator."""
-        from doublure.methods.bayesgan.training import annotated, untaught_labeller
+        from doublure.methods.bayesgan.training import annotated, untrained_labeller
 
         generator = super().build(encoder, settings, seed)
         own = self._own(settings)
         if not isinstance(own, ImageBayesganSettings) or not own.annotator:
             return generator
-        return annotated(generator, untaught_labeller(encoder), own)
+        return annotated(generator, untrained_labeller(encoder), own)
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic by noisy gradients that are measured on the way, then the annotator."""
-        from doublure.methods.bayesgan.training import annotated, taught_annotator, taught_generator
+        from doublure.methods.bayesgan.training import annotated, trained_annotator, trained_generator
 
         own = self._own(job.settings)
-        generator, estimate = taught_generator(job, own)
+        generator, estimate = trained_generator(job, own)
         if not isinstance(own, ImageBayesganSettings) or not own.annotator:
             job.measured(estimate)
             return generator
-        labeller, more = taught_annotator(job, own, generator)
+        labeller, more = trained_annotator(job, own, generator)
         job.measured(estimate if more is None else estimate.joined(more))
         return annotated(generator, labeller, own)
 

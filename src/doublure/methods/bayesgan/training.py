@@ -122,7 +122,7 @@ class HalvesTrainer:
         return real + self._step.generated_gradient(critic, records, condition)
 
 
-def taught_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, BayesianAccountant]:
+def trained_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, BayesianAccountant]:
     """Train the critic by noisy gradients, the generator by the critic; return the generator and what was estimated."""
     stage = _critics(job, settings)
     adversaries = MeasuredAdversaries(stage, settings)
@@ -214,12 +214,12 @@ def annotated(generator: nn.Module, labeller: Labeller, settings: ImageBayesganS
     return LabelledGenerator(steered, labeller, noise_width=settings.noise_width, tries=settings.tries)
 
 
-def untaught_labeller(encoder: Encoder) -> Labeller:
+def untrained_labeller(encoder: Encoder) -> Labeller:
     """Return an untrained annotator."""
     return Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
 
 
-def taught_annotator(
+def trained_annotator(
     job: Job, settings: ImageBayesganSettings, generator: nn.Module
 ) -> tuple[Labeller, BayesianAccountant | None]:
     """Train the annotator on the labelled private records, in steps that follow the critic's.
@@ -241,4 +241,4 @@ def taught_annotator(
     return labeller, sums.estimate
 
 
-__all__ = ["Bodies", "HalvesTrainer", "MeasuredAdversaries", "annotated", "taught_annotator", "taught_generator"]
+__all__ = ["Bodies", "HalvesTrainer", "MeasuredAdversaries", "annotated", "trained_annotator", "trained_generator"]

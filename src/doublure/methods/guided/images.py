@@ -102,27 +102,27 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
     def train(self, job: Job, settings: ImageGuidedSettings) -> nn.Module:
         """Make the releases stage by stage."""
         from doublure.methods.guided.refining import refined
-        from doublure.methods.statistics.images.mean_embedding import teaching
+        from doublure.methods.statistics.images.mean_embedding import generator_fit
         from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums
         from doublure.training.private_classifier import labelled
 
         before, sizes = 1, job.encoder.condition_sizes.values()
         first = job.stage("statistics", after=0)
-        lesson = teaching(first, settings, NoisySums(first, job.accesses[:1]))
-        generator = lesson.average
+        fit = generator_fit(first, settings, NoisySums(first, job.accesses[:1]))
+        generator = fit.average
         if settings.critic_share:
             stage = job.stage("critic", after=before)
             generator = refined(
-                stage, settings.adversarial(), job.accesses[1], generator, weight=settings.anchor, distance=lesson.loss
+                stage, settings.adversarial(), job.accesses[1], generator, weight=settings.anchor, distance=fit.loss
             )
             before += settings.critic_steps
         if not settings.labeller_share:
-            return with_shares(generator, sizes, lesson.shares)
+            return with_shares(generator, sizes, fit.shares)
         last = job.stage("labeller", after=before)
         sums = NoisySums(last, job.accesses[-1:])
         made = _checked(settings, generator, labelled(last, settings, generator, settings.image_noise, sums))
-        return with_shares(made, sizes, lesson.shares)
+        return with_shares(made, sizes, fit.shares)
 
 
 def _checked(settings: ImageGuidedSettings, generator: UpsamplingGenerator, labeller: Labeller) -> LabelledGenerator:

@@ -123,9 +123,9 @@ class Latentgan(Adversarial[LatentSettings]):
 
     def train(self, job: Job) -> nn.Module:
         """Invert the records, then train the generator of latents."""
-        from doublure.methods.latentgan.training import taught
+        from doublure.methods.latentgan.training import trained
 
-        return taught(job, self._own(job.settings))
+        return trained(job, self._own(job.settings))
 
 
 METHOD = Latentgan()

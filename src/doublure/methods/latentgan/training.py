@@ -14,7 +14,7 @@ from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
 from doublure.methods.latentgan.moments import ByCell, ByClass, mixture_from, untrained_mixture
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings
-from doublure.methods.statistics.images.mean_embedding import Embedded, taught_by
+from doublure.methods.statistics.images.mean_embedding import Embedded, fitted_to_sums
 from doublure.networks.detail import Detail, Detailed
 from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.inversion import Inversion, InversionSettings
@@ -42,7 +42,7 @@ _LONG_AVERAGE = 0.99
 _HELD_BY = 500  # generated images that say how speckled they are
 
 
-def taught(job: Job, settings: LatentSettings) -> nn.Module:
+def trained(job: Job, settings: LatentSettings) -> nn.Module:
     """Return the generator to release: of latents, and the public one behind it."""
     generator, proposer, detail = public_networks(job.encoder, settings, job.device)
     stage = job.stage("latents", after=0).seen(inverted(job, settings, generator, proposer))
@@ -280,7 +280,7 @@ class EmbeddingFit:
     generator_average: float
 
 
-def _lesson(settings: LatentSettings) -> EmbeddingFit:
+def _fit_settings(settings: LatentSettings) -> EmbeddingFit:
     """Return how the generator of latents learns from an embedding."""
     return EmbeddingFit(
         batch=settings.batch,
@@ -298,7 +298,7 @@ def _by_embedding(job: Job, settings: LatentSettings, accesses: Sequence[Access]
     def build() -> nn.Module:
         return settings.generator(job.encoder, torch.Generator().manual_seed(job.seed % 2**63))
 
-    return taught_by(job, _lesson(settings), NoisySums(job, accesses), _features(settings), build).average
+    return fitted_to_sums(job, _fit_settings(settings), NoisySums(job, accesses), _features(settings), build).average
 
 
 def _features(settings: LatentSettings) -> LatentEmbedding:

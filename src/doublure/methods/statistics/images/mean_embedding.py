@@ -127,15 +127,15 @@ def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int
     )
 
 
-def teaching(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Teaching[UpsamplingGenerator]:
-    """Release the mean embedding of images, and fit a generator to its end; see :func:`taught_by`."""
+def generator_fit(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> GeneratorFit[UpsamplingGenerator]:
+    """Release the mean embedding of images, and fit a generator to its end; see :func:`fitted_to_sums`."""
     features = embedding(job.encoder, settings)
-    return taught_by(job, settings, sums, features, lambda: generator_for(job.encoder, settings, job.seed))
+    return fitted_to_sums(job, settings, sums, features, lambda: generator_for(job.encoder, settings, job.seed))
 
 
-def taught_by(
+def fitted_to_sums(
     job: Job, settings: EmbeddingSettings, sums: NoisySums, features: Features, build: Callable[[], G]
-) -> Teaching[G]:
+) -> GeneratorFit[G]:
     """Release a mean embedding, unless an interrupted run has, and fit a generator to its end.
 
     Args:
@@ -157,29 +157,29 @@ def taught_by(
     kept, total = as_tensors(releases.state), as_tensor(drawn)
     job.progress.at(1)
     with kept_state.taken_up():
-        lesson = Teaching(job, settings, features, target(total, sums.deviations[0]), build)
+        fit = GeneratorFit(job, settings, features, target(total, sums.deviations[0]), build)
         if "fit_step" in kept:
-            lesson.restore(kept)
+            fit.restore(kept)
     job.progress.stage("train the generator", settings.fit_steps)
-    begun = lesson.done
+    begun = fit.done
 
     def keep() -> None:
-        job.checkpoints.save(sums.taken, {RELEASED: total, **lesson.state()})
+        job.checkpoints.save(sums.taken, {RELEASED: total, **fit.state()})
 
-    while lesson.done < settings.fit_steps:
+    while fit.done < settings.fit_steps:
         try:
             job.check_stop()
         except Interrupted:
             keep()
             raise
-        lesson.step()
-        job.progress.at(lesson.done)
-        if lesson.done % _KEPT_EVERY == 0:
+        fit.step()
+        job.progress.at(fit.done)
+        if fit.done % _KEPT_EVERY == 0:
             keep()
-            job.log({"fit_step": lesson.done, "distance": round(lesson.distance, 5)})
-    if lesson.done > begun:
+            job.log({"fit_step": fit.done, "distance": round(fit.distance, 5)})
+    if fit.done > begun:
         keep()
-    return lesson
+    return fit
 
 
 class Embedded:
@@ -229,7 +229,7 @@ def target(total: Tensor, noise: float) -> Target:
     return Target(means=means, weights=weights, floor=floor, shares=counts / counts.sum())
 
 
-class Teaching(Generic[G]):
+class GeneratorFit(Generic[G]):
     """A generator, its average, and the way to the target.
 
     Args:

@@ -138,12 +138,12 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def train(self, job: Job, settings: S) -> nn.Module:
         """Release the mean features, then train the generator."""
-        from doublure.methods.statistics.images.mean_embedding import teaching
+        from doublure.methods.statistics.images.mean_embedding import generator_fit
         from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums
 
-        lesson = teaching(job, settings, NoisySums(job, job.accesses))
-        return with_shares(lesson.average, job.encoder.condition_sizes.values(), lesson.shares)
+        fit = generator_fit(job, settings, NoisySums(job, job.accesses))
+        return with_shares(fit.average, job.encoder.condition_sizes.values(), fit.shares)
 
 
 def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:

@@ -18,7 +18,7 @@ from doublure.schema.columns import Column, OrdinalColumn
 from doublure.training.settings import Work
 
 DRAWN, FEWEST_DRAWN, CELLS_DRAWN = 20_000, 8_000, 4_000_000
-"""Rows that a fit draws to correct shares and to teach the target: so many, fewer of a table of many columns."""
+"""Rows that a fit draws to correct shares and to fit the target: so many, fewer of a table of many columns."""
 
 _BYTES = 8
 _LEAST_GROUPS = 8
@@ -29,7 +29,7 @@ _NOISE_A_CELL = 4.2e5
 _COUNT_A_ROW, _PLACE_A_ROW = 600.0, 1.5e3
 _DRAW_A_ROW, _EVEN_A_CELL, _BESIDE, _MOST_EVEN = 4.7e4, 1.3e3, 64, 3_000_000
 _EDGE = 2.5e8
-_TAUGHT, _TAUGHT_A_CELL = 150, 220.0
+_TRAINED, _TAUGHT_A_CELL = 150, 220.0
 _PRODUCT, _NUMBER, _CELL, _STEP = 12.0, 700.0, 40.0, 1.0e7
 _FEWEST_STEPS, _STEPS_A_SIGNAL = 35.0, 30.0
 _MOST_COUNTED, _FILLED_UP = 1 / 3, 8
@@ -80,7 +80,7 @@ def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases
         + _EDGE * nodes
         + _DRAW_A_ROW * nodes * drawn / (1 if beside else 2)
         + beside * nodes * _EVEN_A_CELL * min(_MOST_EVEN, drawn * min(_BESIDE, nodes / 2))
-        + beside * _TAUGHT * _TAUGHT_A_CELL * drawn * nodes * values
+        + beside * _TRAINED * _TAUGHT_A_CELL * drawn * nodes * values
     )
     records = 4 * rows * len(schema.columns)
     fitted = nodes * (3 * components * mean + 2 * mean_fine**2) + 12 * formed + 2 * pairs * mean * components
