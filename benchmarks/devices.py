@@ -3,9 +3,10 @@
     python benchmarks/devices.py daiad_water_hourly_derived.npz OUT [--epsilon 10] [--steps 40] [--lot 30]
 
 Of each household 20 whole days are taken: litres by night, morning, day and evening. Federated and central runs have
-the same plan, hence the same noise and the same ε; lots, pairing and noise are drawn afresh. Printed of both: the mean
+the same plan, hence the same noise and the same ε; lots, pairing and noise are drawn afresh. Measured of both: the mean
 over the four columns of the largest distance between the distributions of real and of synthetic litres
-(Kolmogorov-Smirnov, 0 is best), and seconds; federated also rounds and bytes a client. Needs doublure[federated,torch].
+(Kolmogorov-Smirnov, 0 is best), and processor seconds; federated also rounds and bytes a client, and ε where lots are
+known. A row of each goes to ``measured/devices.jsonl``. Needs doublure[federated,torch].
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,8 +22,10 @@ from scipy.stats import ks_2samp
 
 import doublure as db
 from doublure.federated.simulate import simulate
+from results import add
 
 DAYS, MOST = 20, 2000
+SEED = 1
 PARTS = {"night": slice(0, 6), "morning": slice(6, 12), "day": slice(12, 18), "evening": slice(18, 24)}
 
 
@@ -39,12 +43,26 @@ def households(path: Path) -> pd.DataFrame:
 
 def distance(real: pd.DataFrame, syn: db.Synthesizer) -> float:
     """Return the mean Kolmogorov-Smirnov distance of the columns."""
-    rows = syn.sample(20_000, seed=1)
+    rows = syn.sample(20_000, seed=SEED)
     return float(np.mean([ks_2samp(real[name], rows[name]).statistic for name in PARTS]))
 
 
+def traffic(syn: db.Synthesizer, plan: db.Plan, users: int) -> dict[str, Any]:
+    """Return rounds, and bytes of arrays a client: of steps for which coins were tossed, the mean over the coins."""
+    told, rate = syn.run["federated"], plan.sample_rate or 1.0
+    steps = sum(access.event.steps for access in plan.training if getattr(access.event, "sample_rate", 1.0) < 1)
+    lots = [rate * steps * size for size in told.get("bytes_a_step", (0, 0))]
+    return {
+        "rounds": len(told["rounds"]),
+        "missed": sum(bool(each["missed"]) for each in told["rounds"]),
+        "sent_to_a_client": round(told["bytes_sent"] / users + lots[0]),
+        "sent_by_a_client": round(told["bytes_received"] / users + lots[1]),
+        "epsilon_where_lots_are_known": told.get("epsilon_where_lots_are_known"),
+    }
+
+
 def main() -> None:
-    """Fit both ways, and print a row of each."""
+    """Fit both ways, and keep a row of each."""
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("data", type=Path)
     asked.add_argument("out", type=Path)
@@ -71,18 +89,21 @@ def main() -> None:
         rows.to_csv(clients / f"{house}.csv", index=False)
     for way in ("federated", "central"):
         ledger = db.Ledger.create(given.out / f"{way}.ledger", dataset=way, epsilon=2 * given.epsilon, delta=1e-3)
-        since = time.perf_counter()
+        since, began = time.process_time(), time.perf_counter()
         if way == "federated":
-            syn = simulate(clients, plan, ledger=ledger, out=given.out / way, one_unit=True, seed=1, threads=1)
+            syn = simulate(clients, plan, ledger=ledger, out=given.out / way, one_unit=True, seed=SEED, threads=1)
         else:
-            syn = db.fit(real, plan, ledger=ledger, out=given.out / way, seed=1, threads=1)
-        seconds = time.perf_counter() - since
-        print(f"{way}: {units} households, epsilon {given.epsilon:g}, KS {distance(real, syn):.3f}, {seconds:.0f} s")
+            syn = db.fit(real, plan, ledger=ledger, out=given.out / way, seed=SEED, threads=1)
+        row: dict[str, Any] = {
+            "data": "daiad_water", "way": way, "method": "dpgan", "epsilon": given.epsilon, "delta": 1e-4,
+            "users": units, "each": DAYS, "steps": given.steps, "lot": given.lot, "claim": syn.guarantee.kind,
+            "cpu_seconds": round(time.process_time() - since), "seconds": round(time.perf_counter() - began),
+            "ks": round(distance(real, syn), 4), "seed": SEED,
+        }  # fmt: skip
         if way == "federated":
-            told, rate = syn.run["federated"], plan.sample_rate or 1.0
-            sent, back = (rate * given.steps * size / 1e3 for size in told["bytes_a_step"])
-            print(f"  {len(told['rounds'])} rounds, a client is sent {sent:.0f} kB and sends {back:.0f} kB on average")
-            print(f"  epsilon where lots are known: {told['epsilon_where_lots_are_known']:.3g}")
+            row |= traffic(syn, plan, units)
+        add("devices", row)
+        print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import doublure as db
+from devices import traffic
 from doublure.cli.options import settings
 from doublure.federated.simulate import simulate
 from results import add
@@ -110,16 +111,7 @@ def main() -> None:
             "seed": SEED,
         }  # fmt: skip
         if way == "federated":
-            told, rate = syn.run["federated"], plan.sample_rate or 1.0
-            steps = sum(access.event.steps for access in plan.training if getattr(access.event, "sample_rate", 1.0) < 1)
-            lot = [rate * steps * size for size in told.get("bytes_a_step", (0, 0))]
-            row |= {
-                "rounds": len(told["rounds"]),
-                "missed": sum(bool(each["missed"]) for each in told["rounds"]),
-                "sent_to_a_client": round(told["bytes_sent"] / given.users + lot[0]),
-                "sent_by_a_client": round(told["bytes_received"] / given.users + lot[1]),
-                "epsilon_where_lots_are_known": told.get("epsilon_where_lots_are_known"),
-            }
+            row |= traffic(syn, plan, given.users)
         add("devices", row)
         print(row, flush=True)
 
