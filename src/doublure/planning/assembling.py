@@ -52,7 +52,7 @@ def assemble(
     """
     work = chosen.work(schema, settings)
     if schema.federated is not None and not chosen.asks_owners(schema, settings):
-        remedy = "plan as docs/federated.md says, such as with statistics, or leave federated out of the schema"
+        remedy = "leave federated out of the schema, or take what docs/federated.md says that owners are asked for"
         raise SettingError("cannot be asked of owners yet", field=f"method {chosen.name}", remedy=remedy)
     learned = learned_facts(schema, budget.discovery_delta)
     if budget.epsilon is None:  # what claims nothing prints no ε, not even a fact's own (rule 13)

@@ -168,8 +168,8 @@ _PLAIN = (
 
 def _no_such_type(column: Column, name: str) -> DataError:
     remedy = {
-        "date": "write ISO 8601, such as 2024-01-31, or declare date_format: DD-MM-YYYY",
-        "datetime": "write ISO 8601, such as 2024-01-31T12:00:00, or declare date_format: DD-MM-YYYY hh:mm",
+        "date": "write days that there are, in ISO 8601 (2024-01-31) or as the schema's date_format: DD-MM-YYYY says",
+        "datetime": "write moments that there are, in ISO 8601 (2024-01-31T12:00) or as the schema's date_format says",
         "integer": _PLAIN,
         "real": _PLAIN,
         "boolean": "write true/false, yes/no or 1/0, or declare a category",
