@@ -389,19 +389,26 @@ def test_a_method_that_counts_by_itself_is_caught(lab, monkeypatch):
 
 
 def check_tables_move_by_no_more_than_is_paid_for(lab):
-    """One unit more or less moves all tables together by 1/σ in units of their noise, and by no more."""
+    """One unit more or less moves all tables together by 1/σ in units of their noise, and by no more.
+
+    By a little less where a place among the tables stays unused: what the noise has shown decides it.
+    """
+
+    def check_price(found, allowed):
+        assert 0.9 * allowed < found <= allowed * (1 + 1e-9)
+
     base = lab.people()
     kept = lab.count(base)
     paid = 1 / kept.public["noise_multiplier"]
     for record in lab.ODD_RECORDS.values():
-        assert lab.price(kept, lab.count(lab.with_unit(base, record), like=kept)) == pytest.approx(paid, rel=1e-9)
-    assert lab.price(kept, lab.count(lab.without_unit(base, "p7"), like=kept)) == pytest.approx(paid, rel=1e-9)
+        check_price(lab.price(kept, lab.count(lab.with_unit(base, record), like=kept)), paid)
+    check_price(lab.price(kept, lab.count(lab.without_unit(base, "p7"), like=kept)), paid)
     base = lab.people(records=2)
     kept = lab.count(base, lab.SEVERAL)
     paid = 1 / kept.public["noise_multiplier"]
     for records, share in ((1, 1 / 3), (3, 1.0), (5, 1.0)):
         more = lab.with_unit(base, lab.ODD_RECORDS["duplicate"], records=records)
-        assert lab.price(kept, lab.count(more, lab.SEVERAL, like=kept)) == pytest.approx(paid * share, rel=1e-9)
+        check_price(lab.price(kept, lab.count(more, lab.SEVERAL, like=kept)), paid * share)
     fewer = lab.price(kept, lab.count(lab.without_unit(base, "p7"), lab.SEVERAL, like=kept))
     assert paid / 3 < fewer <= paid * (1 + 1e-9)
 
