@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.private.partitions import InTurn
-from doublure.support.files import part_of, sync_folder
 from doublure.support.number_files import NumberFile
 
 PARTITION_RECORDS = 2**21
@@ -121,10 +120,8 @@ class Codes:
             Unwritable: The disk is full.
             TypeError: A number is not whole, or does not fit its type: a defect of the encoder.
         """
-        part = None if path is None else part_of(path)
-        file = NumberFile(folder, part)
         kinds, found, blocks = [np.dtype(each) for each in types], hashlib.sha256(), []
-        try:
+        with NumberFile.written(folder, path) as file:
             for rows in records:
                 blocks.append((file.size, len(rows)))
                 for place, kind in enumerate(kinds):
@@ -134,17 +131,12 @@ class Codes:
                     file.add(column)
                     found.update(column.tobytes())
             made = cls(file, kinds, blocks, most_records(), found.hexdigest())
-            if part is not None and path is not None:
-                made._keep(part, path)
-        except BaseException:
-            file.close()
-            if part is not None:
-                part.unlink(missing_ok=True)
-            raise
+            if path is not None:
+                made._seal()
         return made
 
-    def _keep(self, part: Path, path: Path) -> None:
-        """Write what is known of the file behind it, and give it its name."""
+    def _seal(self) -> None:
+        """Write what is known of the file behind it."""
         known = {
             "types": [each.str for each in self.types],
             "blocks": self._blocks,
@@ -152,8 +144,6 @@ class Codes:
             "fingerprint": self.fingerprint,
         }
         self._file.seal(known, _WHOLE)
-        part.replace(path)
-        sync_folder(path.parent)
 
     @classmethod
     def opened(cls, path: Path) -> Codes | None:

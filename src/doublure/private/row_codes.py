@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from doublure.support.files import part_of, sync_folder
 from doublure.support.number_files import NumberFile
 from doublure.support.row_files import RowFile
 
@@ -57,9 +56,7 @@ class RowCodes:
         Raises:
             Unwritable: The disk is full.
         """
-        part = None if path is None else part_of(path)
-        file = NumberFile(folder, part)
-        try:
+        with NumberFile.written(folder, path) as file:
             blocks = iter(records)
             first = next(blocks)
             rows = RowFile(file, first.shape[1:], first.dtype)
@@ -68,16 +65,9 @@ class RowCodes:
                 rows.add(block)
             own = unit()
             made = cls.of(rows, own)
-            if part is not None and path is not None:
+            if path is not None:
                 known = {"shape": rows.shape, "type": rows.dtype.str, "units": None if own is None else file.add(own)}
                 file.seal(known, _WHOLE)
-                part.replace(path)
-                sync_folder(path.parent)
-        except BaseException:
-            file.close()
-            if part is not None:
-                part.unlink(missing_ok=True)
-            raise
         return made
 
     @classmethod

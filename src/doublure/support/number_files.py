@@ -11,14 +11,15 @@ import json
 import mmap
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from doublure.support.files import Unwritable
+from doublure.support.files import Unwritable, part_of, sync_folder
 
 _LENGTH = np.dtype(np.int64)
 
@@ -45,6 +46,31 @@ class NumberFile:
                 self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
             raise Unwritable(self._folder, error) from None
+
+    @classmethod
+    @contextmanager
+    def written(cls, folder: Path, path: Path | None) -> Iterator[NumberFile]:
+        """Yield a new file, which gets its name once the block has ended; where the block fails, nothing is left.
+
+        Args:
+            folder: Where there is room for it.
+            path: Its name, if it is to stay; None: it has none.
+
+        Raises:
+            Unwritable: It cannot be made.
+        """
+        part = None if path is None else part_of(path)
+        file = cls(folder, part)
+        try:
+            yield file
+            if part is not None and path is not None:
+                part.replace(path)
+                sync_folder(path.parent)
+        except BaseException:
+            file.close()
+            if part is not None:
+                part.unlink(missing_ok=True)
+            raise
 
     @classmethod
     def opened(cls, path: Path) -> NumberFile:
