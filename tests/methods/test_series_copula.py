@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from series_fits import fit_series
+from series_fits import answers_of, fit_series
 
 import doublure as db
-from doublure.encode.series_places import SeriesPlaces
 from doublure.errors import LostRun, RunFolderError, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.series import copula_fit, copula_plan
@@ -23,7 +22,6 @@ from doublure.planning import Plan
 from doublure.private.accounting import epsilon_of
 from doublure.private.mechanism import Mechanism
 from doublure.private.queries.sums import BoundedSums
-from doublure.private.records import PrivateRecords
 
 SERIES, LENGTH = 3000, 12
 HEAD = f"doublure: 1\nkind: series\nunits: {SERIES}\nseries: {{length: {LENGTH}, gaps: missing}}\nchannels:\n"
@@ -331,26 +329,10 @@ ODD = {
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     """Return what every query of a fit answers, exactly, for any other records."""
-    queries, released = [], Mechanism.release
-    patch = pytest.MonkeyPatch()
-
-    def watched(mechanism, query, access, records):
-        queries.append((access.purpose, query))
-        return released(mechanism, query, access, records)
-
-    patch.setattr(Mechanism, "release", watched)
-    syn = fitted(tmp_path_factory.mktemp("answers"), level_groups=2, own_tables=True)
-    patch.undo()
-    encoder = SeriesPlaces(syn.schema, bins=256, curve=1 / 3)
-
-    def ask(data):
-        compact = encoder.compact(of_series(data))
-        kept = PrivateRecords(
-            compact, np.arange(len(compact)), len(compact), lambda rows: encoder.split(encoder.expand(rows))
-        )
-        return [query.answer(kept, sample_rate=1.0) for _, query in queries]
-
-    return [purpose for purpose, _ in queries], [query for _, query in queries], ask
+    purposes, queries, ask = answers_of(
+        lambda: fitted(tmp_path_factory.mktemp("answers"), level_groups=2, own_tables=True), bins=256, curve=1 / 3
+    )
+    return purposes, queries, lambda data: ask(of_series(data))
 
 
 def of_series(data):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from series_fits import fit_series
+from series_fits import answers_of, fit_series
 
 import doublure as db
 from doublure.data.series import Series, open_series
@@ -14,8 +14,6 @@ from doublure.encode.series import SeriesEncoder
 from doublure.encode.series_places import SeriesPlaces
 from doublure.errors import SettingError
 from doublure.methods.statistics.series import copula_plan
-from doublure.private.mechanism import Mechanism
-from doublure.private.records import PrivateRecords
 from doublure.schema import Schema
 from doublure.schema.allowed import between
 
@@ -186,29 +184,14 @@ def _ending(data, steps):
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     """Return what every query of a fit answers, exactly, for any other records."""
-    queries, released = [], Mechanism.release
-    patch = pytest.MonkeyPatch()
-
-    def watched(mechanism, query, access, records):
-        queries.append((access.purpose, query))
-        return released(mechanism, query, access, records)
-
-    patch.setattr(Mechanism, "release", watched)
-    plan = db.plan(
-        Schema.parse(TEXT), method="statistics", epsilon=10.0, delta=1e-5, grouped=["hours"], own_tables=True
+    schema = Schema.parse(TEXT)
+    plan = db.plan(schema, method="statistics", epsilon=10.0, delta=1e-5, grouped=["hours"], own_tables=True)
+    purposes, queries, ask = answers_of(
+        lambda: fit_series(tmp_path_factory.mktemp("answers"), stays(), plan, TEXT),
+        bins=plan.settings.bins,
+        curve=plan.settings.curve,
     )
-    syn = fit_series(tmp_path_factory.mktemp("answers"), stays(), plan, TEXT)
-    patch.undo()
-    encoder = SeriesPlaces(syn.schema, bins=plan.settings.bins, curve=plan.settings.curve)
-
-    def ask(data):
-        compact = encoder.compact(open_series(data).load(syn.schema, at_least=0).content)
-        kept = PrivateRecords(
-            compact, np.arange(len(compact)), len(compact), lambda rows: encoder.split(encoder.expand(rows))
-        )
-        return [query.answer(kept, sample_rate=1.0) for _, query in queries]
-
-    return [purpose for purpose, _ in queries], [query for _, query in queries], ask
+    return purposes, queries, lambda data: ask(open_series(data).load(schema, at_least=0).content)
 
 
 @pytest.mark.parametrize("odd", ODD)
