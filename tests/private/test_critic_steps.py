@@ -159,6 +159,7 @@ def test_noise_that_could_not_be_drawn_is_refused_before_any_step(changes: dict[
 def test_noise_that_can_be_drawn_at_every_step_is_taken() -> None:
     assert step_of(schedule=falling(1.0, 1e-35), steps=4).steps == 4
     assert step_of(schedule=falling(1.0, 1e-35), steps=8, n_critic=2).steps == 8
+    assert step_of(schedule=Geometric(max_grad_norm=1.0, decay=1e-35, floor=1e-35), steps=1).steps == 1
     assert step_of(schedule=Constant(max_grad_norm=1e15), expected_units=1e15).steps == 6
 
 
