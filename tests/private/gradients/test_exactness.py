@@ -257,6 +257,17 @@ def test_layers_called_without_what_they_can_do_without(make_records, features, 
     require_close(found, norms, per_record_reference(critic, loss, records))
 
 
+def test_a_critic_may_have_one_parameter(make_critic, make_records):
+    critic, loss, records = (
+        make_critic(lambda: nn.Linear(5, 1, bias=False)),
+        CriticLoss(kind="wgan"),
+        make_records((5,), 3),
+    )
+    found, norms = per_unit(RecordGradients(critic, loss), records)
+    require_close(found, norms, per_record_reference(critic, loss, records))
+    assert found.shape == (3, 5)
+
+
 def test_no_record_has_no_gradient(make_critic, make_records):
     critic = make_critic()
     found = per_record_reference(critic, CriticLoss(kind="wgan"), make_records((5,), 0))
