@@ -258,14 +258,25 @@ def test_layers_called_without_what_they_can_do_without(make_records, features, 
 
 
 def test_a_critic_may_have_one_parameter(make_critic, make_records):
-    critic, loss, records = (
-        make_critic(lambda: nn.Linear(5, 1, bias=False)),
-        CriticLoss(kind="wgan"),
-        make_records((5,), 3),
-    )
-    found, norms = per_unit(RecordGradients(critic, loss), records)
-    require_close(found, norms, per_record_reference(critic, loss, records))
-    assert found.shape == (3, 5)
+    critic, loss = make_critic(lambda: nn.Linear(5, 1, bias=False)), CriticLoss(kind="wgan")
+    gradients, records = RecordGradients(critic, loss), make_records((5,), 3)
+    expected = per_record_reference(critic, loss, records)
+    require_close(*per_unit(gradients, records), expected)
+    (part,) = gradients.lot(records)
+    assert torch.allclose(part.weighted_sum(torch.ones(3)).double(), expected.sum(0), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-4, 1e4])
+def test_what_cancels_leaves_no_trace_in_the_others(size):
+    """Of summands a million times their sum, whatever their size: in float32 their rounding would be seen beside it."""
+    right = torch.zeros(2, 2, 3)
+    right[0, 0] = size * torch.tensor([5e-4, 8e-4, 1e-4])
+    right[1] = size * torch.tensor([[1000.0], [1000.001]])
+    term = Outer(0, None, 1, (torch.tensor([[[-1.0], [1.0]]]).expand(2, 2, 1),), (right,), (True,))
+    index = torch.arange(2)
+    found = UnitGradients(index, [term], Units(index, 2, single=True), [torch.zeros(1, 3)])
+    expected = (right[:, 1].double() - right[:, 0].double()).sum(0)
+    assert torch.allclose(found.weighted_sum(torch.ones(2)).double(), expected, rtol=1e-5, atol=0)
 
 
 def test_no_record_has_no_gradient(make_critic, make_records):
