@@ -21,6 +21,7 @@ from doublure.schema import Schema
 NAN = float("nan")
 TABLES = ((Axis.of_codes(0, 3),), (Axis.of_codes(1, 2),))
 COUNTS = Counts(tables=TABLES, max_records=2)
+TRAIN = Access(purpose="train", event=GaussianEvent(noise_multiplier=1.0, sample_rate=0.25, steps=3))
 NOBODY = Nobody(2, pd.DataFrame({"who": [], "age": []}))
 SCHEMA = Schema.parse(
     "doublure: 1\nkind: table\nunit: {name: person, id: who, max_records: 2}\nunits: {learn: 0.3, magnitude: 50}\n"
@@ -170,6 +171,68 @@ def test_answers_are_added_that_can_be_and_the_others_are_named():
     assert refused == [("b", "counts other records in one table than in another")]
 
 
+class Beside(Length):
+    """The same, beside which units are measured; it remembers what was charged."""
+
+    step = 6
+
+    def __init__(self, count):
+        super().__init__()
+        self.measured, self.count, self.charged = self, count, []
+
+    def unmeasured(self):
+        """Return the same, with nothing measured beside."""
+        return self
+
+    def charge(self, found, *, sample_rate, step):
+        """Remember it."""
+        self.charged.append((sorted(found), sample_rate, step))
+
+
+def sent(**answers):
+    def post(query, pays, names, view):
+        for owner, (total, lengths) in answers.items():
+            if names is None or owner in names:
+                yield Heard(owner, np.array(total, dtype=np.float32), lengths)
+
+    return post
+
+
+def asked_beside(query, answers, **more):
+    refused = []
+    made = Answers(sent(**answers), NOBODY, refused=lambda *said: refused.append(said), owners=lambda: [*answers],
+                   **more)  # fmt: skip
+    made.paid_by(TRAIN)
+    return made.ask(query, sample_rate=1.0).total.tolist(), refused
+
+
+def test_lengths_of_many_units_are_those_that_owners_tell():
+    """One that tells none, or some that there cannot be, is left out altogether."""
+    query = Beside(count=3)
+    found, refused = asked_beside(
+        query,
+        {"a": ([1, 0, 0], np.array([0.25, 1.0])), "b": ([0, 2, 0], None), "c": ([0, 0, 3], np.array([1.5]))},
+        one_unit=False,
+    )
+    assert found == [1, 0, 0]
+    assert query.charged == [([0.25, 1.0], 1.0, 6)]
+    assert refused == [("b", "does not say how long gradients are"), ("c", "says lengths that there cannot be")]
+
+
+def test_lengths_of_devices_are_those_of_what_they_send():
+    """What one says of its own length is not looked at."""
+    query = Beside(count=2)
+    found, refused = asked_beside(
+        query, {"a": ([3, 0, 0], None), "b": ([0, 4, 0], np.array([7.0])), "c": ([0, 0, 9], None)}, one_unit=True
+    )
+    assert found == [3, 4, 0]
+    assert refused == [("c", "is longer than what one unit may add")]
+    ((lengths, rate, step),) = query.charged
+    assert (rate, step) == (1.0, 6)
+    assert 1 <= len(lengths) <= 2  # two of the three are looked at
+    assert all(min(abs(length - share) for share in (0.6, 0.8)) < 1e-5 for length in lengths)
+
+
 # -- what is let out ---------------------------------------------------------------------------------------------------
 
 
@@ -188,7 +251,7 @@ class Book:
 
 FACT = Access(purpose="learn", event=PureEvent(epsilon=0.3), path="columns.age.missing")
 COUNT = Access(purpose="count", event=DiscreteGaussianEvent(scale=1.0, tables=2, records=2))
-TRAIN = Access(purpose="train", event=GaussianEvent(noise_multiplier=1.0, sample_rate=0.25, steps=3))
+
 PEOPLE = people([[0, 1], [2, 1], [2, 0]])
 
 
