@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from doublure.access import Access
+from doublure.methods.latentgan import moments
 from doublure.methods.latentgan.moments import (
     ByCell,
     ByClass,
@@ -16,10 +18,13 @@ from doublure.methods.latentgan.moments import (
     believable_splits,
     factors_of,
     joined,
+    mixture_from,
     moment_vectors,
     settled_covariances,
     weights_of,
 )
+from doublure.private.accounting import GaussianEvent
+from doublure.support.tensors import as_array
 
 WIDTH = 3
 
@@ -119,3 +124,76 @@ def test_factors_make_covariances_and_weights_are_shares_within_a_class():
     assert close(made[0], covariance[0])
     assert torch.linalg.eigvalsh(made[1]).tolist() == pytest.approx([1e-3, 3.0], rel=1e-3)  # it had -1
     assert weights_of(torch.tensor([3.0, 1.0, 2.0, 2.0]), 2).tolist() == [[0.75, 0.25], [0.5, 0.5]]
+
+
+# -- the mixture -------------------------------------------------------------------------------------------------------
+
+
+class Shapes:
+    """Of latents in two classes."""
+
+    condition_sizes = {"label": 2}  # noqa: RUF012
+
+
+class Sums:
+    """The releases of some latents, without noise, though it is said that there is some."""
+
+    def __init__(self, seen, labels, deviations):
+        self.accesses = [Access(purpose=f"look {n}", event=GaussianEvent(noise_multiplier=1.0 + n))
+                         for n in range(len(deviations))]  # fmt: skip
+        self.deviations, self.releases, self.asked = deviations, len(deviations), []
+        self._seen, self._condition = seen, torch.eye(2)[labels]
+
+    def release(self, number, *, shape):
+        """Return the sums."""
+        where, numbers = number(self._seen, self._condition)
+        self.asked.append(number.name)
+        assert (where.shape[1], numbers.shape[1]) == shape
+        return as_array(where.T @ numbers)
+
+
+@pytest.fixture
+def mixed(monkeypatch):
+    """Return the mixture of two heaps in one class, and of one in the other, and what was asked."""
+    monkeypatch.setattr(moments, "LatentEncoder", Shapes)
+    seen = 0.1 * latents(600)
+    seen[:200, 0] += 1.0
+    seen[200:400, 0] -= 1.0
+    labels = torch.tensor([0] * 400 + [1] * 200)
+
+    def made(splits, *deviations):
+        sums = Sums(seen, labels, deviations)
+        job = SimpleNamespace(
+            encoder=Shapes(), device="cpu", units=600, agree=lambda tensors: None, accesses=tuple(sums.accesses),
+            checkpoints=SimpleNamespace(load=lambda: None, save=lambda step, state: None), check_stop=lambda: None,
+            progress=SimpleNamespace(stage=lambda *told: None, at=lambda place: None),
+            mechanism=SimpleNamespace(taken=lambda access: 0),
+        )  # fmt: skip
+        return mixture_from(job, SimpleNamespace(splits=splits, latent=WIDTH), sums), sums.asked
+
+    return made, [seen[:200].mean(0), seen[200:400].mean(0), seen[400:].mean(0)], seen[:400].mean(0)
+
+
+def test_without_a_cut_each_class_is_one_gaussian_of_one_look(mixed):
+    made, heaps, whole = mixed
+    mixture, asked = made(0, 1e-3)
+    assert asked == ["moments by class"]
+    assert mixture.weights.tolist() == [[1.0], [1.0]]
+    assert close(mixture.means, torch.stack([whole, heaps[2]]))
+
+
+def test_cut_once_the_heaps_of_a_class_are_told_apart(mixed):
+    made, heaps, _ = mixed
+    mixture, asked = made(1, 1e-3, 1e-3)
+    assert asked == ["moments by class", "moments by cell"]
+    assert close(mixture.weights[0], [0.5, 0.5])
+    found = mixture.means[:2]
+    assert close(found[found[:, 0].argsort()], torch.stack([heaps[1], heaps[0]]))
+
+
+def test_a_cut_that_noise_forbids_leaves_components_alike(mixed):
+    made, heaps, whole = mixed
+    mixture, asked = made(2, 1e6, 1e6)
+    assert asked == ["moments by class", "moments by cell"]
+    assert mixture.weights.tolist() == [[0.25] * 4] * 2
+    assert close(mixture.means, torch.stack([whole] * 4 + [heaps[2]] * 4))
