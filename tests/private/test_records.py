@@ -55,6 +55,18 @@ def test_a_fingerprint_tells_values_order_and_units(monkeypatch):
     assert one == fingerprint(rows, [0, 1, 2])
 
 
+def test_some_units_keep_all_of_their_records_and_are_numbered_anew():
+    rows = np.arange(25.0).reshape(5, 5)
+    whole = records(rows, [2, 0, 1, 2, 0])
+    some = whole.of_units(np.array([True, False, True]))
+    assert (some.n_units, some.most_records) == (2, 2)
+    for number, unit in enumerate((0, 2)):
+        (body, _, _, _), (expected, _, _, _) = some.lot(np.array([number])), whole.lot(np.array([unit]))
+        assert torch.equal(body, expected)
+    nobody = whole.of_units(np.zeros(3, dtype=bool))
+    assert (nobody.n_units, nobody.most_records) == (0, 0)
+
+
 def test_an_order_by_bodies_follows_nothing_else():
     rows = torch.randn(30, 3, generator=torch.Generator().manual_seed(1))
     order, labels = torch.randperm(30, generator=torch.Generator().manual_seed(2)), torch.arange(30) % 2
