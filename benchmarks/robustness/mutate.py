@@ -112,7 +112,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "methods/statistics/series/": ("tests/methods/test_series_statistics.py", "tests/pitfalls/test_series.py"),
     "methods/statistics/tables/": ("tests/methods/test_statistics.py", "tests/methods/test_table_guided.py"),
     "training/checkpoints.py": ("tests/methods/test_series_statistics.py", f"{_RULES}08*.py"),
-    "training/gan_loop.py": ("tests/methods/test_adversarial.py", "tests/methods/test_critic_pace.py"),
+    "training/gan_loop.py": (
+        "tests/methods/test_adversarial.py", "tests/methods/test_critic_pace.py", "tests/methods/test_series_settings.py",
+    ),
     "training/private_classifier.py": ("tests/methods/test_labelling.py",),
     "training/noisy_sums.py": ("tests/methods/test_mean_embedding.py", "tests/pitfalls/test_sums_of_images.py"),
     "training/critic_steps.py": ("tests/methods/test_dpgan.py", "tests/methods/test_refining.py"),
