@@ -55,18 +55,20 @@ def test_an_epsilon_that_is_no_price_is_refused(epsilon):
 
 def test_facts_are_bought_in_the_order_of_the_schema():
     bought = learned_facts(SCHEMA, 1e-8)
-    assert [access.purpose for access in bought] == [
-        "count the units", "test whether age has missing cells", "find bounds for age", "discover the values of job",
-        "discover the values of town", "estimate the class shares of out",
-    ]  # fmt: skip
-    assert [access.epsilon for access in bought] == [0.1, 0.3, 0.2, 0.4, 0.5, 0.6]
-    assert [access.delta for access in bought] == [0, 0, 0, 1e-8, 1e-8, 0]
+    assert {access.path: (access.purpose, access.epsilon, access.delta) for access in bought} == {
+        "units": ("count the units", 0.1, 0.0),
+        "columns.age.bounds": ("find bounds for age", 0.2, 0.0),
+        "columns.age.missing": ("test whether age has missing cells", 0.3, 0.0),
+        "columns.job.values": ("discover the values of job", 0.4, 1e-8),
+        "columns.town.values": ("discover the values of town", 0.5, 1e-8),
+        "columns.out.shares": ("estimate the class shares of out", 0.6, 0.0),
+    }
     assert [access.path for access in bought] == [question.path for question in SCHEMA.questions]
     for access in bought:
         kind = ApproximateEvent if access.delta else PureEvent
         assert isinstance(access.event, kind)
         assert access.event.epsilon == access.epsilon
-    assert bought[3].event.delta == 1e-8
+        assert getattr(access.event, "delta", 0.0) == access.delta
 
 
 def test_discoveries_take_a_tenth_of_delta_together_and_training_the_rest():
