@@ -96,6 +96,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "private/owners.py": (
         "tests/pitfalls/test_owners.py", "tests/federated/test_steps.py", "tests/federated/test_silos.py",
     ),
+    "private/records.py": ("tests/private/test_placed_records.py",),
     "private/row_codes.py": ("tests/test_lots_from_disk.py",),
     "private/": (
         "tests/private/test_*.py", "tests/private/queries/test_*.py", f"{_RULES}0[1-9]*.py", f"{_RULES}1[4-7]*.py",

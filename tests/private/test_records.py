@@ -103,6 +103,13 @@ def test_records_come_from_whatever_holds_rows(given):
     assert (kept.parts, kept.most_records) == (2, 2)
 
 
+def test_as_many_records_as_units_need_not_be_one_of_each():
+    kept = records(np.arange(10.0).reshape(2, 5), [0, 0], n_units=2)
+    body, _, group, groups = kept.lot(np.array([0, 1]))
+    assert (len(body), group.tolist(), groups) == (2, [0, 0], 2)
+    assert len(kept.lot(np.array([1]))[0]) == 0
+
+
 def test_no_records_are_one_chunk_of_none():
     """Whoever joins what chunks come to needs something to join."""
     kept = records([])
@@ -157,6 +164,7 @@ def test_mapped_records_keep_units_rows_and_conditions(rows, labelled, apart):
             assert torch.equal(label, condition)
     (whole,) = mapped.expanded(100)
     assert whole[0].dtype == torch.float32
+    assert {chunk.dtype for chunk in mapped.chunks(2)} == {np.dtype(np.float16)}  # half of the room
 
 
 def places_of(rows, size):
