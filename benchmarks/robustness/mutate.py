@@ -101,6 +101,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "private/": (
         "tests/private/test_*.py", "tests/private/queries/test_*.py", f"{_RULES}0[1-9]*.py", f"{_RULES}1[4-7]*.py",
     ),
+    "planning/assembling.py": (
+        "tests/planning/test_what_a_card_says_of_noise.py", "tests/planning/test_exact_claims.py",
+    ),
     "planning/machine.py": ("tests/planning/test_forecast.py", "tests/test_larger_than_memory.py"),
     "planning/signal_to_noise.py": ("tests/planning/test_forecast.py",),
     "planning/": (
@@ -114,7 +117,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "methods/statistics/tables/": ("tests/methods/test_statistics.py", "tests/methods/test_table_guided.py"),
     "training/checkpoints.py": ("tests/methods/test_series_statistics.py", f"{_RULES}08*.py"),
     "training/gan_loop.py": (
-        "tests/methods/test_adversarial.py", "tests/methods/test_critic_pace.py", "tests/methods/test_series_settings.py",
+        "tests/methods/test_adversarial.py", "tests/methods/test_critic_pace.py",
+        "tests/methods/test_series_settings.py",
     ),
     "training/private_classifier.py": ("tests/methods/test_labelling.py",),
     "training/noisy_sums.py": ("tests/methods/test_mean_embedding.py", "tests/pitfalls/test_sums_of_images.py"),
