@@ -219,18 +219,20 @@ def test_lengths_of_many_units_are_those_that_owners_tell():
     assert refused == [("b", "does not say how long gradients are"), ("c", "says lengths that there cannot be")]
 
 
-def test_lengths_of_devices_are_those_of_what_they_send():
-    """What one says of its own length is not looked at."""
-    query = Beside(count=2)
+@pytest.mark.parametrize("told", [[7.0], [0.0], [0.0] * 500, ["long"]], ids=["long", "none", "many", "words"])
+def test_lengths_of_devices_are_those_of_what_they_send(told):
+    """What one says of its own length is not looked at: it could make the estimate as small as it likes."""
+    query = Beside(count=3)
     found, refused = asked_beside(
-        query, {"a": ([3, 0, 0], None), "b": ([0, 4, 0], np.array([7.0])), "c": ([0, 0, 9], None)}, one_unit=True
+        query,
+        {"a": ([3, 0, 0], None), "b": ([0, 4, 0], np.array(told)), "c": ([0, 0, 9], np.array(told))},
+        one_unit=True,
     )
     assert found == [3, 4, 0]
     assert refused == [("c", "is longer than what one unit may add")]
     ((lengths, rate, step),) = query.charged
     assert (rate, step) == (1.0, 6)
-    assert 1 <= len(lengths) <= 2  # two of the three are looked at
-    assert all(min(abs(length - share) for share in (0.6, 0.8)) < 1e-5 for length in lengths)
+    assert lengths == pytest.approx([0.6, 0.8], abs=1e-5)
 
 
 # -- what is let out ---------------------------------------------------------------------------------------------------
