@@ -85,13 +85,28 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/private/test_bayesian.py", "tests/pitfalls/test_bayesian_dp.py", "tests/planning/test_bayesian.py",
         f"{_RULES}13*.py",
     ),
+    "ledger/account.py": ("tests/ledger/test_account.py", "tests/ledger/test_repeated.py"),
+    "private/clipping.py": ("tests/private/test_clipping.py", "tests/private/queries/test_distances.py"),
+    "private/codes.py": ("tests/private/test_partitions.py",),
+    "private/entropy.py": ("tests/private/test_noise.py",),
     "private/gradients/": (
+        "tests/private/gradients/test_exactness.py", "tests/private/gradients/test_sensitivity.py",
         "tests/private/gradients/test_*.py", "tests/private/queries/test_lot_gradients.py", f"{_RULES}04*.py",
         f"{_RULES}05*.py", f"{_RULES}09*.py",
     ),
+    "private/owners.py": (
+        "tests/pitfalls/test_owners.py", "tests/federated/test_steps.py", "tests/federated/test_silos.py",
+    ),
+    "private/records.py": ("tests/private/test_placed_records.py",),
+    "private/row_codes.py": ("tests/test_lots_from_disk.py",),
     "private/": (
         "tests/private/test_*.py", "tests/private/queries/test_*.py", f"{_RULES}0[1-9]*.py", f"{_RULES}1[4-7]*.py",
     ),
+    "planning/assembling.py": (
+        "tests/planning/test_what_a_card_says_of_noise.py", "tests/planning/test_exact_claims.py",
+    ),
+    "planning/machine.py": ("tests/planning/test_forecast.py", "tests/test_larger_than_memory.py"),
+    "planning/signal_to_noise.py": ("tests/planning/test_forecast.py",),
     "planning/": (
         "tests/test_planning.py", "tests/planning/test_*.py", "tests/test_guarantee.py", f"{_RULES}03*.py",
         f"{_RULES}07*.py", f"{_RULES}13*.py",
@@ -102,6 +117,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "methods/statistics/series/": ("tests/methods/test_series_statistics.py", "tests/pitfalls/test_series.py"),
     "methods/statistics/tables/": ("tests/methods/test_statistics.py", "tests/methods/test_table_guided.py"),
     "training/checkpoints.py": ("tests/methods/test_series_statistics.py", f"{_RULES}08*.py"),
+    "training/gan_loop.py": (
+        "tests/methods/test_adversarial.py", "tests/methods/test_critic_pace.py",
+        "tests/methods/test_series_settings.py",
+    ),
+    "training/private_classifier.py": ("tests/methods/test_labelling.py",),
     "training/noisy_sums.py": ("tests/methods/test_mean_embedding.py", "tests/pitfalls/test_sums_of_images.py"),
     "training/critic_steps.py": ("tests/methods/test_dpgan.py", "tests/methods/test_refining.py"),
     "training/": ("tests/methods/test_*.py", f"{_RULES}0[1-9]*.py", "tests/test_fitting.py"),
