@@ -78,6 +78,13 @@ def test_a_few_rows_far_out_are_named():
     assert "age," not in said
 
 
+def test_a_mean_that_hardly_moves_is_not_off():
+    made = rows(3)
+    made["age"] += made.index % 5 == 0  # by a fifth of a year, of 45
+    found = evaluated(made)
+    assert not any(entry.off for entry in found.summaries)
+
+
 @pytest.mark.parametrize(
     ("value", "said"), [(5708.6, "5,709"), (-1234.5, "−1,234"), (0.59311, "0.593"), (3.3, "3.3"), (0.0, "0")]
 )

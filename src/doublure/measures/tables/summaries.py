@@ -35,8 +35,8 @@ class NumberSummary(Result):
         gap: How far synthetic and fitted rows are apart, in standard deviations of the fitted ones; null where these
             are all alike.
         off: Whether they differ by more than chance, by more than twice what real rows kept aside do, and by a
-            twentieth of the standard deviation (the mean), a fifth (the standard deviation itself) or a quarter of the
-            way from the median (the percentile).
+            twentieth of the standard deviation and of itself (the mean), a fifth of itself (the standard deviation) or
+            a quarter of the way from the median (the percentile).
     """
 
     column: str
@@ -77,7 +77,11 @@ def _present(values: Floats) -> Floats:
 def _of_column(name: str, synthetic: Floats, real: Floats, holdout: Floats) -> list[NumberSummary]:
     spread = float(real.std())
     errors = [math.hypot(*each) for each in zip(_errors(synthetic), _errors(real), strict=True)]
-    enough = (_OF_SPREAD * spread, _OF_DEVIATION * spread, _OF_TAIL * abs(_top(real) - float(np.median(real))))
+    enough = (
+        _OF_SPREAD * max(spread, abs(float(real.mean()))),
+        _OF_DEVIATION * spread,
+        _OF_TAIL * abs(_top(real) - float(np.median(real))),
+    )
     measured: dict[Statistic, tuple[float, ...]] = {
         "mean": tuple(float(values.mean()) for values in (synthetic, real, holdout)),
         "standard deviation": tuple(float(values.std()) for values in (synthetic, real, holdout)),
