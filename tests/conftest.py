@@ -170,11 +170,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the exhaustive tier to those who ask for all of the suite."""
-    if tiers.ALL:
-        return
-    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
-    items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    """Leave the exhaustive tier to those who ask for all of the suite, and the quick tier the first cases."""
+    kept = items if tiers.ALL else [item for item in items if not item.get_closest_marker("exhaustive")]
+    kept = list(tiers.first_cases(kept)) if tiers.QUICK else kept
+    chosen = {id(item) for item in kept}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = kept
 
 
 def pytest_collection_finish() -> None:

@@ -8,6 +8,7 @@ quick tier leaves out whole files, those that take more than a few seconds of a 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,16 @@ def is_long(path: Path) -> bool:
     """Whether the quick tier leaves out a file or a folder of tests."""
     inside = path.relative_to(TESTS)
     return any(part.as_posix() in LONG for part in (inside, *inside.parents))
+
+
+def first_cases(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield tests, and of each that runs with several parameters the first case."""
+    seen = set()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if name not in seen:
+            yield item
+        seen.add(name)
 
 
 def by_tier(usual: int, whole: int) -> int:
