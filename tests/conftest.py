@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+import quick_noise
 import remembered
 import tiers
 
@@ -194,8 +195,9 @@ def _unwaited(fd: int) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     remembered.install()
+    quick_noise.choose(item.path)
 
 
 @pytest.fixture(scope="module")
