@@ -95,7 +95,7 @@ ASKED = [
 
 
 CASES = [
-    pytest.param(last, spans, marks=() if last == own or not last and spans == ASKED[-1] else exhaustive)
+    pytest.param(last, spans, marks=() if last == own or (not last and spans == ASKED[-1]) else exhaustive)
     for spans, own in zip(ASKED, ["by all", "", "by component", "", "by all"], strict=True)
     for last in ("", "by all", "by component")
 ]
