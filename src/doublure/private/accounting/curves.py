@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from doublure.errors import BeyondPld
 from doublure.private.accounting.events import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent
-from doublure.private.accounting.sampled_gaussian import of_sampled_gaussian
 
 Relation = Literal["add-remove", "replace-one"]
 Counted = tuple[Event, int]  # an event (a Gaussian one with steps=1) and how many times it was done
@@ -181,6 +180,8 @@ def _distribution(event: Event, count: int, interval: float, relation: Relation)
         ]
         whole = event.sample_rate == 1.0
         if not whole and relation == "add-remove":
+            from doublure.private.accounting.sampled_gaussian import of_sampled_gaussian  # which takes NumPy
+
             return _self_composed(of_sampled_gaussian(event.noise_multiplier, event.sample_rate, interval), count)
         single = pld.privacy_loss_distribution.from_gaussian_mechanism(
             event.noise_multiplier / (math.sqrt(count) if whole else 1.0),
