@@ -168,6 +168,7 @@ def test_the_dictionary_names_every_column(released, small):
     assert columns["job"]["missing"] == ["?"]
     assert columns["day"]["bounds"] == ["2020-01-01", "2023-12-31"]
     assert columns["income"]["roles"] == ["target", "condition"]
+    assert columns["job"]["description"] is None
 
 
 def test_a_seed_makes_the_rows_repeatable(small, released, tmp_path):

@@ -36,7 +36,19 @@ def test_every_column_shown_is_a_column(line: str) -> None:
 def test_every_type_and_key_is_described() -> None:
     keys = {key for name in TYPES for key in _keys(name)}
     assert keys == {
-        *("bounds", "missing", "other", "precision", "roles", "shares", "step", "timezone", "type", "values"),
+        *(
+            "bounds",
+            "description",
+            "missing",
+            "other",
+            "precision",
+            "roles",
+            "shares",
+            "step",
+            "timezone",
+            "type",
+            "values",
+        ),
         *("edges", "scale", "spikes", "zero_inflated"),
     }
     for name in (*TYPES, *keys):
