@@ -22,6 +22,18 @@ def test_both_times_are_named_and_a_line_has_room_for_an_interrupt(monkeypatch, 
     assert progress._console.width == 77
 
 
+def test_a_stage_that_counts_nothing_shows_how_long_it_takes(monkeypatch, capsys):
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "80"}.items():
+        monkeypatch.setenv(name, value)
+    with TerminalProgress() as progress:
+        progress.stage("compare counts")
+        progress.stage("train models", 9)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
+    lines = [each for each in re.split(r"[\r\n]+", shown) if "compare counts" in each]
+    assert all(re.search(r"compare counts +[━╸╺]+ +elapsed 0:00:0\d *$", line) for line in lines)
+    assert lines
+
+
 @pytest.mark.parametrize(
     ("seconds", "said"), [(0.0, "0:00:00"), (558.9, "0:09:18"), (90_000, "1 day, 1:00:00"), (None, "-:--:--")]
 )

@@ -347,7 +347,12 @@ class TerminalProgress:
         class Clock(ProgressColumn):
             def render(self, task: Task) -> Text:
                 elapsed = task.finished_time if task.finished else task.elapsed
-                return Text(f"elapsed {clock(elapsed)}, left {clock(task.time_remaining)}")
+                left = "" if not task.fields["counted"] else f", left {clock(task.time_remaining)}"
+                return Text(f"elapsed {clock(elapsed)}{left}")
+
+        class Counted(MofNCompleteColumn):
+            def render(self, task: Task) -> Text:
+                return Text() if not task.fields["counted"] else super().render(task)
 
         self._console = console(stderr=True)
         # Room for the ^C of a terminal: on a full line it would begin another, and the bars be drawn once too often.
@@ -357,7 +362,7 @@ class TerminalProgress:
         self._bars = Progress(
             TextColumn("  {task.description:<24}"),
             BarColumn(bar_width=32),
-            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            Counted(table_column=Column(no_wrap=True)),
             Clock(table_column=Column(no_wrap=True)),
             console=self._console,
             transient=False,
@@ -385,8 +390,8 @@ class TerminalProgress:
         self._name, self._total = name, total
         self._began = self._said = time.monotonic()
         with on_stderr():
-            if self._live and total:
-                self._task = self._bars.add_task(name, total=total)
+            if self._live:
+                self._task = self._bars.add_task(name, total=total or None, counted=bool(total))
             elif not self._silent:
                 self._console.print(f"  {name}", style="dim")
 
@@ -404,6 +409,8 @@ class TerminalProgress:
 
     def _finish(self) -> None:
         if self._task is not None:
+            if not self._total:
+                self._bars.update(self._task, total=1, completed=1)
             self._bars.stop_task(self._task)
             self._task = None
 
