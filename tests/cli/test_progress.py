@@ -60,6 +60,19 @@ def test_yaml_that_is_broken_for_a_terminal_stays_yaml():
     assert all(line.startswith("# ") for line in folded(comment, 40).splitlines())
 
 
+def test_yaml_to_paste_keeps_its_lines_in_a_terminal(tmp_path, monkeypatch, doublure):
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "60", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    values = ", ".join(f"value{number}" for number in range(12))
+    column = f"job: {{type: category, values: [{values}], missing: undeclared}}"
+    (tmp_path / "s.yaml").write_text(f"doublure: 1\nkind: table\nunits: 9\ncolumns:\n  {column}\n")
+    lines = doublure("schema", "check", tmp_path / "s.yaml").out.splitlines()
+    pasted = [line for line in lines if "job:" in line]
+    assert len(pasted) == 2
+    assert all(line.endswith("}") and "value11" in line for line in pasted)
+    assert all(len(line) <= 60 for line in lines if line.startswith("# "))
+
+
 def test_a_pipe_gets_lines_as_they_are(doublure):
     said = doublure("datasets", "list")
     assert max(map(len, said.out.splitlines())) > 80

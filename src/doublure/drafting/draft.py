@@ -74,10 +74,12 @@ _ASKED = """\
 """
 _UNIT = """\
 # Whom the guarantee protects. Where one has several records, name the column that identifies them (type: id) and how
-# many records of each are used: {name: patient, id: patient_nbr, max_records: 2}.
+# many records of each are used: {name: patient, id: patient_nbr, max_records: 2}. Leave id null if each row is another
+# person.
 """
 _UNITS = """\
-# How many there are: a published figure, or {learn: 0.01, magnitude: 10000} with a size that is public.
+# How many there are: a published figure, or {learn: 0.01, magnitude: 10000} with a size that is public. Where a quarter
+# is set aside before the fit, 75 % of a public total is public, too.
 """
 
 
