@@ -201,6 +201,14 @@ def test_text_that_is_too_faint_is_found(public_page, measured):
 
 
 @exhaustive
+def test_a_table_of_scales_fits_a_phone_without_them(hostile_report, measured):
+    regions = {name: (whole, seen) for name, whole, seen in measured(page_of(hostile_report))["regions"]}
+    for name in ("Prediction", "Parts of the score"):
+        whole, seen = regions[name]
+        assert whole <= seen, name
+
+
+@exhaustive
 def test_no_cell_of_a_card_hides_beside_a_phone(public_page, measured):
     (columns,) = (region for region in measured(public_page)["regions"] if region[0] == "Columns")
     assert columns[1] <= columns[2]
