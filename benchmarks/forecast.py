@@ -1,6 +1,7 @@
 """Plans' forecasts of their time beside what the fits then take.
 
     python -m benchmarks.forecast [NAME ...] [--threads 1]      (0: as many as a fit takes that was told nothing)
+    python -m benchmarks.forecast --table SCHEMA DATA [--keep]  (a table of one's own: statistics, ε = 1, δ = 1e-6)
 
 Small fits of most methods, on data that comes with the package, with scikit-learn, or is made up. Time is that of the
 processor, so that what else the machine does hardly matters; a forecast within two or three times what was measured is
@@ -10,6 +11,8 @@ a good one. Measured is the fit alone, without imports, on so many threads; besi
 from __future__ import annotations
 
 import argparse
+import datetime
+import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +25,7 @@ import pandas as pd
 import doublure as db
 from doublure.public import fit as fit_public
 
+MEASURED = Path(__file__).parent / "measured" / "forecast.jsonl"
 Case = tuple[db.Plan, Any]
 
 
@@ -137,11 +141,41 @@ def measured(made: db.Plan, data: Any, threads: int | None) -> tuple[float, floa
         return time.process_time() - began, time.perf_counter() - clock
 
 
+def own_table(schema: str, data: str, threads: int | None, *, keep: bool) -> None:
+    """Say what the plan of a table forecasts, and what its fit takes; keep both on request."""
+    made = db.plan(schema, method="statistics", epsilon=1.0, delta=1e-6)
+    taken, clock = measured(made, data, threads)
+    row = {
+        "command": "python -m benchmarks.forecast --table SCHEMA DATA --keep",
+        "data": Path(data).name,
+        "columns": len(made.schema.columns),
+        "units": made.schema.public_units,
+        "method": "statistics",
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "seed": 0,
+        "threads": threads,
+        "forecast_seconds": made.seconds_estimate,
+        "fit_seconds": round(taken, 1),
+        "ratio": round(made.seconds_estimate / taken, 2),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
+    print(json.dumps(row), f"clock {clock:.1f} s")
+    if keep:
+        with MEASURED.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of the cases' names; all of them if none is given")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--table", nargs=2, metavar=("SCHEMA", "DATA"), help="in place of the cases")
+    parser.add_argument("--keep", action="store_true", help=f"of the table, in {MEASURED.name}")
     given = parser.parse_args()
+    if given.table:
+        own_table(*given.table, given.threads or None, keep=given.keep)
+        return
     import torch  # noqa: F401 - its import is no part of a fit
 
     print(f"{'':<34}{'forecast':>10}{'measured':>10}{'ratio':>8}{'clock':>10}")

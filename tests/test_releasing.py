@@ -14,19 +14,22 @@ import pyarrow.parquet as pq
 import pytest
 
 import doublure as db
+from doublure.cli import budget
+from doublure.cli import verify as verify_command
 from doublure.data.tables import writing
 from doublure.errors import DoublureError, GateFailed, InputError, LedgerError, RunFolderError, SettingError
 from doublure.guarantee import Kind
 from doublure.releasing import bundle as releasing
 from doublure.releasing.bundle import verify
+from doublure.releasing.card import opening
 from doublure.schema.kinds import KINDS
 from doublure.support import files
 
 BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"}
 CARD = {
     "version", "doublure_version", "created", "title", "contact", "method", "watermark", "guarantee", "touches",
-    "executed", "margins", "description", "licence", "citation", "links", "schema_sha256", "public_sources", "ledger",
-    "files", "limits", "review_by",
+    "executed", "columns", "margins", "description", "licence", "citation", "links", "schema_sha256", "public_sources",
+    "ledger", "files", "limits", "review_by",
 }  # fmt: skip
 GUARANTEE = {
     "kind", "epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma", "unit", "max_records", "relation",
@@ -168,6 +171,54 @@ def test_the_dictionary_names_every_column(released, small):
     assert columns["job"]["missing"] == ["?"]
     assert columns["day"]["bounds"] == ["2020-01-01", "2023-12-31"]
     assert columns["income"]["roles"] == ["target", "condition"]
+    assert columns["job"]["description"] is None
+
+
+def test_what_columns_mean_is_on_the_card_and_in_the_dictionary(small, tmp_path):
+    columns = {
+        name: column.model_copy(update={"description": f"what <{name}> means"} if name in ("job", "income") else {})
+        for name, column in small.declared.columns.items()
+    }
+    schema = small.declared.model_copy(update={"columns": columns})
+    assert schema.sha256 != small.declared.sha256
+    syn = db.fit(small.frame(), db.plan(schema, method="gan", **small.tiny), ledger=small.book(tmp_path))
+    db.release(syn, tmp_path / "bundle", n=5)
+    assert read_card(tmp_path / "bundle")["columns"] == {
+        "job": "what <job> means", "income": "what <income> means"
+    }  # fmt: skip
+    written = json.loads((tmp_path / "bundle" / "dictionary.json").read_text())
+    said = {column["name"]: column["description"] for column in written["columns"]}
+    assert {name: text for name, text in said.items() if text} == read_card(tmp_path / "bundle")["columns"]
+    assert "what &lt;job&gt; means" in (tmp_path / "bundle" / "card.html").read_text()
+
+
+def test_the_ledger_shows_a_release_by_the_entry_that_its_card_names(released):
+    text = budget.show(released[1]).text
+    (line,) = (each for each in text.splitlines() if " released from entry " in each)
+    card = read_card(released[0])
+    assert line.split()[0] == str(card["ledger"]["sequence"])
+    assert "data.csv, data.parquet" in line
+
+
+def test_what_verify_says_of_files_and_price(released):
+    text = verify_command.verify(released[0], ledger=released[1]).text
+    assert f"its {len(BUNDLE)} files are its card and those that the card lists" in text
+    assert "computed by a second program (dp-accounting)" in text
+    claimed = read_card(released[0])["guarantee"]["epsilon"]
+    assert f"below the claimed {claimed:.4g}" in text or f"as claimed ({claimed:.4g})" in text
+    assert verify_command._price(0.99968, 1.0) == (
+        " its accesses cost ε = 0.9997, below the claimed 1, computed by a second program (dp-accounting);"
+    )
+    assert "as claimed (1)" in verify_command._price(1.00001, 1.0)
+    assert verify_command._price(None, None) == ""
+
+
+def test_a_terminal_says_the_plain_words_first(released, small):
+    plain, formal = opening(read_card(released[0])["guarantee"], small.declared).split("\n")
+    assert plain.startswith("Suppose that a coin decides whether the records of one ")
+    assert formal == read_card(released[0])["guarantee"]["sentence"]
+    unsaid = {"kind": "none", "sentence": "No privacy guarantee. Do not publish."}
+    assert opening(unsaid, small.declared) == unsaid["sentence"]
 
 
 def test_a_seed_makes_the_rows_repeatable(small, released, tmp_path):
@@ -449,7 +500,7 @@ def test_an_intact_bundle_is_intact(released):
     checked = verify(bundle)
     assert checked.pop("recomputed_epsilon") < 2.0
     sentence = read_card(bundle)["guarantee"]["sentence"]
-    assert checked == {"files": 4, "guarantee": sentence, "ledger": None, "executed": True}
+    assert checked == {"files": 4, "guarantee": sentence, "ledger": None, "epsilon": 2.0, "executed": True}
     assert verify(bundle, ledger=ledger)["ledger"] == read_card(bundle)["ledger"]
     assert verify(str(bundle), ledger=db.Ledger.open(ledger))["ledger"]
 

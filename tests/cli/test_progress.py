@@ -22,6 +22,18 @@ def test_both_times_are_named_and_a_line_has_room_for_an_interrupt(monkeypatch, 
     assert progress._console.width == 77
 
 
+def test_a_stage_that_counts_nothing_shows_how_long_it_takes(monkeypatch, capsys):
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "80"}.items():
+        monkeypatch.setenv(name, value)
+    with TerminalProgress() as progress:
+        progress.stage("compare counts")
+        progress.stage("train models", 9)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
+    lines = [each for each in re.split(r"[\r\n]+", shown) if "compare counts" in each]
+    assert all(re.search(r"compare counts +[━╸╺]+ +elapsed 0:00:0\d *$", line) for line in lines)
+    assert lines
+
+
 @pytest.mark.parametrize(
     ("seconds", "said"), [(0.0, "0:00:00"), (558.9, "0:09:18"), (90_000, "1 day, 1:00:00"), (None, "-:--:--")]
 )
@@ -46,6 +58,19 @@ def test_yaml_that_is_broken_for_a_terminal_stays_yaml():
     assert yaml_text.parse(folded(text, 40), "s") == yaml_text.parse(text, "s")
     comment = "# every record counts as another person; where one has several, name the column"
     assert all(line.startswith("# ") for line in folded(comment, 40).splitlines())
+
+
+def test_yaml_to_paste_keeps_its_lines_in_a_terminal(tmp_path, monkeypatch, doublure):
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "60", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    values = ", ".join(f"value{number}" for number in range(12))
+    column = f"job: {{type: category, values: [{values}], missing: undeclared}}"
+    (tmp_path / "s.yaml").write_text(f"doublure: 1\nkind: table\nunits: 9\ncolumns:\n  {column}\n")
+    lines = doublure("schema", "check", tmp_path / "s.yaml").out.splitlines()
+    pasted = [line for line in lines if "job:" in line]
+    assert len(pasted) == 2
+    assert all(line.endswith("}") and "value11" in line for line in pasted)
+    assert all(len(line) <= 60 for line in lines if line.startswith("# "))
 
 
 def test_a_pipe_gets_lines_as_they_are(doublure):

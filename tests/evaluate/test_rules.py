@@ -7,6 +7,7 @@ import pytest
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.fidelity import Tables
 from doublure.measures.tables.rules import rules
+from doublure.measures.tables.verdict import _incoherent
 from doublure.schema import Schema
 
 SCHEMA = """
@@ -108,3 +109,12 @@ def test_what_chance_could_have_left_out_is_no_rule(coder):
     few = rows(60, 1)
     expected = {rule.sentence: rule.expected * 60 for rule in found(coder, rows(60, 2), few).rules}
     assert all(rows_by_chance >= 20 for rows_by_chance in expected.values())
+
+
+def test_a_broken_rule_is_said_to_be_found_and_where_to_declare_it(coder):
+    shuffled = rows(4000, 2)
+    shuffled["role"] = shuffled["role"].sample(frac=1, random_state=0).to_numpy()
+    (words,) = _incoherent(found(coder, shuffled))
+    assert "(found in the real rows, not declared; other real rows: " in words
+    assert words.endswith("declare it under constraints.")
+    assert _incoherent(found(coder, rows(4000, 2))) == []

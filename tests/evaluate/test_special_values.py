@@ -7,6 +7,7 @@ import pytest
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.fidelity import Tables
 from doublure.measures.tables.special_values import special_values
+from doublure.measures.tables.verdict import _off
 from doublure.schema import Schema
 
 SCHEMA = """
@@ -91,3 +92,12 @@ def test_a_value_that_only_synthetic_rows_repeat_is_listed(found):
     synthetic.loc[:399, "ratio"] = 77
     (invented,) = (each for each in found(synthetic).values if (each.column, each.value) == ("ratio", 77))
     assert (invented.what, invented.off) == ("repeated", True)
+
+
+def test_multiples_that_are_lost_are_said_with_what_to_declare(found):
+    words = _off(found(rows(4, right=False)))
+    assert "Declare step: 10000 of limit, if that is public" in words[0]
+    assert _off(found(rows(5, right=True))) == []
+    others = found(rows(4, right=False))
+    kept = others.model_copy(update={"values": tuple(each for each in others.values if each.what != "multiple")})
+    assert "step" not in _off(kept)[0]

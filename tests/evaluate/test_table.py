@@ -7,6 +7,7 @@ import pytest
 
 from doublure.errors import DataError
 from doublure.evaluate import TableEvaluation, evaluate_table, verdict
+from doublure.measures.tables.verdict import _lose_too
 from doublure.schema import Schema
 
 
@@ -97,6 +98,25 @@ def test_without_a_holdout_a_quarter_is_set_aside_and_said_so(schema, real, draw
     assert found.utility.rows == {"synthetic": 300, "real": 675, "test": 225}
 
 
+def test_how_far_it_is_is_said(schema, real, holdout, drawn):
+    class Heard:
+        def __init__(self):
+            self.stages, self.done = [], []
+
+        def stage(self, name, total=None):
+            self.stages.append((name, total))
+
+        def at(self, done):
+            self.done.append((self.stages[-1][0], done))
+
+    heard = Heard()
+    evaluate_table(schema, drawn(900, 3), real, holdout, progress=heard)
+    assert dict(heard.stages)["train models"] == 9
+    assert heard.done == [("train models", number) for number in range(1, 10)]
+    assert [name for name, _ in heard.stages].index("train models") == 1
+    assert len(heard.stages) == 5
+
+
 def test_a_kept_aside_holdout_is_not_apologised_for(good):
     assert good.rows.kept_aside
     assert not any("holdout" in note for note in good.notes)
@@ -115,6 +135,19 @@ def test_a_badly_served_group_is_found(schema, real, holdout, drawn):
     assert worst.rows == (holdout["member"]).sum()
     assert worst.share.value == pytest.approx(artificial["member"].mean())
     assert any("where member = true, by" in line for line in verdict(found).lines)
+
+
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        ([], ""),
+        ([3.14], " One more group loses, 3.1 points."),
+        ([6.04, 11.0, 2.0], " 3 more groups lose, 2.0 to 11.0 points."),
+        ([2.01, 2.02], " 2 more groups lose, 2.0 points."),
+    ],
+)
+def test_how_many_more_groups_lose_and_how_much(points, said):
+    assert _lose_too(points) == said
 
 
 def test_nobody_is_called_badly_served_by_chance(good):

@@ -28,6 +28,15 @@ def test_a_name_finds_its_method(name):
     assert table.METHODS[name]
 
 
+def test_what_a_method_does_is_said_of_the_kind_at_hand():
+    for name, kind in table._OF_KIND:
+        assert kind in table.method(name).kinds
+    said = {kind: table.summary("statistics", kind) for kind in table.method("statistics").kinds}
+    assert len(set(said.values())) == 4
+    assert [kind for kind, words in said.items() if "features" in words] == ["images"]
+    assert table.summary("gan", "table") == table.METHODS["gan"]
+
+
 @pytest.mark.parametrize("name", table.METHODS)
 def test_a_learning_rate_that_float32_cannot_carry_is_refused_before_anything_is_charged(name):
     method = table.method(name)

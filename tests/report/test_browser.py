@@ -119,7 +119,7 @@ def public_page(card):
     values = [f"a long value {number}" for number in range(40)]
     columns = [
         {"name": "education", "type": "category", "values": values, "missing": True},
-        {"name": "age", "type": "integer", "bounds": [0, 99]},
+        {"name": "age", "type": "integer", "bounds": [0, 99], "description": "in years, " * 40},
     ]
     examples = Examples(
         rows={"": {"education": tuple(values[:3]), "age": ("1", "2", "3")}},
@@ -198,6 +198,20 @@ def test_every_text_is_legible(a_page, options, measured):
 def test_text_that_is_too_faint_is_found(public_page, measured):
     faint = public_page.replace("<main>", '<main><p style="color:#999">unreadable</p>')
     assert [text[0] for text in too_faint(measured(faint))] == ["unreadable"]
+
+
+@exhaustive
+def test_a_table_of_scales_fits_a_phone_without_them(hostile_report, measured):
+    regions = {name: (whole, seen) for name, whole, seen in measured(page_of(hostile_report))["regions"]}
+    for name in ("Prediction", "Parts of the score"):
+        whole, seen = regions[name]
+        assert whole <= seen, name
+
+
+@exhaustive
+def test_no_cell_of_a_card_hides_beside_a_phone(public_page, measured):
+    (columns,) = (region for region in measured(public_page)["regions"] if region[0] == "Columns")
+    assert columns[1] <= columns[2]
 
 
 @exhaustive

@@ -268,3 +268,28 @@ def test_files_are_linked_and_nothing_runs(card, parse):
     addresses = parse(card_page({**card, "files": files})).attribute("a", "href")
     assert "./javascript%3Aalert%281%29" in addresses
     assert "./a%20b.csv" in addresses
+
+
+def test_a_column_says_what_it_means_and_what_it_may_hold(card, parse):
+    columns = [
+        {"name": "PAY_AMT1.in_NT", "type": "integer", "bounds": [-400_000, 2_000_000], "description": "paid in June"},
+        {"name": "year", "type": "integer", "bounds": [1990, 2020], "description": "<b>of birth</b>"},
+        {"name": "silent", "type": "boolean"},
+    ]
+    html = card_page(card, "rows", {"columns": columns}, Examples(rows={"": {"year": ("1999", "2001")}}))
+    text = " ".join(parse(html).text.split())
+    assert "paid in June" in text
+    assert "-400,000 to 2,000,000" in text
+    assert "1990 to 2020" in text
+    assert "<b>of birth</b>" in text
+    assert html.count('class="means"') == 2
+    assert "PAY_<wbr>AMT1.<wbr>in_<wbr>NT" in html
+    assert "row 1" in text
+    assert 'data-label="row 2">2001' in html
+
+
+def test_a_hostile_name_that_may_be_broken_stays_text(card, parse):
+    name = "<img_src=x.y>"
+    html = card_page(card, "rows", {"columns": [{"name": name, "type": "boolean"}]}, Examples())
+    assert parse(html).attribute("img", "src") == []
+    assert name in parse(html).text

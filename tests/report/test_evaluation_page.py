@@ -167,3 +167,12 @@ def test_scales_have_ends_and_say_which_way_is_better(hostile_report, html):
     assert all(entry.ends[0] and entry.ends[3] for _, entry in tables.sections_of(hostile_report.table)["figures"])
     assert "← better" in html
     assert "better →" in html
+
+
+def test_a_tile_says_a_thing_once(html, hostile_report):
+    """Its question says what its score is; a page that says it again is read twice."""
+    overall = hostile_report.table.overall
+    tiles_of_page = html[html.index('class="tiles"') : html.index('id="verdict"')]
+    for third in overall.thirds:
+        assert third.score.meaning not in tiles_of_page
+    assert tiles_of_page.count("Are frequencies close to those of real records?") == 1

@@ -143,3 +143,11 @@ def test_too_few_others_draw_no_curve():
     plots._rates(axes, roc(np.arange(9.0), np.arange(9.0), 1.0, 1e-5), 1.0, 1e-5)
     assert len(axes.lines) == 2
     assert [text.get_text() for text in axes.texts] == ["too few others"]
+
+
+def test_places_on_an_axis_are_named_in_one_way():
+    """A thousand that rounding made was 1e+03 beside 2100."""
+    values = (0.25, 12.5, 999.7, 1000.0, 1234.5, 2100.0, 9_999.6, 12_345.0, 999_999.6, 2.5e6, -1000.4)
+    assert [plots._tick(value, "real") for value in values] == [
+        *("0.25", "12.5", "1000", "1000", "1230", "2100", "10k", "12.3k", "1M", "2.5M", "−1000"),
+    ]

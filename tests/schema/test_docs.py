@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import pandas as pd
@@ -36,7 +37,19 @@ def test_every_column_shown_is_a_column(line: str) -> None:
 def test_every_type_and_key_is_described() -> None:
     keys = {key for name in TYPES for key in _keys(name)}
     assert keys == {
-        *("bounds", "missing", "other", "precision", "roles", "shares", "step", "timezone", "type", "values"),
+        *(
+            "bounds",
+            "description",
+            "missing",
+            "other",
+            "precision",
+            "roles",
+            "shares",
+            "step",
+            "timezone",
+            "type",
+            "values",
+        ),
         *("edges", "scale", "spikes", "zero_inflated"),
     }
     for name in (*TYPES, *keys):
@@ -61,3 +74,16 @@ def test_the_codebook_shown(tmp_path: Path) -> None:
     (tmp_path / "codes.csv").write_text(codes)
     schema = draft(pd.DataFrame({"age": [1], "workclass": ["x"]}), tmp_path / "codes.csv")
     assert schema.undeclared == ("units",)
+
+
+def test_the_codebook_of_the_tutorial_makes_a_schema_without_an_edit(tmp_path: Path) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    (codes,) = re.findall(r"^ +```text\n( +column,type.*?)^ +```", text, flags=re.DOTALL | re.MULTILINE)
+    (tmp_path / "codes.csv").write_text(textwrap.dedent(codes))
+    names = ("ID", "LIMIT_BAL", "SEX", "PAY_0", "BILL_AMT1", "default")
+    schema = draft(pd.DataFrame({name: [1] for name in names}), tmp_path / "codes.csv")
+    assert schema.undeclared == ("units",)
+    assert schema.target == "default"
+    assert schema.columns["PAY_0"].values == tuple(range(-2, 9))
+    assert schema.columns["LIMIT_BAL"].step == 10_000
+    assert all(column.description for column in schema.columns.values())

@@ -79,7 +79,7 @@ def test_the_file_reads_back_and_explains_itself(tmp_path: Path) -> None:
         "undeclared",
         "schema check",
         "codes.csv",
-        "# Age in years: whole years # not months",
+        "'Age in years: whole years # not months'",
     ):
         assert words in text
     assert "age2 (did you mean age?)" in text
@@ -156,6 +156,10 @@ def test_the_bundled_codebook_describes_the_bundled_data() -> None:
         ("word,category,,0,1,,", "row 2, lower", "does not go with type category"),
         ("word,,a||b,,,,", "row 2, values", "empty value"),
         ("word,,a|a,,,,", "row 2, values", "twice"),
+        ("age,ordinal,-2:8,,,,", "row 2, values", "one value alone"),
+        ("age,ordinal,8..-2,,,,", "row 2, values", "not in order"),
+        ("age,ordinal,1..10000000,,,,", "row 2, values", "too long"),
+        ("age,,,,,,%s" % ("so " * 400), "row 2, description", "1,000 characters"),
         ("word,,a|?,,,?,", "row 2, missing", "missing"),
         ("age,,,,,,\nage,,,,,,", "row 3, column", "earlier row"),
         (",integer,,,,,", "row 2, column", "empty"),
@@ -210,7 +214,53 @@ def test_names_that_stand_twice_are_refused() -> None:
         draft(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
 
-def test_hostile_descriptions_stay_comments(tmp_path: Path) -> None:
+def test_what_a_column_means_is_a_fact_of_the_schema(tmp_path: Path) -> None:
+    made = drafted(FRAME, codebook(tmp_path, "word,category,1|2,,,false,1 male 2 female\nage,,,0,99,false,\n"))
+    schema = Schema.parse(made.to_yaml())
+    assert schema.columns["word"].description == "1 male 2 female"
+    assert schema.columns["age"].description is None
+    assert "description" not in schema.to_plain()["columns"]["age"]  # a schema without one keeps its hash
+
+
+@pytest.mark.parametrize("text", ["", "  ", "x" * 1001, "two\nlines", "a\u202eb", "\x1b[2J"])
+def test_a_description_is_a_line_of_visible_text(text: str) -> None:
+    plain = {"doublure": 1, "kind": "table", "columns": {"a": {"type": "boolean", "description": text}}}
+    with pytest.raises(SchemaError, match="description") as caught:
+        Schema.from_plain(plain)
+    assert str(caught.value).isprintable()
+
+
+def test_the_further_keys_of_a_codebook(tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    path.write_text(
+        "column,type,values,lower,upper,missing,other,step,precision,scale,spikes,zero_inflated,timezone,roles\n"
+        "age,integer,,0,10000,false,,1000,,symlog,1000|9000,true,,\n"
+        "hours,real,,0,99,false,,,2,,,,,\n"
+        "seen,datetime,,2020-01-01,2020-02-01,false,,60,,,,,Europe/Paris,\n"
+        "word,category,-1..2|9|NA,,,false,rest,,,,,,,target|condition\n"
+    )
+    columns = Schema.parse(drafted(FRAME, path).to_yaml()).columns
+    age = columns["age"]
+    assert (age.step, age.scale, age.spikes, age.zero_inflated) == (1000, "symlog", (1000.0, 9000.0), True)
+    assert (columns["hours"].precision, columns["seen"].step, columns["seen"].timezone) == (2, 60, "Europe/Paris")
+    assert columns["word"].values == ("-1", "0", "1", "2", "9", "NA")
+    assert (columns["word"].other, columns["word"].roles) == ("rest", ("target", "condition"))
+    path.write_text("column,type,step\nword,category,5\n")
+    with pytest.raises(SchemaError, match="does not go with type category") as caught:
+        drafted(FRAME, path)
+    assert caught.value.field == "codes.csv row 2, step"
+    path.write_text("column,type,roles\nword,category,goal\n")
+    with pytest.raises(SchemaError) as caught:
+        drafted(FRAME, path)
+    assert caught.value.field == "codes.csv row 2, roles"
+
+
+def test_a_range_of_whole_numbers_is_their_list(tmp_path: Path) -> None:
+    column = draft(FRAME, codebook(tmp_path, "age,ordinal,-2..8,,,false,\n")).columns["age"]
+    assert column.values == tuple(range(-2, 9))
+
+
+def test_hostile_descriptions_stay_text(tmp_path: Path) -> None:
     made = drafted(FRAME, codebook(tmp_path, 'age,,,,,,"x\nage: {type: id} \u202e \x1b[2J"\n'))
     assert Schema.parse(made.to_yaml()) == made.schema
     assert "\x1b" not in made.to_yaml()
@@ -277,7 +327,7 @@ def test_a_codebook_describes_columns_of_each_table(tmp_path):
     assert made.schema.tables["stays"].key == "case"
     text = made.to_yaml()
     assert "columns that the data does not have: stays.ward" in text
-    assert text.index("# Nights") < text.index("      days:") < text.index("# What was said", text.index("# Nights"))
+    assert [columns[name].description for name in ("stays.days", "stays.note")] == ["Nights", "What was said"]
     assert text.count("Not in the codebook.") == 2  # both keys
     assert Schema.parse(text) == made.schema
     with pytest.raises(SchemaError, match="leave it out for images"):

@@ -102,19 +102,37 @@ def test_a_large_column_is_looked_through_quickly(tmp_path: Path) -> None:
 
 def test_nothing_is_written_over_and_other_kinds_are_refused(tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("mine")
-    with pytest.raises(InputError, match="already exists and is no list of what does not fit"):
+    with pytest.raises(InputError, match="already exists; choose another -o, or give --force"):
         list_misfits(Schema.parse(TEXT), FRAME, tmp_path / "out.csv")
     with pytest.raises(SettingError, match="is for tables, not images"):
         list_misfits(Schema.parse("doublure: 1\nkind: images\nimages: {}"), FRAME, tmp_path / "new.csv")
 
 
-def test_a_list_takes_the_place_of_an_older_list(tmp_path: Path) -> None:
+def test_a_list_takes_the_place_of_an_older_list_by_force_alone(tmp_path: Path) -> None:
     """A schema is mended and checked again, with the same command."""
     list_misfits(Schema.parse(TEXT), FRAME.iloc[:0], tmp_path / "out.csv")
     assert rows(tmp_path / "out.csv") == []
-    list_misfits(Schema.parse(TEXT), FRAME, tmp_path / "out.csv")
+    with pytest.raises(InputError, match="give --force"):
+        list_misfits(Schema.parse(TEXT), FRAME, tmp_path / "out.csv")
+    assert rows(tmp_path / "out.csv") == []
+    list_misfits(Schema.parse(TEXT), FRAME, tmp_path / "out.csv", force=True)
     assert rows(tmp_path / "out.csv") == WANTED
     assert stat.S_IMODE((tmp_path / "out.csv").stat().st_mode) == 0o600
+
+
+def test_the_command_replaces_a_list_by_force_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("d.csv", index=False)
+    Path("s.yaml").write_text(TEXT)
+    Path("out.csv").write_text("row,column,cell,why\n")
+    words = ["schema", "check", "s.yaml", "--data", "d.csv", "--values", "out.csv"]
+    assert run_guarded(app, words) == 2
+    assert "give --force" in capsys.readouterr().err
+    assert rows(tmp_path / "out.csv") == []
+    assert run_guarded(app, [*words, "--force"]) == 4
+    assert rows(tmp_path / "out.csv")
 
 
 def test_a_check_of_the_header_says_that_no_cell_was_looked_at(

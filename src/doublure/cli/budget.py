@@ -71,6 +71,7 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
         f"  spent      ε = {book.spent.epsilon:<10g} δ = {book.spent.delta:g}",
         f"  remaining  ε = {book.remaining.epsilon:<10g} δ = {book.remaining.delta:g}",
     ]
+    entries = {run["run_id"]: run["sequence"] for run in summary["runs"]}
     shown = [run for run in summary["runs"] if run["status"] not in _CAME_TO_NOTHING]
     for run in shown:
         price = "no ε" if run["epsilon"] is None else f"ε = {run['epsilon']:g}, δ = {run['delta']:g}"
@@ -78,6 +79,11 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
             f"  {run['sequence']:>4}  {run['utc']}  {run['method']:<12} {run['kind']:<12} {price}  {run['status']}"
         )
         lines += [f"        in no total: {printable(each['purpose'])}: {_price(each)}" for each in run["apart"]]
+    lines += [
+        f"  {each['sequence']:>4}  {each['utc']}  released from entry {entries[each['run_id']]} ({each['kind']}): "
+        f"{', '.join(map(printable, each['files']))}"
+        for each in summary["releases"]
+    ]
     lines += [
         f"  in no total, {printable(each['purpose'])}: the sum of these {each['times']}: {_price(each)}"
         for each in summary["apart"]

@@ -51,6 +51,7 @@ def fit(
 ) -> Outcome:
     """Fit a plan to private data."""
     from doublure.ledger import Ledger
+    from doublure.releasing.card import opening
     from doublure.run.fitting import fit as run
     from doublure.run.ranks import OtherRank, own_device, together
 
@@ -78,7 +79,8 @@ def fit(
                 ranks=ranks,
             )
     left = book.remaining
-    text = f"{syn.guarantee.sentence}\nWrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}."
+    text = opening(syn.guarantee.to_json(), syn.schema)
+    text += f"\nWrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}."
     if syn.bought:
         advice = f"Write them into your schema, and the next run need not buy them: {out / 'schema.yaml'} has them."
         text = "\n".join([text, "Bought:", *(f"  {line}" for line in syn.bought), advice])

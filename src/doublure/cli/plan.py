@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doublure.cli.options import Config, Delta, Epsilon, Json, Method, Settings, settings
-from doublure.cli.terminal import Outcome
+from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ def plan(
 
     if out is not None:
         check_output(out, schema, replaces="plan")
-    made = make(schema, method=AUTO if method is None else method, epsilon=epsilon, delta=delta, **settings(set_))
+    asked = settings(set_)
+    with TerminalProgress() as progress:
+        progress.stage("find the noise that spends no more than the budget")
+        made = make(schema, method=AUTO if method is None else method, epsilon=epsilon, delta=delta, **asked)
     said = ""
     if out is not None and _holds(out, made):
         said = f"\n{out} holds this plan already"

@@ -49,6 +49,7 @@ def release(
 ) -> Outcome:
     """Write a bundle, or the generator, to publish."""
     from doublure.releasing.bundle import release as write
+    from doublure.releasing.card import opening
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
 
@@ -80,7 +81,7 @@ def release(
     records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
     counted = " and noisy tables of counts" if tables else ""
-    text = f"Wrote {out} with {rows} synthetic {records}{counted}.\n{sentence}"
+    text = f"{opening(card['guarantee'], syn.schema)}\nWrote {out} with {rows:,} synthetic {records}{counted}."
     if syn.guarantee.kind == "none":
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
     text = "\n".join([text, *(f"Note: {note}." for note in syn.notes)])
@@ -96,8 +97,10 @@ def _refuse_records(given: list[str]) -> None:
 
 
 def _published(syn: Synthesizer, out: Path, ledger: Path | None, said: dict[str, Any]) -> Outcome:
+    from doublure.releasing.card import opening
     from doublure.releasing.generator import publish
 
     card = publish(syn, out, ledger=ledger, **said).card
-    text = f"Wrote {out}: a generator, to sample from with doublure sample.\n{card['guarantee']['sentence']}"
+    said_of_it = opening(card["guarantee"], syn.schema)
+    text = f"{said_of_it}\nWrote {out}: a generator, to sample from with doublure sample."
     return Outcome(data={"bundle": str(out), "card": card}, text=text)

@@ -64,6 +64,7 @@ def check(
         Path | None,
         typer.Option(metavar="FILE", help="Write every cell of --data that does not fit into this file. Private."),
     ] = None,
+    force: Force = False,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
@@ -76,11 +77,11 @@ def check(
     if values is not None and data is None:
         raise SettingError("needs --data", field="--values", remedy="give the table whose cells are looked at")
     found = compare(schema, data)
-    said = Outcome(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found))
+    said = Outcome(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found), to_paste=True)
     if data is None:
         return said
     if values is not None:
-        return _with_values(said, schema, data, values)
+        return _with_values(said, schema, data, values, force=force)
     more = "\n# No cell was looked at yet: add --values misfits.csv to list those that do not fit."
     return replace(said, text=said.text + more) if found.cells_to_come else said
 
@@ -89,13 +90,13 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _with_values(said: Outcome, schema: Path, data: Path, out: Path) -> Outcome:
+def _with_values(said: Outcome, schema: Path, data: Path, out: Path, *, force: bool) -> Outcome:
     """Add what does not fit, by column and reason; the cells themselves go into the file."""
     from doublure.drafting.misfits import TOLERATED, list_misfits
     from doublure.schema import Schema
 
     described = Schema.load(schema)
-    counts = list_misfits(described, data, out)
+    counts = list_misfits(described, data, out, force=force)
     lines = [f"# {printable(column)} ({count} ×): {why}" for (column, why), count in counts.items()]
     lines.append(f"# Wrote {out}: {_counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
     listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]
@@ -107,7 +108,7 @@ def _with_values(said: Outcome, schema: Path, data: Path, out: Path) -> Outcome:
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}
-    return Outcome(data=data_said, text="\n".join([said.text, *lines]), gate=gate)
+    return replace(said, data=data_said, text="\n".join([said.text, *lines]), gate=gate)
 
 
 def _gate(found: Check) -> GateFailed | None:

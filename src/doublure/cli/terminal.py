@@ -43,22 +43,31 @@ _BY_USER = Interrupted("stopped by the user")
 class Outcome:
     """What a verb has to say: data for ``--json``, text for a person; and that a check said no, if one did.
 
+    Lines to paste stay as long as they are in a terminal, too; comments at the margin are for reading, and are folded.
     A failed gate ends the command with its exit code, after the text; with ``--json`` it is the one object.
     """
 
     data: dict[str, Any] = field(default_factory=dict)
     text: str = ""
     gate: GateFailed | None = None
+    to_paste: bool = False
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Return a terminal that respects ``NO_COLOR`` and never interprets markup in what it is given."""
+def console(*, stderr: bool = False, to_paste: bool = False) -> Console:
+    """Return a terminal that respects ``NO_COLOR`` and never interprets markup in what it is given.
+
+    Args:
+        stderr: Whether it is stderr and not stdout.
+        to_paste: Whether lines that are no comment at the margin are left as they are.
+    """
     from rich.console import Console
 
     class Screen(Console):
         def print(self, *shown: Any, **how: Any) -> None:
             if self.is_terminal:
-                shown = tuple(folded(each, self.width) if isinstance(each, str) else each for each in shown)
+                shown = tuple(
+                    folded(each, self.width, to_paste=to_paste) if isinstance(each, str) else each for each in shown
+                )
             super().print(*shown, **how)
 
         def on_broken_pipe(self) -> None:
@@ -67,7 +76,7 @@ def console(*, stderr: bool = False) -> Console:
     return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def folded(text: str, width: int) -> str:
+def folded(text: str, width: int, *, to_paste: bool = False) -> str:
     """Return a text whose lines are broken between words, where a terminal would break within them.
 
     What follows stands two deeper than its line began; of a comment it is a comment again, so that YAML stays YAML. A
@@ -78,7 +87,10 @@ def folded(text: str, width: int) -> str:
           one two
             three
     """
-    return "\n".join(line if len(line) <= width else _folded(line, width) for line in text.split("\n"))
+    return "\n".join(
+        line if len(line) <= width or (to_paste and not line.startswith("# ")) else _folded(line, width)
+        for line in text.split("\n")
+    )
 
 
 def _folded(line: str, width: int) -> str:
@@ -241,7 +253,7 @@ def _tell(outcome: Outcome, command: str, as_json: bool) -> None:
     if as_json:
         _write_object({"ok": True, "command": command, "result": outcome.data})
     elif outcome.text and not _quiet:
-        console().print(outcome.text)
+        console(to_paste=outcome.to_paste).print(outcome.text)
 
 
 def _report(error: DoublureError, command: str, as_json: bool) -> int:
@@ -347,7 +359,12 @@ class TerminalProgress:
         class Clock(ProgressColumn):
             def render(self, task: Task) -> Text:
                 elapsed = task.finished_time if task.finished else task.elapsed
-                return Text(f"elapsed {clock(elapsed)}, left {clock(task.time_remaining)}")
+                left = "" if not task.fields["counted"] else f", left {clock(task.time_remaining)}"
+                return Text(f"elapsed {clock(elapsed)}{left}")
+
+        class Counted(MofNCompleteColumn):
+            def render(self, task: Task) -> Text:
+                return Text() if not task.fields["counted"] else super().render(task)
 
         self._console = console(stderr=True)
         # Room for the ^C of a terminal: on a full line it would begin another, and the bars be drawn once too often.
@@ -357,7 +374,7 @@ class TerminalProgress:
         self._bars = Progress(
             TextColumn("  {task.description:<24}"),
             BarColumn(bar_width=32),
-            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            Counted(table_column=Column(no_wrap=True)),
             Clock(table_column=Column(no_wrap=True)),
             console=self._console,
             transient=False,
@@ -385,8 +402,8 @@ class TerminalProgress:
         self._name, self._total = name, total
         self._began = self._said = time.monotonic()
         with on_stderr():
-            if self._live and total:
-                self._task = self._bars.add_task(name, total=total)
+            if self._live:
+                self._task = self._bars.add_task(name, total=total or None, counted=bool(total))
             elif not self._silent:
                 self._console.print(f"  {name}", style="dim")
 
@@ -404,6 +421,8 @@ class TerminalProgress:
 
     def _finish(self) -> None:
         if self._task is not None:
+            if not self._total:
+                self._bars.update(self._task, total=1, completed=1)
             self._bars.stop_task(self._task)
             self._task = None
 

@@ -34,9 +34,18 @@ def verify(
 
     checked = check(bundle, ledger=ledger)
     entry = "its entry is in the ledger" if checked["ledger"] else "the ledger was not given, so its entry is unchecked"
-    found = checked["recomputed_epsilon"]
-    ran = _RAN[checked["executed"]]
-    price = "" if found is None else f" its accesses cost ε = {found:.4g} by dp-accounting alone;"
-    return Outcome(
-        data=checked, text=f"{bundle} is intact: {checked['files']} files match its card;{price}{ran} {entry}."
+    ran, files = (
+        _RAN[checked["executed"]],
+        f"its {checked['files'] + 1} files are its card and those that the card lists",
     )
+    price = _price(checked["recomputed_epsilon"], checked["epsilon"])
+    return Outcome(data=checked, text=f"{bundle} is intact: {files};{price}{ran} {entry}.")
+
+
+def _price(found: float | None, claimed: float | None) -> str:
+    """Return what the accesses cost, beside what is claimed."""
+    if found is None or claimed is None:
+        return ""
+    cost, claim = f"{found:.4g}", f"{claimed:.4g}"
+    beside = f"below the claimed {claim}" if found < claimed and cost != claim else f"as claimed ({claim})"
+    return f" its accesses cost ε = {cost}, {beside}, computed by a second program (dp-accounting);"

@@ -347,7 +347,10 @@ def _notes(schema: Schema) -> Iterator[Finding]:
         yield Finding(kind="note", path="columns" if schema.only_columns else "schema", message=message)
     if schema.unit.id is None and not schema.one_record:
         name = printable(schema.unit.name)
-        message = f"every record counts as another {name}; where one has several, name the column that identifies them"
+        message = (
+            f"every record counts as another {name}: leave it null if that is so; where one has several, name the "
+            "column that identifies them"
+        )
         yield Finding(kind="note", path="unit.id", message=message)
     for name, column in schema.columns.items():
         for message in _notes_on(column):

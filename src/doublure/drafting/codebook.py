@@ -7,7 +7,8 @@
     workclass,category,Private|Self-employed|Never-worked,,,?,Class of worker
     BILL_AMT*,integer,,-1000000,1000000,false,Bill of one month
 
-A ``*`` stands for any text: one row describes columns of one kind.
+A ``*`` stands for any text: one row describes columns of one kind. Further keys say what else a schema's column may:
+``other, step, precision, scale, spikes, zero_inflated, timezone, roles``.
 """
 
 from __future__ import annotations
@@ -23,17 +24,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from doublure.errors import InputError, SchemaError, printable
-from doublure.schema.columns import TYPES, Column
+from doublure.schema.columns import MOST_VALUES, TYPES, Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.messages import finding
 
 KEYS = ("column", "type", "values", "lower", "upper", "missing", "description")
+FURTHER = ("other", "step", "precision", "scale", "spikes", "zero_inflated", "timezone", "roles")
+"""Keys of a schema's column that fit in a cell as they are."""
+_LISTS = ("spikes", "roles")
 _LARGEST_FILE = 50_000_000
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
-_KEY_OF = {"bounds": "lower", "values": "values", "missing": "missing"}
+_RANGE = re.compile(r"([+-]?[0-9]+)\s*\.\.\s*([+-]?[0-9]+)")
+_KEY_OF = {"bounds": "lower"} | {key: key for key in ("values", "missing", "description", *FURTHER)}
 _EXAMPLES = {
     "type": f"give one of {', '.join(TYPES)}",
-    "values": "separate values by |",
+    "values": "separate values by |, and write whole numbers from -2 to 8 as -2..8",
     "missing": "write false, true, or the texts that mean missing, separated by |",
 }
 
@@ -49,15 +54,15 @@ class Entry:
     Attributes:
         place: The file and the row, for messages; the header is row 1.
         facts: What it declares, as a schema's YAML would hold it; without ``type`` where the row gives none.
-        description: What the column means, on one line.
+        description: What the column means, on one line; empty where the row does not say.
     """
 
     place: str
     facts: Mapping[str, Any]
     description: str
 
-    def column(self, name: str, type_: str) -> Column:
-        """Return the column that the row describes.
+    def column(self, name: str, type_: str) -> Mapping[str, Any]:
+        """Return the column that the row describes, as a schema's YAML would hold it.
 
         Args:
             name: The column's name.
@@ -66,8 +71,10 @@ class Entry:
         Raises:
             SchemaError: The row contradicts itself; the message names row and key.
         """
+        meaning = {"description": self.description} if self.description else {}
+        plain = {"type": type_, **self.facts, **meaning}
         try:
-            model = _OneColumn.model_validate({"columns": {name: {"type": type_, **self.facts}}})
+            _OneColumn.model_validate({"columns": {name: plain}})
         except ValidationError as error:
             path, message, remedy = finding(error)
             key = next((_KEY_OF[word] for word in (*path[2:], *re.findall(r"\w+", message)) if word in _KEY_OF), "type")
@@ -75,7 +82,7 @@ class Entry:
                 kind = self.facts.get("type", type_)
                 message, remedy = f"does not go with type {kind}", "leave it empty, or change the type"
             raise SchemaError(message, field=f"{self.place}, {key}", remedy=remedy) from None
-        return model.columns[name]
+        return plain
 
 
 def read_codebook(path: str | Path) -> dict[str, Entry]:
@@ -159,7 +166,8 @@ def _check_header(header: list[str], name: str) -> None:
     if "column" not in header:
         raise SchemaError("the header has no key column", field=f"{name} row 1", remedy=remedy)
     for key in header:
-        if key not in KEYS:
+        if key not in (*KEYS, *FURTHER):
+            remedy += f"; there may also be {', '.join(FURTHER)}"
             raise SchemaError("is not a key of a codebook", field=f"{name} row 1, {key}", remedy=remedy)
         if header.count(key) > 1:
             raise SchemaError("stands twice in the header", field=f"{name} row 1, {key}", remedy=remedy)
@@ -184,14 +192,37 @@ def _facts(cells: Mapping[str, str], place: str) -> dict[str, Any]:
         facts["missing"] = missing.lower() == "true"
     elif missing and missing != "undeclared":
         facts["missing"] = [text.strip() for text in missing.split("|") if text.strip()] or True
-    return facts
+    return facts | {key: _further(key, cells[key]) for key in FURTHER if cells.get(key)}
+
+
+def _further(key: str, text: str) -> Any:
+    """Return a cell as a schema's YAML would hold it: the column's model judges whether it fits."""
+    if key in _LISTS:
+        return [_bound(each.strip()) for each in text.split("|")]
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return _bound(text)
 
 
 def _values(text: str, place: str) -> list[int] | list[str]:
-    """Return the values in order: whole numbers if all are, so that 1 does not come back as text."""
-    values = [value.strip() for value in text.split("|")]
+    """Return the values in order: whole numbers if all are, so that 1 does not come back as text.
+
+    One value alone is refused: it says nothing of a column, and is mostly a list in another spelling.
+    """
+    values: list[str] = []
+    for value in (each.strip() for each in text.split("|")):
+        if (ends := _RANGE.fullmatch(value)) is None:
+            values.append(value)
+            continue
+        first, last = map(int, ends.groups())
+        if not 0 < last - first < MOST_VALUES:
+            remedy = f"write it as low..high, with at most {MOST_VALUES} values"
+            raise SchemaError("has a range that is not in order, or too long", field=f"{place}, values", remedy=remedy)
+        values += map(str, range(first, last + 1))
     if not all(values):
         raise SchemaError("has an empty value", field=f"{place}, values", remedy=_EXAMPLES["values"])
+    if len(values) == 1:
+        raise SchemaError("is one value alone", field=f"{place}, values", remedy=_EXAMPLES["values"])
     return [int(value) for value in values] if all(_WHOLE.fullmatch(value) for value in values) else values
 
 

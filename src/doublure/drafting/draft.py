@@ -74,10 +74,12 @@ _ASKED = """\
 """
 _UNIT = """\
 # Whom the guarantee protects. Where one has several records, name the column that identifies them (type: id) and how
-# many records of each are used: {name: patient, id: patient_nbr, max_records: 2}.
+# many records of each are used: {name: patient, id: patient_nbr, max_records: 2}. Leave id null if each row is another
+# person.
 """
 _UNITS = """\
-# How many there are: a published figure, or {learn: 0.01, magnitude: 10000} with a size that is public.
+# How many there are: a published figure, or {learn: 0.01, magnitude: 10000} with a size that is public. Where a quarter
+# is set aside before the fit, 75 % of a public total is public, too.
 """
 
 
@@ -151,7 +153,7 @@ class Draft:
 
     Attributes:
         schema: Most facts undeclared.
-        descriptions: Column -> what the codebook says it means.
+        described: The columns that the codebook has a row for.
         unknown: Columns of the codebook that the data does not have.
         codebook: The codebook's file name, if one was given.
         unit: What its file says of the unit.
@@ -163,7 +165,7 @@ class Draft:
     schema: Schema
     head: str
     body: Callable[[Draft], str]
-    descriptions: Mapping[str, str] = field(default_factory=dict)
+    described: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
     codebook: str | None = None
     unit: str = _UNIT
@@ -179,11 +181,9 @@ class Draft:
         lines.append(_UNITS + f"units: {yaml_text.inline(plain['units'])}\n")
         return "\n".join([*lines, self.body(self)])
 
-    def comment(self, name: str) -> list[str]:
-        """Return what the codebook says of a column, in lines; none where it has a row without a description."""
-        silent = "" if self.codebook is None else "Not in the codebook."
-        text = self.descriptions.get(name, silent)
-        return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    def comment(self, name: str) -> str:
+        """Return the line, without an indent, that says that the codebook has no row for a column; else nothing."""
+        return "" if self.codebook is None or name in self.described else "# Not in the codebook.\n"
 
     def _not_in_data(self) -> list[str]:
         if not self.unknown:
@@ -265,7 +265,7 @@ def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, st
         schema=Schema.from_plain({**_SKELETON, **(keys or {}), "columns": columns}, source.name),
         head=_HEAD,
         body=_columns,
-        descriptions={name: entry.description for name, entry in described.items() if entry},
+        described=frozenset(name for name, entry in described.items() if entry),
         unknown=tuple(name for name, entry in entries.items() if entry not in described.values()),
         proposals={
             name: proposal
@@ -304,7 +304,7 @@ def _columns(made: Draft) -> str:
     for name, column in columns.items():
         if column.get("missing") == UNDECLARED:
             del column["missing"]
-        text += "".join(f"  # {line}\n" for line in made.comment(name))
+        text += f"  {said}" if (said := made.comment(name)) else ""
         text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
         if (proposal := made.proposals.get(name)) is not None:
             text += f"  # {_proposed_line(name, proposal)}\n"
@@ -460,7 +460,7 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
         head=_RELATED_HEAD,
         body=_related,
         unit=_RELATED_UNIT,
-        descriptions={name: entry.description for name, entry in described.items() if entry},
+        described=frozenset(name for name, entry in described.items() if entry),
         unknown=tuple(name for name, entry in entries.items() if entry not in described.values()),
         codebook=None if codebook is None else Path(codebook).name,
         proposals=proposals,
@@ -477,7 +477,8 @@ def _related(made: Draft) -> str:
             lines.append(line)
             continue
         name = next(names)  # one line a column, in the schema's order
-        lines += [*(f"{_OF_A_COLUMN}# {said}" for said in made.comment(name)), line]
+        lines += [_OF_A_COLUMN + said.rstrip()] if (said := made.comment(name)) else []
+        lines.append(line)
         if (proposal := made.proposals.get(name)) is not None:
             lines.append(f"{_OF_A_COLUMN}# {_proposed_line(name.split('.', 1)[1], proposal)}")
     return _form_of(made) + _RELATED + "\n".join(lines) + "\n"
@@ -494,5 +495,4 @@ def _column(name: str, storage: str, entry: Entry | None) -> dict[str, Any]:
         return {"type": type_}
     if "type" not in entry.facts and "values" in entry.facts:
         type_ = "category"  # a list of values says more than how they are stored
-    entry.column(name, type_)
-    return {"type": type_, **entry.facts}
+    return dict(entry.column(name, type_))

@@ -27,8 +27,9 @@ from doublure.schema.constraints import names_of, word_of
 from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.schema.schema import Schema
 from doublure.schema.tables import TableSchema
-from doublure.support.files import MISFITS, check_output, write_atomic
+from doublure.support.files import check_output, write_atomic
 
+_HEADER = ("row", "column", "cell", "why")
 BEYOND = "lies beyond the bounds, and counts as the nearest"
 EMPTY = "is empty, and the schema says missing: false"
 _BROKEN = "the record breaks the rule {}"
@@ -55,13 +56,16 @@ class Misfit(NamedTuple):
     why: str
 
 
-def list_misfits(schema: Schema, data: str | Path | pd.DataFrame, out: str | Path) -> dict[tuple[str, str], int]:
+def list_misfits(
+    schema: Schema, data: str | Path | pd.DataFrame, out: str | Path, *, force: bool = False
+) -> dict[tuple[str, str], int]:
     """Write every cell that does not fit into a CSV file that only its owner can read.
 
     Args:
         schema: Of a table; what is undeclared is not asked for.
         data: The table.
-        out: Where to write; of what is there, only a list of this kind is replaced.
+        out: Where to write.
+        force: Replace a file that is there already.
 
     Returns:
         (column, why) -> how many cells: those that a fit is refused for first.
@@ -73,14 +77,14 @@ def list_misfits(schema: Schema, data: str | Path | pd.DataFrame, out: str | Pat
     """
     path = Path(out)
     read = data if isinstance(data, Path) else Path(data) if isinstance(data, str) else None
-    check_output(path, read, replaces="misfits")
+    check_output(path, read, forced=force)
     remedy = "leave it out"
     described = TableSchema.of(
         schema, SettingError(f"is for tables, not {schema.kind}", field="--values", remedy=remedy)
     )
     text, counts = io.StringIO(newline=""), Counter[tuple[bool, str, str]]()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(MISFITS)
+    writer.writerow(_HEADER)
     for found in misfits(described, data):
         counts[found.why in TOLERATED, found.column, found.why] += 1
         cell = f"'{found.cell}" if found.cell.startswith(_SPREADSHEET) and not _plain(found.cell) else found.cell

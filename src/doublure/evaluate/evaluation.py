@@ -89,12 +89,13 @@ def report(
         wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
         listener.stage("draw synthetic records")
         artificial = syn.draw(wanted, seed=seed)
-        listener.stage("compare")
         chosen = (rule or _planned(syn)) if loss else None
         lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
         found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener)
         asked: dict[str, Any] = {"unit": train.unit, "seed": seed}
-        asked |= {"extractor": extractor, "progress": listener} if evaluated.takes_extractor else {}
+        asked |= {"extractor": extractor} if evaluated.takes_extractor else {}
+        asked |= {"progress": listener} if evaluated.says_how_far else {}
+        listener.stage("compare")
         figures = evaluated.evaluate(syn.schema, artificial, train.content, kept, **asked)
     return evaluated.report(
         **{syn.schema.kind: figures},
@@ -166,7 +167,7 @@ def _attacked(
     from doublure.attack import registry as table
     from doublure.attack.attack_data import attack_data_of
 
-    progress.stage("attack")
+    progress.stage("prepare the attacks")
     artificial, drawn = released
     try:
         data = attack_data_of(
@@ -176,6 +177,7 @@ def _attacked(
             (aside.content, aside.unit),
             lambda n, _: taken(artificial, np.arange(min(n, drawn))),
             seed=seed,
+            progress=progress,
         )
     except DataError as error:
         return (), f"{error.field} {error.message}"
@@ -252,6 +254,7 @@ class Evaluated:
         report: What says it; its field has the kind's name.
         lenient: Schema to one that also takes what a measure counts and a fit refuses.
         takes_extractor: Whether it measures by classifiers, whose feature extractor may be chosen.
+        says_how_far: Whether it takes a ``progress`` to say what it does.
     """
 
     most: int
@@ -259,12 +262,19 @@ class Evaluated:
     report: Callable[..., Internal]
     lenient: Callable[[Any], Any] = lambda schema: schema
     takes_extractor: bool = False
+    says_how_far: bool = False
 
 
 EVALUATIONS = ByKind(
     "evaluation",
-    table=Evaluated(most=MOST_SAMPLED, evaluate=evaluate_table, report=Report, lenient=_lenient_table),
-    images=Evaluated(most=MOST_IMAGES, evaluate=evaluate_images, report=ImageReport, takes_extractor=True),
-    series=Evaluated(most=MOST_SERIES, evaluate=evaluate_series, report=SeriesReport, lenient=_lenient_series),
-    relational=Evaluated(most=MOST_UNITS, evaluate=evaluate_related, report=RelationalReport),
+    table=Evaluated(
+        most=MOST_SAMPLED, evaluate=evaluate_table, report=Report, lenient=_lenient_table, says_how_far=True
+    ),
+    images=Evaluated(
+        most=MOST_IMAGES, evaluate=evaluate_images, report=ImageReport, takes_extractor=True, says_how_far=True
+    ),
+    series=Evaluated(
+        most=MOST_SERIES, evaluate=evaluate_series, report=SeriesReport, lenient=_lenient_series, says_how_far=True
+    ),
+    relational=Evaluated(most=MOST_UNITS, evaluate=evaluate_related, report=RelationalReport, says_how_far=True),
 )

@@ -22,6 +22,14 @@ METHODS: dict[str, str] = {
     "gan": "a GAN without privacy: a baseline, never to be published",
 }
 
+_OF_KIND: dict[tuple[str, str], str] = {
+    ("statistics", "table"): "a generator fitted to noisy statistics: counts of columns, alone and together",
+    ("statistics", "relational"): "a generator fitted to noisy statistics: counts of columns, within tables and across",
+    ("statistics", "series"): "a generator fitted to noisy statistics: counts of values, products of steps",
+    ("statistics", "images"): "a generator fitted to noisy statistics: mean features of each class",
+    ("guided", "table"): "statistics, then a private critic that refines",
+    ("guided", "images"): "statistics, then a private critic that refines and a private labeller that checks",
+}
 _REGISTERED: dict[str, Method] = {}
 
 
@@ -39,6 +47,11 @@ def register(added: Method, summary: str) -> None:
         raise SettingError(f"{added.name!r} is a method of doublure", field="name", remedy="choose another name")
     METHODS[added.name] = summary
     _REGISTERED[added.name] = added
+
+
+def summary(name: str, kind: str) -> str:
+    """Return what a method does with data of one kind, in a line."""
+    return _OF_KIND.get((name, kind), METHODS[name])
 
 
 def method(name: str) -> Method:

@@ -14,14 +14,18 @@ if TYPE_CHECKING:
     from doublure.planning.contents import PlanContents
 
 
+_ALONE = " (each priced alone; composed they give the total, which is no sum of them)"
+
+
 def explain(made: PlanContents) -> str:
     """Return a plan in words and figures."""
-    lines = [f"Method {made.method}: {table.METHODS[made.method]}"]
+    lines = [f"Method {made.method}: {table.summary(made.method, made.schema.kind)}"]
     unit = made.unit
-    several = f", at most {unit['max_records']} records of each" if unit["max_records"] > 1 else ""
-    lines.append(f"Unit of privacy: one {unit['name']}{several}")
+    most = f", at most {unit['max_records']} records of each" if unit["max_records"] > 1 else ""
+    lines.append(f"Unit of privacy: one {unit['name']}{most}")
     lines.append(budget_of(made))
-    lines.append("What touches private records:")
+    several = sum(access.epsilon is not None for access in made.touches) > 1
+    lines.append(f"What touches private records{_ALONE if several else ''}:")
     together = "total (composed, not added up)"
     prices = [(access.purpose, _price(access)) for access in made.touches]
     epsilon, delta = made.worst_case or (made.epsilon, made.delta)

@@ -216,6 +216,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
             {
                 "name": name,
                 "type": column.type,
+                "description": column.description,
                 "values": [label(value) for value in getattr(column, "domain", ())] or None,
                 "bounds": None if bounds is None else [_plain(end) for end in bounds],
                 "precision": getattr(column, "precision", None),
@@ -295,6 +296,7 @@ def card_of(
             "guarantee": syn.guarantee.to_json(),
             "touches": [access.to_json() for access in syn.plan.touches],
             "executed": executed,
+            "columns": {name: said for name, one in syn.schema.columns.items() if (said := one.description)},
             "margins": margins_of(syn.schema, syn.tables) if syn.guarantee.epsilon is not None else None,
             "schema_sha256": syn.plan.schema_sha256,
             "public_sources": list(syn.plan.settings.public_sources),

@@ -12,6 +12,8 @@ from doublure.guarantee import CHOICE_OF_KIND, beside, figure, odds_factor
 from doublure.releasing.card_contents import columns_of, drawings_of, precision_of
 from doublure.releasing.examples import Examples
 from doublure.report import page
+from doublure.schema import Schema
+from doublure.schema.kinds import KINDS
 from doublure.schema.release_words import is_link
 
 _TITLE = "Synthetic data"
@@ -191,6 +193,17 @@ def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str
         "These data were made without any protection. They may repeat private records as they are.",
         "Treat them as you would treat the private data they were made from.",
     ]
+
+
+def opening(guarantee: Mapping[str, Any], schema: Schema) -> str:
+    """Return what a terminal says of a guarantee: the card's first plain words, and on the next line its formal ones.
+
+    Without a guarantee the formal ones refuse, and stand alone.
+    """
+    sentence = str(guarantee["sentence"])
+    if (guarantee.get("kind") or "none") == "none":
+        return sentence
+    return f"{plain_words(guarantee, KINDS[schema.kind].records)[0]}\n{sentence}"
 
 
 def _coin(guarantee: Mapping[str, Any], unit: object) -> list[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from doublure.releasing.examples import Examples
 
 _MOST_VALUES = 6
+_FIVE_DIGITS = 10_000
 _PEOPLE = {"person": "people", "patient": "patients"}
 _UNKNOWN = (
     "No margin of a count follows from what this run bought. Compare counts with known ones before relying on them."
@@ -26,7 +27,7 @@ _UNKNOWN = (
 def columns_of(
     described: Mapping[str, Any], margins: Mapping[str, Any] | None, examples: Examples
 ) -> list[dict[str, Any]]:
-    """Return a section for each table: its columns, what each may hold, its first cells, and the margin of a count.
+    """Return a section for each table: its columns with what each means and may hold, its first cells, and margins.
 
     Args:
         described: The data dictionary.
@@ -43,6 +44,7 @@ def columns_of(
             {
                 "name": entry["name"].removeprefix(prefix),
                 "type": entry["type"],
+                "means": entry.get("description"),
                 "holds": holds(entry),
                 "cells": shown.get(entry["name"].removeprefix(prefix), ()),
                 "margin": _margin(margins, entry["name"]),
@@ -70,20 +72,25 @@ def holds(entry: Mapping[str, Any]) -> str:
     """Return what a column may hold, in words, from its entry in the data dictionary.
 
     Example:
-        >>> holds({"bounds": [0, 99], "missing": True}), holds({"values": ["f", "m"]})
-        ('0 to 99; may be missing', 'f, m')
+        >>> holds({"bounds": [0, 1_000_000], "missing": True}), holds({"values": ["f", "m"]})
+        ('0 to 1,000,000; may be missing', 'f, m')
     """
     values, bounds = entry.get("values"), entry.get("bounds")
     parts = []
     if values:
         parts.append(listed(list(map(str, values)), _MOST_VALUES))
     elif bounds:
-        parts.append(f"{bounds[0]} to {bounds[1]}")
+        parts.append(f"{_end(bounds[0])} to {_end(bounds[1])}")
     if entry.get("derived_from"):
         parts.append(f"follows from {entry['derived_from']}")
     if entry.get("missing"):
         parts.append("may be missing")
     return "; ".join(parts)
+
+
+def _end(bound: Any) -> str:
+    """Return a bound; a number of five digits and more with separators, so that 2020 may be a year."""
+    return f"{bound:,}" if isinstance(bound, int | float) and abs(bound) >= _FIVE_DIGITS else str(bound)
 
 
 def precision_of(card: Mapping[str, Any], records: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def verify(bundle: str | Path, *, ledger: Ledger | str | Path | None = None) -> 
         ledger: The ledger, if it is at hand.
 
     Returns:
-        What was checked.
+        What was checked; ``files`` are those that the card lists, ``epsilon`` is what it claims.
 
     Raises:
         GateFailed: Something does not match; the message names it.
@@ -57,6 +57,7 @@ def verify(bundle: str | Path, *, ledger: Ledger | str | Path | None = None) -> 
     guarantee = _checked_claim(card)
     priced = _checked_price(card, guarantee)
     checked = {"files": len(listed), "guarantee": guarantee.sentence, "ledger": None, "recomputed_epsilon": priced}
+    checked["epsilon"] = guarantee.epsilon
     checked["executed"] = _checked_flag(card)
     if ledger is not None:
         _check_entry(_opened(ledger), card, listed)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+_JOINT = re.compile(r"[_./-]+(?=.)")
 _SECTION = re.compile(r'<section id="([a-z0-9_-]+)" data-name="([^"]*)"')
 
 
@@ -48,6 +49,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["name"] = shown
+    environment.filters["broken"] = broken
     environment.filters["text"] = visible
     environment.filters["sections"] = sections
     return environment
@@ -73,6 +75,13 @@ def shown(name: object, longest: int = 48) -> str:
     """Return a name from a schema or from data, fit for a page: visible characters only, and not too many."""
     text = printable(name)
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def broken(name: object, longest: int = 48) -> Markup:
+    """Return a name as :func:`shown` does, as markup that a line may end in behind ``_``, ``.``, ``-`` and ``/``."""
+    from markupsafe import Markup, escape
+
+    return Markup(_JOINT.sub(r"\g<0><wbr>", str(escape(shown(name, longest)))))
 
 
 def visible(text: object) -> str:

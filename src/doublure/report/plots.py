@@ -405,8 +405,10 @@ def _tick(value: float, kind: str) -> str:
     if kind in _TIMES:
         moment = np.datetime64(round(value), "D" if kind == "date" else "s")
         return str(moment.astype("datetime64[D]"))
+    if value != round(value) or abs(value) >= 1e4:
+        value = float(f"{value:.3g}")  # which may be the next power of ten
     size = abs(value)
     for limit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if size >= limit:
             return f"{value / (limit if letter != 'k' else 1e3):.3g}{letter}".replace("-", "−")
-    return (f"{value:.4g}" if value == round(value) else f"{value:.3g}").replace("-", "−")
+    return f"{value:.4g}".replace("-", "−")

@@ -56,7 +56,7 @@ class Tile:
         name: Closeness, usefulness or coherence.
         question: What it asks.
         figure: The figure that answers, by its name; empty where it is called as the tile is.
-        meaning: What that is, in a sentence.
+        meaning: What that is, in a sentence; not shown where the figure is a score that the question explains.
         unit: What stands behind the value.
         cell: Its figures.
     """

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field, StrictBool, StrictFloat, model_validator
 
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn, OptionalFact
-from doublure.schema.scalars import EXACT, Bound, Day, Decimals, Moment, Positive, Token, Zone
+from doublure.schema.scalars import EXACT, Bound, Day, Decimals, Meaning, Moment, Positive, Token, Zone
 from doublure.schema.scalars import Value as Value
 from doublure.schema.scalars import label as label
 
@@ -39,6 +39,9 @@ class _Base(Frozen):
 
     missing: Fact[Missing] = UNDECLARED
     roles: tuple[Role, ...] = ()
+    description: Meaning | None = Field(
+        default=None, description="what the column means, in public words that stand on every card"
+    )
 
     @property
     def missing_tokens(self) -> tuple[str, ...]:

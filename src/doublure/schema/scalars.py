@@ -19,7 +19,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from doublure.errors import printable
+from doublure.errors import escaped, printable
 
 Value: TypeAlias = StrictBool | StrictInt | StrictFloat | StrictStr
 Misfit: TypeAlias = Literal["refuse", "coerce"]
@@ -27,6 +27,7 @@ Misfit: TypeAlias = Literal["refuse", "coerce"]
 
 EXACT = 2**53  # above it float64 skips whole numbers
 _LONGEST_NAME = 500
+LONGEST_MEANING = 1_000
 
 
 def label(value: object) -> str:
@@ -91,6 +92,14 @@ def _known_zone(name: str) -> str:
     return name
 
 
+def _meaning(text: str) -> str:
+    if not 0 < len(text.strip()) <= LONGEST_MEANING:
+        raise ValueError(f"description is no text of 1 to {LONGEST_MEANING:,} characters; write a sentence or a few")
+    if escaped(text) != text:
+        raise ValueError("description has a line break or an invisible character; write it on one line")
+    return text
+
+
 def _token(value: object) -> object:
     return label(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
@@ -102,4 +111,6 @@ Decimals: TypeAlias = Annotated[StrictInt, Field(ge=0, le=12), BeforeValidator(w
 Day: TypeAlias = Annotated[datetime.date, BeforeValidator(_iso)]
 Moment: TypeAlias = Annotated[datetime.datetime, BeforeValidator(_iso), AfterValidator(_plain_moment)]
 Token: TypeAlias = Annotated[StrictStr, BeforeValidator(_token), WithJsonSchema({"type": ["string", "number"]})]
+Meaning: TypeAlias = Annotated[StrictStr, AfterValidator(_meaning)]
+"""What a column means, on one line: public text of the steward, no fact about private data."""
 Zone: TypeAlias = Annotated[StrictStr, AfterValidator(_known_zone)]

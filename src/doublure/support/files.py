@@ -31,7 +31,7 @@ _REMEDIES = {
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 
-Form: TypeAlias = Literal["plan", "page", "figures", "comparison", "inspection", "audit", "misfits"]
+Form: TypeAlias = Literal["plan", "page", "figures", "comparison", "inspection", "audit"]
 """What is made again and again in the same place, so that a file of the same form may be replaced."""
 
 _KEYS: Mapping[str, tuple[frozenset[str], ...]] = {
@@ -53,9 +53,7 @@ _NAMES: Mapping[str, str] = {
     "comparison": "no comparison",
     "inspection": "no inspection",
     "audit": "no figures of an audit",
-    "misfits": "no list of what does not fit",
 }
-MISFITS = ("row", "column", "cell", "why")
 """The header of a list of what does not fit a schema."""
 _PAGE, _MADE_BY = b"<!doctype html>", b'<meta name="generator" content="doublure">'
 _LEDGER = b'{"body":'
@@ -142,8 +140,6 @@ def _beginning(path: Path) -> bytes:
 def _has_form(path: Path, beginning: bytes, form: Form) -> bool:
     if form == "page":
         return beginning.lstrip().lower().startswith(_PAGE) and _MADE_BY in beginning
-    if form == "misfits":
-        return beginning.startswith(",".join(MISFITS).encode() + b"\n")
     try:
         found = read_json(path, form)
     except InputError:

@@ -23,6 +23,7 @@ from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import RelationalSchema
+from doublure.support.progress import Progress, Silent
 
 MOST_UNITS = 100_000
 """The most synthetic units that are drawn unless asked otherwise."""
@@ -106,6 +107,7 @@ def evaluate_related(
     unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
     tables: bool = True,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> RelationalEvaluation:
     """Compare synthetic units with real ones.
 
@@ -118,6 +120,7 @@ def evaluate_related(
         unit: Not looked at: each row of the root is a unit.
         tables: Whether each table is measured by itself.
         seed: Fixes every random choice made here.
+        progress: Receives progress events.
 
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.
@@ -133,11 +136,12 @@ def evaluate_related(
         baseline=coders.read(independent(both.train, len(artificial), rng), "independent tables"),
         test=coders.read(both.test, "the holdout"),
     )
-    own = {}
+    listener, own = progress or Silent(), {}
     for name in schema.tables if tables else ():
         frames = [each.frames[name] for each in (artificial, both.train, both.test)]
         if all(len(frame) for frame in frames):
-            own[name] = evaluate_table(ResolvedSchema.of(schema.table(name)), *frames, seed=seed)
+            own[name] = evaluate_table(ResolvedSchema.of(schema.table(name)), *frames, seed=seed, progress=listener)
+    listener.stage("compare parents and children")
     return RelationalEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),

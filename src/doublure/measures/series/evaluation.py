@@ -26,6 +26,7 @@ from doublure.measures.series.statistics import series_statistics
 from doublure.measures.series.verdict import verdict
 from doublure.results import Verdict, versions
 from doublure.schema.series import SeriesSchema
+from doublure.support.progress import Progress, Silent
 
 MOST_SERIES = 20_000
 """The most synthetic series that are drawn unless asked otherwise."""
@@ -70,6 +71,7 @@ def evaluate_series(
     students: bool = True,
     nearest: bool = True,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> SeriesEvaluation:
     """Compare synthetic series with real ones.
 
@@ -83,6 +85,7 @@ def evaluate_series(
         students: Whether classifiers are trained.
         nearest: Whether the nearest real series are looked for.
         seed: Fixes every random choice made here.
+        progress: Receives progress events.
 
     Raises:
         DataError: There are too few series.
@@ -93,7 +96,10 @@ def evaluate_series(
     sets = {"value": synthetic, "baseline": independent_steps(real, len(synthetic), rng), "real": real, "test": test}
     statistics = {name: series_statistics(schema, each) for name, each in sets.items()}
     clock = clock_texts(schema.series, schema.length)
+    listener = progress or Silent()
+    listener.stage("train models")
     trained, skipped = classifier_scores(schema, sets, seed) if students else ((), "No classifier was asked for.")
+    listener.stage("search nearest series")
     near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
     return SeriesEvaluation(
         seed=seed,

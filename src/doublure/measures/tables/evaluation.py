@@ -29,6 +29,7 @@ from doublure.measures.tables.utility import MOST_ROWS, TrainedOn, Utility, meas
 from doublure.measures.tables.verdict import verdict
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
+from doublure.support.progress import Progress, Silent
 
 
 class TableEvaluation(Evaluation):
@@ -100,6 +101,7 @@ def evaluate_table(
     *,
     unit: Whole | None = None,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> TableEvaluation:
     """Compare synthetic rows with real ones.
 
@@ -111,10 +113,12 @@ def evaluate_table(
             ``train``), which the notes say: the fit has seen them.
         unit: ``(N,)`` the unit of each row of ``train``, so that a unit's rows stay together in the split.
         seed: Fixes every random choice made here.
+        progress: Receives progress events.
 
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.
     """
+    listener = progress or Silent()
     rng = np.random.default_rng(seed)
     coder = Coder(schema=schema)
     if not coder.names:
@@ -125,13 +129,17 @@ def evaluate_table(
     both = sides(real, kept, unit, rng, field="the real table", records="rows")
     baseline = independent_columns(both.train, len(artificial), rng)
     tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test)
+    listener.stage("compare columns and pairs")
     fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
     target = target_of(coder, both.train)
-    utility, groups, skipped = _utility(coder, target, tables, seed, rng)
+    utility, groups, skipped = _utility(coder, target, tables, seed, rng, listener)
     # A stream each: what a measure draws does not hang on how much another one took, which follows from the rows.
     of_regression, of_marginals, of_queries = (np.random.default_rng([seed, number]) for number in (1, 2, 3))
+    listener.stage("compare regressions")
     explained = None if target is None or utility is None else regression(coder, target, tables, of_regression)
+    listener.stage("compare cells of three columns, and rules")
     finer, kept_rules = marginals(coder, tables, of_marginals), rules(coder, tables)
+    listener.stage("compare counts")
     asked = count_queries(coder, tables, of_queries)
     declared = broken_rules(schema, synthetic, train)
     return TableEvaluation(
@@ -157,7 +165,7 @@ def evaluate_table(
 
 
 def _utility(
-    coder: Coder, target: Target | None, tables: Tables, seed: int, rng: np.random.Generator
+    coder: Coder, target: Target | None, tables: Tables, seed: int, rng: np.random.Generator, progress: Progress
 ) -> tuple[Utility | None, Groups | None, str | None]:
     if target is None:
         return None, None, "The schema names no target (roles: [target]), so nothing was predicted."
@@ -165,7 +173,7 @@ def _utility(
     training_sets = prepare(coder, target, trained, tables.holdout, rng)
     if isinstance(training_sets, str):
         return None, None, f"Nothing was predicted: {training_sets}."
-    utility, guesses = measured_utility(target, training_sets, seed, rng)
+    utility, guesses = measured_utility(target, training_sets, seed, rng, progress)
     return utility, by_group(coder, target, training_sets, guesses, trained), None
 
 

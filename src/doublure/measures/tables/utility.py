@@ -7,6 +7,7 @@ target; a target that is a number is cut in two at the real rows' median.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -27,6 +28,7 @@ from doublure.measures.scores import Score, rate_score
 from doublure.measures.tables.classifiers import CLASSIFIERS, Kind, predict
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.features import Features, Target, features, features_of
+from doublure.support.progress import Progress
 
 MOST_ROWS = 50_000
 """The most rows that a classifier is trained or tested with; of more, a uniform sample is used."""
@@ -136,7 +138,7 @@ def _known(table: Coded, target: Target, rng: np.random.Generator) -> tuple[Code
 
 
 def measured_utility(
-    target: Target, training_sets: TrainingSets, seed: int, rng: np.random.Generator
+    target: Target, training_sets: TrainingSets, seed: int, rng: np.random.Generator, progress: Progress
 ) -> tuple[Utility, Mapping[TrainedOn, Labels]]:
     """Train every classifier three times and test it.
 
@@ -147,11 +149,13 @@ def measured_utility(
     shares = np.bincount(training_sets.trained["real"][1], minlength=classes) / len(training_sets.trained["real"][1])
     rarer, imbalanced = int(shares.argmin()), bool(shares.max() >= IMBALANCED)
     classifiers, shown = [], {}
+    progress.stage("train models", len(CLASSIFIERS) * len(training_sets.trained))
+    done = itertools.count(1)
     for kind in CLASSIFIERS:
-        chances = {
-            role: predict(kind, material, known, training_sets.test_features, classes, seed)
-            for role, (material, known) in training_sets.trained.items()
-        }
+        chances = {}
+        for role, (material, known) in training_sets.trained.items():
+            chances[role] = predict(kind, material, known, training_sets.test_features, classes, seed)
+            progress.at(next(done))
         guesses: dict[TrainedOn, Labels] = {role: found.argmax(axis=1) for role, found in chances.items()}
         classifiers.append(_grade(kind, training_sets.truth, chances, guesses, rarer, rng))
         if kind == "boosting":

@@ -9,7 +9,7 @@ from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.groups import Groups
 from doublure.measures.tables.rules import Rules
-from doublure.measures.tables.special_values import SpecialValues
+from doublure.measures.tables.special_values import SpecialValue, SpecialValues
 from doublure.measures.tables.summaries import NumberSummary, rounded
 from doublure.measures.tables.utility import Utility
 from doublure.results import Verdict, percent
@@ -154,11 +154,21 @@ def _served_worst(groups: Groups) -> str:
             f"Subgroup accuracy: in none of {len(groups.groups)} public groups is it clearly below that of real rows."
         )
     worst = clear[0]
-    others = f" {len(clear) - 1} more groups lose, too." if len(clear) > 1 else ""
+    others = _lose_too([100 * group.loss for group in clear[1:]])
     return (
         f"Subgroup accuracy: lowest, against training on real rows, where {printable(worst.column)} = "
         f"{printable(worst.value)}, by {100 * worst.loss:.1f} points ({worst.rows:,} rows).{others}"
     )
+
+
+def _lose_too(points: Sequence[float]) -> str:
+    """Return how many more groups lose, and how much."""
+    if not points:
+        return ""
+    ends = sorted({f"{min(points):.1f}", f"{max(points):.1f}"}, key=float)
+    if len(points) == 1:
+        return f" One more group loses, {ends[0]} points."
+    return f" {len(points)} more groups lose, {' to '.join(ends)} points."
 
 
 def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:
@@ -180,8 +190,8 @@ def _incoherent(rules: Rules) -> list[str]:
         return []
     named = [f"{printable(rule.sentence)} ({percent(rule.broken.value)})" for rule in rules.rules[:_MOST_NAMED]]
     return [
-        f"{percent(value)} of the synthetic rows break a rule that real rows keep (other real rows: {percent(real)}): "
-        f"{'; '.join(named)}."
+        f"{percent(value)} of the synthetic rows break a rule (found in the real rows, not declared; other real rows: "
+        f"{percent(real)}): {'; '.join(named)}. If one holds in every such table, declare it under constraints."
     ]
 
 
@@ -195,7 +205,16 @@ def _off(special: SpecialValues) -> list[str]:
         for value in off[:_MOST_NAMED]
     ]
     more = f" and {len(off) - _MOST_NAMED} more" if len(off) > _MOST_NAMED else ""
-    return [f"Off by a hundredth of the rows or more: {'; '.join(named)}{more}."]
+    return [f"Off by a hundredth of the rows or more: {'; '.join(named)}{more}.{_steps(off)}"]
+
+
+def _steps(off: Sequence[SpecialValue]) -> str:
+    """Return what to declare where multiples are lost."""
+    lost = [value for value in off if value.what == "multiple" and value.value is not None]
+    if not lost:
+        return ""
+    named = [f"step: {value.value:.12g} of {printable(value.column)}" for value in lost[:_MOST_NAMED]]
+    return f" Declare {', '.join(named)}, if that is public: every cell becomes a multiple of its step."
 
 
 def _far(summaries: Sequence[NumberSummary]) -> list[str]:
