@@ -2,7 +2,7 @@
 
 All mutants of the mechanism, the queries and the ledger; of the rest of ``private``, of ``planning`` and of the methods
 that touch records, 600 drawn by a fixed seed. Each is written into a copy of the checkout, and the tests that fit its
-file run there, the most specific first, until one fails. A test that never comes to its end fails too, and that is
+file run there, the quickest first, until one fails. A test that never comes to its end fails too, and that is
 noted. What a mutant is: ``mutants.py``.
 
     python benchmarks/robustness/mutate.py --hours 2                     # goes on where it stopped
@@ -24,6 +24,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -84,13 +85,28 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/private/test_bayesian.py", "tests/pitfalls/test_bayesian_dp.py", "tests/planning/test_bayesian.py",
         f"{_RULES}13*.py",
     ),
+    "ledger/account.py": ("tests/ledger/test_account.py", "tests/ledger/test_repeated.py"),
+    "private/clipping.py": ("tests/private/test_clipping.py", "tests/private/queries/test_distances.py"),
+    "private/codes.py": ("tests/private/test_partitions.py",),
+    "private/entropy.py": ("tests/private/test_noise.py",),
     "private/gradients/": (
+        "tests/private/gradients/test_exactness.py", "tests/private/gradients/test_sensitivity.py",
         "tests/private/gradients/test_*.py", "tests/private/queries/test_lot_gradients.py", f"{_RULES}04*.py",
         f"{_RULES}05*.py", f"{_RULES}09*.py",
     ),
+    "private/owners.py": (
+        "tests/pitfalls/test_owners.py", "tests/federated/test_steps.py", "tests/federated/test_silos.py",
+    ),
+    "private/records.py": ("tests/private/test_placed_records.py",),
+    "private/row_codes.py": ("tests/test_lots_from_disk.py",),
     "private/": (
         "tests/private/test_*.py", "tests/private/queries/test_*.py", f"{_RULES}0[1-9]*.py", f"{_RULES}1[4-7]*.py",
     ),
+    "planning/assembling.py": (
+        "tests/planning/test_what_a_card_says_of_noise.py", "tests/planning/test_exact_claims.py",
+    ),
+    "planning/machine.py": ("tests/planning/test_forecast.py", "tests/test_larger_than_memory.py"),
+    "planning/signal_to_noise.py": ("tests/planning/test_forecast.py",),
     "planning/": (
         "tests/test_planning.py", "tests/planning/test_*.py", "tests/test_guarantee.py", f"{_RULES}03*.py",
         f"{_RULES}07*.py", f"{_RULES}13*.py",
@@ -101,6 +117,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "methods/statistics/series/": ("tests/methods/test_series_statistics.py", "tests/pitfalls/test_series.py"),
     "methods/statistics/tables/": ("tests/methods/test_statistics.py", "tests/methods/test_table_guided.py"),
     "training/checkpoints.py": ("tests/methods/test_series_statistics.py", f"{_RULES}08*.py"),
+    "training/gan_loop.py": (
+        "tests/methods/test_adversarial.py", "tests/methods/test_critic_pace.py",
+        "tests/methods/test_series_settings.py",
+    ),
+    "training/private_classifier.py": ("tests/methods/test_labelling.py",),
     "training/noisy_sums.py": ("tests/methods/test_mean_embedding.py", "tests/pitfalls/test_sums_of_images.py"),
     "training/critic_steps.py": ("tests/methods/test_dpgan.py", "tests/methods/test_refining.py"),
     "training/": ("tests/methods/test_*.py", f"{_RULES}0[1-9]*.py", "tests/test_fitting.py"),
@@ -109,7 +130,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"{_RULES}0[1-9]*.py", f"{_RULES}1[0-7]*.py", "tests/test_fitting.py",
     ),
 }  # fmt: skip
-"""A file's tests by the beginning of its name: all that fit, the longest first, after the test of its own name."""
+"""A file's tests by the beginning of its name: all that fit, the longest first.
+
+The test of its own name comes before them, and so do tests that import it, wherever they are.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +185,7 @@ class Project:
         return sorted(chosen + rest[: self.sample], key=lambda mutant: mutant.file)  # a stable sort
 
     def tests_of(self, file: str) -> list[str]:
-        """Return the test files of a file, in the order in which they run.
+        """Return the test files of a file, the most specific first.
 
         Raises:
             SystemExit: A pattern fits no file.
@@ -169,6 +193,7 @@ class Project:
         folder, _, name = file.rpartition("/")
         own = Path("tests", folder, f"test_{name}").as_posix()
         found = [own] if (self.root / own).is_file() else []
+        found += self._importing(file)
         for start in sorted(self.tests, key=len, reverse=True):
             for pattern in self.tests[start] if file.startswith(start) else ():
                 fitting = sorted(path.relative_to(self.root).as_posix() for path in self.root.glob(pattern))
@@ -177,13 +202,29 @@ class Project:
                 found += fitting
         return list(dict.fromkeys(found))
 
+    def _importing(self, file: str) -> list[str]:
+        """Return the test files that import a file by its name."""
+        *folders, name = file.removesuffix(".py").split("/")
+        package = ".".join([Path(self.package).name, *folders])
+        says = re.compile(
+            rf"(from|import) {re.escape(package)}\.{name}\b|from {re.escape(package)} import .*\b{name}\b"
+        )
+        paths = [path for path in sorted((self.root / "tests").rglob("test_*.py")) if not _elsewhere(path)]
+        tests = [path.relative_to(self.root).as_posix() for path in paths if says.search(path.read_text("utf-8"))]
+        return sorted(tests, key=lambda test: not test.startswith("/".join(["tests", *folders, "test_"])))
+
     def hash_of(self, tests: Iterable[str]) -> str:
         """Return a hash of test files and of what they share."""
         shared = [*(self.root / "tests").rglob("conftest.py"), *(self.root / "tests/support").glob("*.py")]
         digest = hashlib.sha256()
-        for path in [*(self.root / test for test in tests), *sorted(shared)]:
+        for path in [*sorted(self.root / test for test in tests), *sorted(shared)]:
             digest.update(hashlib.sha256(path.read_bytes()).digest())
         return digest.hexdigest()[:12]
+
+
+def _elsewhere(test: Path) -> bool:
+    """Whether a test file needs an environment of its own, or starts processes of its own for long."""
+    return bool({"federated", "on_dask", "end_to_end"} & set(test.parts))
 
 
 class Rows:
@@ -289,9 +330,9 @@ class Copy(AbstractContextManager["Copy"]):
                 failed.append("\n  ".join([f"{test}: {found['by'] or found['rc']}", *said[-3:]]))
         return failed
 
-    def knows(self, test: str) -> bool:
-        """Whether a test file was learned, and passed."""
-        return test in self._usual
+    def cheapest_first(self, tests: Iterable[str]) -> list[str]:
+        """Return the test files that were learned and passed, by how long they took."""
+        return sorted((test for test in tests if test in self._usual), key=lambda test: self._usual[test][1])
 
     def verdict(self, mutant: Mutant, tests: Sequence[str]) -> Row:
         """Return what the tests say of a mutant.
@@ -410,7 +451,7 @@ def run(
                 if failed and not without_failing:
                     raise SystemExit("fails without a mutant:\n" + "\n".join(failed))
                 print(*(f"left out: {said}" for said in failed), sep="\n", end="\n" if failed else "")
-                tests[mutant.file] = [test for test in tests[mutant.file] if copy.knows(test)]
+                tests[mutant.file] = copy.cheapest_first(tests[mutant.file])
                 hashes[mutant.file] = project.hash_of(tests[mutant.file])
                 learned.add(mutant.file)
             if not tests[mutant.file]:

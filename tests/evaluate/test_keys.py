@@ -35,7 +35,8 @@ def test_every_key_is_described(evaluation):
         assert set(type(part).model_fields) <= NAMED
     for part in (evaluation.regression, evaluation.utility, evaluation.overall, evaluation.rules.rules[0]):
         assert set(type(part).model_fields) <= NAMED
-    for part in (evaluation.special_values.values[0], evaluation.marginals.columns[0], evaluation.scores[0]):
+    listed = (evaluation.special_values.values, evaluation.summaries, evaluation.marginals.columns, evaluation.scores)
+    for part, *_ in listed:
         assert set(type(part).model_fields) - {"column", "kind"} <= NAMED
 
 

@@ -134,6 +134,26 @@ def test_the_generators_loss_is_the_losss_own(world, loss):
     assert value == pytest.approx(float(expected), rel=1e-5)
 
 
+def test_an_anchor_is_added_to_the_generators_loss(world):
+    """And pulls at it: here at its size."""
+    free, held = (
+        Adversaries(job, job.settings, anchor=anchor)
+        for job, anchor in (
+            (world.job(generator_lr=0.01), None),
+            (world.job(generator_lr=0.01), lambda generator: 5.0 + 1e3 * flat_of(generator).square().mean()),
+        )
+    )
+    size = float(flat(held.generator).square().mean())
+    assert held.improve_generator() == pytest.approx(free.improve_generator() + 5.0 + 1e3 * size, rel=1e-4)
+    for _ in range(20):
+        held.improve_generator()
+    assert float(flat(held.generator).square().mean()) < 0.8 * size
+
+
+def flat_of(module):
+    return torch.cat([value.reshape(-1) for value in module.parameters()])
+
+
 def test_the_average_follows_the_weights_faster_at_first(world):
     adversaries = made(world.job(generator_average=0.5, generator_lr=0.05))
     kept = flat(adversaries.generator)

@@ -30,8 +30,8 @@ def test_a_fooled_critic_climbs_rung_by_rung_to_the_top():
         pace.saw(FOOLED)
         seen.append(pace.n_critic)
     assert seen[:7] == [1, 1, 2, 2, 2, 5, 5]
-    assert seen[-1] == LADDER[-1]
     assert seen == sorted(seen)
+    assert [*dict.fromkeys(seen)] == [digit * 10**power for power in range(4) for digit in (1, 2, 5)]
 
 
 def test_it_starts_between_rungs_if_asked_to():

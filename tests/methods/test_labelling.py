@@ -10,6 +10,7 @@ import pytest
 import torch
 from paying import written
 
+from doublure.errors import SettingError
 from doublure.methods import registry as table
 from doublure.methods.guided.method import METHOD
 from doublure.methods.statistics.images import mean_embedding
@@ -18,6 +19,7 @@ from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
 from doublure.training import private_classifier as labelling
 from doublure.training.noisy_sums import NoisySums
+from doublure.training.owned import Told
 from doublure.training.private_classifier import labelled
 
 LONGER = {"labeller_steps": 15, "view_images": 300, "view_width": 120, "fit_steps": 20}
@@ -184,6 +186,53 @@ def test_images_are_warped_and_spread_once_all_is_learned(digits, monkeypatch):
         assert (generator.warp, generator.spread) == (2.0, 1.5)
 
 
+def test_directions_of_which_there_is_little_are_lengthened_and_noise_is_not(digits, monkeypatch):
+    """By the fourth root of how much less there is, and of a thousandth at most."""
+    seen = []
+
+    def found(centred, width):
+        seen.append(centred.mean(0).abs().max())
+        return torch.tensor([16.0, 1.0, 0.0]), torch.eye(centred.shape[1])[:, :3]
+
+    monkeypatch.setattr(labelling, "_main_directions", found)
+    job = digits.job()
+    view = labelling._view(job, job.settings, Grey(), job.settings.image_noise, LabelFeatures(digits.SHAPE))
+    assert view.directions.norm(dim=0).tolist() == pytest.approx([1.0, 2.0, 1000**0.25], rel=0.01)
+    assert float(seen[0]) < 1e-5
+    assert view.centre.shape == (view.directions.shape[0],)
+
+
+def test_an_owner_looks_where_it_is_told_and_no_further_than_planned(digits):
+    job = digits.job()
+    width, most = LabelFeatures(digits.SHAPE).width, job.settings.view_width
+    asked = labelling.at_owner(job.encoder, job.settings)
+    assert asked.bounds == {"errors of labels": job.settings.labeller_clip}
+
+    def told(columns):
+        arrays = {"centre": np.zeros(width, np.float32), "directions": np.ones((width, columns), np.float32)}
+        return asked.views["looked at"](Told({}, arrays))
+
+    for columns in (1, most):
+        assert told(columns).told().arrays["directions"].shape == (width, columns)
+    for columns in (0, most + 1):
+        with pytest.raises(SettingError):
+            told(columns)
+    weights = np.zeros((10, most), np.float32)
+    assert asked.summands["errors of labels"](Told({}, {"weights": weights})).shape == (10, most)
+    with pytest.raises(SettingError):
+        asked.summands["errors of labels"](Told({}, {"weights": weights[:9]}))
+
+
+def test_what_an_image_adds_is_how_wrong_its_label_is_times_what_was_seen():
+    errors = labelling._Errors(torch.tensor([[math.log(3.0), 0.0], [0.0, 0.0]]))
+    assert errors.shape == (2, 2)
+    wrong, seen = errors(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    torch.testing.assert_close(wrong, torch.tensor([[-0.25, 0.25], [0.5, -0.5]]))
+    assert seen.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    with pytest.raises(TypeError):
+        errors(torch.ones(1, 2), None)
+
+
 @pytest.mark.parametrize("rows", [12, 50])
 def test_main_directions_are_those_of_the_covariance(rows):
     """Found among the rows where they are fewer than numbers, and the same."""
@@ -232,10 +281,11 @@ def test_steps_that_were_lost_count(digits, asked):
     assert not torch.equal(before, memory.kept["labeller/weights"])
 
 
-def test_a_finished_labeller_is_not_taught_again(digits, asked):
+def test_a_finished_labeller_is_not_taught_again(digits, asked, monkeypatch):
     memory = digits.Memory()
     one, _ = made_by(digits, memory=memory)
     asked.clear()
+    monkeypatch.setattr(labelling, "_Looked", None)  # no image is read for it
     again = METHOD.train(digits.job(memory=memory, taken=5)).generator
     assert asked == []
     assert all(torch.equal(value, one.state_dict()[name]) for name, value in again.state_dict().items())

@@ -243,6 +243,35 @@ def test_the_rate_falls_to_a_twentieth(digits):
     assert rates == sorted(rates, reverse=True)
 
 
+def test_each_step_is_as_long_as_the_rate_says_and_the_average_follows_soon(digits):
+    def flat(network):
+        return torch.cat([value.detach().flatten() for value in network.parameters()])
+
+    small = {"features": 64, "hidden": 16, "batch": 20, "channels": [8, 8], "warp": 0}
+    total, *_ = released(digits, **small)
+    generator_fit = fit_of(digits, total, fit_steps=5, generator_lr=0.01, generator_average=0.6, **small)
+    kept = flat(generator_fit.generator)
+    for past in (0.0, 0.5, 0.6, 0.6):
+        rate = generator_fit._rate()
+        generator_fit.step()
+        assert [group["lr"] for group in generator_fit._optimizer.param_groups] == [rate]
+        kept = past * kept + (1 - past) * flat(generator_fit.generator)
+        torch.testing.assert_close(flat(generator_fit.average), kept, rtol=1e-5, atol=1e-6)
+    assert generator_fit.done == 4
+
+
+def test_a_batch_is_shared_out_among_the_labels(digits):
+    alone = {"text": digits.UNLABELLED, "labeller_share": 0}
+    for changes, each in (({"batch": 60}, [6] * 10), ({"batch": 3}, [2] * 10), ({"batch": 60, **alone}, None)):
+        total, *_ = released(digits, **changes)
+        generator_fit, seen = fit_of(digits, total, **changes), []
+        generator_fit.generator.register_forward_hook(lambda module, given, made, seen=seen: seen.append(given))
+        generator_fit.loss(generator_fit.generator)
+        ((noise, labels),) = seen
+        assert len(noise) == (60 if each is None else sum(each))
+        assert labels is None if each is None else labels.sum(0).tolist() == each
+
+
 # -- interruption ------------------------------------------------------------------------------------------------------
 
 

@@ -92,17 +92,55 @@ def test_a_tail_of_a_few_rows_stays_near():
     assert np.median(means) < 0.1 * CENTS
 
 
+@pytest.mark.parametrize(("last", "most"), [(2 * 10**6, 0.25), (2 * 10**8, 0.45)])
+def test_a_tail_goes_on_as_rows_decrease_towards_it(last, most):
+    """Noise far beyond the last clear rows made the mean nine times what it is, where bounds are wide."""
+    ratios = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        values = np.where(rng.random(ROWS) < 0.2, 0, np.exp(rng.normal(7.6, 1.45, ROWS))).astype(np.int64)
+        ratios.append(mean(read(np.minimum(values, last), rng, last)) / values.mean())
+    assert np.median(ratios) == pytest.approx(1, abs=0.15)
+    assert np.sqrt(np.mean((np.array(ratios) - 1) ** 2)) < most
+
+
+def test_values_that_nobody_has_stay_rare():
+    """Of 0 to 20 children, 6 to 20 are noise alone: their sum was one row in a hundred."""
+    whole = Whole(column="x", first=0, last=20, nullable=False, ordered=True, number=True)
+    beyond, apart = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        values = np.minimum(rng.poisson(0.6, ROWS), 5)
+        node = Node(leaves=Leaves.of(whole, 0, np.arange(21)), variance=GROUP_NOISE**2)
+        node.join(most=36, noise=GROUP_NOISE, pair_noise=2 * GROUP_NOISE)
+        node.counts = counted(node.axis(node.own), values, rng, GROUP_NOISE)
+        node.take_counts(float(ROWS), most=16, pair_noise=2 * GROUP_NOISE)
+        beyond.append(node.leaves.mass[6:].sum())
+        apart.append(mean(node) / values.mean() - 1)
+    assert np.mean(beyond) < 0.001 * ROWS
+    assert np.abs(apart).max() < 0.06
+
+
+def test_what_is_expected_of_a_tail_gives_way_to_its_counts():
+    """A third of what is expected, or much more: as many as are counted, in the same places or where they are."""
+    tail = Blank(groups=np.arange(4), expected=np.array([60.0, 20, 5, 1]), before=True, after=False)
+    assert tail.held(np.array([20.0, 7, 2, 0]), 29.0, 5.0) == pytest.approx(tail.expected * 29 / 86)
+    held = tail.held(np.array([60.0, 20, 405, 1]), 486.0, 20.0)
+    assert held[2] > 400
+    assert held.sum() == pytest.approx(486)
+
+
 def test_what_blocks_hold_lies_where_their_counts_are():
     """Three blocks of 150 among noise of 55, neither of them clear."""
     counts = np.array([0.0, 20, -30, 150, 140, 160, -40, 10])
-    share = Blank(groups=np.arange(8), before=True, after=False).shares(counts, 450.0, 55.0)
+    share = Blank(groups=np.arange(8), expected=np.zeros(8), before=True, after=False).shares(counts, 450.0, 55.0)
     assert share.sum() == pytest.approx(1)
     assert share[3:6].sum() > 0.9
 
 
 @pytest.mark.parametrize(("before", "after", "order"), [(True, False, -1), (False, True, 1), (True, True, 0)])
 def test_without_rows_nearer_is_likelier(before, after, order):
-    share = Blank(groups=np.arange(6), before=before, after=after).shares(np.zeros(6), 0.0, 55.0)
+    share = Blank(groups=np.arange(6), expected=np.zeros(6), before=before, after=after).shares(np.zeros(6), 0.0, 55.0)
     assert (np.sign(np.round(np.diff(share), 9)) == order).all() or (order == 0 and share == pytest.approx(share[::-1]))
 
 

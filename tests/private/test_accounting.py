@@ -340,6 +340,7 @@ def test_nothing_done_costs_nothing() -> None:
     for accountant in ("pld", "rdp"):
         assert epsilon_of([], 1e-5, accountant=accountant) == 0.0
         assert delta_of([gaussian(1.0, 0.1, 0)], 0.0, accountant=accountant) == 0.0
+        assert epsilon_of([DiscreteGaussianEvent(scale=1.0, tables=0)], 1e-5, accountant=accountant) == 0.0
         assert accounting.epsilon(1.0, 0.01, 0, 1e-5, accountant) == 0.0
 
 
@@ -390,6 +391,7 @@ def test_orders_that_dp_accounting_leaves_out_are_not_logged(caplog: pytest.LogC
         (lambda: PureEvent(epsilon=0.0), "epsilon"),
         (lambda: PureEvent(epsilon=True), "epsilon"),
         (lambda: ApproximateEvent(epsilon=1.0, delta=1.0), "delta"),
+        (lambda: ApproximateEvent(epsilon=0.0, delta=1e-5), "epsilon"),
         (lambda: epsilon_of([gaussian(1.0)], 0.0), "delta"),
         (lambda: epsilon_of([gaussian(1.0)], 1e-5, accountant="prv"), "accountant"),
         (lambda: epsilon_of([gaussian(1.0)], 1e-5, relation="add"), "relation"),

@@ -279,16 +279,18 @@ def test_an_infinite_distance_has_an_infinite_moment() -> None:
 def test_an_overrun_is_warned_about_by_its_own_type() -> None:
     accountant = BayesianAccountant([4], 2, 0.99)
     accountant.step(SAMPLE, 1.0, 0.1, steps=2)
-    with pytest.warns(StepsOverrunWarning, match="3 steps taken but total_steps=2"):
+    with pytest.warns(StepsOverrunWarning, match="3 steps taken but total_steps=2") as said:
         accountant.step(SAMPLE, 1.0, 0.1)
+    assert said[0].filename == __file__  # the line that asked for the step, not one within
     assert issubclass(StepsOverrunWarning, PrivacyWarning)
     assert (accountant.steps_taken, accountant.calls) == (3, 2)
 
 
 def test_equal_distances_are_warned_about() -> None:
     accountant = BayesianAccountant([4], 10, 0.99)
-    with pytest.warns(EqualDistancesWarning):
+    with pytest.warns(EqualDistancesWarning) as said:
         accountant.step([0.1, 0.1, 0.1], 1.0, 0.1)
+    assert said[0].filename == __file__
     assert accountant.costs[0] == pytest.approx(log_moment(np.array([0.1]), 4, 0.1)[0])
 
 
@@ -346,6 +348,8 @@ def test_percentiles_are_markovs_inequality() -> None:
     (last,) = percentiles(1.0, 1e-10, (0.99999,))
     assert last.delta == pytest.approx(1e-5)
     assert percentiles(1.0, 0.5, (0.9,))[0].delta == 1.0
+    usual = percentiles(1.0, 1e-10)
+    assert [row.share for row in usual] == pytest.approx([1 - 10.0**-nines for nines in range(1, 6)], rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -363,6 +367,7 @@ def test_percentiles_are_markovs_inequality() -> None:
         (lambda: BayesianAccountant([1], 1), "confidence"),
         (lambda: BayesianAccountant([1], 1, 0.9, gamma=0.1), "confidence"),
         (lambda: BayesianAccountant([1], 1, gamma=0.0), "gamma"),
+        (lambda: BayesianAccountant([1], 1, gamma=1.0), "gamma"),
         (lambda: BayesianAccountant([1], 1, 0.9).lost(1.0, 0.1, 1), "max_distance"),
         (lambda: BayesianAccountant([1], 1, 0.9).add([1.0, 1.0]), "costs"),
         (lambda: BayesianAccountant([1], 1, 0.9).add([-1.0]), "costs"),
@@ -380,6 +385,7 @@ def test_percentiles_are_markovs_inequality() -> None:
         (lambda: BayesianAccountant([1], 1, 0.9).delta(0.0), "epsilon"),
         (lambda: percentiles(1.0, 1e-5, (1.0,)), "shares"),
         (lambda: group_privacy(1.0, 1e-5, 0), "size"),
+        (lambda: group_privacy(1.0, 0.0, 2), "delta"),
     ],
 )
 def test_what_is_out_of_range_is_refused_by_name(make, field: str) -> None:

@@ -76,6 +76,9 @@ class Vectors:
     def __init__(self, gradients: torch.Tensor) -> None:
         self.gradients, self.units, self.zero = gradients, len(gradients), torch.zeros(gradients.shape[1])
 
+    def sums(self, sizes):
+        return torch.stack([rows.sum(0) for rows in torch.split(self.gradients, sizes)])
+
     def __iter__(self):
         half = self.units // 2
         for units in (torch.arange(half), torch.arange(half, self.units)):
@@ -103,6 +106,23 @@ def test_the_sum_knows_its_sensitivity_and_its_norms():
     assert found.total.tolist() == pytest.approx([0.6 + 0.3, 0.8 + 0.4 + 1.0], rel=1e-5)
     with pytest.raises(FrozenInstanceError):
         found.sensitivity = 2.0
+
+
+def test_clipped_together_the_sum_is_shortened_once():
+    gradients = torch.tensor([[3.0, 4.0], [0.0, -8.0], [1.0, 1.0]])
+    short, whole = (clipped_sum(Vectors(gradients), max_grad_norm=bound, per_batch=2.0) for bound in (1.0, 9.0))
+    assert short.total.tolist() == pytest.approx([1.6, -1.2], rel=1e-5)
+    assert whole.total.tolist() == [4.0, -3.0]
+    assert (short.sensitivity, whole.sensitivity) == (4.0, 36.0)
+
+
+@pytest.mark.parametrize("wrong", [NAN, INF, -INF])
+def test_clipped_together_a_gradient_that_is_not_finite_is_left_out(wrong):
+    gradients = torch.tensor([[3.0, 4.0], [wrong, 1.0], [0.0, -8.0], [wrong, -wrong]])
+    found = clipped_sum(Vectors(gradients), max_grad_norm=1.0, per_batch=2.0)
+    assert found.total.tolist() == pytest.approx([1.2, -1.6], rel=1e-5)
+    alone = clipped_sum(Vectors(gradients[1:2]), max_grad_norm=1.0, per_batch=2.0)
+    assert not alone.total.any()
 
 
 def test_the_lots_own_zero_is_not_written_on():

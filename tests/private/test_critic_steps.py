@@ -76,6 +76,15 @@ def test_generated_records_are_clipped_alike_and_not_noised() -> None:
         step_of(body, paired=True).generated_gradient(critic, body, None)
 
 
+def test_generated_records_are_clipped_together_where_real_ones_are() -> None:
+    body, critic = people(), Critic()
+    mean = gradients_of(critic, body).mean(0)
+    for bound in (0.5 * float(mean.norm()), 2.0 * float(mean.norm())):
+        step = step_of(body, schedule=Constant(max_grad_norm=bound), per_batch=True)
+        found = step.generated_gradient(critic, body, None)
+        assert torch.allclose(found.double(), -mean * min(1.0, bound / float(mean.norm())), rtol=1e-4, atol=1e-6)
+
+
 def test_generated_records_are_clipped_by_the_bound_of_the_step_that_was_taken() -> None:
     body, critic = people() * 100, Critic()
     step = step_of(body, schedule=Geometric(max_grad_norm=1.0, decay=0.5, floor=1e-6), paired=False)
@@ -159,6 +168,7 @@ def test_noise_that_could_not_be_drawn_is_refused_before_any_step(changes: dict[
 def test_noise_that_can_be_drawn_at_every_step_is_taken() -> None:
     assert step_of(schedule=falling(1.0, 1e-35), steps=4).steps == 4
     assert step_of(schedule=falling(1.0, 1e-35), steps=8, n_critic=2).steps == 8
+    assert step_of(schedule=Geometric(max_grad_norm=1.0, decay=1e-35, floor=1e-35), steps=1).steps == 1
     assert step_of(schedule=Constant(max_grad_norm=1e15), expected_units=1e15).steps == 6
 
 

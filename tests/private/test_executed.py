@@ -185,6 +185,14 @@ def test_what_was_written_is_taken_up_as_it_was():
             assert again._ran == made._ran
 
 
+def test_a_lost_step_is_taken_up_as_no_draw():
+    made, again = Executed([TRAIN]), Executed([TRAIN])
+    made.note(TRAIN, ONE_STEP, 2.0)
+    again.take_up(told(made, {TRAIN: 3}))
+    assert again._ran == made._ran
+    assert again._ran[TRAIN].event.steps == again.draws(TRAIN) == 1
+
+
 def test_a_resumed_run_goes_on_counting():
     first = Executed([TRAIN, COUNT])
     first.note(TRAIN, ONE_STEP, 2.0)

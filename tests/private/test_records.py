@@ -55,6 +55,18 @@ def test_a_fingerprint_tells_values_order_and_units(monkeypatch):
     assert one == fingerprint(rows, [0, 1, 2])
 
 
+def test_some_units_keep_all_of_their_records_and_are_numbered_anew():
+    rows = np.arange(25.0).reshape(5, 5)
+    whole = records(rows, [2, 0, 1, 2, 0])
+    some = whole.of_units(np.array([True, False, True]))
+    assert (some.n_units, some.most_records) == (2, 2)
+    for number, unit in enumerate((0, 2)):
+        (body, _, _, _), (expected, _, _, _) = some.lot(np.array([number])), whole.lot(np.array([unit]))
+        assert torch.equal(body, expected)
+    nobody = whole.of_units(np.zeros(3, dtype=bool))
+    assert (nobody.n_units, nobody.most_records) == (0, 0)
+
+
 def test_an_order_by_bodies_follows_nothing_else():
     rows = torch.randn(30, 3, generator=torch.Generator().manual_seed(1))
     order, labels = torch.randperm(30, generator=torch.Generator().manual_seed(2)), torch.arange(30) % 2
@@ -89,6 +101,13 @@ def test_records_come_from_whatever_holds_rows(given):
     assert (condition, groups, group.tolist()) == (None, 2, [0, 0, 1])
     np.testing.assert_array_equal(body.numpy(), rows[[1, 3, 2]])
     assert (kept.parts, kept.most_records) == (2, 2)
+
+
+def test_as_many_records_as_units_need_not_be_one_of_each():
+    kept = records(np.arange(10.0).reshape(2, 5), [0, 0], n_units=2)
+    body, _, group, groups = kept.lot(np.array([0, 1]))
+    assert (len(body), group.tolist(), groups) == (2, [0, 0], 2)
+    assert len(kept.lot(np.array([1]))[0]) == 0
 
 
 def test_no_records_are_one_chunk_of_none():
@@ -145,6 +164,7 @@ def test_mapped_records_keep_units_rows_and_conditions(rows, labelled, apart):
             assert torch.equal(label, condition)
     (whole,) = mapped.expanded(100)
     assert whole[0].dtype == torch.float32
+    assert {chunk.dtype for chunk in mapped.chunks(2)} == {np.dtype(np.float16)}  # half of the room
 
 
 def places_of(rows, size):

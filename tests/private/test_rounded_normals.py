@@ -324,6 +324,11 @@ def test_a_scale_that_cannot_be_handled_is_refused(scale):
     assert refused.value.field == "scale"
 
 
+def test_the_least_and_nearly_the_largest_scale_are_handled():
+    assert not rounded_normals(50, 2.0**-7).any()  # half a step is 64 deviations away
+    assert np.abs(rounded_normals(50, math.nextafter(2.0**51, 0))).max() > 2**49
+
+
 def test_none_and_many_have_their_sizes(monkeypatch):
     assert rounded_normals(0, 1.0).shape == (0,)
     monkeypatch.setattr(module, "_CHUNK", 100)

@@ -5,7 +5,6 @@ Only public things are looked at: the schema, and of the data no more than its h
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,6 +28,7 @@ from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
 from doublure.schema.wide_bounds import notes_of
 from doublure.support import yaml12 as yaml_text
+from doublure.support.guessing import nearest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,9 +249,9 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
     guesses = 0
     for name in schema.columns:
         if names[name] == 0:
-            near = difflib.get_close_matches(name, extra, n=1) if guesses < _MOST_GUESSES else []
+            near = nearest(name, extra) if guesses < _MOST_GUESSES else None
             guesses += 1
-            hint = f"; did you mean {printable(near[0])}" if near else ""
+            hint = f"; did you mean {printable(near)}" if near else ""
             yield Finding(kind="absent", path=printable(name), message=f"the data has no such column{hint}")
         elif names[name] > 1:
             yield Finding(kind="doubled", path=printable(name), message="stands more than once in the data's header")

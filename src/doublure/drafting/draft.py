@@ -7,7 +7,6 @@ count or missing cell. From the codebook, which is public, it takes whatever sta
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
 from doublure.schema.written import KEYS, TextForm, Written
 from doublure.support import yaml12 as yaml_text
+from doublure.support.guessing import nearest
 
 _WIDTH = 116
 _OF_COLUMNS = ("table", "relational")
@@ -188,7 +188,8 @@ class Draft:
     def _not_in_data(self) -> list[str]:
         if not self.unknown:
             return []
-        named = [f"{printable(name)}{_guess(name, self.schema.columns)}" for name in self.unknown[:_MOST_UNKNOWN]]
+        near = [(name, nearest(name, self.schema.columns)) for name in self.unknown[:_MOST_UNKNOWN]]
+        named = [printable(name) + (f" (did you mean {printable(like)}?)" if like else "") for name, like in near]
         more = len(self.unknown) - len(named)
         text = "The codebook also describes columns that the data does not have: " + ", ".join(named)
         text += f", and {more} more" if more else ""
@@ -495,8 +496,3 @@ def _column(name: str, storage: str, entry: Entry | None) -> dict[str, Any]:
         type_ = "category"  # a list of values says more than how they are stored
     entry.column(name, type_)
     return {"type": type_, **entry.facts}
-
-
-def _guess(name: str, known: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {printable(near[0])}?)" if near else ""

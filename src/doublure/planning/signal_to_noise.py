@@ -162,7 +162,7 @@ def _share(access: Access, units: int) -> float | None:
     if isinstance(event, GaussianEvent):
         return event.noise_multiplier / max(1.0, event.sample_rate * units)
     if isinstance(event, DiscreteGaussianEvent):
-        return event.scale / max(1, units * event.records * (2 if access.purpose == SCORES else 1))
+        return event.scale / (units * event.records * (2 if access.purpose == SCORES else 1))
     return None
 
 

@@ -133,15 +133,13 @@ class Executed:
             )
         return found
 
-    def take_up(self, written: object) -> None:
+    def take_up(self, written: Any) -> None:
         """Go on from what earlier sessions have written down.
 
         Raises:
             RunFolderError: It is not what this plan's run writes.
         """
         try:
-            if not isinstance(written, list):
-                raise TypeError
             for access, entry in zip(self._ran, written, strict=True):
                 self._ran[access] = _read(access, entry)
         except (KeyError, TypeError, ValueError, SettingError):

@@ -38,6 +38,7 @@ numbers of records
 counts beyond what one unit can have, a         refused by name, where each owner is one unit
 gradient or a sum longer than C
 lengths that are no shares of C                 the whole answer is refused by name, and counts for zero
+lengths that a single unit tells of itself      not looked at: the length of what it sends is measured
 ==============================================  ===================================================================
 """
 
@@ -242,8 +243,8 @@ class Answers(Partitions[P]):
             if fault is not None:
                 self._refused(owner, fault)
                 continue
-            if measured is not None:
-                lengths += _lengths(told, total, nothing) if lot is None or owner in looked_at else []
+            if measured is not None and (lot is None or owner in looked_at):
+                lengths += _lengths(None if self._one_unit else told, total, nothing)
             if lot is None or owner in lot:
                 yield replace(nothing, total=total)
         if measured is not None and isinstance(query, Measured):

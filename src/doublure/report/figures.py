@@ -6,7 +6,6 @@ of an evaluation they are computed on real data, and internal.
 
 from __future__ import annotations
 
-import difflib
 import io
 import warnings
 from collections.abc import Callable, Sequence
@@ -32,6 +31,7 @@ from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report import drawing, plots
 from doublure.report.page import shown
 from doublure.results import percent
+from doublure.support.guessing import nearest
 
 _DOTS = 110
 _LEAST = "independent steps"
@@ -75,9 +75,9 @@ def _named(name: str | None, known: Sequence[str]) -> str:
         return known[0]
     if name in known:
         return str(name)
-    near = difflib.get_close_matches(str(name), known, n=1)
+    near = None if name is None else nearest(name, known)
     listed = ", ".join(printable(each) for each in known[:12]) + (", …" if len(known) > 12 else "")
-    remedy = f"did you mean {printable(near[0])}?" if name is not None and near else f"name one of: {listed}"
+    remedy = f"did you mean {printable(near)}?" if near else f"name one of: {listed}"
     message = "is needed: there are several" if name is None else "is not among what was drawn"
     raise SettingError(message, field="name" if name is None else name, remedy=remedy)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from markupsafe import Markup
 
@@ -12,6 +12,7 @@ from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.measures.tables.fidelity import ColumnFidelity, PairFidelity
 from doublure.measures.tables.groups import Group
 from doublure.measures.tables.overall import Part
+from doublure.measures.tables.summaries import NumberSummary, Statistic, rounded
 from doublure.measures.tables.utility import ClassBalance, Classifier
 from doublure.report.cells import Cell, cell_of, cells_of
 from doublure.results import percent, points
@@ -24,6 +25,7 @@ _MOST_LISTED = 100
 _MOST_IN_A_SMALL_MAP = 24
 _MOST_SPECIAL = 40
 _MOST_RULES = 20
+_MOST_SUMMARISED = 40
 _MOST_COEFFICIENTS = 20
 
 
@@ -32,6 +34,7 @@ def sections_of(table: TableEvaluation) -> dict[str, Any]:
     return {
         "overall": _overall(table),
         "special": _special(table),
+        "summaries": _summaries(table),
         "rules": _rules(table),
         "regression": _regression(table),
         "figures": [(score, cell_of(score)) for score in table.scores],
@@ -112,6 +115,29 @@ def _special(table: TableEvaluation) -> dict[str, Any]:
         ],
         "left_out": len(entries) - len(listed),
         "off": sum(entry.off for entry in entries),
+    }
+
+
+def _summaries(table: TableEvaluation) -> dict[str, Any]:
+    by_column: dict[str, list[NumberSummary]] = {}
+    for entry in table.summaries:  # those that are off stand first
+        by_column.setdefault(entry.column, []).append(entry)
+    listed = list(by_column.items())[:_MOST_SUMMARISED]
+    order = [*get_args(Statistic)]
+    return {
+        "statistics": order,
+        "rows": [
+            {
+                "column": name,
+                "figures": [
+                    {"value": rounded(one.value), "real": rounded(one.real), "off": one.off}
+                    for one in sorted(entries, key=lambda entry: order.index(entry.what))
+                ],
+            }
+            for name, entries in listed
+        ],
+        "off": sum(any(entry.off for entry in entries) for entries in by_column.values()),
+        "columns": len(by_column),
     }
 
 

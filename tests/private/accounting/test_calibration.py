@@ -31,8 +31,9 @@ def found(cost, start=1.0, slope=1.0, target=1.0, tolerance=TOLERANCE):
         (lambda noise: 0.3 + 1.0 / noise + 0.5 / noise**2, 1.82079, 0.851, 6),
         (lambda noise: math.expm1(1.0 / noise**2), 1.2011224, 2.77, 7),
         (lambda noise: math.inf if noise < 5.0 else 10.0 / noise, 10.0, 1.0, 6),
+        (lambda noise: 4e-4 / noise**2, 0.02, 2.0, 6),
     ],
-    ids=["a line", "a parabola", "a bend", "steep", "infinite"],
+    ids=["a line", "a parabola", "a bend", "steep", "infinite", "little noise"],
 )
 def test_the_root_is_closed_in_on_from_both_sides(cost, root, slope, evaluations):
     noise, told, asked = found(cost)

@@ -5,8 +5,8 @@ from statistics import NormalDist
 
 import pytest
 
-from doublure.private.accounting.curves import LossDistribution, RenyiCurve, _blocks, _grid_interval
-from doublure.private.accounting.events import DiscreteGaussianEvent, GaussianEvent, PureEvent
+from doublure.private.accounting.curves import LossDistribution, RenyiCurve, _blocks, _cells_together, _grid_interval
+from doublure.private.accounting.events import ApproximateEvent, DiscreteGaussianEvent, GaussianEvent, PureEvent
 
 
 def noisy(multiplier, rate=1.0, steps=1):
@@ -33,14 +33,17 @@ def pure(epsilon, times=1):
         (noisy(20.0, 0.1, 50), 1e-4, 1e-4),
         (noisy(0.02, 0.5, 3), 2e-1, 5e-1),
         (noisy(0.3, 0.001, 10), 5e-3, 2e-2),
+        (noisy(1000.0, 0.01, 10**9), 1e-5, 2e-5),
         (counts(1.5, 1), 5e-3, 5e-3),
         (counts(30.0, 66), 2e-3, 2e-3),
         (counts(300.0, 5000), 1e-3, 2e-3),
         (counts(2000.0, 20), 1e-4, 1e-4),
         (counts(2.0, 1000), 1e-1, 1e-1),
+        (counts(25_000.0, 10**6), 2e-5, 2e-5),
         (counts(30.0, 66) + pure(0.1), 1e-4, 1e-4),
         (pure(0.5), 1e-4, 1e-4),
         (pure(3.0, 2), 1e-4, 1e-4),
+        ([(ApproximateEvent(epsilon=0.5, delta=2e-5), 1)], 1e-4, 1e-4),
         (pure(0.01, 40) + noisy(3.0), 1e-5, 2e-5),
     ],
 )
@@ -71,6 +74,14 @@ def test_the_widest_loss_decides_wherever_it_stands(one, other, added, replaced)
     for events in (one + other, other + one):
         assert _grid_interval(events, "add-remove") == pytest.approx(added)
         assert _grid_interval(events, "replace-one") == pytest.approx(replaced)
+
+
+@pytest.mark.parametrize(("scale", "together"), [(100.0, 43_402), (5000.0, 17), (25_000.0, 1)])
+def test_noise_of_many_outcomes_is_summed_for_few_cells_at_a_time(scale, together):
+    """A sum's outcomes reach 12 deviations to either side: no more than 500,000 of them, or those of one cell."""
+    assert _cells_together(scale, 10**6) == together
+    assert _cells_together(scale, 10) == min(10, together)
+    assert together == 1 or 2 * 12 * scale * math.sqrt(together) <= 5e5 < 2 * 12 * scale * math.sqrt(together + 1)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])

@@ -11,14 +11,22 @@ import torch
 from critics import NORMALISED, PAIRED, thinned
 from planting import plant
 from torch import Tensor, nn
+from torch.nn import functional
 
 from doublure.errors import SettingError
 from doublure.private import gradients as package
-from doublure.private.gradients import CriticLoss, RecordGradients, Records, batch_gradient, per_record_reference
+from doublure.private.gradients import (
+    CriticLoss,
+    RecordGradients,
+    Records,
+    batch_gradient,
+    choice,
+    per_record_reference,
+)
 from doublure.private.gradients.choice import choose
 from doublure.private.gradients.pairs import factor_pairs
 from doublure.private.gradients.tape import Untaped
-from doublure.private.gradients.terms import Outer, Units
+from doublure.private.gradients.terms import Dense, Outer, Units
 from doublure.private.gradients.units import UnitGradients
 
 TOLERANCE = 1e-5
@@ -206,6 +214,98 @@ def test_the_reference_agrees_with_finite_differences(make_critic, make_records)
         shift[place] = step
         slope = (value(flat + shift) - value(flat - shift)) / (2 * step)
         assert slope == pytest.approx(found[place].item(), rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("kind", "real", "fake"), [("wgan", -3.0, 3.0), ("hinge", 0.0, 4.0), ("logistic", 0.0485874, 3.0485874)]
+)
+def test_the_losses_are_those_of_the_table(kind, real, fake):
+    loss, score = CriticLoss(kind=kind), torch.tensor([3.0])
+    assert loss.on_real(score).tolist() == pytest.approx([real], rel=1e-5)
+    assert loss.on_fake(score).tolist() == pytest.approx([fake], rel=1e-5)
+
+
+def test_slopes_are_taken_between_a_record_and_its_partner():
+    real, fake = torch.tensor([[4.0, 8.0], [1.0, 1.0]]), torch.tensor([[0.0, 4.0], [3.0, -1.0]])
+    mixed = Records(real=real, fake=fake, mix=torch.tensor([0.25, 1.0])).mixed()
+    assert mixed.tolist() == [[1.0, 5.0], [1.0, 1.0]]
+
+
+class Called(nn.Module):
+    """Layers called as functions, with as few arguments as they take."""
+
+    def __init__(self, features: int, *kernel: int) -> None:
+        super().__init__()
+        self.kernel = nn.Parameter(0.5 * torch.randn(4, 2, *kernel))
+        self.one, self.other = (nn.Parameter(1 + torch.rand(size)) for size in (4, features))
+        self.last = nn.Parameter(0.5 * torch.randn(1, features))
+
+    def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
+        convolved = (functional.conv1d if x.dim() == 3 else functional.conv2d)(x, self.kernel)
+        bent = functional.leaky_relu(functional.group_norm(convolved, 2, self.one)).flatten(1)
+        normal = functional.layer_norm(bent, bent.shape[1:], self.other)
+        return functional.linear(functional.relu(normal), self.last).squeeze(1)
+
+
+@pytest.mark.parametrize(("features", "kernel", "shape"), [(32, (3,), (2, 10)), (36, (2, 3), (2, 4, 5))])
+def test_layers_called_without_what_they_can_do_without(make_records, features, kernel, shape):
+    torch.manual_seed(0)
+    critic, loss = Called(features, *kernel), CriticLoss(kind="wgan", gradient_penalty=10.0)
+    gradients, records = RecordGradients(critic, loss), make_records(shape, 4)
+    found, norms = per_unit(gradients, records)
+    assert gradients.method == "pairs"
+    require_close(found, norms, per_record_reference(critic, loss, records))
+
+
+def test_a_critic_may_have_one_parameter(make_critic, make_records):
+    critic, loss = make_critic(lambda: nn.Linear(5, 1, bias=False)), CriticLoss(kind="wgan")
+    gradients, records = RecordGradients(critic, loss), make_records((5,), 3)
+    expected = per_record_reference(critic, loss, records)
+    require_close(*per_unit(gradients, records), expected)
+    (part,) = gradients.lot(records)
+    assert torch.allclose(part.weighted_sum(torch.ones(3)).double(), expected.sum(0), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-4, 1e4])
+def test_what_cancels_leaves_no_trace_in_the_others(size):
+    """Of summands a million times their sum, whatever their size: in float32 their rounding would be seen beside it."""
+    right = torch.zeros(2, 2, 3)
+    right[0, 0] = size * torch.tensor([5e-4, 8e-4, 1e-4])
+    right[1] = size * torch.tensor([[1000.0], [1000.001]])
+    term = Outer(0, None, 1, (torch.tensor([[[-1.0], [1.0]]]).expand(2, 2, 1),), (right,), (True,))
+    index = torch.arange(2)
+    found = UnitGradients(index, [term], Units(index, 2, single=True), [torch.zeros(1, 3)])
+    expected = (right[:, 1].double() - right[:, 0].double()).sum(0)
+    assert torch.allclose(found.weighted_sum(torch.ones(2)).double(), expected, rtol=1e-5, atol=0)
+
+
+def test_no_record_has_no_gradient(make_critic, make_records):
+    critic = make_critic()
+    found = per_record_reference(critic, CriticLoss(kind="wgan"), make_records((5,), 0))
+    assert found.shape == (0, sum(p.numel() for p in critic.parameters()))
+    assert found.dtype == torch.float64
+
+
+@pytest.mark.parametrize("wrong", [2, 3])
+def test_a_way_that_is_wrong_for_lots_of_some_size_is_not_taken(make_critic, make_records, monkeypatch, wrong):
+    critic = make_critic()
+    parameters, right = list(critic.parameters()), choice.factor_pairs
+
+    def sometimes(critic, parameters, loss, records):
+        return right(critic, parameters, loss, records)[: None if len(records) != wrong else 1]
+
+    monkeypatch.setattr(choice, "factor_pairs", sometimes)
+    assert choose(critic, parameters, CriticLoss(kind="wgan"), make_records((5,), 4)).name == "vmap"
+
+
+@pytest.mark.parametrize(("steps", "kept", "numbers"), [(1, Outer, 9), (2, Outer, 18), (3, Dense, 20), (8, Dense, 20)])
+def test_a_gradient_is_written_out_where_that_takes_no_more_room(steps, kept, numbers):
+    """20 numbers of the weight and 4 of the bias, or 9 for each place that the layer acts at."""
+    left, right = torch.randn(1, steps, 4), torch.randn(1, steps, 5)
+    first, *rest = Outer(0, 1, 1, (left,), (right,), (True,)).shortest()
+    assert isinstance(first, kept)
+    assert first.numbers() == numbers
+    assert [term.numbers() for term in rest] == ([4] if kept is Dense else [])
 
 
 def test_dropout_is_still_per_record(make_critic, make_records):

@@ -24,6 +24,7 @@ from doublure.measures.tables.quantiles import JOINT_BINS, ONE_WAY_BINS
 from doublure.measures.tables.regression import Regression, regression
 from doublure.measures.tables.rules import Rules, rules
 from doublure.measures.tables.special_values import SpecialValues, special_values
+from doublure.measures.tables.summaries import NumberSummary, summaries
 from doublure.measures.tables.utility import MOST_ROWS, TrainedOn, Utility, measured_utility, prepare
 from doublure.measures.tables.verdict import verdict
 from doublure.results import Verdict, versions
@@ -38,6 +39,7 @@ class TableEvaluation(Evaluation):
         fidelity: Distances in public bins.
         marginals: Distances in quantile bins of the real rows; the k-marginal score.
         special_values: Missing cells, zeros, negative numbers, top codes, repeated and round values.
+        summaries: Each number's mean, standard deviation and 99th percentile.
         rules: What real rows never have together, and how often synthetic ones do.
         queries: How far random counts are off.
         utility: Train on synthetic, test on real; null where ``utility_skipped`` says why.
@@ -50,6 +52,7 @@ class TableEvaluation(Evaluation):
     fidelity: Fidelity
     marginals: Marginals
     special_values: SpecialValues
+    summaries: tuple[NumberSummary, ...]
     rules: Rules
     queries: CountQueries
     utility: Utility | None
@@ -79,7 +82,13 @@ class TableEvaluation(Evaluation):
     def verdict(self) -> Verdict:
         """The evaluation in plain words."""
         return verdict(
-            self.scores, self.utility, self.groups, self.rules, self.special_values, kept_aside=self.rows.kept_aside
+            self.scores,
+            self.utility,
+            self.groups,
+            self.rules,
+            self.special_values,
+            self.summaries,
+            kept_aside=self.rows.kept_aside,
         )
 
 
@@ -132,6 +141,7 @@ def evaluate_table(
         fidelity=fidelity,
         marginals=finer,
         special_values=special_values(coder, tables),
+        summaries=summaries(coder, tables),
         rules=kept_rules,
         queries=asked,
         regression=explained,

@@ -10,6 +10,7 @@ from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.groups import Groups
 from doublure.measures.tables.rules import Rules
 from doublure.measures.tables.special_values import SpecialValues
+from doublure.measures.tables.summaries import NumberSummary, rounded
 from doublure.measures.tables.utility import Utility
 from doublure.results import Verdict, percent
 
@@ -29,6 +30,7 @@ def verdict(
     groups: Groups | None,
     rules: Rules,
     special: SpecialValues,
+    summaries: Sequence[NumberSummary],
     *,
     kept_aside: bool,
 ) -> Verdict:
@@ -40,6 +42,7 @@ def verdict(
         groups: Subgroup accuracy, likewise.
         rules: What real rows never have together.
         special: Zeros, negative numbers, top codes, repeated values.
+        summaries: Of each number, those that are off first.
         kept_aside: Whether the fit has never seen the real rows that test it.
     """
     scores = {score.key: score for score in found}
@@ -55,7 +58,7 @@ def verdict(
         lines.append(_association(scores["association"]))
     if groups is not None:
         lines.append(_served_worst(groups))
-    warnings = (*_warnings(found, utility, kept_aside), *_incoherent(rules), *_off(special))
+    warnings = (*_warnings(found, utility, kept_aside), *_incoherent(rules), *_off(special), *_far(summaries))
     return Verdict(headline=headline, lines=tuple(lines), warnings=warnings)
 
 
@@ -193,6 +196,21 @@ def _off(special: SpecialValues) -> list[str]:
     ]
     more = f" and {len(off) - _MOST_NAMED} more" if len(off) > _MOST_NAMED else ""
     return [f"Off by a hundredth of the rows or more: {'; '.join(named)}{more}."]
+
+
+def _far(summaries: Sequence[NumberSummary]) -> list[str]:
+    """Return what to say where a number's statistics are off: of each column one, the mean first."""
+    off: dict[str, NumberSummary] = {}
+    for entry in sorted((entry for entry in summaries if entry.off), key=lambda entry: entry.what != "mean"):
+        off.setdefault(entry.column, entry)
+    if not off:
+        return []
+    named = [
+        f"{printable(entry.column)}, {entry.what} {rounded(entry.value)} (real {rounded(entry.real)})"
+        for entry in list(off.values())[:_MOST_NAMED]
+    ]
+    more = f" and {len(off) - _MOST_NAMED} more columns" if len(off) > _MOST_NAMED else ""
+    return [f"Do not rely on these totals and averages: {'; '.join(named)}{more}."]
 
 
 def _beaten(score: Score) -> bool:

@@ -197,7 +197,7 @@ class BayesianAccountant:
         both.steps_taken += other.steps_taken
         both.total_steps = min(self.total_steps, other.total_steps)
         if inverses:
-            both.total_steps = max(1, math.floor(both.steps_taken / min(inverses, 1.0)))
+            both.total_steps = math.floor(both.steps_taken / min(inverses, 1.0))
         return both
 
     # -- what it comes to --------------------------------------------------------------------------------------------

@@ -112,8 +112,6 @@ class _Slopes:
 
 def _gradients(values: Tensor, targets: Sequence[Target], *, differentiable: bool = False) -> Sequence[Tensor | None]:
     """Return the derivatives of the sum of the values, None where there is none."""
-    if not values.requires_grad or not targets:
-        return [None] * len(targets)
     # The seed requires a gradient so that what flows back has a graph even through a critic that is linear here.
     ones = torch.ones_like(values).requires_grad_(differentiable)
     found: Sequence[Tensor | None] = torch.autograd.grad(

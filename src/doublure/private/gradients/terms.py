@@ -244,7 +244,7 @@ class Outer:
             gram *= self._gram(self.left, units, some)
             sizes = gram.diagonal(dim1=1, dim2=2).sqrt().sum(1).square_()
             measured.append(torch.stack([gram.sum((1, 2)), sizes]))
-        squares, sizes = measured[0] if len(measured) == 1 else torch.cat(measured, 1)
+        squares, sizes = torch.cat(measured, 1)
         if self.groups == 1:
             return squares, sizes
         return squares.view(-1, self.groups).sum(1), sizes.view(-1, self.groups).sum(1)

@@ -49,8 +49,6 @@ class UnitGradients:
     @cached_property
     def _measured(self) -> Tensor:
         """Norms, and sizes of what is added up to make them, (2, G) float64."""
-        if not self.terms:
-            return torch.zeros((2, len(self.units)), dtype=torch.float64, device=self.units.device)
         measured = [one for term in self.terms for one in term.measure(self.membership)]
         # Sums over the terms of squares; cancellation may leave less than nothing.
         return torch.stack(measured).view(len(self.terms), 2, -1).sum(0).clamp_(min=0).sqrt_()

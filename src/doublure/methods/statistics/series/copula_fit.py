@@ -32,6 +32,7 @@ from doublure.encode.series_places import SeriesPlaces
 from doublure.methods.statistics.series import copula_plan
 from doublure.methods.statistics.series.covariance import Latent, Moments, latent, positive
 from doublure.methods.statistics.series.gap_chains import gap_chances
+from doublure.methods.statistics.series.group_scores import Scores
 from doublure.methods.statistics.series.marginal_tables import (
     NoisyTree,
     cumulative,
@@ -45,9 +46,6 @@ from doublure.networks.copula import (
     CopulaShape,
     calm_factors,
     fast_projection,
-    normal_scores,
-    over_gaps,
-    shares_at,
 )
 from doublure.networks.cosines import cosines
 from doublure.networks.joint_shares import WithJointShares
@@ -64,10 +62,6 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-_LEVEL_SPREAD = 0.75
-"""About how far mean scores of series spread: levels are cut at its quantiles."""
-_FINE = 2**20
-"""Scores that decide a level are whole numbers of one in so many, so that their sum is the same in any order."""
 _TRUSTED = 3.0
 """How many standard deviations a noisy count of series may be off the declared number and not speak against it."""
 _SIMULATED, _STRENGTHS = 2000, np.linspace(0, 2, 9)
@@ -105,60 +99,6 @@ def _shape(places: SeriesPlaces, settings: SeriesStatisticsSettings) -> CopulaSh
         exact=bool(settings.exact_tables),
         calm=bool(settings.calm),
     )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Scores:
-    """How a series becomes normal scores: its group, and its place in the group's tables. Each by itself.
-
-    Attributes:
-        shape: The generator's.
-        tables: ``(groups or 1, parts, cells + 1)`` cumulative shares.
-        levels: ``(parts, cells)`` whole scores of cells' middles, which decide the level.
-    """
-
-    shape: CopulaShape
-    tables: Tensor
-    levels: Tensor
-
-    @classmethod
-    def of(cls, shape: CopulaShape, step_tables: Tensor, tables: Tensor | None = None) -> Scores:
-        """Return those of tables; of a group's own, where there are any."""
-        middles = (step_tables[:, 1:] + step_tables[:, :-1]) / 2
-        return cls(
-            shape=shape,
-            tables=step_tables[None] if tables is None else tables,
-            levels=(normal_scores(middles) * _FINE).round().long(),
-        )
-
-    def known(self, body: Tensor) -> Tensor:
-        """Return which steps of ``(B, channels, length)`` have a value."""
-        sizes = torch.tensor(self.shape.sizes, device=body.device)[:, None]
-        return (body >= 0) & (body < sizes)
-
-    def group(self, body: Tensor, condition: Tensor | None) -> Tensor:
-        """Return each series' group ``(B,)`` int64: by attributes, then by public cuts of its mean score."""
-        found = self.shape.attribute_group(condition, len(body))
-        if self.shape.levels == 1:
-            return found
-        known = self.known(body).flatten(1)
-        cell = body.detach().flatten(1).clamp(0, self.levels.shape[1] - 1).long()
-        total = torch.where(known, self.levels.T.gather(0, cell), 0).sum(1)
-        cuts = ndtri(np.arange(1, self.shape.levels) / self.shape.levels) * _LEVEL_SPREAD * _FINE
-        above = total[:, None] > known.sum(1)[:, None] * torch.from_numpy(np.rint(cuts).astype(np.int64))
-        return found * self.shape.levels + above.sum(1)
-
-    def scores(self, body: Tensor, group: Tensor) -> Tensor:
-        """Return normal scores ``(B, channels, length)`` float64, gaps bridged."""
-        flat = body.double().flatten(1)
-        if len(self.tables) == 1:
-            shares = shares_at(self.tables[0], flat)
-        else:
-            shares = torch.zeros_like(flat)
-            for number in range(len(self.tables)):
-                own = shares_at(self.tables[number], flat)
-                shares = torch.where((group == number)[:, None], own, shares)
-        return over_gaps(normal_scores(shares).view(body.shape), self.known(body))
 
 
 class _Fit:

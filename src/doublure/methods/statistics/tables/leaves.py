@@ -60,6 +60,24 @@ class Leaves:
         return np.append(widths, 1.0) if self.whole.nullable else widths
 
     @property
+    def cell_shares(self) -> Floats:
+        """``(n,)`` the share of its public cell that each leaf is as wide as."""
+        cell, width = np.cumsum(np.isin(self.starts, self.cells)), self.width[: len(self.starts)]
+        found: Floats = width / np.bincount(cell, width)[cell]
+        return found
+
+    @property
+    def smooth(self) -> Floats:
+        """``(n,)`` about how many rows each has without what stands out of its public cell: a single, heavy value."""
+        share, mass = self.cell_shares, np.maximum(self.mass[: len(self.starts)], 0.0)
+        cell = np.cumsum(np.isin(self.starts, self.cells))
+        dense = np.where(self.ends > self.starts, mass, 0.0)
+        wide = np.bincount(cell, np.where(self.ends > self.starts, share, 0.0))[cell]
+        even = share * np.bincount(cell, dense)[cell] / np.maximum(wide, _TINY)
+        found: Floats = np.where(wide > 0, np.minimum(mass, even * _STANDS_OUT), mass)
+        return found
+
+    @property
     def size(self) -> int:
         """How many leaves, missing included."""
         return len(self.starts) + self.whole.nullable
@@ -96,8 +114,7 @@ class Leaves:
         self.empty = np.zeros(count, dtype=np.int64)
         if not len(seen):
             return
-        cell = np.cumsum(np.isin(self.starts, self.cells))
-        width = self.width[:count] / np.bincount(cell, self.width[:count])[cell]
+        cell, width = np.cumsum(np.isin(self.starts, self.cells)), self.cell_shares
         before, block = -1, 0
         for place in [*seen, count]:
             region = slice(before + 1, place)
@@ -110,6 +127,8 @@ class Leaves:
             before = int(place)
 
 
+_STANDS_OUT = 2.0
+"""Times what is even over its cell's other values, beyond which a single value stands out."""
 _GAP = 6
 """Public cells in a row without anybody that are a region of their own."""
 _BLOCK = 6

@@ -140,7 +140,8 @@ class Node:
         """
         blanks: list[Blank] = []
         clear = np.zeros(len(self.counts), dtype=bool)
-        if self.leaves.empty.any():
+        narrow = self.patterns is None and self.ordered and not self.leaves.mass.any()
+        if self.leaves.empty.any() or narrow:
             blanks, clear = blank_runs(self.leaves, self.own, self.counts, math.sqrt(self.variance))
         counts, variances = self._seen_before(total, clear, blanks)
         counts, variances, joined_to = joined_blanks(blanks, counts, variances)
@@ -150,10 +151,11 @@ class Node:
             likely *= total / max(likely.sum(), _LEAST)
         for blank in blanks:
             rows = float(likely[joined_to[blank.groups[0]]])
-            share = blank.shares(self.counts[blank.groups], rows, math.sqrt(self.variance))
-            for group, part in zip(blank.groups, share, strict=True):
+            held = blank.held(self.counts[blank.groups], rows, math.sqrt(self.variance))
+            for group, part in zip(blank.groups, held, strict=True):
                 block = self.own == group
-                self.leaves.mass[block] *= part / self.leaves.mass[block].sum()
+                within = self.leaves.mass[block] if self.leaves.mass[block].any() else self.leaves.width[block]
+                self.leaves.mass[block] = part * within / within.sum()
         self.own = joined_to[self.own]
         self.leaves.mass = self.leaves.spread(self.own, likely)
         least = _LEAST_PAIRED * math.sqrt(self.variance)

@@ -1,0 +1,118 @@
+"""What anybody first asks of a number: its mean, how far it spreads, and how large the largest hundredth is.
+
+Distances in bins forgive a tail: a few rows far beyond anything real move a mean by half and a share by nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from doublure.encode.columns import Floats
+from doublure.intervals import Result
+from doublure.measures.tables.coding import Coder
+from doublure.measures.tables.fidelity import Tables
+from doublure.schema.columns import DateColumn, DatetimeColumn
+
+Statistic: TypeAlias = Literal["mean", "standard deviation", "99th percentile"]
+
+_OF_SPREAD, _OF_DEVIATION, _OF_TAIL = 0.05, 0.2, 0.25
+_CHANCE, _ASIDE = 4.0, 2.0
+_FEWEST = 20
+
+
+class NumberSummary(Result):
+    """One statistic of one column, of the cells that are not missing.
+
+    Attributes:
+        column: The column.
+        what: Its mean, its standard deviation or its 99th percentile, in the column's unit.
+        value: Of the synthetic rows.
+        real: Of the real rows that were fitted.
+        holdout: Of the real rows kept aside.
+        gap: How far synthetic and fitted rows are apart, in standard deviations of the fitted ones; null where these
+            are all alike.
+        off: Whether they differ by more than chance, by more than twice what real rows kept aside do, and by a
+            twentieth of the standard deviation and of itself (the mean), a fifth of itself (the standard deviation) or
+            a quarter of the way from the median (the percentile).
+    """
+
+    column: str
+    what: Statistic
+    value: float
+    real: float
+    holdout: float
+    gap: float | None
+    off: bool
+
+
+def summaries(coder: Coder, tables: Tables) -> tuple[NumberSummary, ...]:
+    """Return mean, standard deviation and 99th percentile of each number, the furthest off first.
+
+    Columns with fewer than 20 cells in any of the tables are left out, and so are dates.
+    """
+    found: list[NumberSummary] = []
+    for name, column in coder.columns.items():
+        if not column.numeric or isinstance(column, (DateColumn, DatetimeColumn)):
+            continue
+        numbers = [_present(table.numbers[name]) for table in (tables.synthetic, tables.train, tables.holdout)]
+        if min(map(len, numbers)) >= _FEWEST:
+            found += _of_column(name, *numbers)
+    return tuple(sorted(found, key=lambda entry: (not entry.off, -(entry.gap or 0.0))))
+
+
+def rounded(value: float) -> str:
+    """Return a statistic with three digits or all before the point."""
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def _present(values: Floats) -> Floats:
+    found: Floats = values[~np.isnan(values)]
+    return found
+
+
+def _of_column(name: str, synthetic: Floats, real: Floats, holdout: Floats) -> list[NumberSummary]:
+    spread = float(real.std())
+    errors = [math.hypot(*each) for each in zip(_errors(synthetic), _errors(real), strict=True)]
+    enough = (
+        _OF_SPREAD * max(spread, abs(float(real.mean()))),
+        _OF_DEVIATION * spread,
+        _OF_TAIL * abs(_top(real) - float(np.median(real))),
+    )
+    measured: dict[Statistic, tuple[float, ...]] = {
+        "mean": tuple(float(values.mean()) for values in (synthetic, real, holdout)),
+        "standard deviation": tuple(float(values.std()) for values in (synthetic, real, holdout)),
+        "99th percentile": tuple(_top(values) for values in (synthetic, real, holdout)),
+    }
+    found = []
+    for (what, (value, fitted, aside)), error, least in zip(measured.items(), (*errors, 0.0), enough, strict=True):
+        apart = abs(value - fitted)
+        found.append(
+            NumberSummary(
+                column=name,
+                what=what,
+                value=value,
+                real=fitted,
+                holdout=aside,
+                gap=apart / spread if spread else None,
+                off=apart > max(least, _CHANCE * error, _ASIDE * abs(aside - fitted)),
+            )
+        )
+    return found
+
+
+def _top(values: Floats) -> float:
+    return float(np.quantile(values, 0.99))
+
+
+def _errors(values: Floats) -> tuple[float, float]:
+    """Return the standard errors of a mean and of a standard deviation."""
+    apart = values - values.mean()
+    variance = float((apart**2).mean())
+    if not variance:
+        return 0.0, 0.0
+    of_variance = max(0.0, float((apart**4).mean()) - variance**2)
+    return math.sqrt(variance / len(values)), math.sqrt(of_variance / (4 * variance * len(values)))

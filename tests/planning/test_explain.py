@@ -1,0 +1,89 @@
+"""A plan's noise, prices and time in words."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from doublure.access import Access
+from doublure.planning.explain import _figures, _noise, _price, budget_of, duration
+from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
+
+LOTS = GaussianEvent(noise_multiplier=1.25, sample_rate=0.1, steps=200)
+TRAIN = Access(purpose="train", event=LOTS)
+MEASURED = Access(purpose="train", event=LOTS, estimated=True)
+SUM = Access(purpose="sum up", event=GaussianEvent(noise_multiplier=30.0), whole=True)
+FACT = Access(purpose="learn", event=PureEvent(epsilon=0.1), epsilon=0.1, path="units")
+
+
+def count(tables):
+    return Access(purpose=f"count {tables}", event=DiscreteGaussianEvent(scale=12.34567, tables=tables))
+
+
+def noise(*touches, epsilon=1.0):
+    return _noise(SimpleNamespace(touches=touches, epsilon=epsilon, max_grad_norm=0.5))
+
+
+@pytest.mark.parametrize(
+    ("touches", "said"),
+    [
+        ((), []),
+        ((FACT, TRAIN), ["Noise: σ = 1.25, C = 0.5, q = 0.1, T = 200"]),
+        ((SUM,), ["Noise: σ = 30, C = 0.5, q = 1, T = 1"]),
+        # the bound of the networks' steps is no other sum's
+        ((TRAIN, SUM), ["Noise to train: σ = 1.25, q = 0.1, T = 200", "Noise to sum up: σ = 30, q = 1, T = 1"]),
+        (
+            (MEASURED, SUM),
+            ["Noise to train: σ = 1.25, C = 0.5, q = 0.1, T = 200", "Noise to sum up: σ = 30, q = 1, T = 1"],
+        ),
+        ((count(1),), ["Noise: standard deviation 12.35 in each cell of a table of counts"]),
+        ((count(7),), ["Noise: standard deviation 12.35 in each cell of 7 tables of counts"]),
+    ],
+)
+def test_noise_is_told_as_far_as_it_applies(touches, said):
+    assert noise(*touches) == said
+
+
+def test_votes_of_a_run_without_a_claim_are_no_tables():
+    assert noise(count(1), epsilon=None) == ["Noise: standard deviation 12.35 in each count of votes"]
+
+
+@pytest.mark.parametrize(
+    ("access", "said"),
+    [
+        (FACT, "ε = 0.1"),
+        (Access(purpose="train", event=LOTS, epsilon=2.0, delta=1e-6), "ε = 2       δ = 1e-06"),
+        (Access(purpose="learn", event=None, path="units"), "–"),
+        (Access(purpose="train", event=None), "not protected"),
+    ],
+)
+def test_a_price_is_told_or_why_there_is_none(access, said):
+    assert _price(access) == said
+
+
+def test_a_delta_of_zero_is_left_out():
+    assert _figures(0.5, 0.0) == _figures(0.5, None) == "ε = 0.5"
+    assert "δ = 0.001" in _figures(0.5, 1e-3)
+
+
+def test_what_is_spent_is_told_or_that_nothing_is_claimed():
+    nothing = SimpleNamespace(epsilon=None, guarantee=SimpleNamespace(kind="none"))
+    assert budget_of(nothing) == "No budget: nothing is protected"
+    assert budget_of(SimpleNamespace(epsilon=None, guarantee=SimpleNamespace(kind="empirical"))).endswith("is claimed")
+    plain = SimpleNamespace(epsilon=2.0, delta=1e-6, accountant="pld", worst_case=None)
+    assert budget_of(plain) == "Budget: ε = 2, δ = 1e-06, add/remove, accountant pld"
+    measured = SimpleNamespace(epsilon=2.0, delta=1e-10, accountant="rdp", worst_case=(8.0, 1e-6))
+    assert budget_of(measured).startswith("Ceiling: ε_μ = 2 at δ_μ = 1e-10, measured afterwards. ")
+    assert budget_of(measured).endswith("worst case: ε = 8, δ = 1e-06, add/remove, accountant rdp")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.0, "a second"), (1.4, "a second"), (1.6, "2 seconds"), (89.4, "89 seconds"), (90, "2 minutes"),
+        (200, "3 minutes"), (5399, "90 minutes"), (5400, "1.5 hours"), (36_000, "10.0 hours"),
+    ],
+)  # fmt: skip
+def test_time_is_told_in_words(seconds, said):
+    assert duration(seconds) == said

@@ -1,0 +1,323 @@
+"""What an owner lets be asked, and what whoever adds answers up lets in: word by word, without a federation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doublure.access import Access
+from doublure.errors import RunFolderError, SettingError
+from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
+from doublure.private.owners import Answers, Heard, Nobody, Owner, _lengths, fault_of, own_fact
+from doublure.private.queries.axes import Axis
+from doublure.private.queries.counts import Counts
+from doublure.private.queries.query import Answer, Sensitivity
+from doublure.private.records import PrivateRecords
+from doublure.schema import Schema
+
+NAN = float("nan")
+TABLES = ((Axis.of_codes(0, 3),), (Axis.of_codes(1, 2),))
+COUNTS = Counts(tables=TABLES, max_records=2)
+TRAIN = Access(purpose="train", event=GaussianEvent(noise_multiplier=1.0, sample_rate=0.25, steps=3))
+NOBODY = Nobody(2, pd.DataFrame({"who": [], "age": []}))
+SCHEMA = Schema.parse(
+    "doublure: 1\nkind: table\nunit: {name: person, id: who, max_records: 2}\nunits: {learn: 0.3, magnitude: 50}\n"
+    "columns:\n  who: {type: id}\n  age: {type: integer, bounds: [0, 99], missing: {learn: 0.3}}\n"
+)
+
+
+class Length:
+    """A query for a vector of at most C, that remembers the rates it was asked at."""
+
+    def __init__(self):
+        self.rates = []
+
+    def refuse_unfit(self, records):
+        """Refuse nothing."""
+
+    def answer(self, records, *, sample_rate):
+        self.rates.append(sample_rate)
+        total = np.zeros(3, dtype=np.float32)
+        return Answer(total=total, sensitivity=Sensitivity.of_length(5.0, 3), sample_rate=sample_rate)
+
+
+def people(codes):
+    return PrivateRecords(np.array(codes, dtype=float), np.arange(len(codes)), len(codes), lambda rows: (rows, None))
+
+
+# -- what is let in ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("total", "alone", "together"),
+    [
+        ([1, 0, 1, 0, 2], None, None),  # all that a unit can have
+        ([1, 2, 0, 3, 0], "more than one unit can have", None),
+        ([0, 0, 0, 0, 0], None, None),
+        ([1, 0, 0, 0, 2], "other records in one table", "other records in one table"),
+        ([3, 0, -1, 0, 2], "below zero", "below zero"),
+        ([2**50, 0, 0, 2**50, 0], "more than one unit can have", "more records than anybody has"),
+        ([2**62, 2**62, 0, 2**62, 2**62], "more than one unit can have", "more records than anybody has"),
+    ],
+)
+def test_counts_that_there_cannot_be_are_not_added(total, alone, together):
+    nothing = COUNTS.answer(NOBODY, sample_rate=1.0)
+    for one_unit, fault in ((True, alone), (False, together)):
+        found = fault_of(COUNTS, nothing, np.array(total), one_unit=one_unit)
+        assert found is None if fault is None else fault in found
+
+
+def test_a_unit_counts_in_each_table_no_more_than_its_records():
+    """Even where all tables together would let it have more."""
+    nothing = COUNTS.answer(NOBODY, sample_rate=1.0)
+    assert "one unit can have" in fault_of(
+        COUNTS, replace(nothing, sensitivity=Sensitivity.of_cells(2, 3)), np.array([3, 0, 0, 3, 0]), one_unit=True
+    )
+
+
+FORMS = {
+    "counts": (COUNTS.answer(NOBODY, sample_rate=1.0), "whole numbers of 64 bits"),
+    "a gradient": (
+        Answer(total=np.zeros(3, dtype=np.float32), sensitivity=Sensitivity.of_length(5.0, 3)),
+        "real numbers of 32 bits",
+    ),
+    "a sum": (
+        Answer(total=np.zeros(3, dtype=np.int64), sensitivity=Sensitivity.of_length(5.0, 3), unit=0.5),
+        "whole numbers of 64 bits",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_answer_has_the_shape_and_the_type_of_nobodys(form):
+    nothing, kind = FORMS[form]
+    right = np.zeros_like(nothing.total)
+    assert fault_of(COUNTS, nothing, right, one_unit=True) is None
+    for wrong in (right[:-1], right[None], right.tolist(), None, {"a": 1}):
+        assert fault_of(COUNTS, nothing, wrong, one_unit=True) == "has another shape than what was asked"
+    for wrong in (right.astype(np.float64), right.astype(np.int32)):
+        assert fault_of(COUNTS, nothing, wrong, one_unit=True) == f"is not in {kind}"
+
+
+@pytest.mark.parametrize("form", ["a gradient", "a sum"])
+def test_what_one_unit_adds_is_no_longer_than_was_priced(form):
+    nothing, _ = FORMS[form]
+    steps = 1.0 if nothing.unit is None else nothing.unit
+    for length, fault in ((5.0, None), (5.5, "is longer than what one unit may add")):
+        total = np.array([0, length / steps, 0]).astype(nothing.total.dtype)
+        assert fault_of(object(), nothing, total, one_unit=True) == fault
+        assert fault_of(object(), nothing, total, one_unit=False) is None
+
+
+@pytest.mark.parametrize("wrong", [NAN, float("inf"), -float("inf")])
+def test_a_gradient_that_is_not_finite_is_not_added(wrong):
+    nothing, _ = FORMS["a gradient"]
+    for one_unit in (True, False):
+        assert fault_of(object(), nothing, np.array([0, wrong, 0], np.float32), one_unit=one_unit) == "is not finite"
+
+
+@pytest.mark.parametrize(
+    ("total", "fault"),
+    [
+        ({"cook": 1, "nurse": 1}, None),
+        ({}, None),
+        ({"cook": 3}, "counts more than one unit can have"),
+        ([("cook", 1)], "has another shape than what was asked"),
+        ({"cook": 0}, "has other than texts and whole numbers above zero"),
+        ({"cook": True}, "has other than texts and whole numbers above zero"),
+        ({7: 1}, "has other than texts and whole numbers above zero"),
+    ],
+)
+def test_texts_are_counted_by_whole_numbers_above_zero(total, fault):
+    nothing = Answer(total={}, sensitivity=Sensitivity(l1=2.0, l2=2.0))
+    assert fault_of(object(), nothing, total, one_unit=True) == fault
+
+
+def test_a_units_length_is_told_or_that_of_its_gradient_and_never_made_shorter():
+    nothing, gradient = FORMS["a gradient"][0], np.array([0, 3.0, -2.0], dtype=np.float32)
+    assert _lengths(np.array([0.25, 1.0]), gradient, nothing) == [0.25, 1.0]
+    (found,) = _lengths(None, gradient, nothing)
+    assert 0 < found - np.sqrt(13) / 5 < 1e-5
+    assert _lengths(None, 4 * gradient, nothing) == [1.0]
+
+
+def test_nobody_is_no_unit_and_has_no_record():
+    assert (NOBODY.n_units, NOBODY.most_records) == (0, 0)
+    assert own_fact(SCHEMA, "units", None).answer(NOBODY, sample_rate=1.0).total.tolist() == [0]
+    assert own_fact(SCHEMA, "columns.age.missing", None).answer(NOBODY, sample_rate=1.0).total.tolist() == [0]
+    assert COUNTS.answer(NOBODY, sample_rate=1.0).total.tolist() == [0] * 5
+    with pytest.raises(SettingError, match="not to be learned"):
+        own_fact(SCHEMA, "columns.age.bounds", None)
+
+
+def test_answers_are_added_that_can_be_and_the_others_are_named():
+    refused, access = [], Access(purpose="count", event=DiscreteGaussianEvent(scale=1.0, tables=2, records=2))
+    asked = []
+
+    def post(query, pays, names, view):
+        asked.append((pays, names, view))
+        for owner, total in {"a": [1, 0, 0, 1, 0], "b": [1, 0, 0, 0, 0], "c": [0, 5, 0, 0, 5]}.items():
+            yield Heard(owner, np.array(total))
+
+    answers = Answers(post, NOBODY, refused=lambda *said: refused.append(said), one_unit=False, owners=lambda: "abc")
+    with pytest.raises(TypeError, match="what pays"):
+        answers.ask(COUNTS, sample_rate=1.0)
+    answers.paid_by(access)
+    assert answers.ask(COUNTS, sample_rate=1.0).total.tolist() == [1, 5, 0, 1, 5]
+    assert asked == [(access, None, None)]  # everybody
+    assert refused == [("b", "counts other records in one table than in another")]
+
+
+class Beside(Length):
+    """The same, beside which units are measured; it remembers what was charged."""
+
+    step = 6
+
+    def __init__(self, count):
+        super().__init__()
+        self.measured, self.count, self.charged = self, count, []
+
+    def unmeasured(self):
+        """Return the same, with nothing measured beside."""
+        return self
+
+    def charge(self, found, *, sample_rate, step):
+        """Remember it."""
+        self.charged.append((sorted(found), sample_rate, step))
+
+
+def sent(**answers):
+    def post(query, pays, names, view):
+        for owner, (total, lengths) in answers.items():
+            if names is None or owner in names:
+                yield Heard(owner, np.array(total, dtype=np.float32), lengths)
+
+    return post
+
+
+def asked_beside(query, answers, **more):
+    refused = []
+    made = Answers(sent(**answers), NOBODY, refused=lambda *said: refused.append(said), owners=lambda: [*answers],
+                   **more)  # fmt: skip
+    made.paid_by(TRAIN)
+    return made.ask(query, sample_rate=1.0).total.tolist(), refused
+
+
+def test_lengths_of_many_units_are_those_that_owners_tell():
+    """One that tells none, or some that there cannot be, is left out altogether."""
+    query = Beside(count=3)
+    found, refused = asked_beside(
+        query,
+        {"a": ([1, 0, 0], np.array([0.25, 1.0])), "b": ([0, 2, 0], None), "c": ([0, 0, 3], np.array([1.5]))},
+        one_unit=False,
+    )
+    assert found == [1, 0, 0]
+    assert query.charged == [([0.25, 1.0], 1.0, 6)]
+    assert refused == [("b", "does not say how long gradients are"), ("c", "says lengths that there cannot be")]
+
+
+@pytest.mark.parametrize("told", [[7.0], [0.0], [0.0] * 500, ["long"]], ids=["long", "none", "many", "words"])
+def test_lengths_of_devices_are_those_of_what_they_send(told):
+    """What one says of its own length is not looked at: it could make the estimate as small as it likes."""
+    query = Beside(count=3)
+    found, refused = asked_beside(
+        query,
+        {"a": ([3, 0, 0], None), "b": ([0, 4, 0], np.array(told)), "c": ([0, 0, 9], np.array(told))},
+        one_unit=True,
+    )
+    assert found == [3, 4, 0]
+    assert refused == [("c", "is longer than what one unit may add")]
+    ((lengths, rate, step),) = query.charged
+    assert (rate, step) == (1.0, 6)
+    assert lengths == pytest.approx([0.6, 0.8], abs=1e-5)
+
+
+# -- what is let out ---------------------------------------------------------------------------------------------------
+
+
+class Book:
+    """An owner's ledger and notes."""
+
+    def __init__(self, *accesses, asked=None):
+        self.paid, self.noted = [], []
+        self.owner = Owner(
+            accesses,
+            authorise=lambda access, step: self.paid.append((access.purpose, step)),
+            note=lambda *said: self.noted.append(said),
+            asked=asked or {},
+        )
+
+
+FACT = Access(purpose="learn", event=PureEvent(epsilon=0.3), path="columns.age.missing")
+COUNT = Access(purpose="count", event=DiscreteGaussianEvent(scale=1.0, tables=2, records=2))
+
+PEOPLE = people([[0, 1], [2, 1], [2, 0]])
+
+
+def test_an_owner_draws_its_lot_unless_its_unit_was_chosen():
+    query, book = Length(), Book(TRAIN)
+    book.owner.told(query, 0, "one", PEOPLE)
+    book.owner.told(query, 0, "two", PEOPLE, chosen=True)
+    assert query.rates == [0.25, 1.0]
+    with pytest.raises(SettingError, match="was answered before"):
+        book.owner.told(query, 0, "two", PEOPLE, chosen=True)
+    book.owner.told(query, 0, "three", PEOPLE)
+    with pytest.raises(SettingError, match="is used up"):
+        book.owner.told(query, 0, "four", PEOPLE)
+    assert len(query.rates) == len(book.paid) == len(book.noted) == 3
+
+
+def test_each_access_is_paid_at_its_own_step_and_facts_at_none():
+    book = Book(FACT, COUNT, TRAIN)
+    book.owner.told(COUNTS, 1, "count", PEOPLE)
+    book.owner.told(Length(), 2, "step", PEOPLE)
+    book.owner.told(own_fact(SCHEMA, FACT.path, None), 0, "fact", NOBODY)
+    assert book.paid == [("count", 1), ("train", 4), ("learn", 0)]
+    assert [said[:3] for said in book.noted] == [(1, "count", 2), (2, "step", 1), (0, "fact", 1)]
+    with pytest.raises(SettingError, match="no access of the plan"):
+        book.owner.told(COUNTS, 3, "more", PEOPLE)
+
+
+def test_the_same_question_has_the_same_answer_at_no_price():
+    book = Book(COUNT)
+    first = book.owner.told(COUNTS, 0, "one", PEOPLE).total.tolist()
+    assert first == [1, 0, 2, 1, 2]
+    assert book.owner.told(COUNTS, 0, "one", PEOPLE).total.tolist() == first
+    with pytest.raises(RunFolderError, match="answered otherwise"):
+        book.owner.told(COUNTS, 0, "one", people([[0, 1]]))
+    with pytest.raises(SettingError, match="is used up"):
+        book.owner.told(COUNTS, 0, "two", PEOPLE)
+    assert len(book.paid) == len(book.noted) == 1
+    later = Book(COUNT, asked={0: {"one": (2, book.noted[0][3])}})
+    assert later.owner.told(COUNTS, 0, "one", PEOPLE).total.tolist() == first
+    assert later.paid == []
+
+
+def test_fewer_tables_leave_the_rest_for_later():
+    book, one = Book(COUNT), Counts(tables=TABLES[:1], max_records=2)
+    for digest in ("one", "other"):
+        book.owner.told(one, 0, digest, PEOPLE)
+    with pytest.raises(SettingError, match="is used up"):
+        book.owner.told(one, 0, "third", PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("query", "access", "said"),
+    [
+        (Counts(tables=TABLES, max_records=1), COUNT, "other records of a unit"),
+        (own_fact(SCHEMA, "units", None), FACT, "another fact"),
+        (own_fact(SCHEMA, FACT.path, None), replace(FACT, event=PureEvent(epsilon=0.2)), "another fact"),
+        (COUNTS, FACT, "not asked so"),
+        (COUNTS, TRAIN, "not asked so"),
+        (Length(), COUNT, "not asked so"),
+        (Length(), FACT, "not asked so"),
+    ],
+)
+def test_a_question_that_the_access_does_not_pay_for_is_refused_before_it_is_paid(query, access, said):
+    book = Book(access)
+    with pytest.raises(SettingError, match=said):
+        book.owner.told(query, 0, "asked", NOBODY)
+    assert book.paid == book.noted == []
