@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+import quick_noise
 import remembered
 import tiers
 
@@ -170,11 +171,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the exhaustive tier to those who ask for all of the suite."""
-    if tiers.ALL:
-        return
-    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("exhaustive")])
-    items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    """Leave the exhaustive tier to those who ask for all of the suite, and the quick tier the first cases."""
+    kept = items if tiers.ALL else [item for item in items if not item.get_closest_marker("exhaustive")]
+    kept = list(tiers.first_cases(kept)) if tiers.QUICK else kept
+    chosen = {id(item) for item in kept}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
+    items[:] = kept
 
 
 def pytest_collection_finish() -> None:
@@ -193,8 +195,9 @@ def _unwaited(fd: int) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     remembered.install()
+    quick_noise.choose(item.path)
 
 
 @pytest.fixture(scope="module")

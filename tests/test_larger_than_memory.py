@@ -333,7 +333,8 @@ def test_what_does_not_fit_in_the_machine_is_read_in_partitions(monkeypatch):
     lying = machine.refuse_too_large(chosen, plan.schema, plan.settings)
     assert lying is machine.Lying.IN_PARTITIONS
     assert machine.refuse_too_large(chosen, plan_of(DECLARED).schema, plan.settings) is machine.Lying.HELD
-    drawn = db.plan(db.Schema.parse(DECLARED.replace("300", "50000000")), method="dpgan", epsilon=2.0, delta=1e-12)
+    large = db.Schema.parse(DECLARED.replace("300", "50000000"))
+    drawn = db.plan(large, method="dpgan", epsilon=2.0, delta=1e-12, accountant="rdp")
     lying = machine.refuse_too_large(registry.method("dpgan"), drawn.schema, drawn.settings)
     assert lying is machine.Lying.ON_DISK
     monkeypatch.setattr(machine, "memory_bytes", lambda: 10**9)

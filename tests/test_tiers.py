@@ -41,15 +41,33 @@ def test_what_the_quick_tier_leaves_out_is_there(hooks, tier):
         assert not hooks.pytest_ignore_collect(HERE / "cli")
 
 
-@pytest.mark.parametrize(("name", "kept"), [("", ["short"]), ("QUICK", ["short"]), ("ALL", ["long", "short"])])
-def test_what_is_exhaustive_runs_where_everything_does(hooks, tier, name, kept):
+class Item:
+    """A test that was collected."""
+
+    def __init__(self, nodeid, *marks):
+        self.nodeid, self.marks = nodeid, marks
+
+    def get_closest_marker(self, name):
+        return name in self.marks
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("", ["a::one", "a::two[x]", "a::two[y]", "b::two[x]"]), ("QUICK", ["a::one", "a::two[x]", "b::two[x]"]),
+     ("ALL", ["a::long", "a::one", "a::two[w]", "a::two[x]", "a::two[y]", "b::two[x]"])],
+)  # fmt: skip
+def test_a_tier_keeps_what_it_is_made_of(hooks, tier, name, kept):
+    """What is exhaustive runs where everything does; of several cases the quick tier runs the first it may."""
     tier(name)
-    long = SimpleNamespace(name="long", get_closest_marker=lambda marker: marker == "exhaustive")
-    items, gone = [long, SimpleNamespace(name="short", get_closest_marker=lambda marker: None)], []
+    items = [
+        Item("a::long", "exhaustive"), Item("a::one"), Item("a::two[w]", "exhaustive"), Item("a::two[x]"),
+        Item("a::two[y]"), Item("b::two[x]"),
+    ]  # fmt: skip
+    every, gone = list(items), []
     told = SimpleNamespace(pytest_deselected=lambda items: gone.extend(items))
     hooks.pytest_collection_modifyitems(SimpleNamespace(hook=told), items)
-    assert [item.name for item in items] == kept
-    assert gone == ([] if name == "ALL" else [long])
+    assert [item.nodeid for item in items] == kept
+    assert gone == [item for item in every if item not in items]
 
 
 def test_a_search_is_whole_where_everything_runs(tier):

@@ -24,14 +24,15 @@ from doublure.schema import Schema
 TEXT = "doublure: 1\nkind: images\nunits: 90\nimages: {shape: [8, 8, 1]}\nlabel: {values: [left, right, both]}\n"
 
 
-FIXED = ("EPOCHS", "LEAST_STEPS", "BATCH", "RATE", "_TREES", "_ROUNDS")
+FIXED = ("EPOCHS", "LEAST_STEPS", "BATCH", "RATE", "_FILTERS", "_UNITS", "_TREES", "_ROUNDS")
 AS_FIXED = {name: getattr(students, name) for name in FIXED}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """Let networks learn for fewer steps: bars are simple."""
+    """Let smaller networks learn for fewer steps: bars are simple."""
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(students, "_FILTERS", (12, 24))
         patched.setattr(students, "LEAST_STEPS", 80)
         yield
 
@@ -187,10 +188,14 @@ def test_resemblance_is_measured_in_any_features(schema):
     assert keys == ["frechet", "precision", "recall"]
 
 
-def test_students_are_what_was_fixed_beforehand():
+def test_students_are_what_was_fixed_beforehand(monkeypatch):
     """Figures of different days stand beside one another only if the classifiers that made them are the same."""
-    fixed = {"EPOCHS": 10, "LEAST_STEPS": 200, "BATCH": 128, "RATE": 1e-3, "_TREES": 100, "_ROUNDS": 100}
+    fixed = {
+        "EPOCHS": 10, "LEAST_STEPS": 200, "BATCH": 128, "RATE": 1e-3, "_FILTERS": (32, 64), "_UNITS": (128, 64),
+        "_TREES": 100, "_ROUNDS": 100,
+    }  # fmt: skip
     assert fixed == AS_FIXED
+    monkeypatch.setattr(students, "_FILTERS", AS_FIXED["_FILTERS"])
     training, codes = made(60, 1), np.arange(60) % 3
     sizes = {
         name: [tuple(weights.shape) for weights in students.trained(name, training, codes, 0, epochs=1).parameters()]

@@ -112,8 +112,9 @@ def blanks(pixels, codes, rng):
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """Let classifiers learn from fewer images, and for fewer steps: glyphs are simple."""
+    """Let smaller classifiers learn from fewer images, and for fewer steps: glyphs are simple."""
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(classifiers, "_FILTERS", (24, 24))
         patched.setattr(alterations, "FEWEST", 1_000)
         patched.setattr(classifiers, "LEAST_STEPS", 80)
         patched.setattr(classifiers, "EPOCHS", 8)

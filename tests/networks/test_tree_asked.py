@@ -7,9 +7,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tiers import exhaustive
 
-from doublure.networks.tree import TreeGenerator
+from doublure.networks.tree import TreeGenerator, _distinct
 from doublure.networks.tree_asked import leaves_of
+from doublure.networks.tree_draw import shuffled_within
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 
 COMPONENTS = 3
@@ -93,9 +95,15 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("spans", ASKED, ids=str)
-@pytest.mark.parametrize("last", ["", "by all", "by component"])
-def test_rows_that_are_asked_for_are_like_those_that_happen_to_fit(spans, last):
+CASES = [
+    pytest.param(last, spans, marks=() if last == own or (not last and spans == ASKED[-1]) else exhaustive)
+    for spans, own in zip(ASKED, ["by all", "", "by component", "", "by all"], strict=True)
+    for last in ("", "by all", "by component")
+]
+
+
+@pytest.mark.parametrize(("last", "spans"), CASES, ids=str)
+def test_rows_that_are_asked_for_are_like_those_that_happen_to_fit(last, spans):
     made, whole = many(last)
     fits = among(whole, spans)
     narrow = made.narrowed(spans)
@@ -156,3 +164,21 @@ def test_what_cannot_be_is_as_good_as_impossible():
     narrow = made.narrowed({3: ()})
     none = np.zeros((1, 0))
     assert float(np.exp(narrow.evidence(none) - made.evidence(none))[0]) < 1e-200
+
+
+@pytest.mark.parametrize("most", [2, 300, 70_000])
+def test_an_order_within_groups_is_that_of_a_sort_by_all(most):
+    rng = np.random.default_rng(most)
+    chance, low, high = rng.integers(0, 50, 5000) / 50, *rng.integers(0, most, (2, 5000))
+    assert (shuffled_within(chance, low, high) == np.lexsort((chance, low, high))).all()
+    assert shuffled_within(np.zeros(0), np.zeros(0, dtype=np.int64)).tolist() == []
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 20])
+def test_masks_are_told_apart_as_rows_are(width):
+    masks = np.random.default_rng(width).integers(0, 2, (60, width)).astype(float)
+    for given in (masks, masks[:1], masks[:0], np.repeat(masks[:1], 5, axis=0)):
+        distinct, which = _distinct(given)
+        wanted, places = np.unique(given, axis=0, return_inverse=True)
+        assert np.array_equal(distinct, wanted)
+        assert which.tolist() == places.ravel().tolist()

@@ -18,7 +18,7 @@ from doublure.private import rounded_normals as module
 from doublure.private.rounded_normals import rounded_normals
 
 ALPHA = 1e-6
-SIZE = 1_000_000
+SIZE = by_tier(300_000, 1_000_000)
 SCALES = (0.02, 0.3, 1.0, 2.7, 31.4)
 LEAST_EXPECTED = 20
 
@@ -62,7 +62,7 @@ def test_chances_are_those_of_a_rounded_normal_number(scale):
 def test_short_words_give_the_same_chances(monkeypatch, bits, scale):
     """Ties, which words of 32 bits hardly ever have, are then everywhere."""
     monkeypatch.setattr(module, "WORD", bits)
-    assert p_value(rounded_normals(by_tier(20_000, 60_000), scale), scale) > ALPHA
+    assert p_value(rounded_normals(by_tier(12_000, 60_000), scale), scale) > ALPHA
 
 
 @pytest.mark.parametrize("wrong", [1.02, 0.98])
@@ -87,7 +87,7 @@ def parity(self, k, x, last, drawn, length):
 def test_a_tie_that_is_decided_wrongly_is_caught(monkeypatch, owner, name, planted):
     monkeypatch.setattr(module, "WORD", 1)
     monkeypatch.setattr(owner, name, planted)
-    assert p_value(rounded_normals(25_000, 2.7), 2.7) < ALPHA
+    assert p_value(rounded_normals(by_tier(16_000, 25_000), 2.7), 2.7) < ALPHA
 
 
 def test_whole_tails_are_drawn():

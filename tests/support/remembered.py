@@ -44,10 +44,7 @@ def log_a_of_whole_orders(log_comb: Callable[[float, float], float]) -> Callable
     def log_a(q: float, sigma: float, alpha: int) -> float:
         i = np.arange(alpha + 1.0)
         terms = coefficients(alpha) + i * math.log(q) + (alpha - i) * math.log1p(-q) + (i * i - i) / (2 * (sigma**2))
-        total, *rest = terms.tolist()
-        for term in rest:
-            total = _added(total, term)
-        return total
+        return float(_sums(terms)[-1])
 
     return log_a
 
@@ -80,21 +77,22 @@ def log_a_of_broken_orders(
             )
             s0 = coefficient + i * log_q + j * log1mq + (i * i - i) / (2 * (sigma**2)) + tail0
             s1 = coefficient + j * log_q + i * log1mq + (j * j - j) / (2 * (sigma**2)) + tail1
-            for term0, term1 in zip(s0.tolist(), s1.tolist(), strict=True):
-                below, above = _added(below, term0), _added(above, term1)
-                total = _added(below, above)
-                if term0 < last0 and term1 < last1 and max(term0, term1) < total - 30:
-                    return total
-                last0, last1 = term0, term1
+            sums0, sums1 = _sums(s0, below), _sums(s1, above)
+            total = np.logaddexp(sums0, sums1)
+            small = np.maximum(s0, s1) < total - 30
+            small[1:] &= (s0[1:] < s0[:-1]) & (s1[1:] < s1[:-1])
+            small[0] &= s0[0] < last0 and s1[0] < last1
+            if small.any():
+                return float(total[small.argmax()])
+            below, above, last0, last1 = sums0[-1], sums1[-1], s0[-1], s1[-1]
         return fails(q, sigma, alpha)
 
     return log_a
 
 
-def _added(one: float, other: float) -> float:
-    """Return log(exp(one) + exp(other))."""
-    less, more = (one, other) if one < other else (other, one)
-    return more if less == -math.inf else math.log1p(math.exp(less - more)) + more
+def _sums(terms: np.ndarray, before: float = -math.inf) -> np.ndarray:
+    """Return log(exp(before) + exp(term₀) + …) after each term, added up one by one."""
+    return np.logaddexp.accumulate(np.concatenate(([before], terms)))[1:]
 
 
 def _curves() -> None:

@@ -1,13 +1,18 @@
 """Three tiers of the suite: ``scripts/test --quick`` for every edit, ``scripts/test`` for every commit, and ``--all``.
 
-The exhaustive tier has longer versions of what is tested anyway: each product of settings, more examples, slower
-students. No rule of docs/pitfalls.md rests on it alone, and no search in tests of the private core is cut short. The
-quick tier leaves out whole files, those that take more than a few seconds of a processor.
+The exhaustive tier has longer versions of what is tested anyway: each product of settings, more examples and more draws
+of noise, slower students, OpenDP's own noise everywhere (``quick_noise``). No rule of docs/pitfalls.md rests on it
+alone, and no search in tests of the private core is cut short.
+
+The quick tier leaves out two things: of a test that runs with several parameters every case but the first, and the
+files and folders of ``LONG``, whose first cases take more than three seconds of a processor together. How long a file's
+tests take, ``DOUBLURE_TEST_QUICK=1 python -m pytest --durations=0 FILE`` says.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,25 +24,29 @@ QUICK = os.environ.get("DOUBLURE_TEST_QUICK", "") not in ("", "0")
 LONG = frozenset(
     {
         "attack", "auditing", "cli", "end_to_end", "evaluate", "planning", "data/test_csv_files.py",
-        "data/test_frames.py", "data/test_single_cells.py", "encode/test_gaps.py", "encode/test_round_trip.py",
-        "ledger/test_faults.py", "ledger/test_processes.py", "methods/test_bayesgan.py", "methods/test_conditions.py",
-        "methods/test_guided.py", "methods/test_latentgan.py", "methods/test_refining.py",
-        "methods/test_series_copula.py", "methods/test_series_statistics.py", "methods/test_statistics.py",
-        "methods/test_statistics_related.py", "networks/test_fixed_features.py", "networks/test_scattering.py",
-        "networks/test_tree_asked.py", "pitfalls/test_bayesian_dp.py", "pitfalls/test_partitions.py",
-        "pitfalls/test_relational.py", "pitfalls/test_rule_01_nothing_data_dependent_is_free.py",
-        "pitfalls/test_rule_02_one_object.py", "pitfalls/test_rule_02_what_runs_is_what_was_priced.py",
-        "pitfalls/test_rule_03_lots_and_plans_are_public.py", "pitfalls/test_rule_06_every_step_is_an_event.py",
-        "pitfalls/test_rule_08_noise_is_never_kept_or_repeated.py", "pitfalls/test_rule_10_files_hold_no_record.py",
-        "pitfalls/test_rule_12_real_data_stays_inside.py", "pitfalls/test_rule_13_kinds_keep_their_words.py",
-        "pitfalls/test_rule_14_inversion_is_record_by_record.py", "pitfalls/test_rule_17_the_domain_is_stated.py",
-        "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py", "private/gradients/test_exactness.py",
-        "private/gradients/test_sensitivity.py", "private/queries/test_facts.py", "private/test_accounting.py",
-        "private/test_rounded_normals.py", "public/test_public.py", "report/test_evaluation_page.py",
-        "test_annotating.py", "test_audit_fits.py", "test_datasets.py", "test_docs.py", "test_fitting.py",
-        "test_imports.py", "test_larger_than_memory.py", "test_latent_measures.py", "test_noisy_counts.py",
-        "test_planning.py", "test_published.py", "test_readme.py", "test_releasing.py", "test_repricing.py",
+        "encode/test_gaps.py", "encode/test_pairwise_swapping.py", "ledger/test_chain.py", "ledger/test_faults.py",
+        "ledger/test_processes.py", "methods/test_bayesgan.py", "methods/test_chain_fitting.py",
+        "methods/test_conditions.py", "methods/test_guided.py", "methods/test_labelling.py",
+        "methods/test_latentgan.py", "methods/test_mean_embedding.py", "methods/test_noisecritic.py",
+        "methods/test_refining.py", "methods/test_series_copula.py", "methods/test_series_statistics.py",
+        "methods/test_statistics.py", "methods/test_statistics_related.py", "methods/test_wide_tables.py",
+        "networks/test_scattering.py", "networks/test_tree_asked.py", "pitfalls/test_bayesian_dp.py",
+        "pitfalls/test_partitions.py", "pitfalls/test_relational.py",
+        "pitfalls/test_rule_01_nothing_data_dependent_is_free.py", "pitfalls/test_rule_02_one_object.py",
+        "pitfalls/test_rule_02_what_runs_is_what_was_priced.py", "pitfalls/test_rule_03_lots_and_plans_are_public.py",
+        "pitfalls/test_rule_06_every_step_is_an_event.py", "pitfalls/test_rule_08_noise_is_never_kept_or_repeated.py",
+        "pitfalls/test_rule_10_files_hold_no_record.py", "pitfalls/test_rule_12_real_data_stays_inside.py",
+        "pitfalls/test_rule_13_kinds_keep_their_words.py", "pitfalls/test_rule_14_inversion_is_record_by_record.py",
+        "pitfalls/test_rule_17_the_domain_is_stated.py", "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py",
+        "private/gradients/test_exactness.py", "private/gradients/test_sensitivity.py", "private/test_accounting.py",
+        "private/test_noise.py", "private/test_ranks.py", "private/test_rounded_normals.py", "private/test_sampling.py",
+        "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
+        "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "test_annotating.py", "test_audit_fits.py",
+        "test_datasets.py", "test_docs.py", "test_fitting.py", "test_imports.py", "test_larger_than_memory.py",
+        "test_latent_measures.py", "test_lots_from_disk.py", "test_noisy_counts.py", "test_on_workers.py",
+        "test_planning.py", "test_published.py", "test_published_dpmi.py", "test_readme.py", "test_releasing.py",
         "test_robustness.py", "test_sampling_in_parts.py", "test_site.py", "test_synthesizer.py", "test_what_ran.py",
+        "test_without_torch.py",
     }
 )  # fmt: skip
 """What the quick tier leaves out: folders and files of tests."""
@@ -50,6 +59,16 @@ def is_long(path: Path) -> bool:
     """Whether the quick tier leaves out a file or a folder of tests."""
     inside = path.relative_to(TESTS)
     return any(part.as_posix() in LONG for part in (inside, *inside.parents))
+
+
+def first_cases(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield tests, and of each that runs with several parameters the first case."""
+    seen = set()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if name not in seen:
+            yield item
+        seen.add(name)
 
 
 def by_tier(usual: int, whole: int) -> int:

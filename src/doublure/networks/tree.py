@@ -95,7 +95,7 @@ class TreeGenerator(ArrayGenerator):
 
         Exactly, but for the column that is drawn last from all others: its chance is the mean of some thousand rows.
         """
-        distinct, which = np.unique(known, axis=0, return_inverse=True)
+        distinct, which = _distinct(known)
         found = np.empty(len(distinct))
         for number, mask in enumerate(distinct):
             spans, last = self._asked_of(mask)
@@ -107,7 +107,7 @@ class TreeGenerator(ArrayGenerator):
                 drawn.draw()
                 likely *= float(self._last_chances(drawn)[:, last].sum(1).mean())
             found[number] = np.log(max(likely, _RARE))
-        return found[which.reshape(-1)]
+        return found[which]
 
     def _asked_of(self, mask: Floats) -> tuple[dict[int, Spans], Mask | None]:
         """Return what each node is asked for, and which values of the last column fit; None if it is not asked for."""
@@ -144,9 +144,9 @@ class TreeGenerator(ArrayGenerator):
         masks = np.zeros((len(noise), sum(self._sizes))) if condition is None else condition
         rows = np.zeros((len(noise), self.parts))
         if len(noise):
-            distinct, which = np.unique(masks, axis=0, return_inverse=True)
+            distinct, which = _distinct(masks)
             for number, mask in enumerate(distinct):
-                own = np.flatnonzero(which.reshape(-1) == number)
+                own = np.flatnonzero(which == number)
                 rows[own] = self._asked(len(own), mask, rng)
         return rows
 
@@ -216,3 +216,12 @@ class TreeGenerator(ArrayGenerator):
         if self.tree.last is None:
             raise TypeError("no column is drawn last")
         return self.tree.last.chances(drawn.coarse, drawn.component, self.tree.sizes)
+
+
+def _distinct(masks: Floats) -> tuple[Floats, Ints]:
+    """Return the different rows of masks ``(n, K)`` of zeros and ones in order, and which of them each row is."""
+    if (masks == masks[:1]).all():
+        return masks[:1], np.zeros(len(masks), dtype=np.int64)
+    bits = np.packbits(masks > 0, axis=1)
+    _, first, which = np.unique(bits.view(f"V{bits.shape[1]}").ravel(), return_index=True, return_inverse=True)
+    return masks[first], which

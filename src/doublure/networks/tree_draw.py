@@ -70,7 +70,7 @@ class Draw:
         begins = np.searchsorted(leaves.fine[order], np.arange(len(node.coarse)), side="left")
         cumulative = np.concatenate([[0.0], np.cumsum(leaves.mass[order])])
         u = np.empty(len(fine))
-        rows = np.lexsort((self._rng.random(len(fine)), fine))
+        rows = shuffled_within(self._rng.random(len(fine)), fine)
         count = np.bincount(fine, minlength=len(node.coarse))
         first = (np.cumsum(count) - count)[fine[rows]]
         u[rows] = (np.arange(len(rows)) - first + self._rng.random(len(count))[fine[rows]]) / count[fine[rows]]
@@ -91,7 +91,7 @@ class Draw:
             self.coarse[:, place] = node.coarse[single]
             return
         above = self.fine[:, node.parent] if node.parent >= 0 else np.zeros(count, dtype=np.int64)
-        order = np.lexsort((self._rng.random(count), above, self.component))
+        order = shuffled_within(self._rng.random(count), above, self.component)
         if rake is not None:
             some = order[:: max(1, count // _JUDGED)]
             rake[place] = _raked(self._chances(place, some, above, np.ones(node.groups)), rake[place])
@@ -105,14 +105,14 @@ class Draw:
             all_chances[rows] = chances / np.maximum(chances.sum(1, keepdims=True), LEAST)
         if rake is None and place:
             beside = self._tree.beside[place]
-            near = np.lexsort((self._rng.random(count), above))
+            near = shuffled_within(self._rng.random(count), above)
             self.coarse[:, place] = even_tables.pairwise_swapped(
                 self.coarse[:, place], all_chances, self.coarse[:, beside], self._tree.sizes[beside], near, self._rng
             )
         if len(node.coarse) == node.groups:  # nested, and as many: the same
             self.fine[:, place] = np.argsort(node.coarse)[self.coarse[:, place]]
             return
-        order = np.lexsort((self._rng.random(count), above, self.coarse[:, place]))
+        order = shuffled_within(self._rng.random(count), above, self.coarse[:, place])
         start = self._rng.random()
         for first in range(0, count, _AT_ONCE):
             rows = order[first : first + _AT_ONCE]
@@ -129,6 +129,21 @@ class Draw:
         chances = self._tree.nodes[place].chances(component, above[rows], missing, rake)
         ahead = self._asked.ahead(place, component, above[rows], patterns)
         return chances if ahead is None else chances * ahead
+
+
+def shuffled_within(chance: Floats, *groups: Ints) -> Ints:
+    """Return rows in order of groups, the last first, and within those of random numbers, as ``np.lexsort`` does.
+
+    Args:
+        chance: ``(n,)``.
+        groups: Each ``(n,)``, whole numbers >= 0; a few, so that an order of them takes no comparisons.
+    """
+    order: Ints = np.argsort(chance, kind="stable")
+    for group in groups:
+        own = group[order]
+        small = own.astype(np.uint16) if own.max(initial=0) < 2**16 else own
+        order = order[np.argsort(small, kind="stable")]
+    return order
 
 
 def raked(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> list[Floats]:

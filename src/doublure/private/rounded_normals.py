@@ -168,9 +168,8 @@ class _Proposals:
         left = 64 - 2 * WORD
         x = ((self._upper[passed] << np.uint64(WORD)) | self._lower[passed]) << np.uint64(left)
         whole, sure = _product(self._k[passed], x, np.uint64((1 << left) - 1), scale)
-        unsure = {int(place) for place in np.flatnonzero(~sure)}
-        unsure |= {int(np.searchsorted(passed, place)) for place in self._longer if place in passed}
-        for place in sorted(unsure):
+        longer = np.isin(passed, np.fromiter(self._longer, np.int64, len(self._longer)))
+        for place in np.flatnonzero(longer | ~sure):
             whole[place] = _nearest(int(self._k[passed[place]]), self._x(int(passed[place])), scale)
         return whole * signs
 

@@ -57,6 +57,8 @@ EPOCHS = 10
 LEAST_STEPS = 200
 BATCH = 128
 RATE = 1e-3
+_FILTERS = (32, 64)
+_UNITS = (128, 64)
 _ROUNDS = 100
 _TREES = 100
 _TEST_BATCH = 1000
@@ -277,8 +279,9 @@ def steps_of(images: int) -> int:
 def cnn_flops(shape: tuple[int, int, int]) -> float:
     """Return what the CNN computes for one image ``(H, W, C)``, forward."""
     height, width, channels = shape
-    places = height * width
-    return 2.0 * (places * 9 * 32 * (channels + 16) + 64 * (height // 4) * (width // 4) * 128 + 128 * 64)
+    places, (first, second), (wide, narrow) = height * width, _FILTERS, _UNITS
+    convolutions = places * 9 * first * (channels + second // 4)
+    return 2.0 * (convolutions + second * (height // 4) * (width // 4) * wide + wide * narrow)
 
 
 def tensor_of(images: np.ndarray[Any, np.dtype[np.uint8]]) -> torch.Tensor:
@@ -294,10 +297,10 @@ def _cnn(shape: tuple[int, int, int], n_classes: int) -> nn.Sequential:
     def block(inputs: int, outputs: int) -> list[nn.Module]:
         return [nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2)]
 
-    channels, height, width = shape
-    flat = 64 * (height // 4) * (width // 4)
-    head = [nn.Flatten(), nn.Linear(flat, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, n_classes)]
-    return nn.Sequential(*block(channels, 32), *block(32, 64), *head)
+    (channels, height, width), (first, second), (wide, narrow) = shape, _FILTERS, _UNITS
+    flat = second * (height // 4) * (width // 4)
+    units = [nn.Linear(flat, wide), nn.ReLU(), nn.Linear(wide, narrow), nn.ReLU(), nn.Linear(narrow, n_classes)]
+    return nn.Sequential(*block(channels, first), *block(first, second), nn.Flatten(), *units)
 
 
 def _resnet(shape: tuple[int, int, int], n_classes: int) -> nn.Sequential:

@@ -179,6 +179,10 @@ def _distribution(event: Event, count: int, interval: float, relation: Relation)
             "REPLACE_ONE" if relation == "replace-one" else "ADD_OR_REMOVE_ONE"
         ]
         whole = event.sample_rate == 1.0
+        if not whole and relation == "add-remove":
+            from doublure.private.accounting.sampled_gaussian import of_sampled_gaussian  # which takes NumPy
+
+            return _self_composed(of_sampled_gaussian(event.noise_multiplier, event.sample_rate, interval), count)
         single = pld.privacy_loss_distribution.from_gaussian_mechanism(
             event.noise_multiplier / (math.sqrt(count) if whole else 1.0),
             value_discretization_interval=interval,
