@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 
@@ -110,7 +111,7 @@ class Public:
 
     def rows(self, codes: Any, rng: np.random.Generator) -> pd.DataFrame:
         """Return rows as the schema reads them."""
-        return self._encoder.decode(self._encoder.expand(codes.astype(np.float32)), rng)
+        return self._encoder.decode(self._encoder.expand(torch.from_numpy(codes.astype(np.float32))), rng)
 
 
 def nine(folder: Path) -> tuple[pd.DataFrame, Schema]:
