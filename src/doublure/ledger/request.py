@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from doublure.errors import SettingError
+from doublure.guarantee import COVERED
 from doublure.ledger.amounts import Budget, is_figure
 from doublure.ledger.chain import canonical
 
 KINDS = ("dp", "bayesian-dp", "empirical", "none")
-CHARGED = frozenset({"dp", "bayesian-dp"})
 _TOUCH = ("purpose", "event", "epsilon", "delta")
 _BEGINS, _DIGITS = "plan-", 24
 """How the id of a run begins that tells its plan's hash, and how many digits of that."""
@@ -134,7 +134,7 @@ def facts(plan: PlanLike) -> dict[str, Any]:
         raise SettingError("is no kind of guarantee", field="guarantee.kind", remedy=f"use one of {', '.join(KINDS)}")
     if isinstance(plan.steps, bool) or not isinstance(plan.steps, int) or plan.steps < 0:
         raise SettingError("must be a whole number, at least 0", field="steps", remedy="make the plan again")
-    if kind in CHARGED:
+    if kind in COVERED:
         _figures(plan.epsilon, plan.delta)
     elif plan.epsilon is not None or plan.delta is not None:
         raise SettingError(
@@ -162,7 +162,7 @@ def charge(plan: PlanLike, kind: str) -> dict[str, float] | None:
     Raises:
         SettingError: A figure is missing or out of range, or a bayesian-dp plan has no worst case.
     """
-    if kind not in CHARGED:
+    if kind not in COVERED:
         return None
     if kind != "bayesian-dp":
         budget = _figures(plan.epsilon, plan.delta)

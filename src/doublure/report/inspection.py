@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from doublure.guarantee import COVERED
 from doublure.measures.fault_tests import FaultTest
 from doublure.measures.images.slices import Slice
 from doublure.report import page
@@ -12,7 +13,6 @@ from doublure.report.contents import Inspected
 from doublure.results import p_value, percent, span
 
 _NO_GUARANTEE = "No privacy guarantee. Do not publish."
-_PROTECTED = frozenset({"dp", "bayesian-dp"})
 _SLICED = ("label", "unlike", "alike")
 
 
@@ -25,7 +25,7 @@ def inspection_context(found: Inspected) -> dict[str, Any]:
         "records": found.records,
         "about": found.about,
         "against": len(found.against),
-        "loud": None if all(claim.guarantee_kind in _PROTECTED for _, claim in claims) else _NO_GUARANTEE,
+        "loud": None if all(claim.guarantee_kind in COVERED for _, claim in claims) else _NO_GUARANTEE,
         "claims": claims,
         "verdict": found.verdict,
         "terms": (),
