@@ -105,7 +105,7 @@ def figures(report: AttackReport) -> dict[str, Any]:
     return {
         "claimed": report.claim.epsilon,
         "attacks": {
-            found.story.attack: {key: getattr(found, key) for key in kept if key not in ("rates",)}
+            found.threat_model.attack: {key: getattr(found, key) for key in kept if key not in ("rates",)}
             | {"rates": {rate.name: [rate.value, rate.interval] for rate in found.rates}}
             | {"at": [] if found.roc is None else [entry.model_dump() for entry in found.roc.at]}
             for found in report.attacks

@@ -56,12 +56,12 @@ def attack(data: AttackData) -> AttackResult:
     ties = int((own[:, 0] == other[:, 0]).sum())
     pairs = np.argsort(own[:, 0], kind="stable")[:_PAIRS]
     return AttackResult(
-        story=THREAT_MODEL,
+        threat_model=THREAT_MODEL,
         measure="share of synthetic records nearer to training records than to others",
         value=share,
         interval=interval,
         baseline=0.5,
-        good="0.5: training records are no nearer than others",
+        desired="0.5: training records are no nearer than others",
         rates=(*_equal(own, other), *_quantiles(own, other)),
         claim=data.claim,
         notes=(

@@ -157,7 +157,7 @@ def _outcome(report: AttackReport, page: Path | None) -> Outcome:
         data["page"] = str(page)
     gate = None
     if report.alarms:
-        names = ", ".join(found.story.attack for found in report.alarms)
+        names = ", ".join(found.threat_model.attack for found in report.alarms)
         remedy = "do not release; report it"
         gate = GateFailed(f"more was shown than is claimed: {report.verdict.headline}", field=names, remedy=remedy)
     return Outcome(data=data, text=text, gate=gate)

@@ -20,9 +20,9 @@ Ints = npt.NDArray[np.int64]
 
 _SWEEPS = 2
 _AT_ONCE = 32
-"""Meetings that are judged by the same tables: of many, all would mend the same cell."""
+"""Meetings that are judged by the same tables: of many, all would fix the same cell."""
 _MOST_BLOCKS = 64
-"""Whose pairs are evened; of more blocks, those that chance puts together."""
+"""Whose pairs are swapped; of more blocks, those that chance puts together."""
 _MOST_CELLS = 4096
 """Of such blocks together; in a block with more codes than its part of them the rarest share one."""
 _MOST_JUDGED = 30_000_000

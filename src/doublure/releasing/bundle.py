@@ -257,7 +257,7 @@ def executed_of(syn: Synthesizer) -> bool | None:
         return None
     if syn.executed is None:
         return False
-    Executed(syn.plan.touches).take_up(syn.executed)
+    Executed(syn.plan.touches).restore(syn.executed)
     return as_priced(syn.executed)
 
 

@@ -29,7 +29,7 @@ from doublure.errors import (
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
 from doublure.planning import Plan
-from doublure.planning.machine import Lying
+from doublure.planning.machine import RecordPlacement
 from doublure.private import facts
 from doublure.private.codes import Codes
 from doublure.private.executed import Executed
@@ -150,7 +150,7 @@ class Run:
         if not all(isinstance(session, str) for session in known) or not isinstance(seed, int):
             raise RunFolderError("run.json is damaged", field=path, remedy="fit into a new folder")
         executed = _executed(folder, begun)
-        reservation = _take_up(ledger, folder, known, begun)
+        reservation = _restore(ledger, folder, known, begun)
         folder.sweep()
         # the plan in the folder, with its estimates
         run = cls(folder, begun, reservation, seed, executed, tells_what_ran=executed is not None, ranks=ranks)
@@ -174,7 +174,7 @@ class Run:
         progress: Progress,
         *,
         keeps: bool,
-        lying: Lying = Lying.HELD,
+        placement: RecordPlacement = RecordPlacement.HELD,
     ) -> Synthesizer:
         """Load, learn, train, save; close the reservation whatever happens.
 
@@ -183,7 +183,7 @@ class Run:
             device: Where to compute.
             progress: Receives progress events.
             keeps: Whether the folder stays, so that the run can be resumed.
-            lying: Where records are while it trains.
+            placement: Where records are while it trains.
         """
         with self._stop.listening():
             try:
@@ -191,7 +191,7 @@ class Run:
                 self._ranks.begin(self._plan, self._seed)
                 progress.stage("read the records")
                 with self._stop.at_once():
-                    table = self._read(source, lying)
+                    table = self._read(source, placement)
                     self._ranks.loaded()
                 schema = self._resolve(table, progress)
                 generator = self._train(table, schema, device, progress, keeps=keeps)
@@ -239,7 +239,7 @@ class Run:
         if reservation.authorised:
             folder.log({"resumed_at": reservation.authorised, "from_state_of": kept or 0})
 
-    def _read(self, source: Source | Elsewhere, lying: Lying) -> Loaded | AskedRecords:
+    def _read(self, source: Source | Elsewhere, placement: RecordPlacement) -> Loaded | AskedRecords:
         """Return the records: held, or asked where they are; as an interrupted run has kept them, if it has."""
         if isinstance(source, Elsewhere):
             asked = source.begun(self._folder.internal)
@@ -247,7 +247,7 @@ class Run:
             return asked
         plan, at_least = self._plan, fewest_records(self._plan)
         kept = Codes.opened(self._folder.codes) or RowCodes.opened(self._folder.codes)
-        if lying is Lying.HELD and kept is None:
+        if placement is RecordPlacement.HELD and kept is None:
             return source.load(plan.schema, at_least=at_least)
         if isinstance(source, ImageSource):
             return source.load(plan.schema, at_least=at_least, room=self._folder.internal)
@@ -259,7 +259,7 @@ class Run:
             self._folder.internal,
             kept=kept,
             at_least=at_least,
-            drawn=lying is Lying.ON_DISK,
+            drawn=placement is RecordPlacement.ON_DISK,
         )
         records.read()
         return records
@@ -323,7 +323,7 @@ class Run:
             session=self._reservation.session,
             executed=self._mechanism.ran(),
         )
-        records = self._ranks.dealt(records, fingerprint)
+        records = self._ranks.assigned(records, fingerprint)
         job = Job(
             encoder=encoder,
             records=records,
@@ -339,7 +339,7 @@ class Run:
             workspace=self._ranks.workspace(self._folder),
             taken=self._reservation.authorised,
             session=self._reservation.session,
-            take_up_undrawn=self._reservation.take_up_undrawn,
+            restore_undrawn=self._reservation.restore_undrawn,
             progress=progress,
             seed=self._seed,
             device=device,
@@ -450,7 +450,7 @@ class Run:
         return kind(f"{why}; {said}", field=self._folder.path, remedy="go on with --resume")
 
 
-def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:
+def _restore(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:
     """Resume with the session that the ledger holds: the folder's last one, or one that it had just been promised.
 
     A crash between the folder's record and the ledger's, or the other way round, leaves a folder that knows both.
@@ -476,7 +476,7 @@ def _executed(folder: RunFolder, plan: Plan) -> Executed | None:
     """
     executed = Executed(access for access in accesses_of(plan) if access.event is not None)
     if (written := folder.executed) is not None:
-        executed.take_up(written)
+        executed.restore(written)
     elif folder.schema is not None:
         return None
     return executed

@@ -18,7 +18,7 @@ BLACK_BOX = ("gan-leaks", "gan-leaks-calibrated", "monte-carlo", "domias")
 @pytest.fixture(scope="module")
 def found(make_world):
     return {
-        honest: {entry.story.attack: entry for entry in table.run(make_world(honest=honest), BLACK_BOX)}
+        honest: {entry.threat_model.attack: entry for entry in table.run(make_world(honest=honest), BLACK_BOX)}
         for honest in (True, False)
     }
 
