@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+import denoising_autoencoder
 import doublure as db
 from doublure import public as db_public
 from doublure.attack import inversion
@@ -227,8 +228,8 @@ def inverted_digits(
     source = torch.Generator().manual_seed(seed)
     resolved = schema.resolve({})
     inputs, codes = inversion.tensors(resolved, training)
-    pair = victims.autoencoder((784, 256, 64), source)
-    victims.compress(pair, inputs, source, epochs=20)
+    pair = denoising_autoencoder.autoencoder((784, 256, 64), source)
+    denoising_autoencoder.compress(pair, inputs, source, epochs=20)
     student = victims.perceptron(64, (32,), 10, source)
     with torch.no_grad():
         seen = pair[0](inputs)

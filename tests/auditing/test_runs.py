@@ -144,7 +144,7 @@ def test_more_than_is_claimed_ends_with_four(files, sides, capsys, monkeypatch):
 
 @pytest.mark.parametrize(("violated", "ends"), [(False, 0), (True, 4)])
 def test_a_trainer_that_leaks_ends_with_four(capsys, monkeypatch, violated, ends):
-    from doublure.attack import audit as trainer
+    from doublure.auditing import trainer
 
     honest = trainer.audit_trainer(epsilon=4.0, iterations=1, runs=20)
     monkeypatch.setattr(trainer, "audit_trainer", lambda **_: replace(honest, violated=violated))

@@ -13,7 +13,7 @@ from rank_links import on_ranks
 from replay_noise import ReplayNoise
 
 from doublure.access import Access
-from doublure.attack.audit import audit_trainer
+from doublure.auditing.trainer import audit_trainer
 from doublure.errors import DataError, InputError, NotAsPriced, RankLost, SettingError
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.private.clipping import Constant

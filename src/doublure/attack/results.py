@@ -164,11 +164,6 @@ class AttackResult(Result):
     pictures: tuple[Picture, ...] = Field(default=(), exclude=True, repr=False)
 
     @property
-    def knowledge(self) -> tuple[str, ...]:
-        """What the attacker knew."""
-        return self.threat_model.holds
-
-    @property
     def sentence(self) -> str:
         """The result in one line."""
         if self.skipped is not None:

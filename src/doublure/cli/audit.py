@@ -81,7 +81,7 @@ def _refuse_idle(beside: str, **given: object) -> None:
 
 
 def _trainer(epsilon: float, delta: float, sample_rate: float, iterations: int, n_critic: int, runs: int) -> Outcome:
-    from doublure.attack.audit import audit_trainer
+    from doublure.auditing.trainer import audit_trainer
 
     with TerminalProgress() as progress:
         found = audit_trainer(

@@ -4,19 +4,7 @@ Owns the run and holds no mathematics. The ledger's charge is on disk before the
 fact and every chunk of noisy steps is marked there before it is drawn; whatever ends the run, what was charged stays
 charged, except that a run which drew no noise is closed at zero and its folder removed.
 
-===================================  =================================================================================
-killed                               what is left
-===================================  =================================================================================
-before the reservation               a folder that was only planned; nothing is charged
-between it and ``run.json``          the same folder, and the full charge: that nothing was drawn cannot be shown
-while facts are learned              the full charge; not resumable, because a fact's price covers one draw
-while a release is made              resumable if a signal stopped it before its noise was drawn, once, whatever stops
-                                     the sessions in between; after a kill, not: whether it was drawn cannot be shown
-while training                       resumable: fresh noise, from the last checkpoint; what was authorised counts
-between the ledger's end and the     resumable: the run is found to be finished
-folder's
-while it is resumed                  resumable: the folder knows the old session and the next, the ledger one of them
-===================================  =================================================================================
+:mod:`doublure.run.running` says what a killed run leaves.
 
 Of several processes that go on with one run, one wins, and the others write nothing. Two locks see to it:
 

@@ -36,7 +36,7 @@ def test_members_of_a_copy_are_found(found, name):
     assert entry.lower_bound > 0.5
     assert entry.alarm
     assert "MORE THAN IS CLAIMED" in entry.sentence
-    assert entry.knowledge[0] == "the released records"
+    assert entry.threat_model.holds[0] == "the released records"
 
 
 @pytest.mark.parametrize("name", BLACK_BOX)
