@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+import denoising_autoencoder
 import doublure as db
 from doublure import public as db_public
 from doublure.attack import inversion
@@ -105,7 +106,7 @@ def figures(report: AttackReport) -> dict[str, Any]:
     return {
         "claimed": report.claim.epsilon,
         "attacks": {
-            found.story.attack: {key: getattr(found, key) for key in kept if key not in ("rates",)}
+            found.threat_model.attack: {key: getattr(found, key) for key in kept if key not in ("rates",)}
             | {"rates": {rate.name: [rate.value, rate.interval] for rate in found.rates}}
             | {"at": [] if found.roc is None else [entry.model_dump() for entry in found.roc.at]}
             for found in report.attacks
@@ -227,8 +228,8 @@ def inverted_digits(
     source = torch.Generator().manual_seed(seed)
     resolved = schema.resolve({})
     inputs, codes = inversion.tensors(resolved, training)
-    pair = victims.autoencoder((784, 256, 64), source)
-    victims.compress(pair, inputs, source, epochs=20)
+    pair = denoising_autoencoder.autoencoder((784, 256, 64), source)
+    denoising_autoencoder.compress(pair, inputs, source, epochs=20)
     student = victims.perceptron(64, (32,), 10, source)
     with torch.no_grad():
         seen = pair[0](inputs)

@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import torch
 
-from doublure.attack.audit import audit_trainer
+from doublure.auditing.trainer import audit_trainer
 from doublure.private import clipping
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.executed import Executed

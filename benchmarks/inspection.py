@@ -155,7 +155,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
 
 def figures(found: Inspection, signs: Sequence[str] = FAULTS["turned"].signs) -> dict[str, Any]:
     """Return what is kept of an inspection: the surest of a fault's own signs, and all that stands out."""
-    own = [entry for entry in found.suspicions if entry.key in signs]
+    own = [entry for entry in found.fault_tests if entry.key in signs]
     turned = min(own, key=lambda entry: (not entry.found, 1.0 if entry.p is None else entry.p))
     return {
         "sign": turned.key,

@@ -146,7 +146,7 @@ def one(options: argparse.Namespace, name: str, fault: str | None, right: Callab
     planted, key = FAULTS[name][fault] if fault else (None, "")
     broken = fitted(name, options.epsilon, planted, 100 + options.seed)
     found = inspect(broken, right(), images=options.looked_at, seed=options.seed)
-    own = [entry for entry in found.suspicions if key and entry.key.startswith(key)]
+    own = [entry for entry in found.fault_tests if key and entry.key.startswith(key)]
     best = max(own, key=lambda entry: (entry.found, entry.share), default=None)
     return {
         "sign": key,
@@ -155,7 +155,7 @@ def one(options: argparse.Namespace, name: str, fault: str | None, right: Callab
         "reference": best and best.reference,
         "p": best and best.p,
         "stands_out": [entry.key for entry in found.found],
-        "signs": len(found.suspicions),
+        "signs": len(found.fault_tests),
         "cpu_seconds": round(time.process_time() - start),
     }
 

@@ -239,7 +239,7 @@ def picture(options: argparse.Namespace) -> None:
             found.train,
             found.aside,
             unit=found.units,
-            students=False,
+            classifiers=False,
             seed=seed,
         )
         rows[name] = measured.pairs[:_PAIRS]

@@ -330,13 +330,13 @@ def test_what_does_not_fit_in_the_machine_is_read_in_partitions(monkeypatch):
     plan = db.plan(many, method="statistics", epsilon=20.0, delta=1e-12, accountant="rdp")
     chosen = registry.method("statistics")
     monkeypatch.setattr(machine, "memory_bytes", lambda: 4 * 10**9)
-    lying = machine.refuse_too_large(chosen, plan.schema, plan.settings)
-    assert lying is machine.Lying.IN_PARTITIONS
-    assert machine.refuse_too_large(chosen, plan_of(DECLARED).schema, plan.settings) is machine.Lying.HELD
+    placement = machine.placement_of(chosen, plan.schema, plan.settings)
+    assert placement is machine.RecordPlacement.IN_PARTITIONS
+    assert machine.placement_of(chosen, plan_of(DECLARED).schema, plan.settings) is machine.RecordPlacement.HELD
     large = db.Schema.parse(DECLARED.replace("300", "50000000"))
     drawn = db.plan(large, method="dpgan", epsilon=2.0, delta=1e-12, accountant="rdp")
-    lying = machine.refuse_too_large(registry.method("dpgan"), drawn.schema, drawn.settings)
-    assert lying is machine.Lying.ON_DISK
+    placement = machine.placement_of(registry.method("dpgan"), drawn.schema, drawn.settings)
+    assert placement is machine.RecordPlacement.ON_DISK
     monkeypatch.setattr(machine, "memory_bytes", lambda: 10**9)
     with pytest.raises(SettingError, match="this machine has"):
         machine.refuse_too_large(chosen, plan.schema, plan.settings)

@@ -72,7 +72,7 @@ def test_nor_a_table_without_records(monkeypatch, tmp_path):
 MUTANTS = {
     "a record that is lost": (worker_tasks, "encoded", ("[part.frame]", "[part.frame[1:]]")),
     "units not bounded": (worker_tasks, "held", ("own.frame.iloc[used]", "own.frame")),
-    "each piece bounded by itself": (worker_tasks, "dealt", ("own.rows[:, 0]", "own.rows[:, 2]")),
+    "each piece bounded by itself": (worker_tasks, "assigned", ("own.rows[:, 0]", "own.rows[:, 2]")),
     "units counted in each piece": (worker_tasks, "held", ("len(share[1])", "len(share[0])")),
     "another piece's share": (
         worker_tasks,

@@ -54,7 +54,7 @@ def test_of_several_signs_the_one_that_stands_out_is_kept(monkeypatch):
     blank = {"share": 0.1, "interval": None, "reference": 0.0, "references": (0.0,), "usual": None}
     quiet = SimpleNamespace(key="label", p=0.5, found=False, **blank)
     loud = SimpleNamespace(key="unlike", p=1e-9, found=True, **blank)
-    kept = inspection.figures(SimpleNamespace(suspicions=(quiet, loud), found=(loud,)), ("label", "unlike"))
+    kept = inspection.figures(SimpleNamespace(fault_tests=(quiet, loud), found=(loud,)), ("label", "unlike"))
     assert (kept["sign"], kept["found"], kept["stands_out"]) == ("unlike", True, ["unlike"])
 
 

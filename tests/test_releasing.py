@@ -21,7 +21,7 @@ from doublure.errors import DoublureError, GateFailed, InputError, LedgerError, 
 from doublure.guarantee import Kind
 from doublure.releasing import bundle as releasing
 from doublure.releasing.bundle import verify
-from doublure.releasing.card import opening
+from doublure.releasing.plain_words import opening
 from doublure.schema.kinds import KINDS
 from doublure.support import files
 
@@ -432,12 +432,12 @@ def test_a_run_of_another_plan_than_the_ledger_paid_for_is_refused(small, tmp_pa
     run, ledger = small.copies(tmp_path)
     syn = db.load(run)
     other = db.plan(small.declared, method="dpgan", epsilon=1.0, delta=1e-4, accountant="rdp", **small.tiny)
-    lying = db.Synthesizer(
+    placement = db.Synthesizer(
         schema=syn.schema, plan=other, guarantee=other.guarantee, generator=syn.generator, run=syn.run
     )
     before = ledger.read_bytes()
     with pytest.raises(RunFolderError, match="not the plan that the ledger paid for"):
-        db.release(lying, tmp_path / "bundle", n=5)
+        db.release(placement, tmp_path / "bundle", n=5)
     assert ledger.read_bytes() == before
 
 

@@ -237,7 +237,7 @@ def test_guided_without_a_critic_and_statistics_of_tables_need_none() -> None:
 
 
 def test_a_public_generator_the_trainers_audit_and_another_device_say_so_too(absent, tmp_path) -> None:
-    from doublure.attack.audit import audit_trainer
+    from doublure.auditing.trainer import audit_trainer
     from doublure.auditing.worst_case import audit_method
     from doublure.support.devices import check_device
 

@@ -42,6 +42,7 @@ def plan() -> SimpleNamespace:
         relation="add/remove",
         accountant="pld",
         schema_sha256="0" * 64,
+        sha256="0" * 64,
         touches=[],
         steps=STEPS,
     )

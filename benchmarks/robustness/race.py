@@ -31,7 +31,7 @@ def plan() -> SimpleNamespace:
     """Return a small plan."""
     return SimpleNamespace(
         method="dpgan", guarantee=SimpleNamespace(kind="dp"), epsilon=EPSILON, delta=1e-9, unit={},
-        relation="add/remove", accountant="pld", schema_sha256="0" * 64, touches=[], steps=1,
+        relation="add/remove", accountant="pld", schema_sha256="0" * 64, sha256="0" * 64, touches=[], steps=1,
     )  # fmt: skip
 
 

@@ -18,6 +18,9 @@ from doublure.models import Model
 
 Kind: TypeAlias = Literal["dp", "bayesian-dp", "empirical", "none"]
 
+COVERED: frozenset[str] = frozenset({"dp", "bayesian-dp"})
+"""The kinds whose (ε, δ) holds for every data set: what follows from a release, and all that is sampled, is covered."""
+
 WATERMARKS: dict[Kind, str] = {
     "dp": "Synthetic data with a differential-privacy guarantee",
     "bayesian-dp": "Synthetic data with a Bayesian differential-privacy estimate",
@@ -280,7 +283,7 @@ def beside(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
 
     found = []
     epsilon, delta = figures.get("epsilon"), figures.get("delta")
-    if kind in ("dp", "bayesian-dp") and epsilon is not None and delta is not None:
+    if kind in COVERED and epsilon is not None and delta is not None:
         for size in _GROUPS:
             together, chance = group_privacy(epsilon, delta, size)
             if chance < 1:

@@ -58,7 +58,7 @@ def found(request, no_claim):
         schema, no_claim, (seen, unit(N)), (unseen, unit(2 * N)),
         lambda n, seed: seen.take(np.random.default_rng(seed).integers(0, N, n)),
     )  # fmt: skip
-    return request.param, {entry.story.attack: entry for entry in table.run(world, ["quick"])}
+    return request.param, {entry.threat_model.attack: entry for entry in table.run(world, ["quick"])}
 
 
 def test_copies_are_found_whatever_the_kind(found):

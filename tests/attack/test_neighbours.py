@@ -28,7 +28,7 @@ def test_copies_are_seen(make_world):
 def test_it_is_called_no_measure_of_privacy(make_world):
     entry = look(make_world(honest=True))
     assert "Not a privacy measure." in entry.notes
-    assert "NOT A PRIVACY MEASURE" in entry.story.cannot
+    assert "NOT A PRIVACY MEASURE" in entry.threat_model.cannot
 
 
 def test_pairs_stand_side_by_side_and_never_in_the_json(make_world):

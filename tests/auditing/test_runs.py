@@ -32,7 +32,7 @@ def quick(small, sides):
 
 
 def test_every_attack_without_another_fit_is_made(quick):
-    made = {found.story.attack: found for found in quick.attacks}
+    made = {found.threat_model.attack: found for found in quick.attacks}
     assert set(made) == {
         "critic", "gan-leaks", "gan-leaks-partial", "gan-leaks-calibrated", "monte-carlo", "domias", "neighbours",
     }  # fmt: skip
@@ -51,12 +51,12 @@ def test_page_and_figures_are_their_owners_alone(quick, tmp_path):
     assert {stat.S_IMODE(path.stat().st_mode) for path in (page, figures)} == {0o600}
     found = json.loads(figures.read_text())
     assert set(found) == {"version", "internal", "about", "claim", "attacks", "seed", "versions"}
-    assert [entry["story"]["attack"] for entry in found["attacks"]][:2] == ["critic", "gan-leaks"]
+    assert [entry["threat_model"]["attack"] for entry in found["attacks"]][:2] == ["critic", "gan-leaks"]
     text = page.read_text()
     assert "do not publish" in text
     assert "anonymous" not in text
     for entry in quick.attacks:
-        assert entry.story.cannot in text.replace("&#39;", "'")
+        assert entry.threat_model.cannot in text.replace("&#39;", "'")
     for row in quick.attacks[-1].pictures[0].rows:
         assert row[1] not in figures.read_text().replace('"', "").split()
 
@@ -144,7 +144,7 @@ def test_more_than_is_claimed_ends_with_four(files, sides, capsys, monkeypatch):
 
 @pytest.mark.parametrize(("violated", "ends"), [(False, 0), (True, 4)])
 def test_a_trainer_that_leaks_ends_with_four(capsys, monkeypatch, violated, ends):
-    from doublure.attack import audit as trainer
+    from doublure.auditing import trainer
 
     honest = trainer.audit_trainer(epsilon=4.0, iterations=1, runs=20)
     monkeypatch.setattr(trainer, "audit_trainer", lambda **_: replace(honest, violated=violated))
@@ -183,7 +183,7 @@ def test_a_method_is_audited_by_four_rows_and_five(small):
     settings = {**small.tiny, "steps": 2, "lot_size": 4, "checkpoints": 1}
     report = audit_method("dpgan", epsilon=4.0, delta=1e-5, runs=20, **settings)
     (found,) = report.attacks
-    assert found.story.attack == "worst-case"
+    assert found.threat_model.attack == "worst-case"
     assert report.about is None
     assert found.claim.epsilon == pytest.approx(4.0, abs=0.05)
     assert not found.alarm

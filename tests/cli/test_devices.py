@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import doublure as db
-from doublure.attack.audit import audit_trainer
+from doublure.auditing.trainer import audit_trainer
 from doublure.data.images import Images
 from doublure.measures.images.classifiers import image_classifier
 from doublure.private.records import PrivateRecords

@@ -65,7 +65,7 @@ def test_the_whole_way(world, doublure, monkeypatch):
         assert set(arrays["labels"]) == {"b"}
         assert "Bayesian" in str(arrays["watermark"])
     found = doublure("evaluate", world / "run", "--real", world / "d.npz", "-o", world / "page.html")
-    assert len(found["report"]["images"]["students"]) == 4
+    assert len(found["report"]["images"]["classifiers"]) == 4
     assert (found["internal"], found["estimate"]["epsilon_mu"]) == (True, measured)
     card = doublure("release", world / "run", "-n", 60, "-o", world / "bundle")["card"]
     assert card["guarantee"] == claim
@@ -195,7 +195,7 @@ def test_labelling_by_hand(world, run, doublure):
     filled[1:] = [[name, "abc"[number % 3]] for number, (name, _) in enumerate(rows[1:])]
     with (world / "task" / "labels.csv").open("w", newline="") as file:
         csv.writer(file).writerows(filled)
-    words = ["--schema", world / "public.yaml", "--student", "logistic"]
+    words = ["--schema", world / "public.yaml", "--classifier", "logistic"]
     learned = doublure("label", "curve", world / "task", "--real", world / "d.npz", *words)
     assert [each["labels"] for each in learned["points"]] == [10, 12]
     assert learned["internal"].startswith("computed on real data")

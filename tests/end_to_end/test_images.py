@@ -81,7 +81,7 @@ def test_evaluate_from_the_command_line(tmp_path, private, ledger, monkeypatch, 
     db.fit(private, plan("gan"), ledger=ledger, out=tmp_path / "run", seed=1)
     found = doublure("evaluate", tmp_path / "run", "--real", tmp_path / "d.npz", "-o", tmp_path / "page.html")
     assert found["internal"]
-    assert len(found["report"]["images"]["students"]) == 4
+    assert len(found["report"]["images"]["classifiers"]) == 4
     assert "INTERNAL" in (tmp_path / "page.html").read_text()
 
 
@@ -97,7 +97,7 @@ def test_inspect_against_several_runs_from_the_command_line(tmp_path, private, l
             "inspection"
         ]
         assert len(found["against"]) == others
-        assert {len(entry["references"]) for entry in found["suspicions"]} == {others}
+        assert {len(entry["references"]) for entry in found["fault_tests"]} == {others}
         assert (tmp_path / "page.html").read_text().count("data:image/png") == 1 + others
         assert json.loads((tmp_path / "page.json").read_text()) == found
     (tmp_path / "again").symlink_to(tmp_path / "last")

@@ -56,7 +56,7 @@ def schema():
 
 @pytest.fixture(scope="module")
 def evaluation(schema):
-    return evaluate_images(schema, made(120, 1), made(150, 2), made(60, 3), students=("cnn", "logistic"))
+    return evaluate_images(schema, made(120, 1), made(150, 2), made(60, 3), classifiers=("cnn", "logistic"))
 
 
 QUICK = [student for student in students.CLASSIFIERS if student != "resnet"]
@@ -95,7 +95,7 @@ def test_images_that_come_class_by_class_are_measured_as_any_others(schema, monk
     found = {}
     for order in (lambda images: images, by_class):
         sets = made(120, 1), order(made(240, 2)), order(made(150, 3))
-        measured = evaluate_images(schema, *sets, students=("logistic",), extractor=extractors.pixels()).resemblance
+        measured = evaluate_images(schema, *sets, classifiers=("logistic",), extractor=extractors.pixels()).resemblance
         for score in measured:
             found.setdefault(score.key, []).append(score.real)
     assert trained == [{0, 1, 2}] * 2
@@ -112,12 +112,12 @@ def test_a_collapsed_lesson_is_a_result():
 
 
 def test_good_images_teach_and_wrong_labels_do_not(schema, evaluation):
-    good = evaluation.students[0].accuracy
+    good = evaluation.classifiers[0].accuracy
     assert good.value > 0.9
     wrong = made(120, 1)
     turned = Images(images=wrong.images, labels=wrong.labels.iloc[np.roll(np.arange(120), 1)].reset_index(drop=True))
-    bad = evaluate_images(schema, turned, made(150, 2), made(60, 3), students=("logistic",))
-    assert bad.students[0].accuracy.value < 0.2
+    bad = evaluate_images(schema, turned, made(150, 2), made(60, 3), classifiers=("logistic",))
+    assert bad.classifiers[0].accuracy.value < 0.2
     assert bad.verdict.warnings  # classifiers learn more from class means
     assert bad.pixels[0].value > 5 * evaluation.pixels[0].value
 
@@ -140,7 +140,7 @@ def test_a_pattern_woven_into_images_is_measured_and_said(schema, evaluation):
     field = 40 * (-1) ** np.add.outer(np.arange(8), np.arange(8))[..., None]
     plain = made(120, 1)
     woven = Images(images=np.clip(plain.images + field, 0, 255).astype(np.uint8), labels=plain.labels)
-    found = evaluate_images(schema, woven, made(150, 2), made(60, 3), students=())
+    found = evaluate_images(schema, woven, made(150, 2), made(60, 3), classifiers=())
     assert found.texture[0].value > 1.5 * found.texture[0].real
     assert any("regular pattern or speckle" in warning for warning in found.verdict.warnings)
     assert not any("speckle" in warning for warning in evaluation.verdict.warnings)
@@ -161,7 +161,7 @@ def test_resemblance_is_measured_in_a_named_space(schema, evaluation):
     scores = {score.key: score for score in evaluation.resemblance}
     assert all(score.name.endswith("(classifier of real images)") for score in scores.values())
     inverted = Images(images=255 - made(150, 1).images, labels=made(150, 1).labels)
-    others = evaluate_images(schema, inverted, made(150, 2), made(60, 3), students=("logistic",)).resemblance
+    others = evaluate_images(schema, inverted, made(150, 2), made(60, 3), classifiers=("logistic",)).resemblance
     assert scores["frechet"].value < next(score.value for score in others if score.key == "frechet") / 2
     assert 1 < scores["inception_score"].real <= 3
     assert scores["precision"].value > 0.5
@@ -174,7 +174,7 @@ def test_resemblance_is_measured_in_any_features(schema):
         name="row means", extract=lambda images: images.images.mean(axis=2)[..., 0].astype(float)
     )
     sets = [made(60, 1), made(80, 2), made(60, 3)]
-    found = {score.key: score for score in evaluate_images(schema, *sets, students=(), extractor=means).resemblance}
+    found = {score.key: score for score in evaluate_images(schema, *sets, classifiers=(), extractor=means).resemblance}
     assert [score.name for score in found.values()] == [
         "Fréchet distance (row means)", "Inception score (classifier of real images)",
         "Precision (row means)", "Recall (row means)",
@@ -211,7 +211,7 @@ def test_each_sheet_shows_its_own_images(schema):
     dark, bright = (
         Images(images=np.full((60, 8, 8, 1), shade, np.uint8), labels=made(60, 1).labels) for shade in (20, 230)
     )
-    found = evaluate_images(schema, dark, bright, dark, students=())
+    found = evaluate_images(schema, dark, bright, dark, classifiers=())
     artificial, real = (
         np.asarray(Image.open(io.BytesIO(sheet)).convert("L")) for sheet in (found.artificial_sheet, found.real_sheet)
     )
@@ -226,7 +226,7 @@ def test_the_nearest_real_image_stands_below_each_artificial_one(schema, monkeyp
     )
     monkeypatch.setattr("doublure.measures.images.evaluation.png", lambda picture: b"")
     artificial, real = made(40, 1), made(90, 2, noise=60.0)
-    evaluate_images(schema, artificial, real, made(30, 3), students=())
+    evaluate_images(schema, artificial, real, made(30, 3), classifiers=())
     ((_, above), (_, below)), title = next(sheet for sheet in drawn if "nearest" in sheet[1])
     assert "REAL" in title
     assert len(above) == len(below) == 18  # six of each class
@@ -246,13 +246,13 @@ def test_class_means_have_the_right_averages_and_no_relations(schema):
 
 
 def test_images_that_the_fit_has_seen_are_said_to_be(schema, evaluation):
-    seen = evaluate_images(schema, made(60, 1), made(80, 2), students=())
+    seen = evaluate_images(schema, made(60, 1), made(80, 2), classifiers=())
     assert seen.verdict.warnings[0].startswith("The test images are not held out")
     assert not any("not held out" in warning for warning in evaluation.verdict.warnings)
 
 
 def test_without_a_holdout_a_quarter_of_the_units_is_kept_aside(schema):
-    found = evaluate_images(schema, made(60, 1), made(80, 2), unit=np.arange(80) // 4, students=())
+    found = evaluate_images(schema, made(60, 1), made(80, 2), unit=np.arange(80) // 4, classifiers=())
     assert (found.rows.train, found.rows.holdout, found.rows.kept_aside) == (60, 20, False)
     assert any("No holdout" in note for note in found.notes)
 
@@ -261,10 +261,10 @@ def test_without_labels_or_with_few_images_nothing_is_taught(schema):
     unlabelled = Schema.parse(TEXT.partition("label")[0])
     bare = [Images(images=made(30, seed).images) for seed in (1, 2, 3)]
     found = evaluate_images(unlabelled, *bare)
-    assert found.students == ()
+    assert found.classifiers == ()
     assert "no label" in found.verdict.headline
     few = evaluate_images(schema, made(9, 1), made(9, 2), made(9, 3))
-    assert "fewer than 20" in few.students_skipped
+    assert "fewer than 20" in few.classifiers_skipped
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (30, 4, 1), (30, 30, 19)])
@@ -281,7 +281,7 @@ def test_of_few_images_no_features_are_compared(schema, sizes):
 
 def test_a_lost_class_is_said(schema):
     only = made(120, 1).take(np.flatnonzero(np.arange(120) % 3 != 2))
-    found = evaluate_images(schema, only, made(60, 2), made(60, 3), students=())
+    found = evaluate_images(schema, only, made(60, 2), made(60, 3), classifiers=())
     assert any("both" in warning for warning in found.verdict.warnings)
 
 
@@ -316,7 +316,7 @@ def test_it_is_told_how_far_students_are(schema, monkeypatch):
     told, sets = Told(), (made(60, 1), made(80, 2), made(40, 3))
     with monkeypatch.context() as patched:
         patched.setattr(students, "LEAST_STEPS", 1)
-        evaluate_images(schema, *sets, students=("cnn", "logistic"), progress=told)
+        evaluate_images(schema, *sets, classifiers=("cnn", "logistic"), progress=told)
     assert told.stages == {"train classifiers": 6, "compare images": None}
     assert told.reached == {"train classifiers": 6}
     monkeypatch.setattr(students, "LEAST_STEPS", AS_FIXED["LEAST_STEPS"])

@@ -156,7 +156,7 @@ def test_a_run_that_is_right_is_not_flagged(schema, right):
     assert found.found == ()
     assert found.verdict.headline == f"Nothing stands out in {SEEN} synthetic images."
     assert {"rare_0", "label", "flat", "unlike", "alike", *(name.replace(" ", "_") for name in ALTERATIONS)} <= {
-        entry.key for entry in found.suspicions
+        entry.key for entry in found.fault_tests
     }
 
 
@@ -173,7 +173,7 @@ def test_a_run_that_is_right_is_not_flagged(schema, right):
 def test_what_is_broken_is_found_in_samples(schema, right, broken, keys):
     found = held(schema, right, broken)
     said = found.verdict.headline + " ".join(found.verdict.lines)
-    entries = {entry.key: entry for entry in found.suspicions}
+    entries = {entry.key: entry for entry in found.fault_tests}
     for key in keys:
         entry = entries[key]
         assert entry.found
@@ -195,7 +195,7 @@ def test_a_run_too_rough_to_be_held_against_flags_nobody(schema):
 
     found = inspect(Pretended(schema, altering("negative")), Pretended(schema, noise), images=SEEN)
     assert found.found == ()
-    assert all(entry.p is None and entry.reference is not None for entry in found.suspicions)
+    assert all(entry.p is None and entry.reference is not None for entry in found.fault_tests)
     assert found.verdict.headline.startswith("The reference run is too rough: 6")
     assert "Nothing was tested. Look at both sheets, or give several correct reference runs" in page_of(found)
 
@@ -218,8 +218,8 @@ def test_what_is_usual_among_rough_runs_is_not_flagged(schema):
     for others in (right[2:], [right[0], *right[2:]]):
         found = inspect(right[1], others, images=SEEN)
         assert found.found == ()
-        assert all(entry.p is not None and len(entry.references) == len(others) for entry in found.suspicions)
-        (turned,) = (entry for entry in found.suspicions if entry.key == "upside_down")
+        assert all(entry.p is not None and len(entry.references) == len(others) for entry in found.fault_tests)
+        (turned,) = (entry for entry in found.fault_tests if entry.key == "upside_down")
         assert max(turned.references) < turned.share < turned.usual
 
 
@@ -334,13 +334,13 @@ def test_one_label_in_the_lesson_is_said_to_hide_the_classes(schema, right):
         return pixels, np.zeros_like(codes)
 
     found = inspect(right, [Pretended(schema, collapsed), right], images=SEEN)
-    assert "label" not in {entry.key for entry in found.suspicions}
+    assert "label" not in {entry.key for entry in found.fault_tests}
     assert found.verdict.warnings == ("Classes were not tested: the training images have one label.",)
 
 
 def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema, right):
     found = inspect(right, [right, Pretended(schema, altering("negative", 0.5)), right], images=SEEN)
-    entries = {entry.key: entry for entry in found.suspicions}
+    entries = {entry.key: entry for entry in found.fault_tests}
     assert entries["negative"].reference == max(entries["negative"].references) > 0.3
     assert entries["rare_0"].reference == min(entries["rare_0"].references)
     assert entries["unlike"].references[0] == pytest.approx(0.01)  # of its own images, one in a hundred is unusual
@@ -375,7 +375,7 @@ def test_a_minority_stands_out_against_the_rest_of_its_own_run(schema, monkeypat
     found = inspect(Pretended(schema, altering("negative", 0.2)), images=SEEN)
     assert [entry.key for entry in found.found] == ["negative"]
     assert found.against == ()
-    assert all(entry.p is None and entry.reference is None for entry in found.suspicions)
+    assert all(entry.p is None and entry.reference is None for entry in found.fault_tests)
     assert any(said.startswith("Nothing was tested. ") for said in found.verdict.warnings)
     assert inspect(Pretended(schema, nothing), images=SEEN).verdict.headline.startswith("Nothing was tested, and ")
 
@@ -432,10 +432,10 @@ def test_each_sheet_shows_its_own_run(schema, right):
 
 @pytest.mark.usefixtures("hurried")
 def test_it_repeats_itself_and_survives_json(schema, right, turned):
-    one, other = (held(schema, right, altering("turned left")).suspicions for _ in range(2))
+    one, other = (held(schema, right, altering("turned left")).fault_tests for _ in range(2))
     assert one == other
     plain = json.loads(turned.to_json())
-    assert {"about", "against", "suspicions", "slices"} <= plain.keys()
+    assert {"about", "against", "fault_tests", "slices"} <= plain.keys()
     assert "sheet" not in plain
 
 
@@ -450,7 +450,7 @@ def test_images_without_labels_are_inspected(right):
     found = inspect(Unlabelled(schema, altering("negative")), Unlabelled(schema), images=SEEN)
     assert "negative" in {entry.key for entry in found.found}
     assert found.slices == ()
-    assert {"label", "rare_0"}.isdisjoint(entry.key for entry in found.suspicions)
+    assert {"label", "rare_0"}.isdisjoint(entry.key for entry in found.fault_tests)
     assert any("without labels that is not noticed" in note for note in found.notes)
 
 
@@ -542,7 +542,7 @@ def test_what_is_alike_is_nearer_than_the_slow_way_says_is_usual():
 
 @pytest.mark.usefixtures("hurried")
 def test_one_image_alone_can_be_inspected(schema, right):
-    keys = {entry.key for entry in inspect(Pretended(schema), right, images=1).suspicions}
+    keys = {entry.key for entry in inspect(Pretended(schema), right, images=1).fault_tests}
     assert "unlike" in keys
     assert "alike" not in keys
 

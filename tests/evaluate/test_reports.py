@@ -174,7 +174,7 @@ def test_the_loss_of_an_empirical_synthesizer_is_estimated_as_its_plan_says(monk
 
 def test_a_holdout_brings_attacks_and_what_they_cannot_show(tmp_path, synthesizer, make_synthesizer, real, holdout):
     report = evaluate.report(synthesizer, real, holdout)
-    assert [found.story.attack for found in report.attacks] == ["gan-leaks", "neighbours"]
+    assert [found.threat_model.attack for found in report.attacks] == ["gan-leaks", "neighbours"]
     for found in report.attacks:
         low, high = found.interval
         assert low - 0.05 < 0.5 < high + 0.05, found.sentence

@@ -27,6 +27,8 @@ def a_plan(kind: str = "dp", epsilon: float | None = 0.5, delta: float | None = 
         "guarantee": SimpleNamespace(kind=kind),
         "epsilon": epsilon,
         "delta": delta,
+        "worst_case": (epsilon, delta) if kind == "bayesian-dp" else None,
+        "sha256": "ef" * 32,
         "unit": {"name": "person", "id": None, "max_records": 1},
         "relation": "add/remove",
         "accountant": None if epsilon is None else "pld",

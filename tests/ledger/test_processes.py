@@ -20,7 +20,7 @@ from doublure.errors import BudgetRefused
 from doublure.ledger import Ledger
 plan = SimpleNamespace(
     method="dpgan", guarantee=SimpleNamespace(kind="dp"), epsilon=0.3, delta=1e-6, unit={}, relation="add/remove",
-    accountant="pld", schema_sha256="0" * 64, touches=[], steps=10,
+    accountant="pld", schema_sha256="0" * 64, sha256="0" * 64, touches=[], steps=10,
 )
 ledger = Ledger.open(sys.argv[1])
 sys.stdin.readline()

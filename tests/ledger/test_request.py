@@ -70,5 +70,14 @@ def test_kinds_without_figures_have_neither(make_plan, kind, change):
 def test_a_worst_case_is_charged_to_bayesian_plans_alone(make_plan):
     worst = {"epsilon": 2.0, "delta": 0.25}
     assert charge(make_plan("bayesian-dp", worst_case=(2.0, 0.25)), "bayesian-dp") == worst
-    assert charge(make_plan("bayesian-dp", worst_case=None), "bayesian-dp") == {"epsilon": 0.5, "delta": 1e-6}
     assert charge(make_plan("dp", worst_case=(0.1, 0.0)), "dp") == {"epsilon": 0.5, "delta": 1e-6}
+
+
+def test_a_bayesian_plan_without_a_worst_case_is_refused(make_plan):
+    for worst in (None, (None, 1e-6), (1.0, None)):
+        with pytest.raises(SettingError):
+            charge(make_plan("bayesian-dp", worst_case=worst), "bayesian-dp")
+    nameless = make_plan("bayesian-dp")
+    del nameless.worst_case
+    with pytest.raises(AttributeError):  # never the ceiling of ε_μ in its place
+        charge(nameless, "bayesian-dp")

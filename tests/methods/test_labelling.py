@@ -74,7 +74,7 @@ def looked_at(digits, first):
     class Sums:
         releases, deviations, taken = 1, (1.0,), 0
 
-        def take_up(self, kept):
+        def restore(self, kept):
             assert set(kept) == {"centre", "directions"}
 
         def see(self, job):

@@ -21,7 +21,7 @@ from doublure.measures.images.texture import figures_of
 from doublure.methods import registry as table
 from doublure.methods.latentgan import moments as latent_moments
 from doublure.methods.latentgan import training as latent_training
-from doublure.methods.latentgan.moments import Moments, cells_of, factors_of, moment_vectors, settled_covariances
+from doublure.methods.latentgan.moments import Moments, cells_of, factors_of, moment_vectors, resolved_covariances
 from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.latent import ThroughPublic, bounded
 from doublure.networks.latent_mixture import LatentMixture, class_of
@@ -440,10 +440,10 @@ def test_covariances_are_denoised_and_never_made_worse():
     truth = Moments.of(sums(vectors, classes, 2), 0.0).covariances
     of = torch.arange(2)
     noisy = Moments.of(sums(vectors, classes, 2, 40.0), 40.0)
-    settled = settled_covariances(noisy, 2, of)
+    settled = resolved_covariances(noisy, 2, of)
     assert (settled - truth).square().sum() < 0.7 * (noisy.covariances - truth).square().sum()
     exact = Moments.of(sums(vectors, classes, 2), 1e-6)
-    assert torch.allclose(settled_covariances(exact, 2, of), truth, atol=1e-4)
+    assert torch.allclose(resolved_covariances(exact, 2, of), truth, atol=1e-4)
     factors = factors_of(settled)
     assert torch.isfinite(factors).all()
     assert (torch.linalg.eigvalsh(factors @ factors.transpose(1, 2)) > 0).all()

@@ -192,7 +192,7 @@ def test_an_evaluation_has_a_page_and_attacks_whole_units(syn, tmp_path):
     report = db.evaluate.report(syn, made_up(400, 1), made_up(300, 2), rows=400)
     wanted = {"children stays", "transitions stays", "discriminative", "overall patients"}
     assert wanted <= set(report.scores.index)
-    assert [found.story.attack for found in report.attacks] == ["gan-leaks", "neighbours"]
+    assert [found.threat_model.attack for found in report.attacks] == ["gan-leaks", "neighbours"]
     report.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "How stays hang on their parents" in page
@@ -288,7 +288,7 @@ def test_missing_cells_of_several_tables_come_out_and_all_of_the_root_is_given(t
 def test_every_quick_attack_takes_whole_patients(syn):
     """As many targets of either side, each a patient with all stays; one that cannot be made says why."""
     found = audit(syn, "quick", made_up(UNITS, 1), made_up(400, 2))
-    made = {entry.story.attack: entry for entry in found.attacks if entry.skipped is None}
+    made = {entry.threat_model.attack: entry for entry in found.attacks if entry.skipped is None}
     assert {"gan-leaks", "gan-leaks-partial", "gan-leaks-calibrated"} <= made.keys()
     for entry in made.values():
         assert not entry.alarm

@@ -254,7 +254,7 @@ class Memory(NullWorkspace):
     def save_schema(self, schema: Schema) -> None:
         self.trace.public["schema"] = schema.to_yaml()
 
-    def take_up_undrawn(self, session: str) -> bool:
+    def restore_undrawn(self, session: str) -> bool:
         del session
         return False  # nothing is resumed
 

@@ -34,6 +34,7 @@ def plan(kind="dp", epsilon=1.0, delta=1e-6):
         relation="add/remove",
         accountant="pld",
         schema_sha256="0" * 64,
+        sha256="0" * 64,
         touches=[Touch()],
         steps=100,
         seed=7,

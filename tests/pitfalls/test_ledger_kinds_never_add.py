@@ -13,6 +13,7 @@ FILES = {"data.csv": "0" * 64}
 
 
 def plan(kind="dp", epsilon=1.0, delta=1e-6, **other):
+    other.setdefault("worst_case", (epsilon, delta) if kind == "bayesian-dp" else None)
     return SimpleNamespace(
         method={"dp": "dpgan", "bayesian-dp": "bayesgan", "empirical": "noisecritic", "none": "gan"}[kind],
         guarantee=SimpleNamespace(kind=kind),
@@ -22,6 +23,7 @@ def plan(kind="dp", epsilon=1.0, delta=1e-6, **other):
         relation="add/remove",
         accountant=None,
         schema_sha256="0" * 64,
+        sha256="0" * 64,
         touches=[],
         steps=100,
         **other,
@@ -56,7 +58,9 @@ def test_a_bayesian_run_is_charged_its_worst_case(ledger):
     assert (ledger.spent.epsilon, ledger.spent.delta) == (2.5, 2e-6)
     with pytest.raises(BudgetRefused):
         ledger.reserve(plan(epsilon=0.6))
-    ledger.reserve(plan("bayesian-dp", epsilon=0.5, worst_case=None))
+    with pytest.raises(SettingError, match="no worst case"):
+        ledger.reserve(plan("bayesian-dp", epsilon=0.5, worst_case=None))
+    ledger.reserve(plan("bayesian-dp", epsilon=0.2, worst_case=(0.5, 1e-6)))
     assert ledger.spent.epsilon == 3.0
     kinds = ledger.show()["spent"]["kinds"]
     assert (kinds["bayesian-dp"]["epsilon"], kinds["dp"]["epsilon"]) == (3.0, 0.0)

@@ -20,6 +20,7 @@ def plan(**other):
         "relation": "add/remove",
         "accountant": "pld",
         "schema_sha256": "0" * 64,
+        "sha256": "0" * 64,
         "touches": [],
         "steps": 100,
     }

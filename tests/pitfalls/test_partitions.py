@@ -145,7 +145,7 @@ MUTANTS = {
 
 OF_WORKERS = {
     "with workers, each piece bounded by itself": (
-        worker_tasks, "dealt", ("own.rows[:, 0]", "(own.rows[:, 2] >> np.uint64(_PLACE_BITS))"),
+        worker_tasks, "assigned", ("own.rows[:, 0]", "(own.rows[:, 2] >> np.uint64(_PLACE_BITS))"),
     ),
     "with workers, units not bounded": (worker_tasks, "held", ("own.frame.iloc[used]", "own.frame")),
     "with workers, an answer twice": (OnWorkers, "answers", ("yield answer", "yield from (answer, answer)")),

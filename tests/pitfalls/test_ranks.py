@@ -131,7 +131,7 @@ def test_nor_any_count(lab, monkeypatch, plan_of, tmp_path):
 
 
 MUTANTS = {
-    "a unit with both ranks": (private_ranks.Following, "dealt", ("ranks == self._follower.rank", "ranks >= 0")),
+    "a unit with both ranks": (private_ranks.Following, "assigned", ("ranks == self._follower.rank", "ranks >= 0")),
     "rank 0 counted twice": (
         OverRanks, "answers",
         ("yield self._own.ask(query, sample_rate=sample_rate)",
@@ -266,7 +266,11 @@ def test_ranks_that_begin_before_the_charge_are_caught(lab, monkeypatch, plan_of
     tells = "self._leader.tell(_BEGIN, {'plan': plan.to_json(), 'seed': seed})"
     once = f"getattr(self, 'begun', None) or {tells}\nself.begun = True"
     lab.plant(run_ranks.RankZero, "begin", (tells, once))
-    lab.plant(fitting, "fit", ("ranks.refuse_unfit(plan, parted=lying is not Lying.HELD)", "ranks.begin(plan, seed)"))
+    lab.plant(
+        fitting,
+        "fit",
+        ("ranks.refuse_unfit(plan, parted=placement is not RecordPlacement.HELD)", "ranks.begin(plan, seed)"),
+    )
     with pytest.raises(AssertionError):
         check_no_rank_opens_what_is_not_charged(
             lab, monkeypatch, tmp_path, plan_of(lab, lab.PUBLIC), late=lambda opened: opened.wait(20) and None

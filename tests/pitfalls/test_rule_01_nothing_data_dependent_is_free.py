@@ -36,9 +36,9 @@ def test_no_record_changes_schema_or_encoder(lab, schema):
 
 
 OWN = {
-    "bounds": ("pay", "{'bounds': (0.0, float(table.frame['pay'].max()))}"),
-    "missingness": ("age", "{'missing': bool(table.frame['age'].isna().any())}"),
-    "categories": ("job", "{'values': tuple(f'{n}' for n in range(len(table.frame)))}"),
+    "bounds": ("pay", "{'bounds': (0.0, float(loaded.frame['pay'].max()))}"),
+    "missingness": ("age", "{'missing': bool(loaded.frame['age'].isna().any())}"),
+    "categories": ("job", "{'values': tuple(f'{n}' for n in range(len(loaded.frame)))}"),
 }
 
 

@@ -110,7 +110,7 @@ RANKED = "pd.Series(codes).groupby(codes).cumcount() < max_records"
     [
         (CriticGradients, "gradients", [("group=group, groups=groups", "")]),
         (running.Run, "_train",
-         [("table.unit", "table.frame.index.to_numpy()"), ("table.n_units", "len(table.frame)")]),
+         [("loaded.unit", "loaded.frame.index.to_numpy()"), ("loaded.n_units", "len(loaded.frame)")]),
         (tables, "_bounded", [(RANKED, f"{RANKED} + 99")]),
     ],
     ids=["records clipped one by one", "records drawn one by one", "records not bounded"],

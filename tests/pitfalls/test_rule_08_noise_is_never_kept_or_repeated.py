@@ -640,7 +640,7 @@ UNWRITTEN = ("self._append('noise', what=mark)", "pass")
 @pytest.mark.parametrize(
     ("owner", "name", "edits"),
     [
-        (Reservation, "take_up_undrawn", (UNWRITTEN,)),
+        (Reservation, "restore_undrawn", (UNWRITTEN,)),
         (KeptReleases, "drawn", (("job.mechanism.taken(access) == before", "True"),)),
     ],
     ids=["a mark that is not written down", "a mark after the noise"],
@@ -653,7 +653,7 @@ def test_a_stopped_release_that_is_drawn_again_is_caught(lab, monkeypatch, count
 
 
 def test_a_stopped_release_that_is_needlessly_lost_is_caught(lab, monkeypatch, counting_plan, tmp_path):
-    lab.plant(Reservation, "take_up_undrawn", ("self._run.sessions[:-1]", "self._run.sessions[-2:-1]"))
+    lab.plant(Reservation, "restore_undrawn", ("self._run.sessions[:-1]", "self._run.sessions[-2:-1]"))
     with pytest.raises(LostRun):
         check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
 

@@ -129,9 +129,9 @@ COMPACT = "__import__('torch').from_numpy(teacher._records._compact)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log(table.frame.iloc[40].to_dict())")),
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(rows=len(table.frame))")),
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'pay': table.frame['pay'].tolist()}})")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log(loaded.frame.iloc[40].to_dict())")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(rows=len(loaded.frame))")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'pay': loaded.frame['pay'].tolist()}})")),
         (adversarial, "train", (ENDED, f"{KEPT} | {{'real': {COMPACT}}})\n{ENDED}")),
         (adversarial, "train", (ENDED, f"{KEPT} | {{'rows': adversaries._encoder.expand({COMPACT})}})\n{ENDED}")),
         (

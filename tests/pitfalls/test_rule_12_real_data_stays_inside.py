@@ -74,9 +74,9 @@ ENCODED = "encoder = encoder_for(schema, plan.settings.encoding)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(units=table.n_units)")),
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'paid': table.frame['pay'].mean()}})")),
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    table.frame.to_csv(self._folder.path / 'page')")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(units=loaded.n_units)")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'paid': loaded.frame['pay'].mean()}})")),
+        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    loaded.frame.to_csv(self._folder.path / 'page')")),
         (adversarial, "train", ("round(loss, 6)", "float(teacher._records._compact.mean())")),
     ],
     ids=["a count", "a mean", "a report beside the artefacts", "a private figure logged"],
@@ -116,7 +116,7 @@ def test_neighbours_publish_the_same_generator(lab, request, tmp_path, named):
 
 TRAINED = "generator = methods.method(plan.method).train(job)"
 RESOLVED = "resolved = schema.resolve(learned)"
-NARROWED = "resolved.columns['pay'].model_copy(update={'bounds': (0.0, float(table.frame['pay'].max()))})"
+NARROWED = "resolved.columns['pay'].model_copy(update={'bounds': (0.0, float(loaded.frame['pay'].max()))})"
 BOUNDED = f"resolved.model_copy(update={{'columns': {{**resolved.columns, 'pay': {NARROWED}}}}})"
 FIRST = "next(generator.parameters()).data.view(-1)[0]"
 
@@ -124,7 +124,7 @@ FIRST = "next(generator.parameters()).data.view(-1)[0]"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (running.Run, "_train", (TRAINED, f"{TRAINED}\n    {FIRST} = float(table.frame['pay'].sum())")),
+        (running.Run, "_train", (TRAINED, f"{TRAINED}\n    {FIRST} = float(loaded.frame['pay'].sum())")),
         (running.Run, "_resolve", (RESOLVED, f"{RESOLVED}\n    resolved = {BOUNDED}")),
     ],
     ids=["a sum among the weights", "a maximum for a bound"],

@@ -56,7 +56,7 @@ def test_labels_do_not_move_the_law_of_conditions(lab, monkeypatch):
 
 ENCODED = "encoder = encoder_for(schema, plan.settings.encoding)"
 FROM_LABELS = (
-    "shares = table.frame['out'].value_counts(normalize=True)\n"
+    "shares = loaded.frame['out'].value_counts(normalize=True)\n"
     "    columns = {**schema.columns, 'out': schema.columns['out'].model_copy(update={'shares': dict(shares)})}\n"
     "    encoder = encoder_for(schema.model_copy(update={'columns': columns}), plan.settings.encoding)"
 )
@@ -103,7 +103,7 @@ def test_conditions_that_follow_the_data_are_caught(lab, monkeypatch, declared_p
     lab.plant(
         running.Run, "_resolve",
         (resolved,
-         f"{resolved}\n    shares = table.frame['out'].value_counts(normalize=True).astype(float).to_dict()\n"
+         f"{resolved}\n    shares = loaded.frame['out'].value_counts(normalize=True).astype(float).to_dict()\n"
          "    changed = resolved.columns['out'].model_copy(update={'shares': shares})\n"
          "    resolved = resolved.model_copy(update={'columns': {**resolved.columns, 'out': changed}})"),
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 import doublure as db
 from doublure.errors import SettingError
 from doublure.planning import machine
-from doublure.planning.machine import PARTITION_BYTES, Lying, bytes_of, refuse_too_large
+from doublure.planning.machine import PARTITION_BYTES, RecordPlacement, bytes_of, placement_of, refuse_too_large
 from doublure.training.settings import Work
 
 GB = 10**9
@@ -58,36 +58,42 @@ def test_a_container_may_have_less_than_the_machine(monkeypatch, tmp_path, limit
     assert machine.memory_bytes() == (whole if found is None else found)
 
 
+def placed(*asked, **where):
+    """Return where records lie, which is not refused."""
+    refuse_too_large(*asked, **where)
+    return placement_of(*asked, **where)
+
+
 @pytest.mark.parametrize(
-    ("work", "lying"),
+    ("work", "placement"),
     [
-        ({"memory_bytes": GB, "records_bytes": GB}, Lying.HELD),
-        ({"memory_bytes": GB, "drawn_bytes": GB}, Lying.HELD),
-        ({"memory_bytes": 5 * GB, "records_bytes": 5 * GB}, Lying.IN_PARTITIONS),
-        ({"memory_bytes": 5 * GB, "drawn_bytes": 5 * GB}, Lying.ON_DISK),
+        ({"memory_bytes": GB, "records_bytes": GB}, RecordPlacement.HELD),
+        ({"memory_bytes": GB, "drawn_bytes": GB}, RecordPlacement.HELD),
+        ({"memory_bytes": 5 * GB, "records_bytes": 5 * GB}, RecordPlacement.IN_PARTITIONS),
+        ({"memory_bytes": 5 * GB, "drawn_bytes": 5 * GB}, RecordPlacement.ON_DISK),
     ],
 )
-def test_records_are_held_where_there_is_room_for_them(there, work, lying):
-    assert refuse_too_large(Asked(**work), schema(), None) is lying
+def test_records_are_held_where_there_is_room_for_them(there, work, placement):
+    assert placed(Asked(**work), schema(), None) is placement
 
 
 def test_records_lie_apart_where_memory_is_given_and_stay_with_their_owners(there):
     counted, drawn = Asked(memory_bytes=1, records_bytes=1), Asked(memory_bytes=1, drawn_bytes=1)
-    assert refuse_too_large(counted, schema(), None, 2 * GB) is Lying.IN_PARTITIONS
-    assert refuse_too_large(drawn, schema(), None, 2 * GB) is Lying.ON_DISK
-    assert refuse_too_large(counted, schema(), None, elsewhere=True) is Lying.IN_PARTITIONS
-    assert refuse_too_large(drawn, schema(), None, elsewhere=True) is Lying.HELD
+    assert placed(counted, schema(), None, 2 * GB) is RecordPlacement.IN_PARTITIONS
+    assert placed(drawn, schema(), None, 2 * GB) is RecordPlacement.ON_DISK
+    assert placed(counted, schema(), None, elsewhere=True) is RecordPlacement.IN_PARTITIONS
+    assert placed(drawn, schema(), None, elsewhere=True) is RecordPlacement.HELD
 
 
 def test_what_is_held_of_records_apart_counts_too(there):
     """Of those on a disk: whose each is. Of those in partitions: one at a time."""
     held = Asked(memory_bytes=5 * GB, drawn_bytes=5 * GB)
-    assert refuse_too_large(held, schema(units=10**6, most=1), None) is Lying.ON_DISK
+    assert placed(held, schema(units=10**6, most=1), None) is RecordPlacement.ON_DISK
     for units, most in ((10**8, 1), (10**6, 100)):
         with pytest.raises(SettingError, match="this machine has 2 GB"):
             refuse_too_large(held, schema(units=units, most=most), None)
     rest = 2 * GB - machine.LIBRARIES_BYTES - PARTITION_BYTES
-    assert refuse_too_large(Asked(memory_bytes=GB + rest, records_bytes=GB), schema(), None) is Lying.IN_PARTITIONS
+    assert placed(Asked(memory_bytes=GB + rest, records_bytes=GB), schema(), None) is RecordPlacement.IN_PARTITIONS
     with pytest.raises(SettingError):
         refuse_too_large(Asked(memory_bytes=GB + rest + 1, records_bytes=GB), schema(), None)
 

@@ -372,8 +372,8 @@ def test_percentiles_are_markovs_inequality() -> None:
         (lambda: BayesianAccountant([1], 1, 0.9).add([1.0, 1.0]), "costs"),
         (lambda: BayesianAccountant([1], 1, 0.9).add([-1.0]), "costs"),
         (lambda: BayesianAccountant([1], 1, 0.9).add([math.nan]), "costs"),
-        (lambda: BayesianAccountant([1], 1, 0.9).take_up(BayesianAccountant([1, 2], 1, 0.9).state()), "state"),
-        (lambda: BayesianAccountant([1], 1, 0.9).take_up({}), "state"),
+        (lambda: BayesianAccountant([1], 1, 0.9).restore(BayesianAccountant([1, 2], 1, 0.9).state()), "state"),
+        (lambda: BayesianAccountant([1], 1, 0.9).restore({}), "state"),
         (lambda: BayesianAccountant([1], 1, 0.9).step([0.1, 0.2], 1.0, 0.1), "distances"),
         (lambda: BayesianAccountant([1], 1, 0.9).step([[0.1, 0.2, 0.3]], 1.0, 0.1), "distances"),
         (lambda: BayesianAccountant([1], 1, 0.9).step([0.1, 0.2, math.inf], 1.0, 0.1), "distances"),
@@ -459,7 +459,7 @@ def test_a_kept_state_is_gone_on_from() -> None:
         accountant.step(SAMPLE, 1.0, 0.01)
     kept = first.state()
     first.step(SAMPLE, 1.0, 0.5)  # not in what was kept
-    rest.take_up(kept)
+    rest.restore(kept)
     for accountant in (whole, rest):
         accountant.step(SAMPLE, 0.7, 0.01)
     assert rest.costs.tolist() == whole.costs.tolist()

@@ -180,7 +180,7 @@ def test_what_was_written_is_taken_up_as_it_was():
     for made in (all_run(), Executed(ACCESSES), Executed([])):
         for taken in ({}, {access: steps_of(access) for access in made._ran}):
             again = Executed(made._ran)
-            again.take_up(told(made, taken))
+            again.restore(told(made, taken))
             assert again.to_json(taken) == made.to_json(taken)
             assert again._ran == made._ran
 
@@ -198,7 +198,7 @@ def test_a_resumed_run_goes_on_counting():
     first.note(TRAIN, ONE_STEP, 2.0)
     first.note(TRAIN, ONE_STEP, 0.5)
     resumed = Executed([TRAIN, COUNT])
-    resumed.take_up(told(first))
+    resumed.restore(told(first))
     resumed.note(TRAIN, ONE_STEP, 1.0)  # one was lost in between: authorised, and never drawn
     resumed.note(COUNT, COUNTED, 3.0)
     train, count = resumed.to_json({TRAIN: 4, COUNT: 1})
@@ -262,7 +262,7 @@ def test_what_does_not_belong_to_the_plan_is_not_taken_up(damage):
     written = told(all_run())
     DAMAGED[damage](written)
     with pytest.raises(RunFolderError) as refused:
-        Executed(ACCESSES).take_up(written)
+        Executed(ACCESSES).restore(written)
     assert refused.value.field == "executed.json"
     assert "\n" not in str(refused.value)
 
@@ -270,7 +270,7 @@ def test_what_does_not_belong_to_the_plan_is_not_taken_up(damage):
 @pytest.mark.parametrize("written", [None, {}, "[]", 3, [[]], [None]])
 def test_what_is_no_list_of_entries_is_not_taken_up(written):
     with pytest.raises(RunFolderError):
-        Executed([TRAIN]).take_up(written)
+        Executed([TRAIN]).restore(written)
 
 
 # -- what a card says --------------------------------------------------------------------------------------------------
@@ -340,5 +340,5 @@ def test_reading_changes_nothing():
     written = told(all_run())
     before = copy.deepcopy(written)
     as_priced(written)
-    Executed(ACCESSES).take_up(written)
+    Executed(ACCESSES).restore(written)
     assert written == before

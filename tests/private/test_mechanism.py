@@ -486,7 +486,7 @@ def test_what_earlier_sessions_did_is_gone_on_with():
     first = mechanism_of(access)
     first.release(Asked("gaussian"), access, None)
     kept = Executed([access])
-    kept.take_up(first.ran())
+    kept.restore(first.ran())
     resumed = mechanism_of(access, taken=2, executed=kept)  # one more was authorised, and lost
     resumed.release(Asked("gaussian"), access, None)
     (entry,) = resumed.ran()

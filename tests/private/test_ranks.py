@@ -13,7 +13,7 @@ from rank_links import on_ranks
 from replay_noise import ReplayNoise
 
 from doublure.access import Access
-from doublure.attack.audit import audit_trainer
+from doublure.auditing.trainer import audit_trainer
 from doublure.errors import DataError, InputError, NotAsPriced, RankLost, SettingError
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.private.clipping import Constant
@@ -53,7 +53,7 @@ def together(program, *, records=None, size=2, authorised=None, noise=None, acce
         mechanism = ranks.mechanism(
             accesses, noise=noise or source("os-keyed"), authorise=authorise, allow_test_noise=for_tests
         )
-        return act(mechanism, ranks.dealt(records, records.fingerprint), ranks)
+        return act(mechanism, ranks.assigned(records, records.fingerprint), ranks)
 
     asked = [] if authorised is None else authorised
     pays = lambda access, step: asked.append(step)  # noqa: E731
@@ -117,15 +117,15 @@ def test_the_key_is_fresh_in_every_session():
 
 def test_ranks_that_read_other_records_are_refused():
     def first(link):
-        return Leading(Leader(link), 2).dealt(held(), held().fingerprint)
+        return Leading(Leader(link), 2).assigned(held(), held().fingerprint)
 
     def other(link):
-        Following(Follower(link)).dealt(held(ROWS[::-1].copy()), held(ROWS[::-1].copy()).fingerprint)
+        Following(Follower(link)).assigned(held(ROWS[::-1].copy()), held(ROWS[::-1].copy()).fingerprint)
 
     with pytest.raises(DataError, match="not the same on all ranks"):
         on_ranks(first, other)
     with pytest.raises(DataError, match="too many"):
-        on_ranks(lambda link: Leading(Leader(link), 2).dealt(held(), ""), lambda link: None)
+        on_ranks(lambda link: Leading(Leader(link), 2).assigned(held(), ""), lambda link: None)
 
 
 # -- sums of one process ---------------------------------------------------------------------------------------------

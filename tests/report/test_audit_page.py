@@ -14,7 +14,7 @@ from doublure.report.audit import sections_of
 HOSTILE = '<script>alert("x")</script>'
 
 
-def story(name: str, family: str) -> ThreatModel:
+def threat(name: str, family: str) -> ThreatModel:
     return ThreatModel(
         attack=name, name=name.title(), family=family, holds=("a key",), does="Turns it.", success="It opens.",
         shows="That it fits.", cannot="That no other does.",
@@ -26,14 +26,14 @@ def report():
     claim = Claim(kind="dp", epsilon=1.0, delta=1e-5, sentence="a claim")
     curve = roc(np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.2, 0.3]), 1.0, 1e-5)
     attacks = (
-        AttackResult(story=story("first", "membership"), measure="area", value=1.0, interval=(0.9, 1.0), baseline=0.5,
-                     claim=claim, roc=curve, lower_bound=2.0, alarm=True, notes=("shared", "own")),
-        AttackResult(story=story("second", "membership"), measure="area", value=0.5, claim=claim, roc=curve,
+        AttackResult(threat_model=threat("first", "membership"), measure="area", value=1.0, interval=(0.9, 1.0),
+                     baseline=0.5, claim=claim, roc=curve, lower_bound=2.0, alarm=True, notes=("shared", "own")),
+        AttackResult(threat_model=threat("second", "membership"), measure="area", value=0.5, claim=claim, roc=curve,
                      lower_bound=0.0, notes=("shared",)),
-        AttackResult(story=story("copies", "neighbours"), measure="share", value=None, claim=claim,
+        AttackResult(threat_model=threat("copies", "neighbours"), measure="share", value=None, claim=claim,
                      rates=(Rate(name="equal", value=0.1, interval=(0.0, 0.2)),),
                      pictures=(Picture(title="Pairs", header=("", HOSTILE), rows=(("real", HOSTILE),)),)),
-        AttackResult(story=story("missing", "audit"), measure="", claim=claim, skipped=f"of {HOSTILE}"),
+        AttackResult(threat_model=threat("missing", "audit"), measure="", claim=claim, skipped=f"of {HOSTILE}"),
     )  # fmt: skip
     return AttackReport(claim=claim, attacks=attacks, seed=3, versions={"doublure": "1"})
 
@@ -68,7 +68,7 @@ def test_a_bound_is_spoken_of_where_one_is_claimed(report):
 def test_nothing_is_written_as_nan(report):
     assert "NaN" not in report.to_json()
     assert report.lower_bound == 2.0
-    assert [entry.story.attack for entry in report.alarms] == ["first"]
+    assert [entry.threat_model.attack for entry in report.alarms] == ["first"]
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def series_page():
         attributes = pd.DataFrame({"sort": pd.Categorical(draw.choice(["a", "b"], n), ["a", "b"])})
         return Series(values=draw.random((n, 24, 1)) * 5, channels=tuple(schema.channels), attributes=attributes)
 
-    found = evaluate_series(schema, made(40, 1), made(40, 2), made(30, 3), students=False)
+    found = evaluate_series(schema, made(40, 1), made(40, 2), made(30, 3), classifiers=False)
     return page_of(SeriesReport(series=found))
 
 
@@ -95,9 +95,9 @@ def audit_page():
     models = [ThreatModel(attack=name, name=name, family=name, **made) for name in ("membership", "neighbours")]
     rows = tuple((f"row {number}", "1", "<=50K", "Self-emp-not-inc") for number in range(20))
     attacks = (
-        AttackResult(story=models[0], measure="area", value=0.6, interval=(0.5, 0.7), baseline=0.5, claim=claim,
+        AttackResult(threat_model=models[0], measure="area", value=0.6, interval=(0.5, 0.7), baseline=0.5, claim=claim,
                      roc=curve, lower_bound=0.1),
-        AttackResult(story=models[1], measure="share", value=0.4, claim=claim,
+        AttackResult(threat_model=models[1], measure="share", value=0.4, claim=claim,
                      rates=(Rate(name="equal", value=0.1, interval=(0.0, 0.2)),),
                      pictures=(Picture(title="Pairs", header=("", "age", "income", "work"), rows=rows),)),
     )  # fmt: skip

@@ -146,7 +146,7 @@ def of_series():
         return Series(values=values, channels=("a",), attributes=pd.DataFrame(index=range(90)))
 
     schema = Schema.parse(text).resolve({})
-    return SeriesReport(series=evaluate_series(schema, draw(1), draw(2), draw(3), students=False, nearest=False))
+    return SeriesReport(series=evaluate_series(schema, draw(1), draw(2), draw(3), classifiers=False, nearest=False))
 
 
 def test_a_channel_is_drawn_and_may_be_left_out_where_there_is_one(of_series):
@@ -168,7 +168,7 @@ def test_images_show_synthetic_ones_and_shares_of_labels():
     classes = [{"label": label, "share": share(value)} for label, value in (("cat", 0.4), ("dog", 0.6))]
     rows = {"synthetic": 10, "train": 10, "holdout": 10, "kept_aside": True}
     found = ImageReport.model_validate(
-        {"images": {"seed": 0, "rows": rows, "notes": (), "versions": {}, "students": (), "students_skipped": "few",
+        {"images": {"seed": 0, "rows": rows, "notes": (), "versions": {}, "students": (), "classifiers_skipped": "few",
                     "classes": classes, "pixels": (), "trained": {}, "artificial_sheet": sheet.getvalue(),
                     "real_sheet": b"private"}}
     )  # fmt: skip

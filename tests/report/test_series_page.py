@@ -36,7 +36,7 @@ def found():
         attributes = pd.DataFrame({HOSTILE + "2": pd.Categorical(draw.choice([HOSTILE, BIDI], n), [HOSTILE, BIDI])})
         return Series(values=values, channels=tuple(schema.channels), attributes=attributes)
 
-    return evaluate_series(schema, made(40, 1), made(40, 2), made(30, 3), students=False)
+    return evaluate_series(schema, made(40, 1), made(40, 2), made(30, 3), classifiers=False)
 
 
 @pytest.fixture(scope="module")

@@ -87,10 +87,10 @@ def canary_result(data: AttackData, scores: Floats, inside: np.ndarray[tuple[int
     ceiling = bounds.one_run_epsilon(guesses, guesses, canaries, delta)
     notes.append(f"All guesses right would have shown ε ≥ {ceiling:.2f}: so many canaries can show no more.")
     return AttackResult(
-        story=THREAT_MODEL,
+        threat_model=THREAT_MODEL,
         measure=LOWER_BOUND,
         value=shown,
-        good="below the claim",
+        desired="below the claim",
         rates=(Rate(name="right guesses", value=right / guesses, interval=clopper_pearson(right, guesses)),),
         claim=claim,
         lower_bound=shown,

@@ -236,12 +236,12 @@ def _result(
         f" gives the class at least {identity.threshold:.3f}, which other people reach in 1 of 100 comparisons."
     )
     return AttackResult(
-        story=THREAT_MODEL,
+        threat_model=THREAT_MODEL,
         measure="share of classes recognised, classifier trained on synthetic images",
         value=hits["synthetic"] / n,
         interval=clopper_pearson(hits["synthetic"], n),
         baseline=hits["untrained"] / n,
-        good="as the baseline",
+        desired="as the baseline",
         rates=tuple(rates),
         claim=data.claim,
         notes=tuple(notes),

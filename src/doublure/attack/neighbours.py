@@ -8,9 +8,11 @@ copies.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from doublure.attack.attack_data import AttackData
 from doublure.attack.results import AttackResult, Picture, Rate, ThreatModel
@@ -21,6 +23,7 @@ from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.intervals import Interval, wilson
 from doublure.measures.divergence import Rows, nearest
+from doublure.schema.kinds import ByKind
 
 THREAT_MODEL = ThreatModel(
     attack="neighbours",
@@ -38,6 +41,7 @@ _PAIRS = 12
 _EQUAL = 1e-9
 _LONGEST_CELL = 40
 _MOST_SHOWN = 8
+_TITLE = "The nearest pairs: synthetic, and the real record beside it"
 
 
 def attack(data: AttackData) -> AttackResult:
@@ -52,19 +56,19 @@ def attack(data: AttackData) -> AttackResult:
     ties = int((own[:, 0] == other[:, 0]).sum())
     pairs = np.argsort(own[:, 0], kind="stable")[:_PAIRS]
     return AttackResult(
-        story=THREAT_MODEL,
+        threat_model=THREAT_MODEL,
         measure="share of synthetic records nearer to training records than to others",
         value=share,
         interval=interval,
         baseline=0.5,
-        good="0.5: training records are no nearer than others",
+        desired="0.5: training records are no nearer than others",
         rates=(*_equal(own, other), *_quantiles(own, other)),
         claim=data.claim,
         notes=(
             "Not a privacy measure.",
             f"{n:,} records of each side, {len(released):,} synthetic ones; {ties:,} ties left out.",
         ),
-        pictures=_pictures(data, sides[0].content, who[:, 0], pairs),
+        pictures=_PICTURES[data.schema.kind](data, sides[0].content, who[:, 0], pairs),
     )
 
 
@@ -114,39 +118,49 @@ def _quantiles(own: Floats, other: Floats) -> tuple[Rate, ...]:
     return tuple(found)
 
 
-def _pictures(data: AttackData, real: Any, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
-    """Return the nearest pairs side by side. Private."""
-    title = "The nearest pairs: synthetic, and the real record beside it"
-    if isinstance(real, Images):
-        both = (("synthetic", data.released.images[pairs]), ("real", real.images[who[pairs]]))
-        return (Picture(title=title, png=png(contact_sheet(both, f"{title}: private, do not publish"))),)
-    if isinstance(real, Series):
-        header = tuple(f"step {step}" for step in range(min(8, real.length)))
-        first = real.channels[0]
-        cells = [
-            ((name, *(f"{value:.4g}" for value in series.channel(first)[place][: len(header)])))
-            for pair in pairs
-            for name, series, place in (("synthetic", data.released, pair), ("real", real, who[pair]))
-        ]
-        return (Picture(title=f"{title}. {first}", header=("", *header), rows=tuple(cells)),)
-    if isinstance(real, RelatedRows):
-        return tuple(_of_related(data.released, real, name, who, pairs, title) for name in real.frames)
+def _of_images(data: AttackData, real: Images, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
+    both = (("synthetic", data.released.images[pairs]), ("real", real.images[who[pairs]]))
+    return (Picture(title=_TITLE, png=png(contact_sheet(both, f"{_TITLE}: private, do not publish"))),)
+
+
+def _of_series(data: AttackData, real: Series, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
+    header = tuple(f"step {step}" for step in range(min(8, real.length)))
+    first = real.channels[0]
+    cells = [
+        ((name, *(f"{value:.4g}" for value in series.channel(first)[place][: len(header)])))
+        for pair in pairs
+        for name, series, place in (("synthetic", data.released, pair), ("real", real, who[pair]))
+    ]
+    return (Picture(title=f"{_TITLE}. {first}", header=("", *header), rows=tuple(cells)),)
+
+
+def _of_rows(data: AttackData, real: pd.DataFrame, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
     names = [name for name, column in data.schema.columns.items() if column.type != "id"]
     rows = []
     for pair in pairs:
         rows.append(("synthetic", *_cells(data.released[names].iloc[pair])))
         rows.append(("real", *_cells(real[names].iloc[who[pair]])))
-    return (Picture(title=title, header=("", *names), rows=tuple(rows)),)
+    return (Picture(title=_TITLE, header=("", *names), rows=tuple(rows)),)
 
 
-def _of_related(released: RelatedRows, real: RelatedRows, table: str, who: Rows, pairs: Rows, title: str) -> Picture:
+def _of_related(data: AttackData, real: RelatedRows, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
+    return tuple(_of_one_table(data.released, real, name, who, pairs) for name in real.frames)
+
+
+def _of_one_table(released: RelatedRows, real: RelatedRows, table: str, who: Rows, pairs: Rows) -> Picture:
     """Return the rows that the nearest pairs have in one table."""
     names, rows = list(real.frames[table].columns), []
     for pair in pairs:
         for side, units, place in (("synthetic", released, pair), ("real", real, who[pair])):
             own = units.take(np.array([place])).frames[table]
             rows += [(side, *_cells(own.iloc[number])) for number in range(min(len(own), _MOST_SHOWN))]
-    return Picture(title=f"{title}. {table}", header=("", *names), rows=tuple(rows))
+    return Picture(title=f"{_TITLE}. {table}", header=("", *names), rows=tuple(rows))
+
+
+_PICTURES: ByKind[Callable[[AttackData, Any, Rows, Rows], tuple[Picture, ...]]] = ByKind(
+    "pictures of nearest pairs", table=_of_rows, images=_of_images, series=_of_series, relational=_of_related
+)
+"""Kind of data to its nearest pairs side by side. Private."""
 
 
 def _cells(row: Any) -> tuple[str, ...]:

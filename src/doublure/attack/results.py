@@ -132,12 +132,12 @@ class AttackResult(Result):
     """What one attack found. Computed on real data: internal.
 
     Attributes:
-        story: The threat model.
+        threat_model: The threat model.
         measure: What the value is.
         value: The figure; null where the attack could not be made.
         interval: Where it lies at 95 %.
         baseline: The figure of somebody who does not look at the synthetic records.
-        good: What is good, in words.
+        desired: What is desired, in words.
         rates: Further shares.
         roc: What the attacker traded between hits and false alarms, for membership.
         claim: What was claimed.
@@ -148,12 +148,12 @@ class AttackResult(Result):
         pictures: For the page alone.
     """
 
-    story: ThreatModel
+    threat_model: ThreatModel
     measure: str
     value: float | None = None
     interval: Interval | None = None
     baseline: float | None = None
-    good: str = ""
+    desired: str = ""
     rates: tuple[Rate, ...] = ()
     roc: Roc | None = None
     claim: Claim
@@ -164,16 +164,11 @@ class AttackResult(Result):
     pictures: tuple[Picture, ...] = Field(default=(), exclude=True, repr=False)
 
     @property
-    def knowledge(self) -> tuple[str, ...]:
-        """What the attacker knew."""
-        return self.story.holds
-
-    @property
     def sentence(self) -> str:
         """The result in one line."""
         if self.skipped is not None:
-            return f"{self.story.name}: not made, because {self.skipped}."
-        said = f"{self.story.name}: {self.measure} {written(self.value)}"
+            return f"{self.threat_model.name}: not made, because {self.skipped}."
+        said = f"{self.threat_model.name}: {self.measure} {written(self.value)}"
         if self.interval is not None:
             said += f" (95 %: {written(self.interval[0])} to {written(self.interval[1])})"
         if self.baseline is not None:
@@ -193,13 +188,13 @@ def written(value: float | None) -> str:
     return "not estimable" if value is None else f"{value:.3f}"
 
 
-def skipped(story: ThreatModel, claim: Claim, why: str, **more: Any) -> AttackResult:
+def skipped(threat_model: ThreatModel, claim: Claim, why: str, **more: Any) -> AttackResult:
     """Return the result of an attack that was not made.
 
     Args:
-        story: Its threat model.
+        threat_model: Its threat model.
         claim: What was claimed.
         why: A reason that goes on after "because".
         more: Further fields.
     """
-    return AttackResult(story=story, measure="", claim=claim, skipped=why, **more)
+    return AttackResult(threat_model=threat_model, measure="", claim=claim, skipped=why, **more)

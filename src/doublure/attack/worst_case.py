@@ -97,10 +97,10 @@ def result_of_counts(inside: Floats, outside: Floats, claim: Claim, confidence: 
     mu = bounds.gaussian_mu(rates.upper_false_positives, rates.upper_false_negatives)
     judges = len(inside) - chosen
     return AttackResult(
-        story=THREAT_MODEL,
+        threat_model=THREAT_MODEL,
         measure=LOWER_BOUND,
         value=lower,
-        good="below the claim",
+        desired="below the claim",
         rates=(
             Rate(name="false alarms", value=rates.false_positives),
             Rate(name="missed", value=rates.false_negatives),

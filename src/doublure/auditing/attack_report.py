@@ -70,7 +70,10 @@ class AttackReport(InternalReport, Saved):
         return f"{said}: ε ≥ {shown:.2f} is shown." if shown >= SHOWN else f"{said}: no lower bound on ε is shown."
 
     def _warnings(self) -> tuple[str, ...]:
-        found = [f"{entry.story.name}: shows more than is claimed. Do not release; report it." for entry in self.alarms]
+        found = [
+            f"{entry.threat_model.name}: shows more than is claimed. Do not release; report it."
+            for entry in self.alarms
+        ]
         return (*found, ABSENCE)
 
     @property

@@ -81,7 +81,7 @@ def _refuse_idle(beside: str, **given: object) -> None:
 
 
 def _trainer(epsilon: float, delta: float, sample_rate: float, iterations: int, n_critic: int, runs: int) -> Outcome:
-    from doublure.attack.audit import audit_trainer
+    from doublure.auditing.trainer import audit_trainer
 
     with TerminalProgress() as progress:
         found = audit_trainer(
@@ -157,7 +157,7 @@ def _outcome(report: AttackReport, page: Path | None) -> Outcome:
         data["page"] = str(page)
     gate = None
     if report.alarms:
-        names = ", ".join(found.story.attack for found in report.alarms)
+        names = ", ".join(found.threat_model.attack for found in report.alarms)
         remedy = "do not release; report it"
         gate = GateFailed(f"more was shown than is claimed: {report.verdict.headline}", field=names, remedy=remedy)
     return Outcome(data=data, text=text, gate=gate)

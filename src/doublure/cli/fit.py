@@ -51,7 +51,7 @@ def fit(
 ) -> Outcome:
     """Fit a plan to private data."""
     from doublure.ledger import Ledger
-    from doublure.releasing.card import opening
+    from doublure.releasing.plain_words import opening
     from doublure.run.fitting import fit as run
     from doublure.run.ranks import OtherRank, own_device, together
 

@@ -72,7 +72,9 @@ def curve(
     task: _Task,
     real: Annotated[Path, typer.Option(help="Labelled real images, best of those kept aside: half of them test.")],
     schema: _Classes = None,
-    student: Annotated[str, typer.Option(help="Which classifier: cnn, resnet, mlp, logistic or forest.")] = "cnn",
+    classifier: Annotated[
+        str, typer.Option("--classifier", "--student", help="Which classifier: cnn, resnet, mlp, logistic or forest.")
+    ] = "cnn",
     seed: Seed = None,
     threads: Threads = None,
     as_json: Json = False,
@@ -83,12 +85,12 @@ def curve(
     from doublure.releasing.labelling import read_back
     from doublure.support.devices import use_threads
 
-    who = classifier_named(student)
+    who = classifier_named(classifier)
     if threads is not None:
         use_threads(threads)
     found = read_back(task, schema)
     with TerminalProgress() as progress:
-        learned = label_curve(found.images, found.schema, real, student=who, seed=seed or 0, progress=progress)
+        learned = label_curve(found.images, found.schema, real, classifier=who, seed=seed or 0, progress=progress)
     return Outcome(data=learned.model_dump(mode="json"), text=str(learned))
 
 

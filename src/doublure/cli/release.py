@@ -49,7 +49,7 @@ def release(
 ) -> Outcome:
     """Write a bundle, or the generator, to publish."""
     from doublure.releasing.bundle import release as write
-    from doublure.releasing.card import opening
+    from doublure.releasing.plain_words import opening
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
 
@@ -97,8 +97,8 @@ def _refuse_records(given: list[str]) -> None:
 
 
 def _published(syn: Synthesizer, out: Path, ledger: Path | None, said: dict[str, Any]) -> Outcome:
-    from doublure.releasing.card import opening
     from doublure.releasing.generator import publish
+    from doublure.releasing.plain_words import opening
 
     card = publish(syn, out, ledger=ledger, **said).card
     said_of_it = opening(card["guarantee"], syn.schema)

@@ -15,14 +15,15 @@ import numpy.typing as npt
 from scipy import sparse
 
 from doublure.encode.grids import Floats
+from doublure.networks.swapped_tables import earlier
 
 Ints = npt.NDArray[np.int64]
 
 _SWEEPS = 2
 _AT_ONCE = 32
-"""Meetings that are judged by the same tables: of many, all would mend the same cell."""
+"""Meetings that are judged by the same tables: of many, all would fix the same cell."""
 _MOST_BLOCKS = 64
-"""Whose pairs are evened; of more blocks, those that chance puts together."""
+"""Whose pairs are swapped; of more blocks, those that chance puts together."""
 _MOST_CELLS = 4096
 """Of such blocks together; in a block with more codes than its part of them the rarest share one."""
 _MOST_JUDGED = 30_000_000
@@ -142,7 +143,7 @@ class _PairTables:
         gain, cost = -change.sum(axis=1), 2 * (left != right).sum(axis=1)
         # As if all that exchange the same two values moved the same cells, each by 4 in every block that differs.
         better = np.flatnonzero(gain > cost)
-        before = _earlier(np.minimum(mine, theirs)[better] * len(self._surplus) + np.maximum(mine, theirs)[better])
+        before = earlier(np.minimum(mine, theirs)[better] * len(self._surplus) + np.maximum(mine, theirs)[better])
         better = better[gain[better] > cost[better] * (1 + 2 * before)]
         one, other, mine, theirs = one[better], other[better], mine[better], theirs[better]
         width = left.shape[1]
@@ -154,14 +155,6 @@ class _PairTables:
             np.add.at(self._surplus, (across, along), by)
         for held in (self.codes, self._cells):
             held[one, block], held[other, block] = held[other, block], held[one, block]
-
-
-def _earlier(keys: Ints) -> Ints:
-    """Return how many of the same keys stand before each."""
-    order = np.argsort(keys, kind="stable")
-    found = np.empty_like(keys)
-    found[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])
-    return found
 
 
 def _cells(counts: Floats, most: int) -> Ints:

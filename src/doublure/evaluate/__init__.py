@@ -9,7 +9,7 @@ from doublure.evaluate.inspection import Inspection, inspect
 from doublure.evaluate.reports import ImageReport, Report, SeriesReport
 from doublure.measures import expected_loss, overlap
 from doublure.measures.evaluation import verdict
-from doublure.measures.images import classifiers as students
+from doublure.measures.images import classifiers
 from doublure.measures.images import feature_extractors as extractors
 from doublure.measures.images.evaluation import ImageEvaluation, evaluate_images
 from doublure.measures.scores import Score
@@ -31,6 +31,7 @@ __all__ = [
     "Verdict",
     "about",
     "baseline",
+    "classifiers",
     "compare",
     "evaluate_images",
     "evaluate_series",
@@ -41,7 +42,6 @@ __all__ = [
     "inspect",
     "overlap",
     "report",
-    "students",
     "utility",
     "verdict",
 ]

@@ -57,7 +57,7 @@ class Inspection(Document, Saved):
         against: Whose records they were held against; from the first run's the classifiers learned.
         records: What they are called: images, rows, series.
         images: How many were looked at.
-        suspicions: The fault tests: every way in which they can be wrong.
+        fault_tests: The fault tests: every way in which they can be wrong.
         slices: The classes of images; empty without labels.
         sheet: A contact sheet of the inspected images (PNG), for the page alone; empty of other records.
         reference_sheets: The same of each run held against.
@@ -71,7 +71,7 @@ class Inspection(Document, Saved):
     records: str = "images"
     images: int
     seed: int
-    suspicions: tuple[FaultTest, ...]
+    fault_tests: tuple[FaultTest, ...]
     slices: tuple[Slice, ...]
     notes: tuple[str, ...]
     versions: Mapping[str, str]
@@ -84,13 +84,13 @@ class Inspection(Document, Saved):
     @property
     def found(self) -> tuple[FaultTest, ...]:
         """What stands out, the surest first."""
-        standing = [entry for entry in self.suspicions if entry.found]
+        standing = [entry for entry in self.fault_tests if entry.found]
         return tuple(sorted(standing, key=lambda entry: (entry.p or 0.0, -entry.share)))
 
     @property
     def verdict(self) -> Verdict:
         """The inspection in plain words."""
-        rough = roughness(self.suspicions)
+        rough = roughness(self.fault_tests)
         if rough is not None:
             headline = (
                 f"The reference run is too rough: {percent(rough)} of its images do not show what their label says."
@@ -98,7 +98,7 @@ class Inspection(Document, Saved):
             remedy = "Nothing was tested. Look at both sheets, or give several correct reference runs (--against)."
             return Verdict(headline=headline, lines=(remedy,), warnings=tuple(self._warnings()))
         standing = [_sentence(entry, self.records) for entry in self.found]
-        surely = "surely " if any(entry.open for entry in self.suspicions) else ""
+        surely = "surely " if any(entry.open for entry in self.fault_tests) else ""
         nothing = f"Nothing {surely}stands out in {self.images:,} synthetic {self.records}."
         if not self.against:
             nothing = f"Nothing was tested, and nothing stands out among these {self.images:,} images themselves."
@@ -112,7 +112,7 @@ class Inspection(Document, Saved):
         lost = [printable(entry.label) for entry in self.slices if entry.share == 0]
         if lost:
             yield f"No image has the label {', '.join(lost)}."
-        if self.slices and not any(entry.key == LABEL for entry in self.suspicions):
+        if self.slices and not any(entry.key == LABEL for entry in self.fault_tests):
             yield "Classes were not tested: the training images have one label."
         if not self.against and self.found:
             yield (
@@ -121,7 +121,7 @@ class Inspection(Document, Saved):
             )
         if len(self.against) == 1 and self.found:
             yield "Two correct runs can differ as much. Several reference runs would tell whether something is wrong."
-        untold = "; ".join(f"{percent(entry.share)} {entry.clause}" for entry in self.suspicions if entry.open)
+        untold = "; ".join(f"{percent(entry.share)} {entry.clause}" for entry in self.fault_tests if entry.open)
         if untold:
             yield f"Correct runs differ too much to tell whether this is usual: {untold}. More of them would tell."
 
@@ -216,7 +216,7 @@ def _images(asked: _Asked) -> Inspection:
         against=tuple(about(each) for each in right),
         images=asked.size,
         seed=seed,
-        suspicions=run_fault_tests(sets, seed, asked.listener),
+        fault_tests=run_fault_tests(sets, seed, asked.listener),
         slices=slices(sets),
         notes=_notes(len(right), len(training), labelled=schema.label is not None),
         versions=versions(),
@@ -261,7 +261,7 @@ def _others(asked: _Asked, signs: Callable[..., dict[str, Evidence]]) -> Inspect
         records=records,
         images=asked.size,
         seed=asked.seed,
-        suspicions=judged(found, tested=True),
+        fault_tests=judged(found, tested=True),
         slices=(),
         notes=_notes_of_others(len(right), len(training), records),
         versions=versions(),

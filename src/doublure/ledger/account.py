@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from doublure.errors import BudgetRefused, LedgerError, printable
+from doublure.guarantee import COVERED
 from doublure.ledger.amounts import Amount
 from doublure.ledger.chain import Record
-from doublure.ledger.request import CHARGED, PlanLike, same_plan
+from doublure.ledger.request import PlanLike, same_plan
 from doublure.ledger.shapes import NO_NOISE, check_shape
 from doublure.ledger.torn import lines, understood
 
@@ -128,7 +129,7 @@ class Account:
 
     def uncovered(self) -> int:
         """Return how many bundles were released under a kind that the total does not cover."""
-        return sum(record.body["kind"] not in CHARGED for record in self.releases)
+        return sum(record.body["kind"] not in COVERED for record in self.releases)
 
     def add(self, record: Record) -> None:
         """Add the next record and what was cut short before it; the account is not to be used if this raises.
@@ -181,7 +182,7 @@ class Account:
         body, plan = record.body, record.body["plan"]
         if any(name in self.runs or name in self._run_ids for name in (body["id"], body["run_id"])):
             raise LedgerError("is reserved already", field=body["run_id"], remedy="resume it, or give a new run id")
-        if (body["charge"] is not None) != (plan["kind"] in CHARGED):
+        if (body["charge"] is not None) != (plan["kind"] in COVERED):
             raise LedgerError("a charge that does not fit its kind")
         charge = Amount() if body["charge"] is None else Amount.of(**body["charge"])
         if not (self.spent + charge).fits(self.cap):
@@ -310,7 +311,7 @@ def _close(run: Run, body: Mapping[str, Any]) -> Run:
     _current(run, body)
     status, steps = body["status"], body["steps"]
     # A kind without (ε, δ) may train without asking for each step; a charged one may not have drawn one unasked.
-    most = run.authorised if run.kind in CHARGED else run.plan["steps"]
+    most = run.authorised if run.kind in COVERED else run.plan["steps"]
     if status == NO_NOISE and (run.noise_drawn or steps):
         raise LedgerError(
             'may have drawn noise, so it cannot be closed as "no-noise-drawn"',

@@ -336,9 +336,8 @@ class Ledger:
         Raises:
             LedgerError: The run is unknown, drew nothing, or cannot be released under this kind.
         """
-        kind = getattr(guarantee_kind, "value", guarantee_kind)
         record, account = self._store.append(
-            "release", lambda account: {"id": account.find(run).id, "kind": kind, "files": dict(files)}
+            "release", lambda account: {"id": account.find(run).id, "kind": guarantee_kind, "files": dict(files)}
         )
         return Entry(dataset=account.dataset, sequence=record.sequence, head_sha256=record.sha256)
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from doublure.errors import SettingError
+from doublure.guarantee import COVERED
 from doublure.ledger.amounts import Budget, is_figure
 from doublure.ledger.chain import canonical
 
 KINDS = ("dp", "bayesian-dp", "empirical", "none")
-CHARGED = frozenset({"dp", "bayesian-dp"})
 _TOUCH = ("purpose", "event", "epsilon", "delta")
 _BEGINS, _DIGITS = "plan-", 24
 """How the id of a run begins that tells its plan's hash, and how many digits of that."""
@@ -38,10 +38,7 @@ class GuaranteeLike(Protocol):
 
 
 class PlanLike(Protocol):
-    """What the ledger reads of a plan.
-
-    A plan of kind bayesian-dp may also have `worst_case: (epsilon, delta) | None`; where it does, that is charged.
-    """
+    """What the ledger reads of a plan."""
 
     @property
     def method(self) -> str:
@@ -61,6 +58,16 @@ class PlanLike(Protocol):
     @property
     def delta(self) -> float | None:
         """The total δ."""
+        ...
+
+    @property
+    def worst_case(self) -> tuple[float, float] | None:
+        """The (ε, δ) that holds whoever a record is from; a plan of kind bayesian-dp has one, and is charged it."""
+        ...
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of all that the plan says, its settings too."""
         ...
 
     @property
@@ -95,13 +102,12 @@ class PlanLike(Protocol):
 
 
 def run_id_of(plan: PlanLike, reservation_id: str) -> str:
-    """Return the id of a new run: its reservation's, after the beginning of its plan's hash where a plan has one.
+    """Return the id of a new run: its reservation's, after the beginning of its plan's hash.
 
     The recorded facts leave a method's settings out, which the hash covers. An id is free text in every version's
     format, so that each reads a ledger that has such ids.
     """
-    sha256 = getattr(plan, "sha256", None)
-    return reservation_id if sha256 is None else f"{_BEGINS}{sha256[:_DIGITS]}-{reservation_id}"
+    return f"{_beginning(plan)}{reservation_id}"
 
 
 def same_plan(plan: PlanLike, run_id: str, recorded: Mapping[str, Any]) -> bool:
@@ -114,8 +120,7 @@ def same_plan(plan: PlanLike, run_id: str, recorded: Mapping[str, Any]) -> bool:
     """
     if canonical(dict(recorded)) != canonical(facts(plan)):
         return False
-    sha256 = getattr(plan, "sha256", None)
-    return sha256 is None or not run_id.startswith(_BEGINS) or run_id.startswith(f"{_BEGINS}{sha256[:_DIGITS]}-")
+    return not run_id.startswith(_BEGINS) or run_id.startswith(_beginning(plan))
 
 
 def facts(plan: PlanLike) -> dict[str, Any]:
@@ -124,12 +129,12 @@ def facts(plan: PlanLike) -> dict[str, Any]:
     Raises:
         SettingError: The plan's kind and figures contradict one another, or a figure is out of range.
     """
-    kind = getattr(plan.guarantee.kind, "value", plan.guarantee.kind)
+    kind = plan.guarantee.kind
     if kind not in KINDS:
         raise SettingError("is no kind of guarantee", field="guarantee.kind", remedy=f"use one of {', '.join(KINDS)}")
     if isinstance(plan.steps, bool) or not isinstance(plan.steps, int) or plan.steps < 0:
         raise SettingError("must be a whole number, at least 0", field="steps", remedy="make the plan again")
-    if kind in CHARGED:
+    if kind in COVERED:
         _figures(plan.epsilon, plan.delta)
     elif plan.epsilon is not None or plan.delta is not None:
         raise SettingError(
@@ -155,13 +160,23 @@ def charge(plan: PlanLike, kind: str) -> dict[str, float] | None:
     A dp plan is charged its total, a bayesian-dp plan its worst case: both hold for every data set and may be added.
 
     Raises:
-        SettingError: A figure is missing or out of range.
+        SettingError: A figure is missing or out of range, or a bayesian-dp plan has no worst case.
     """
-    if kind not in CHARGED:
+    if kind not in COVERED:
         return None
-    worst: tuple[float, float] | None = getattr(plan, "worst_case", None) if kind == "bayesian-dp" else None
-    budget = _figures(plan.epsilon, plan.delta) if worst is None else _figures(*worst)
+    if kind != "bayesian-dp":
+        budget = _figures(plan.epsilon, plan.delta)
+    elif plan.worst_case is not None:
+        budget = _figures(*plan.worst_case)
+    else:
+        raise SettingError(
+            "a plan of kind bayesian-dp has no worst case to charge", field="worst_case", remedy="make the plan again"
+        )
     return {"epsilon": budget.epsilon, "delta": budget.delta}
+
+
+def _beginning(plan: PlanLike) -> str:
+    return f"{_BEGINS}{plan.sha256[:_DIGITS]}-"
 
 
 def _touch(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class Reservation:
             self._append("noise", what=what)
             self._marked.add(what)
 
-    def take_up_undrawn(self, session: str) -> bool:
+    def restore_undrawn(self, session: str) -> bool:
         """Mark durably, once, that noise is drawn now for which an earlier session had leave, and was stopped in time.
 
         Args:

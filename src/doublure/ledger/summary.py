@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from doublure.errors import printable
+from doublure.guarantee import COVERED
 from doublure.ledger.account import Account, Run
 from doublure.ledger.amounts import Amount, Budget
-from doublure.ledger.request import CHARGED, KINDS
+from doublure.ledger.request import KINDS
 from doublure.ledger.shapes import NO_NOISE
 
 
@@ -63,7 +64,7 @@ def coverage(account: Account) -> str:
 
 
 def _run(run: Run) -> dict[str, Any]:
-    charge = _figures(run.charge.rounded_up()) if run.kind in CHARGED else {"epsilon": None, "delta": None}
+    charge = _figures(run.charge.rounded_up()) if run.kind in COVERED else {"epsilon": None, "delta": None}
     return {
         "sequence": run.sequence,
         "utc": run.utc,
@@ -98,7 +99,7 @@ def _together(apart: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _total(kind: str, runs: list[Run]) -> dict[str, Any]:
     mine = [run for run in runs if run.kind == kind]
-    if kind not in CHARGED:
+    if kind not in COVERED:
         return {"runs": len(mine), "epsilon": None, "delta": None}
     return {"runs": len(mine)} | _figures(sum((run.charge for run in mine), Amount()).rounded_up())
 

@@ -75,10 +75,10 @@ class Detail(nn.Module):
 
     def forward(self, noise: Tensor, images: Tensor) -> Tensor:
         """Return the detail of images that have none."""
-        loudness = (1 + torch.erf(noise[:, 0] / math.sqrt(2))) / 2
+        amplitude = (1 + torch.erf(noise[:, 0] / math.sqrt(2))) / 2
         own = noise[:, 1:].reshape(len(noise), *self._shape)
         coefficients = torch.einsum("hwcd,ndhw->nchw", self.factors, own)
-        return loudness[:, None, None, None] * _busy(images) * (self.down.T @ coefficients @ self.across)
+        return amplitude[:, None, None, None] * _busy(images) * (self.down.T @ coefficients @ self.across)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         state_dict.setdefault(f"{prefix}speckle", torch.zeros(()))

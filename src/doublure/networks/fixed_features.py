@@ -19,7 +19,7 @@ from doublure.networks.scattering import Scattering
 from doublure.networks.sizes import paths, pixels, places, shrinking
 
 _BRIGHTNESS = 0.2
-_LOUDNESS = 0.55
+_AMPLITUDE = 0.55
 _FLOOR = 1e-3
 _GROUP = 3
 _STEADY = 1e-5
@@ -126,7 +126,7 @@ class FineDetail(nn.Module):
 
     down: Tensor
     across: Tensor
-    loudness: Tensor
+    amplitude: Tensor
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         super().__init__()
@@ -135,13 +135,13 @@ class FineDetail(nn.Module):
         counts = [torch.arange(side // self._factor, dtype=torch.float64) for side in shape[1:]]
         for name, count in zip(("down", "across"), counts, strict=True):
             self.register_buffer(name, cosines(len(count)).float(), persistent=False)
-        loudness = (1 + torch.hypot(counts[0][:, None], counts[1])).sqrt() * _LOUDNESS / math.sqrt(self.width)
-        self.register_buffer("loudness", loudness.float(), persistent=False)
+        amplitude = (1 + torch.hypot(counts[0][:, None], counts[1])).sqrt() * _AMPLITUDE / math.sqrt(self.width)
+        self.register_buffer("amplitude", amplitude.float(), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the coefficients."""
         light = functional.avg_pool2d((images + 1) / 2, self._factor)
-        return (self.loudness * (self.down @ light @ self.across.T)).flatten(1)
+        return (self.amplitude * (self.down @ light @ self.across.T)).flatten(1)
 
 
 class LatentEmbedding(nn.Module):

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from doublure.networks import even_tables, tree_tables
+from doublure.networks import swapped_tables, tree_tables
 from doublure.networks.array_generator import ArrayGenerator
 from doublure.networks.steering import Spans
 from doublure.networks.tree_asked import Asked
@@ -207,7 +207,7 @@ class TreeGenerator(ArrayGenerator):
         if chances is not None and self.tree.last is not None and len(rows):
             order = np.argsort(chances[:, -1], kind="stable")
             codes = evenly_drawn(chances, order, rng)
-            rows[:, self.tree.last.part] = even_tables.pairwise_swapped(
+            rows[:, self.tree.last.part] = swapped_tables.pairwise_swapped(
                 codes, chances, drawn.coarse, self.tree.sizes, order, rng
             )
         return rows[rng.permutation(len(rows))]

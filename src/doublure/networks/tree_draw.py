@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.networks import even_tables
+from doublure.networks import swapped_tables
 from doublure.networks.tree_asked import Asked, leaves_of
 from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree
 
@@ -106,7 +106,7 @@ class Draw:
         if rake is None and place:
             beside = self._tree.beside[place]
             near = shuffled_within(self._rng.random(count), above)
-            self.coarse[:, place] = even_tables.pairwise_swapped(
+            self.coarse[:, place] = swapped_tables.pairwise_swapped(
                 self.coarse[:, place], all_chances, self.coarse[:, beside], self._tree.sizes[beside], near, self._rng
             )
         if len(node.coarse) == node.groups:  # nested, and as many: the same

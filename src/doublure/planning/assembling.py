@@ -18,7 +18,7 @@ from doublure.guarantee import (
     odds_factor,
 )
 from doublure.methods.method import Method, unshared_conditions
-from doublure.planning import signal_to_noise as loudness
+from doublure.planning import signal_to_noise
 from doublure.planning.budget import Budget, learned_facts
 from doublure.planning.contents import PlanContents
 from doublure.planning.machine import needed_bytes, seconds_of
@@ -79,9 +79,9 @@ def assemble(
         warnings=(
             *_warnings(schema, budget, learned, guarantee),
             *unshared_conditions(chosen, schema),
-            *loudness.warnings_of_bounds(schema, priced=budget.epsilon is not None),
-            *loudness.warnings_of_values(schema, learned),
-            *loudness.warnings_of(
+            *signal_to_noise.warnings_of_bounds(schema, priced=budget.epsilon is not None),
+            *signal_to_noise.warnings_of_values(schema, learned),
+            *signal_to_noise.warnings_of(
                 training, schema.public_units, guarantee.delta, sum(access.epsilon or 0.0 for access in learned)
             ),
             *chosen.warnings(schema, settings),

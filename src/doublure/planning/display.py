@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doublure.guarantee import figure
+from doublure.guarantee import COVERED, figure
 from doublure.planning.explain import budget_of, duration
 from doublure.schema.display import kind_of
 from doublure.support import views
@@ -21,7 +21,7 @@ def short(made: PlanContents) -> str:
 def html(made: PlanContents) -> str:
     """Return a plan as HTML."""
     epsilon, delta = made.worst_case or (made.epsilon, made.delta)
-    priced = made.guarantee.kind in ("dp", "bayesian-dp")
+    priced = made.guarantee.kind in COVERED
     rows = [
         (access.purpose, _price(access.epsilon, protected=access.event is not None), _price(access.delta))
         for access in made.touches

@@ -37,7 +37,7 @@ _REACHED = 0.25
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
-class Lying(enum.Enum):
+class RecordPlacement(enum.Enum):
     """Where a run's records are while it trains."""
 
     HELD = enum.auto()
@@ -65,10 +65,32 @@ def memory_bytes() -> int | None:
         return whole
 
 
+def placement_of(
+    chosen: Method, schema: Schema, settings: MethodSettings, memory: int | None = None, *, elsewhere: bool = False
+) -> RecordPlacement:
+    """Return where records are to lie: in memory, if it is not given and holds them, or if nothing else is possible.
+
+    Args:
+        chosen: The method.
+        schema: The public facts.
+        settings: With defaults resolved.
+        memory: What the run may hold, in bytes; None: what there is.
+        elsewhere: Whether records stay where they are, and are never held here.
+    """
+    work = chosen.work(schema, settings)
+    there = memory_bytes() if memory is None else memory
+    scarce = there is not None and (memory is not None or needed_bytes(chosen, schema, settings) > there)
+    if work.records_bytes and (elsewhere or scarce):
+        return RecordPlacement.IN_PARTITIONS
+    if work.drawn_bytes and scarce and not elsewhere:
+        return RecordPlacement.ON_DISK
+    return RecordPlacement.HELD
+
+
 def refuse_too_large(
     chosen: Method, schema: Schema, settings: MethodSettings, memory: int | None = None, *, elsewhere: bool = False
-) -> Lying:
-    """Refuse a run that this machine, or the memory that it is given, could not hold.
+) -> None:
+    """Refuse a run that this machine, or the memory that it is given, could not hold, wherever records lie.
 
     It would be killed after its budget was charged.
 
@@ -79,31 +101,24 @@ def refuse_too_large(
         memory: What the run may hold, in bytes; None: what there is.
         elsewhere: Whether records stay where they are, and are never held here.
 
-    Returns:
-        Where records are to lie: in memory, if it is not given and holds them, or if the method can do nothing else.
-
     Raises:
         SettingError: Naming the column that makes the networks wide, or the lot, and what to do.
     """
     work = chosen.work(schema, settings)
     needed, there = needed_bytes(chosen, schema, settings), memory_bytes() if memory is None else memory
-    apart = elsewhere or (there is not None and (memory is not None or needed > there))
-    lying = Lying.HELD
-    if work.records_bytes and apart:
-        lying = Lying.IN_PARTITIONS
+    placement = placement_of(chosen, schema, settings, memory, elsewhere=elsewhere)
+    if placement is RecordPlacement.IN_PARTITIONS:
         needed += PARTITION_BYTES - work.records_bytes
-    elif work.drawn_bytes and apart and not elsewhere:
-        lying = Lying.ON_DISK
-        records = schema.public_units * schema.unit.max_records
-        needed += _DRAWN_BYTES + _UNIT_BYTES * records - work.drawn_bytes
+    elif placement is RecordPlacement.ON_DISK:
+        needed += _DRAWN_BYTES + _UNIT_BYTES * schema.public_units * schema.unit.max_records - work.drawn_bytes
     if there is None or needed <= there:
-        return lying
+        return
     if memory is not None:
         held = "give more, or plan with statistics, which reads tables in parts"
         raise SettingError(
             f"a run with {chosen.name} would need about {needed / 1e9:.3g} GB, and may have {memory / 1e9:.3g} GB",
             field="memory",
-            remedy=held if lying is Lying.HELD else "give more",
+            remedy=held if placement is RecordPlacement.HELD else "give more",
         )
     sizes = {name: len(getattr(column, "domain", ())) for name, column in getattr(schema, "columns", {}).items()}
     widest = max(sizes, key=lambda name: sizes[name], default=None)

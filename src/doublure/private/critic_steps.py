@@ -131,7 +131,7 @@ class CriticSteps:
         """The Bayesian accountant, with every step that was ever taken. Private: it is fed with private gradients."""
         return None if self._distances is None else self._distances.accountant(self.taken, self.event.sample_rate)
 
-    def take_up(self, state: Mapping[str, NDArray[np.float64]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[np.float64]]) -> None:
         """Go on with the estimate of an interrupted run; steps that it does not know of count as lost."""
         if self._distances is not None:
-            self._distances.take_up(state)
+            self._distances.restore(state)

@@ -133,7 +133,7 @@ class Executed:
             )
         return found
 
-    def take_up(self, written: Any) -> None:
+    def restore(self, written: Any) -> None:
         """Go on from what earlier sessions have written down.
 
         Raises:

@@ -59,7 +59,7 @@ class Ranks(Protocol):
     def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
         """Return what answers queries; see :class:`Mechanism`."""
 
-    def dealt(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
+    def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
         """Return those of all records that this process holds.
 
         Args:
@@ -78,7 +78,7 @@ class Alone:
         """Return a mechanism."""
         return Mechanism(accesses, **arguments)
 
-    def dealt(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
+    def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
         """Return all records."""
         return records
 
@@ -105,7 +105,7 @@ class Leading:
         """Return a mechanism that asks all ranks."""
         return LeadingMechanism(accesses, leader=self._leader, **arguments)
 
-    def dealt(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
+    def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
         """Return this rank's units, and tell the others how to find theirs; the key is fresh, and never kept.
 
         Raises:
@@ -206,7 +206,7 @@ class Following:
         """Return a mechanism that answers rank 0, and hears from it what is released."""
         return FollowingMechanism(accesses, follower=self._follower, **arguments)
 
-    def dealt(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
+    def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
         """Return this rank's units."""
         deal = self._follower.expect(_DEAL).facts
         self._follower.say(_READ, {"fingerprint": fingerprint})

@@ -23,9 +23,8 @@ from doublure.networks.detail import Detail
 from doublure.networks.latent import InversionEncoder, PublicNetworks, bounded
 from doublure.public.settings import PublicSettings
 from doublure.support.tensors import as_tensors
-from doublure.training import checkpoints as kept_state
+from doublure.training import checkpoints, network_states
 from doublure.training import gan_loop as adversarial
-from doublure.training import network_states
 from doublure.training.critic_steps import PlainCriticTrainer
 from doublure.training.job import Job
 
@@ -87,8 +86,8 @@ class _Training:
         self.done = 0
         kept = self._checkpoints.load()
         if kept is not None:
-            with kept_state.taken_up():
-                network_states.take_up(as_tensors(kept), self._modules(), {"optimizer": self._optimizer})
+            with checkpoints.restoring():
+                network_states.restore(as_tensors(kept), self._modules(), {"optimizer": self._optimizer})
                 self.done = int(kept["done"][0])
         self._draw = np.random.default_rng([job.seed, self.done, 7])
         self._noise = torch.Generator().manual_seed(int(self._draw.integers(2**31)))

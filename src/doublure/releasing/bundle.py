@@ -26,6 +26,7 @@ from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
+from doublure.releasing.card import card_page
 from doublure.releasing.declared import Declared
 from doublure.releasing.examples import Examples, examples_of
 from doublure.releasing.margins import margins_of
@@ -258,7 +259,7 @@ def executed_of(syn: Synthesizer) -> bool | None:
         return None
     if syn.executed is None:
         return False
-    Executed(syn.plan.touches).take_up(syn.executed)
+    Executed(syn.plan.touches).restore(syn.executed)
     return as_priced(syn.executed)
 
 
@@ -323,8 +324,6 @@ def write_card(folder: Path, card: dict[str, Any], schema: ResolvedSchema, examp
         schema: Whose columns the page lists.
         examples: The first records.
     """
-    from doublure.releasing.card import card_page
-
     page = card_page(card, KINDS[schema.kind].records, dictionary(schema), examples).encode()
     files.write_atomic(folder / _PAGE, lambda file: file.write(page))
     card["files"] = [*card["files"], entry_of(folder, _PAGE)]

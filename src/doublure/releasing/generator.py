@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from doublure.errors import RunFolderError
+from doublure.guarantee import COVERED
 from doublure.ledger import Ledger
 from doublure.releasing.bundle import card_of, entry_of, executed_of, ledger_of, refuse_taken, write_card
 from doublure.releasing.declared import Declared
@@ -20,9 +21,6 @@ from doublure.run import published
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support import files
-
-COVERED = ("dp", "bayesian-dp")
-"""The kinds of guarantee that cover a generator, whatever is done with it."""
 
 _LIMITS = (
     "The guarantee covers the weights themselves and all that is sampled from them, any number of records under any "

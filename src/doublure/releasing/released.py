@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from doublure.guarantee import COVERED
 from doublure.releasing.verifying import CARD
 from doublure.support import views
 
@@ -51,7 +52,7 @@ class Bundle:
 
 def _parts(card: Card) -> list[Markup]:
     guarantee, ledger = card["guarantee"], card["ledger"] or {}
-    covered = guarantee["kind"] in ("dp", "bayesian-dp")
+    covered = guarantee["kind"] in COVERED
     named = [
         ("method", card["method"]),
         ("made on", str(card["created"])[:10]),

@@ -57,7 +57,7 @@ def audit_context(report: Attacked) -> dict[str, Any]:
         "terms": terms([report.verdict.headline, *report.verdict.lines], ["baseline"]),
         "alarm": bool(report.alarms),
         "sections": sections_of(made),
-        "stories": [found.story for found in made],
+        "stories": [found.threat_model for found in made],
         "skipped": [found.sentence for found in report.attacks if found.skipped is not None],
         "seed": report.seed,
         "versions": report.versions,
@@ -68,7 +68,7 @@ def attacks_context(report: Evaluated) -> dict[str, Any]:
     """Return what an evaluation's page says of attacks."""
     return {
         "sections": sections_of(report.attacks),
-        "stories": [found.story for found in report.attacks],
+        "stories": [found.threat_model for found in report.attacks],
         "skipped": report.attacks_skipped,
     }
 
@@ -77,7 +77,7 @@ def sections_of(made: Sequence[AttackResult]) -> list[dict[str, Any]]:
     """Return a section for each family of attacks that were made, in the page's order."""
     found = []
     for family, (title, lead) in _TITLES.items():
-        own = [entry for entry in made if entry.story.family == family]
+        own = [entry for entry in made if entry.threat_model.family == family]
         if own:
             bounded = family == "membership" and any(entry.claim.epsilon is not None for entry in own)
             lead = f"{lead} {_BOUNDED}" if bounded else lead
@@ -92,7 +92,7 @@ def _notes(made: Sequence[AttackResult]) -> list[tuple[str, str]]:
     said: dict[str, list[str]] = {}
     for entry in made:
         for note in entry.notes:
-            said.setdefault(note, []).append(entry.story.name)
+            said.setdefault(note, []).append(entry.threat_model.name)
     everybody = "" if len(made) == 1 else "All of them"
     return [(everybody if len(names) == len(made) else ", ".join(names), note) for note, names in said.items()]
 
@@ -102,18 +102,20 @@ def _shown(found: AttackResult) -> dict[str, Any]:
 
     roc = found.roc
     return {
-        "key": found.story.attack,
-        "name": found.story.name,
+        "key": found.threat_model.attack,
+        "name": found.threat_model.name,
         "measure": found.measure,
         "value": _figure(found.value),
         "interval": span(found.interval),
         "baseline": _figure(found.baseline),
-        "good": found.good,
+        "good": found.desired,
         "cell": _scale(found),
         "lower_bound": "–" if found.lower_bound is None else f"{found.lower_bound:.2f}",
         "alarm": found.alarm,
         "rates": [_rate(entry) for entry in found.rates],
-        "drawing": None if roc is None else plots.roc(roc, found.claim.epsilon, found.claim.delta, found.story.name),
+        "drawing": None
+        if roc is None
+        else plots.roc(roc, found.claim.epsilon, found.claim.delta, found.threat_model.name),
         "targets": "" if roc is None else f"{roc.inside:,} members, {roc.outside:,} others",
         "at": [] if roc is None else [_at(entry) for entry in roc.at],
         "pictures": [
@@ -134,7 +136,7 @@ def _figure(value: float | None) -> str:
 
 def _scale(found: AttackResult) -> dict[str, Any] | None:
     """Return the places of value, interval and baseline on a scale from 0 to 1."""
-    if found.value is None or found.story.family == "audit":
+    if found.value is None or found.threat_model.family == "audit":
         return None
     dots = {"baseline": found.baseline, "synthetic": found.value}
     return {

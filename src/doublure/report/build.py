@@ -47,13 +47,13 @@ def table_context(report: Evaluated) -> dict[str, Any]:
 def image_context(report: Evaluated) -> dict[str, Any]:
     """Return what the template of images names."""
     found: ImageEvaluation = report.measured
-    cells = cells_of([entry.accuracy for entry in found.students])
-    shown = (*(entry.accuracy for entry in found.students[:1]), *found.pixels, *found.texture)
+    cells = cells_of([entry.accuracy for entry in found.classifiers])
+    shown = (*(entry.accuracy for entry in found.classifiers[:1]), *found.pixels, *found.texture)
     return _context_of(
         report, found, shown, "images", ("class means and noise", "class means"), tiles.of_images(found)
     ) | {
-        "students": [(entry.name, cell) for entry, cell in zip(found.students, cells, strict=True)],
-        "students_skipped": found.students_skipped,
+        "students": [(entry.name, cell) for entry, cell in zip(found.classifiers, cells, strict=True)],
+        "students_skipped": found.classifiers_skipped,
         "resemblance": [(score, cell_of(score)) for score in found.resemblance],
         "trained": found.trained,
         "classes": [

@@ -148,7 +148,7 @@ class Inspected(Protocol):
         """How many were looked at."""
 
     @property
-    def suspicions(self) -> Sequence[FaultTest]:
+    def fault_tests(self) -> Sequence[FaultTest]:
         """Every way in which they can be wrong."""
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from doublure.guarantee import COVERED
 from doublure.measures.fault_tests import FaultTest
 from doublure.measures.images.slices import Slice
 from doublure.report import page
@@ -12,27 +13,26 @@ from doublure.report.contents import Inspected
 from doublure.results import p_value, percent, span
 
 _NO_GUARANTEE = "No privacy guarantee. Do not publish."
-_PROTECTED = frozenset({"dp", "bayesian-dp"})
 _SLICED = ("label", "unlike", "alike")
 
 
 def inspection_context(found: Inspected) -> dict[str, Any]:
     """Return what the template of an inspection names."""
     claims = [("inspected", found.about), *(("reference", each) for each in found.against)]
-    listed = _listed(found.suspicions)
+    listed = _listed(found.fault_tests)
     return {
         "title": f"Is something wrong with these {found.records}?",
         "records": found.records,
         "about": found.about,
         "against": len(found.against),
-        "loud": None if all(claim.guarantee_kind in _PROTECTED for _, claim in claims) else _NO_GUARANTEE,
+        "loud": None if all(claim.guarantee_kind in COVERED for _, claim in claims) else _NO_GUARANTEE,
         "claims": claims,
         "verdict": found.verdict,
         "terms": (),
         "images": found.images,
         "sheet": page.inline_png(found.sheet) if found.sheet else "",
         "reference_sheets": [page.inline_png(sheet) for sheet in found.reference_sheets],
-        "entries": [_entry(entry) for entry in sorted(found.suspicions, key=_rank)],
+        "entries": [_entry(entry) for entry in sorted(found.fault_tests, key=_rank)],
         "listed": [entry.clause for entry in listed],
         "slices": [_row(each, listed, bool(found.against)) for each in found.slices],
         "notes": found.notes,
@@ -41,9 +41,9 @@ def inspection_context(found: Inspected) -> dict[str, Any]:
     }
 
 
-def _listed(suspicions: Sequence[FaultTest]) -> list[FaultTest]:
+def _listed(fault_tests: Sequence[FaultTest]) -> list[FaultTest]:
     """Return what is shown class by class: what stands out, and what is of use in any case."""
-    return [entry for entry in suspicions if entry.classes and (entry.found or entry.key in _SLICED)]
+    return [entry for entry in fault_tests if entry.classes and (entry.found or entry.key in _SLICED)]
 
 
 def _entry(entry: FaultTest) -> dict[str, Any]:

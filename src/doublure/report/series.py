@@ -41,7 +41,7 @@ def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
         ],
         "by_value": _by_value(found, most),
         "by_value_left_out": max(0, len(found.by_value) - most),
-        "students_skipped": found.students_skipped,
+        "students_skipped": found.classifiers_skipped,
     }
 
 

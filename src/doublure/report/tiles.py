@@ -82,7 +82,7 @@ def of_images(found: ImageEvaluation) -> list[Tile]:
     """Return the tiles of images."""
     wanted = {
         "Closeness": [*found.pixels[:1]],
-        "Usefulness": [entry.accuracy for entry in found.students[:1]],
+        "Usefulness": [entry.accuracy for entry in found.classifiers[:1]],
         "Coherence": [*found.texture[-1:]],
     }
     return [_tile(name, score, figure=score.name) for name, scores in wanted.items() for score in scores]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doublure.guarantee import Guarantee
+from doublure.guarantee import COVERED, Guarantee
 from doublure.planning import Plan
 from doublure.schema import ResolvedSchema
 from doublure.schema.display import kind_of
@@ -27,7 +27,7 @@ def html(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee, run: Mapping[
         ("conditions", views.shortened(conditions) if conditions else None),
     ]
     names = list(schema.columns)
-    claimed = guarantee.kind in ("dp", "bayesian-dp")
+    claimed = guarantee.kind in COVERED
     return views.view(
         f"Synthesizer of {kept.get('dataset', schema.kind)}",
         views.line(guarantee.sentence, "claim" if claimed else "warn"),

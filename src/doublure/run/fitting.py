@@ -4,19 +4,7 @@ Owns the run and holds no mathematics. The ledger's charge is on disk before the
 fact and every chunk of noisy steps is marked there before it is drawn; whatever ends the run, what was charged stays
 charged, except that a run which drew no noise is closed at zero and its folder removed.
 
-===================================  =================================================================================
-killed                               what is left
-===================================  =================================================================================
-before the reservation               a folder that was only planned; nothing is charged
-between it and ``run.json``          the same folder, and the full charge: that nothing was drawn cannot be shown
-while facts are learned              the full charge; not resumable, because a fact's price covers one draw
-while a release is made              resumable if a signal stopped it before its noise was drawn, once, whatever stops
-                                     the sessions in between; after a kill, not: whether it was drawn cannot be shown
-while training                       resumable: fresh noise, from the last checkpoint; what was authorised counts
-between the ledger's end and the     resumable: the run is found to be finished
-folder's
-while it is resumed                  resumable: the folder knows the old session and the next, the ledger one of them
-===================================  =================================================================================
+:mod:`doublure.run.running` says what a killed run leaves.
 
 Of several processes that go on with one run, one wins, and the others write nothing. Two locks see to it:
 
@@ -48,7 +36,7 @@ from doublure.ledger import Budget, Ledger
 from doublure.ledger.request import charge
 from doublure.methods import registry as methods
 from doublure.planning import Plan
-from doublure.planning.machine import Lying, bytes_of, refuse_too_large
+from doublure.planning.machine import RecordPlacement, bytes_of, placement_of, refuse_too_large
 from doublure.run.elsewhere import Elsewhere
 from doublure.run.engines import LOCAL, Engine, placed, refuse_held
 from doublure.run.folder import RunFolder
@@ -127,11 +115,12 @@ def fit(
     _refuse_forged(plan)
     chosen, most = methods.method(plan.method), bytes_of(memory)
     elsewhere = isinstance(data, Elsewhere) or engine != LOCAL
-    lying = refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
+    refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
+    placement = placement_of(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
     if engine != LOCAL:
-        refuse_held(plan, parted=lying is Lying.IN_PARTITIONS)
+        refuse_held(plan, parted=placement is RecordPlacement.IN_PARTITIONS)
     if ranks is not None:
-        ranks.refuse_unfit(plan, parted=lying is not Lying.HELD)
+        ranks.refuse_unfit(plan, parted=placement is not RecordPlacement.HELD)
     if with_torch := chosen.needs_torch(plan.schema, plan.settings):
         require_torch(f"method {chosen.name}")
     chosen.ready(plan.schema, plan.settings)
@@ -168,7 +157,7 @@ def fit(
             # Whoever tries to go on with it now is refused, and holds it no longer than that takes.
             stack.enter_context(folder.held(wait=True))
             run = Run.begun(folder, plan, book, public_seed, ranks, again=again)
-        return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, lying=lying), out)
+        return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, placement=placement), out)
 
 
 def _under_the_ceiling(syn: Synthesizer, out: str | Path | None) -> Synthesizer:

@@ -172,8 +172,8 @@ class RecordsOnWorkers(Elsewhere, AskedRecords):
         if self._schema.unit.id is None:
             return [[] for _ in whole], 1
         each, count, most = self._workers.each, min(BUCKETS, len(whole)), self._schema.unit.max_records
-        dealt = each(tasks.dealt, whole, [count] * len(whole))
-        buckets = [each(tasks.bucket_of, dealt, [bucket] * len(dealt)) for bucket in range(count)]
+        assigned = each(tasks.assigned, whole, [count] * len(whole))
+        buckets = [each(tasks.bucket_of, assigned, [bucket] * len(assigned)) for bucket in range(count)]
         bounded = each(tasks.bounded, buckets, [most] * count)
         shares = [each(tasks.share_of, bounded, [number] * count) for number in range(len(whole))]
         return shares, max(self._workers.results(each(tasks.most_of, bounded)))

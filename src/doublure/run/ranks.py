@@ -184,10 +184,10 @@ class OtherRank:
         encoder = encoder_for(schema, plan.settings.encoding)
         records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
         ranks = Following(self._follower)
-        own = ranks.dealt(records, records.fingerprint if table.repeatable else "")
+        own = ranks.assigned(records, records.fingerprint if table.repeatable else "")
         accesses = accesses_of(plan)
         executed = Executed(access for access in accesses if access.event is not None)
-        executed.take_up(message.facts["executed"])
+        executed.restore(message.facts["executed"])
         mechanism = ranks.mechanism(
             accesses, noise=source(plan.settings.stream), authorise=_pays_nothing, taken=taken, executed=executed
         )
@@ -205,7 +205,7 @@ class OtherRank:
                 checkpoints=_Heard(_state_of(message.arrays)),
                 taken=taken,
                 session=message.facts["session"],
-                take_up_undrawn=lambda session: True,  # had rank 0 refused it, it would have ended the run
+                restore_undrawn=lambda session: True,  # had rank 0 refused it, it would have ended the run
                 seed=seed,
                 device=device,
                 delta_mu=plan.guarantee.delta_mu,

@@ -1,7 +1,21 @@
 """One run in one process: its folder, its reservation, and what of it has run.
 
 Loads, learns, resolves, encodes, trains, saves; pays for each draw of noise before it is made, and closes the
-reservation whatever happens. :mod:`doublure.run.fitting` says what is left after a crash, and who may go on.
+reservation whatever happens. :mod:`doublure.run.fitting` says who may go on.
+
+===================================  =================================================================================
+killed                               what is left
+===================================  =================================================================================
+before the reservation               a folder that was only planned; nothing is charged
+between it and ``run.json``          the same folder, and the full charge: that nothing was drawn cannot be shown
+while facts are learned              the full charge; not resumable, because a fact's price covers one draw
+while a release is made              resumable if a signal stopped it before its noise was drawn, once, whatever stops
+                                     the sessions in between; after a kill, not: whether it was drawn cannot be shown
+while training                       resumable: fresh noise, from the last checkpoint; what was authorised counts
+between the ledger's end and the     resumable: the run is found to be finished
+folder's
+while it is resumed                  resumable: the folder knows the old session and the next, the ledger one of them
+===================================  =================================================================================
 """
 
 from __future__ import annotations
@@ -29,11 +43,11 @@ from doublure.errors import (
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
 from doublure.planning import Plan
-from doublure.planning.machine import Lying
+from doublure.planning.machine import RecordPlacement
 from doublure.private import facts
 from doublure.private.codes import Codes
 from doublure.private.executed import Executed
-from doublure.private.noise import source
+from doublure.private.noise import source as noise_source
 from doublure.private.records import PrivateRecords, RecordsElsewhere
 from doublure.private.row_codes import RowCodes
 from doublure.run.accesses import accesses_of, facts_of, fewest_records
@@ -102,7 +116,7 @@ class Run:
         self._ranks: RunRanks = OneProcess() if ranks is None else ranks
         self._mechanism = self._ranks.mechanism(
             accesses_of(plan),
-            noise=source(plan.settings.stream),
+            noise=noise_source(plan.settings.stream),
             authorise=self._authorise,
             taken=reservation.authorised,
             executed=executed,
@@ -150,7 +164,7 @@ class Run:
         if not all(isinstance(session, str) for session in known) or not isinstance(seed, int):
             raise RunFolderError("run.json is damaged", field=path, remedy="fit into a new folder")
         executed = _executed(folder, begun)
-        reservation = _take_up(ledger, folder, known, begun)
+        reservation = _restore(ledger, folder, known, begun)
         folder.sweep()
         # the plan in the folder, with its estimates
         run = cls(folder, begun, reservation, seed, executed, tells_what_ran=executed is not None, ranks=ranks)
@@ -174,7 +188,7 @@ class Run:
         progress: Progress,
         *,
         keeps: bool,
-        lying: Lying = Lying.HELD,
+        placement: RecordPlacement = RecordPlacement.HELD,
     ) -> Synthesizer:
         """Load, learn, train, save; close the reservation whatever happens.
 
@@ -183,7 +197,7 @@ class Run:
             device: Where to compute.
             progress: Receives progress events.
             keeps: Whether the folder stays, so that the run can be resumed.
-            lying: Where records are while it trains.
+            placement: Where records are while it trains.
         """
         with self._stop.listening():
             try:
@@ -191,10 +205,10 @@ class Run:
                 self._ranks.begin(self._plan, self._seed)
                 progress.stage("read the records")
                 with self._stop.at_once():
-                    table = self._read(source, lying)
+                    loaded = self._read(source, placement)
                     self._ranks.loaded()
-                schema = self._resolve(table, progress)
-                generator = self._train(table, schema, device, progress, keeps=keeps)
+                schema = self._resolve(loaded, progress)
+                generator = self._train(loaded, schema, device, progress, keeps=keeps)
                 progress.stage("save")
                 return self._save(schema, generator, keeps=keeps)
             except (Interrupted, KeyboardInterrupt) as stop:
@@ -239,7 +253,7 @@ class Run:
         if reservation.authorised:
             folder.log({"resumed_at": reservation.authorised, "from_state_of": kept or 0})
 
-    def _read(self, source: Source | Elsewhere, lying: Lying) -> Loaded | AskedRecords:
+    def _read(self, source: Source | Elsewhere, placement: RecordPlacement) -> Loaded | AskedRecords:
         """Return the records: held, or asked where they are; as an interrupted run has kept them, if it has."""
         if isinstance(source, Elsewhere):
             asked = source.begun(self._folder.internal)
@@ -247,7 +261,7 @@ class Run:
             return asked
         plan, at_least = self._plan, fewest_records(self._plan)
         kept = Codes.opened(self._folder.codes) or RowCodes.opened(self._folder.codes)
-        if lying is Lying.HELD and kept is None:
+        if placement is RecordPlacement.HELD and kept is None:
             return source.load(plan.schema, at_least=at_least)
         if isinstance(source, ImageSource):
             return source.load(plan.schema, at_least=at_least, room=self._folder.internal)
@@ -259,12 +273,12 @@ class Run:
             self._folder.internal,
             kept=kept,
             at_least=at_least,
-            drawn=lying is Lying.ON_DISK,
+            drawn=placement is RecordPlacement.ON_DISK,
         )
         records.read()
         return records
 
-    def _resolve(self, table: Loaded | AskedRecords, progress: Progress) -> ResolvedSchema:
+    def _resolve(self, loaded: Loaded | AskedRecords, progress: Progress) -> ResolvedSchema:
         kept = self._folder.schema
         if kept is not None:
             return kept
@@ -274,7 +288,7 @@ class Run:
         self._stop.check()
         progress.stage("learn what was bought", len(self._plan.learned))
         for number, (access, question) in enumerate(zip(facts_of(self._plan), schema.questions, strict=True)):
-            asked: Cells | Partitions[Cells] = table.facts() if isinstance(table, AskedRecords) else table
+            asked: Cells | Partitions[Cells] = loaded.facts() if isinstance(loaded, AskedRecords) else loaded
             learned[question.path] = facts.learn(
                 question, asked, schema, mechanism=self._mechanism, access=access, learned=learned
             )
@@ -286,7 +300,7 @@ class Run:
 
     def _train(
         self,
-        table: Loaded | AskedRecords,
+        loaded: Loaded | AskedRecords,
         schema: ResolvedSchema,
         device: str,
         progress: Progress,
@@ -300,17 +314,19 @@ class Run:
         partitions = None
         with self._stop.at_once():
             codes_path = self._folder.codes if keeps else None
-            if isinstance(table, RecordsInPartitions) and table.drawn:
-                drawn = table.in_rows(encoder, codes_path)
+            if isinstance(loaded, RecordsInPartitions) and loaded.drawn:
+                drawn = loaded.in_rows(encoder, codes_path)
                 records = encoded_records(encoder, drawn.rows, drawn.unit, drawn.n_units, device)
                 fingerprint = records.fingerprint
-            elif isinstance(table, AskedRecords):
-                codes = table.encoded(encoder, codes_path)
+            elif isinstance(loaded, AskedRecords):
+                codes = loaded.encoded(encoder, codes_path)
                 partitions = codes.partitions(self._stop.check)
                 fingerprint = codes.fingerprint
             else:
-                records = encoded_records(encoder, encoder.compacted(table.content), table.unit, table.n_units, device)
-                fingerprint = records.fingerprint if table.repeatable else ""
+                records = encoded_records(
+                    encoder, encoder.compacted(loaded.content), loaded.unit, loaded.n_units, device
+                )
+                fingerprint = records.fingerprint if loaded.repeatable else ""
         try:
             self._folder.refuse_other_records(fingerprint)
         except RunFolderError:
@@ -323,7 +339,7 @@ class Run:
             session=self._reservation.session,
             executed=self._mechanism.ran(),
         )
-        records = self._ranks.dealt(records, fingerprint)
+        records = self._ranks.assigned(records, fingerprint)
         job = Job(
             encoder=encoder,
             records=records,
@@ -339,7 +355,7 @@ class Run:
             workspace=self._ranks.workspace(self._folder),
             taken=self._reservation.authorised,
             session=self._reservation.session,
-            take_up_undrawn=self._reservation.take_up_undrawn,
+            restore_undrawn=self._reservation.restore_undrawn,
             progress=progress,
             seed=self._seed,
             device=device,
@@ -450,7 +466,7 @@ class Run:
         return kind(f"{why}; {said}", field=self._folder.path, remedy="go on with --resume")
 
 
-def _take_up(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:
+def _restore(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:
     """Resume with the session that the ledger holds: the folder's last one, or one that it had just been promised.
 
     A crash between the folder's record and the ledger's, or the other way round, leaves a folder that knows both.
@@ -476,7 +492,7 @@ def _executed(folder: RunFolder, plan: Plan) -> Executed | None:
     """
     executed = Executed(access for access in accesses_of(plan) if access.event is not None)
     if (written := folder.executed) is not None:
-        executed.take_up(written)
+        executed.restore(written)
     elif folder.schema is not None:
         return None
     return executed

@@ -236,7 +236,7 @@ def read(piece: Piece) -> Read:
 
 
 @sealed
-def dealt(own: Read, buckets: int) -> list[Rows]:
+def assigned(own: Read, buckets: int) -> list[Rows]:
     """Return a piece's hashes, all of a unit in one bucket."""
     to = own.rows[:, 0] % np.uint64(buckets)
     return [own.rows[to == bucket] for bucket in range(buckets)]

@@ -81,3 +81,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True)
     return value
+
+
+def listed(value: object) -> object:
+    """Return a tuple as a list, as YAML writes it; anything else as it is."""
+    return list(value) if isinstance(value, tuple) else value

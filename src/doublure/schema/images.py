@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, model_valid
 from doublure.errors import SchemaError
 from doublure.schema.columns import CategoryColumn, Role
 from doublure.schema.constraints import Constraint
-from doublure.schema.fact_states import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, plain
+from doublure.schema.fact_states import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, listed, plain
 from doublure.schema.scalars import whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.support import yaml12 as yaml_text
@@ -132,7 +132,7 @@ class ImageSchema(Schema):
             data["images"]["range"] = [whole(end) for end in self.images.range]
         if self.label is not None:
             written = self.label.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-            data[LABEL] = {"values": _listed(plain(self.label.values)), "roles": list(self.label.roles)} | written
+            data[LABEL] = {"values": listed(plain(self.label.values)), "roles": list(self.label.roles)} | written
         return data
 
     def to_yaml(self) -> str:
@@ -142,10 +142,6 @@ class ImageSchema(Schema):
 
 class ResolvedImageSchema(ImageSchema, ResolvedSchema):
     """The facts of a set of images, all of them known."""
-
-
-def _listed(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
 
 
 __all__ = ["LABEL", "LARGEST_SIDE", "ImageSchema", "LabelColumn", "Pictures", "ResolvedImageSchema", "Shape"]

@@ -30,7 +30,7 @@ from doublure.schema.constraints import (
     word_of,
 )
 from doublure.schema.fact_states import UNDECLARED, Learn
-from doublure.schema.rules import Adds, Follows, InOrder, OneOf, Rules, determined, kept_of, rules_of
+from doublure.schema.rules import Adds, Follows, InOrder, OneOf, Rules, determined, kept_of, rules_of, same
 from doublure.support.guessing import meant
 
 _MOST_STEPS = 50_000
@@ -323,7 +323,7 @@ class _Search:
         if turn < len(self._tuples):
             for cells in self._tuples[turn].tuples:
                 own = dict(zip(self._tuples[turn].names, cells, strict=True))
-                if any(name in row and not _same(row[name], cell) for name, cell in own.items()):
+                if any(name in row and not same(row[name], cell) for name, cell in own.items()):
                     continue
                 done = self._tried(row | own, turn + 1)
                 if done is not None or self._steps > _MOST_STEPS:
@@ -382,10 +382,6 @@ class _Search:
 
     def _sources(self, name: str) -> bool:
         return any(each.source == name for each in self._derived)
-
-
-def _same(cell: float, other: float) -> bool:
-    return cell == other or (math.isnan(cell) and math.isnan(other))
 
 
 def _points(column: Column, cells: Allowed) -> list[float]:

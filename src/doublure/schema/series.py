@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictSt
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import CategoryColumn, Column, DatetimeColumn, IntegerColumn, RealColumn
 from doublure.schema.constraints import Constraint
-from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, plain
+from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, listed, plain
 from doublure.schema.resolving import agree
 from doublure.schema.scalars import Value, Zone, check_name, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
@@ -274,7 +274,7 @@ class SeriesSchema(TextForm, Schema):
         written = self.series.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         data["series"] = {key: (always | written)[key] for key in Windows.model_fields if key in always | written}
         for name, column in self.columns.items():
-            facts = {fact: _listed(plain(getattr(column, fact))) for fact in column.facts}
+            facts = {fact: listed(plain(getattr(column, fact))) for fact in column.facts}
             own = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
             found: dict[str, Any] = {"type": column.type} | facts | own
             if isinstance(column, StateChannel):
@@ -309,7 +309,3 @@ class SeriesSchema(TextForm, Schema):
 
 class ResolvedSeriesSchema(SeriesSchema, ResolvedSchema):
     """The facts of a set of time series, all of them known."""
-
-
-def _listed(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value

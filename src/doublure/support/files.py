@@ -43,7 +43,10 @@ _KEYS: Mapping[str, tuple[frozenset[str], ...]] = {
         frozenset({"internal", "fidelity"}),
     ),
     "comparison": (frozenset({"internal", "contenders"}),),
-    "inspection": (frozenset({"about", "suspicions"}),),
+    "inspection": (
+        frozenset({"about", "fault_tests"}),
+        frozenset({"about", "suspicions"}),  # as 0.1.0 named them
+    ),
     "audit": (frozenset({"internal", "attacks", "claim"}),),
 }
 _NAMES: Mapping[str, str] = {

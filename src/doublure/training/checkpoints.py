@@ -29,7 +29,7 @@ _UNDRAWN = "undrawn_release"
 
 
 @contextmanager
-def taken_up() -> Iterator[None]:
+def restoring() -> Iterator[None]:
     """Refuse a checkpoint that belongs to other networks than the plan's.
 
     Raises:
@@ -88,7 +88,7 @@ class KeptReleases:
             job.check_stop()
             try:
                 if spent and stopped is not None:
-                    if not job.take_up_undrawn(stopped):
+                    if not job.restore_undrawn(stopped):
                         raise _lost_release(doing)
                     job.mechanism.not_drawn(access, before)
                 found = draw()
@@ -105,7 +105,7 @@ class KeptReleases:
         """Return the session that was stopped before the noise of the release at this place, if a mark says so."""
         if self._mark is None:
             return None
-        with taken_up():
+        with restoring():
             mark = self._mark.ravel().astype(np.int64).tolist()
             return bytes(mark[2:]).decode("ascii") if mark[:2] == place else None
 

@@ -22,8 +22,7 @@ from doublure.errors import Interrupted
 from doublure.private import noise
 from doublure.private.queries.lot_gradients import Partner
 from doublure.support.tensors import as_tensor, as_tensors
-from doublure.training import checkpoints as kept_state
-from doublure.training import network_states
+from doublure.training import checkpoints, network_states
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.job import Job
 
@@ -211,7 +210,7 @@ class Adversaries:
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore a checkpoint."""
-        network_states.take_up(tensors, self._modules(), self._optimizers())
+        network_states.restore(tensors, self._modules(), self._optimizers())
         with torch.no_grad():
             self.flat.copy_(tensors["critic"])
         self.iterations = int(tensors["iterations"][0])
@@ -269,7 +268,7 @@ def prepare(
     adversaries = Adversaries(job, settings, start=start, anchor=anchor)
     kept = job.checkpoints.load()
     if kept is not None:
-        with kept_state.taken_up():
+        with checkpoints.restoring():
             adversaries.restore(as_tensors(kept))
     return adversaries
 

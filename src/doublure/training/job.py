@@ -91,7 +91,7 @@ class Job:
         check_stop: Goes on, or raises Interrupted where a signal has come; called where nothing drawn would be lost.
         taken: Noisy steps already spent by an interrupted run.
         session: Names the reservation's session, in ASCII; every resumption begins another one.
-        take_up_undrawn: Whether an earlier session's word that it was stopped before its noise may be counted on; that
+        restore_undrawn: Whether an earlier session's word that it was stopped before its noise may be counted on; that
             it was is then written down, and it never may again.
         sample_rate: Of lots that protect no one; a private lot's is its event's.
         checkpoints: Where state is kept.
@@ -118,7 +118,7 @@ class Job:
     checkpoints: Checkpoints
     taken: int = 0
     session: str = ""
-    take_up_undrawn: Callable[[str], bool] = lambda _: False
+    restore_undrawn: Callable[[str], bool] = lambda _: False
     sample_rate: float = 1.0
     workspace: Workspace = field(default_factory=NullWorkspace)
     progress: Progress = field(default_factory=Silent)

@@ -17,7 +17,7 @@ def written(modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.opt
     return {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
 
 
-def take_up(
+def restore(
     tensors: Mapping[str, Tensor], modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.optim.Optimizer]
 ) -> None:
     """Bring networks and optimisers back to what was written.

@@ -89,7 +89,7 @@ class NoisySums:
         kept = {} if self.estimate is None else self.estimate.state()
         return {_ESTIMATE + name: torch.from_numpy(array) for name, array in kept.items()}
 
-    def take_up(self, kept: Mapping[str, Tensor]) -> None:
+    def restore(self, kept: Mapping[str, Tensor]) -> None:
         """Go on with the estimate of an interrupted run, if anything is kept of it; other steps count as lost.
 
         Raises:
@@ -97,7 +97,7 @@ class NoisySums:
         """
         names = [name for name in kept if name.startswith(_ESTIMATE)]
         if self._measured is not None and names:
-            self._measured.take_up({name.removeprefix(_ESTIMATE): kept[name].numpy() for name in names})
+            self._measured.restore({name.removeprefix(_ESTIMATE): kept[name].numpy() for name in names})
 
     def release(self, factors: Factors, *, shape: tuple[int, int], bound: float = 1.0) -> Tensor:
         """Make the next release.

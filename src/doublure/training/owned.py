@@ -200,9 +200,9 @@ class OwnedCritic:
         """
         if not 0 <= step < self._steps:
             raise SettingError("is none of the plan", field="step", remedy="ask what the plan says")
-        _take_up(self._critic, critic)
+        _restore(self._critic, critic)
         if self._paired:
-            _take_up(self._generator, generator)
+            _restore(self._generator, generator)
         elif generator:
             raise unplanned("network")
         return self._queries[chosen].at(step, self._critic, self._partner)
@@ -219,7 +219,7 @@ def state_of(network: nn.Module) -> dict[str, Array]:
     return {name: as_array(values) for name, values in network.state_dict().items()}
 
 
-def _take_up(network: nn.Module, state: Mapping[str, Array]) -> None:
+def _restore(network: nn.Module, state: Mapping[str, Array]) -> None:
     import torch
 
     from doublure.support.tensors import as_array

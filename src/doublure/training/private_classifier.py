@@ -173,7 +173,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
     weights, velocity = (kept.get(name, torch.zeros(classes, view.directions.shape[1])) for name in _NAMES)
     if weights.shape != (classes, view.directions.shape[1]) or len(view.centre) != features.width:
         raise RunFolderError("does not fit the plan's labeller", field="checkpoint", remedy="fit into a new folder")
-    sums.take_up(kept)
+    sums.restore(kept)
     last = sums.releases
     if sums.taken < last:
         job.progress.stage("read the images", job.units)

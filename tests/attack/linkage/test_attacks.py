@@ -17,7 +17,7 @@ THREE = ("singling-out", "linkability", "inference")
 @pytest.fixture(scope="module")
 def found(make_world):
     return {
-        honest: {entry.story.attack: entry for entry in table.run(make_world(honest=honest), THREE)}
+        honest: {entry.threat_model.attack: entry for entry in table.run(make_world(honest=honest), THREE)}
         for honest in (True, False)
     }
 

@@ -18,7 +18,7 @@ BLACK_BOX = ("gan-leaks", "gan-leaks-calibrated", "monte-carlo", "domias")
 @pytest.fixture(scope="module")
 def found(make_world):
     return {
-        honest: {entry.story.attack: entry for entry in table.run(make_world(honest=honest), BLACK_BOX)}
+        honest: {entry.threat_model.attack: entry for entry in table.run(make_world(honest=honest), BLACK_BOX)}
         for honest in (True, False)
     }
 
@@ -36,7 +36,7 @@ def test_members_of_a_copy_are_found(found, name):
     assert entry.lower_bound > 0.5
     assert entry.alarm
     assert "MORE THAN IS CLAIMED" in entry.sentence
-    assert entry.knowledge[0] == "the released records"
+    assert entry.threat_model.holds[0] == "the released records"
 
 
 @pytest.mark.parametrize("name", BLACK_BOX)

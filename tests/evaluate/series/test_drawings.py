@@ -24,7 +24,7 @@ def sets(waves):
 
 @pytest.fixture(scope="module")
 def drawn(schema, sets):
-    return evaluate_series(schema, sets["synthetic"], sets["real"], sets["test"], students=False)
+    return evaluate_series(schema, sets["synthetic"], sets["real"], sets["test"], classifiers=False)
 
 
 def test_profiles_are_of_the_set_that_they_say(drawn, sets):
@@ -73,7 +73,7 @@ def test_pairs_are_the_series_that_were_found(schema, sets, monkeypatch, searche
     """Whether all real series are searched or a sample: the distance is that of the two that are drawn."""
     monkeypatch.setattr(warping, "MOST_SEARCHED", searched)
     monkeypatch.setattr(warping, "QUERIES", 30)
-    found = evaluate_series(schema, sets["synthetic"], sets["real"], sets["test"], students=False)
+    found = evaluate_series(schema, sets["synthetic"], sets["real"], sets["test"], classifiers=False)
     spread = warping._spread(sets["real"])
     for pair in found.pairs:
         rows = [
@@ -91,7 +91,7 @@ def test_pairs_are_the_series_that_were_found(schema, sets, monkeypatch, searche
 def test_too_near_is_measured_by_other_real_series(schema, sets):
     near = {
         score.key: score
-        for score in evaluate_series(schema, sets["real"], sets["real"], sets["test"], students=False).scores
+        for score in evaluate_series(schema, sets["real"], sets["real"], sets["test"], classifiers=False).scores
     }
     assert near["too_near"].real == pytest.approx(warping.TOO_NEAR, abs=0.02)
 
@@ -110,7 +110,7 @@ def test_several_attributes_are_each_drawn(text, sets):
         )
         for role, one in sets.items()
     }
-    found = evaluate_series(two, wide["synthetic"], wide["real"], wide["test"], students=False, nearest=False)
+    found = evaluate_series(two, wide["synthetic"], wide["real"], wide["test"], classifiers=False, nearest=False)
     names = [("phase", "early"), ("phase", "late"), ("side", "left"), ("side", "right"), ("side", "top")]
     assert [(one.channel, one.attribute, one.value) for one in found.by_value] == [
         (c, *name) for c in "ab" for name in names

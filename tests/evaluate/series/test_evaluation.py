@@ -25,7 +25,7 @@ def few_rounds(monkeypatch):
     monkeypatch.setattr(students, "ROUNDS", 10)
 
 
-QUICK = {"students": False, "nearest": False}
+QUICK = {"classifiers": False, "nearest": False}
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_what_is_all_missing_or_empty_is_a_result(schema, waves, few_rounds):
 
 def test_copies_are_warned_of(schema, waves):
     real = waves(400, 2)
-    found = evaluate_series(schema, real.take(slice(150)), real, waves(200, 3), students=False)
+    found = evaluate_series(schema, real.take(slice(150)), real, waves(200, 3), classifiers=False)
     scores = by_key(found)
     assert scores["nearest"].value == 0
     assert scores["too_near"].value == 1

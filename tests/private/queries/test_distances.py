@@ -318,7 +318,7 @@ def test_steps_of_an_interrupted_run_that_nobody_kept_cost_the_most(fed: Fed) ->
     kept = first.estimate.state()
     # Two more were authorised and lost in a crash.
     resumed = step_of(body, schedule=Constant(max_grad_norm=50.0), taken=4)
-    resumed.take_up(kept)
+    resumed.restore(kept)
     resumed.gradient(critic, unpaired)
     resumed.gradient(critic, unpaired)
     assert fed.lost == [2]
@@ -329,7 +329,7 @@ def test_steps_of_an_interrupted_run_that_nobody_kept_cost_the_most(fed: Fed) ->
     assert np.all(accountant.costs < 2.5 * np.array(worst))
     # One step alone counts, too.
     again = step_of(body, schedule=Constant(max_grad_norm=50.0), taken=3)
-    again.take_up(kept)
+    again.restore(kept)
     assert again.estimate.steps_taken == 3
     assert fed.lost == [2, 1]
     # Nothing kept at all: everything before counts as lost, even if nobody asks for it.
@@ -351,7 +351,7 @@ def test_the_worst_case_of_the_same_run_is_its_event(fed: Fed) -> None:
 def test_without_distances_nothing_is_measured(fed: Fed) -> None:
     step = step_of(people(), distances=None)
     step.gradient(Critic(), unpaired)
-    step.take_up({})
+    step.restore({})
     assert step.estimate is None
     assert fed.steps == []
 

@@ -14,7 +14,7 @@ from doublure.attack.results import AttackResult, Rate, ThreatModel
 from doublure.intervals import Interval, quantile, wilson
 
 MEASURE = "risk"
-GOOD = "0: members are hit no more often than others"
+DESIRED = "0: members are hit no more often than others"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ def _wilson(hits: int, trials: int) -> tuple[float, float]:
     return (hits + z2 / 2) / (trials + z2), (high - low) / 2
 
 
-def result(story: ThreatModel, data: AttackData, hits: Hits, *, notes: tuple[str, ...] = ()) -> AttackResult:
+def result(threat_model: ThreatModel, data: AttackData, hits: Hits, *, notes: tuple[str, ...] = ()) -> AttackResult:
     """Return what an attack found, in the form that all three have."""
     n = hits.trials
     value, interval = risk(hits.attack, hits.control, n)
@@ -68,12 +68,12 @@ def result(story: ThreatModel, data: AttackData, hits: Hits, *, notes: tuple[str
         "members hit by guessing (baseline)": hits.baseline,
     }
     return AttackResult(
-        story=story,
+        threat_model=threat_model,
         measure=MEASURE,
         value=value,
         interval=interval,
         baseline=risk(hits.baseline, hits.control, n)[0],
-        good=GOOD,
+        desired=DESIRED,
         rates=tuple(Rate(name=name, value=count / n, interval=wilson(count, n)) for name, count in rates.items()),
         claim=data.claim,
         notes=tuple(said),

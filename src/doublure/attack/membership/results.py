@@ -8,17 +8,17 @@ from doublure.attack.results import AttackResult, ThreatModel
 from doublure.encode.columns import Floats
 
 MEASURE = "area under ROC"
-GOOD = "0.5: the attacker does no better than a coin"
+DESIRED = "0.5: the attacker does no better than a coin"
 _SHIFTED = 0.05
 
 
 def membership_result(
-    story: ThreatModel, data: AttackData, inside: Floats, outside: Floats, *, notes: tuple[str, ...] = ()
+    threat_model: ThreatModel, data: AttackData, inside: Floats, outside: Floats, *, notes: tuple[str, ...] = ()
 ) -> AttackResult:
     """Return what an attacker's scores show.
 
     Args:
-        story: The threat model.
+        threat_model: The threat model.
         data: The attack data.
         inside: ``(n,)`` scores of ``data.seen``, high for members.
         outside: ``(m,)`` scores of ``data.unseen``.
@@ -51,12 +51,12 @@ def membership_result(
     if len(members) < len(data.seen):
         said.append("A unit's score is the mean over its records.")
     return AttackResult(
-        story=story,
+        threat_model=threat_model,
         measure=MEASURE,
         value=found.area,
         interval=found.interval,
         baseline=blind.area,
-        good=GOOD,
+        desired=DESIRED,
         roc=found,
         claim=claim,
         lower_bound=shown,

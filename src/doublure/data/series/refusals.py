@@ -1,4 +1,4 @@
-"""All that a set of series is refused for, in one error, so that a file or a schema is mended once.
+"""All that a set of series is refused for, in one error, so that a file or a schema is fixed once.
 
 A refusal is raised where it is found, and reading stops there. Then the series are read again by rules under which that
 refusal is none, until nothing else is refused. Nothing is learned from what is read so.

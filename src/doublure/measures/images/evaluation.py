@@ -40,7 +40,7 @@ from doublure.schema.images import ImageSchema
 from doublure.support.progress import Progress, Silent
 
 MOST_IMAGES = 5_000
-"""The most images that a student is trained or tested with; of more, a uniform sample is used."""
+"""The most images that a classifier is trained or tested with; of more, a uniform sample is used."""
 
 _FEWEST_IMAGES = 20
 _BESIDE = 20
@@ -53,7 +53,7 @@ _ROLES: tuple[Literal["value"], Literal["baseline"], Literal["real"]] = ("value"
 class ClassifierScore(Result):
     """One classifier: its accuracy on real test images after training on synthetic ones, beside other training sets."""
 
-    student: ClassifierName
+    classifier: ClassifierName
     name: str
     accuracy: Score
 
@@ -69,7 +69,7 @@ class ImageEvaluation(Evaluation):
     """Everything that was measured of a set of images. Computed on real data: internal.
 
     Attributes:
-        students: Train on synthetic, test on real; empty where ``students_skipped`` says why.
+        classifiers: Train on synthetic, test on real; empty where ``classifiers_skipped`` says why.
         classes: The classes; empty without labels.
         pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
         texture: How images change from pixel to pixel: a checkerboard, and the spread inside blocks of 2 x 2.
@@ -81,8 +81,8 @@ class ImageEvaluation(Evaluation):
         neighbours_sheet: Synthetic images, and the real one nearest to each. Private.
     """
 
-    students: tuple[ClassifierScore, ...]
-    students_skipped: str | None
+    classifiers: tuple[ClassifierScore, ...]
+    classifiers_skipped: str | None
     classes: tuple[ClassShare, ...]
     pixels: tuple[Score, ...]
     texture: tuple[Score, ...] = ()
@@ -95,7 +95,7 @@ class ImageEvaluation(Evaluation):
     @property
     def scores(self) -> tuple[Score, ...]:
         """The headline figures: classifiers first, then distances."""
-        return (*(entry.accuracy for entry in self.students), *self.pixels, *self.texture)
+        return (*(entry.accuracy for entry in self.classifiers), *self.pixels, *self.texture)
 
     @property
     def verdict(self) -> Verdict:
@@ -124,7 +124,7 @@ def evaluate_images(
     holdout: Images | None = None,
     *,
     unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
-    students: Sequence[ClassifierName] = USUAL,
+    classifiers: Sequence[ClassifierName] = USUAL,
     extractor: Extractor | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -138,7 +138,7 @@ def evaluate_images(
         holdout: Real images kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
             ``train``), which the notes say: the fit has seen them.
         unit: ``(N,)`` the unit of each image of ``train``, so that a unit's images stay together in the split.
-        students: Which classifiers are trained.
+        classifiers: Which classifiers are trained.
         extractor: In which features sets of images are compared; a classifier's that learned from real images if not
             given.
         seed: Fixes every random choice made here.
@@ -155,17 +155,19 @@ def evaluate_images(
     training_sets = {name: _sample(len(images), rng) for name, images in sets.images.items()}
     skipped = _skipped(schema, sets)
     trained = {"synthetic": training_sets["value"], "real": training_sets["real"], "test": training_sets["test"]}
-    listener, asked = progress or Silent(), () if skipped else tuple(students)
+    listener, asked = progress or Silent(), () if skipped else tuple(classifiers)
     if asked:
         listener.stage("train classifiers", len(asked) * len(_ROLES))
-    scores = tuple(_train(student, sets, training_sets, seed, listener, place) for place, student in enumerate(asked))
+    scores = tuple(
+        _train(classifier, sets, training_sets, seed, listener, place) for place, classifier in enumerate(asked)
+    )
     listener.at(len(asked) * len(_ROLES))
     listener.stage("compare images")
     return ImageEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
-        students=scores,
-        students_skipped=skipped,
+        classifiers=scores,
+        classifiers_skipped=skipped,
         classes=() if schema.label is None else _balance(sets),
         pixels=_pixels(sets),
         texture=texture({"value": synthetic, "baseline": baseline, "real": test}),
@@ -224,7 +226,12 @@ def _skipped(schema: ImageSchema, sets: _Sets) -> str | None:
 
 
 def _train(
-    student: ClassifierName, sets: _Sets, training_sets: Mapping[str, Labels], seed: int, progress: Progress, place: int
+    classifier: ClassifierName,
+    sets: _Sets,
+    training_sets: Mapping[str, Labels],
+    seed: int,
+    progress: Progress,
+    place: int,
 ) -> ClassifierScore:
     test, truth = sets.images["test"].take(training_sets["test"]), sets.classes["test"][training_sets["test"]]
     right: dict[str, int] = {}
@@ -232,11 +239,11 @@ def _train(
         progress.at(place * len(_ROLES) + number)
         rows = training_sets[role]
         training, classes = sets.images[role].take(rows), sets.classes[role][rows]
-        chances = predict(student, training, classes, test, len(sets.labels), seed)
+        chances = predict(classifier, training, classes, test, len(sets.labels), seed)
         right[role] = int((chances.argmax(axis=1) == truth).sum())
-    meaning = f"Accuracy of a {CLASSIFIERS[student]} on real test images."
-    accuracy = rate_score("accuracy", CLASSIFIERS[student].capitalize(), right, len(truth), meaning)
-    return ClassifierScore(student=student, name=CLASSIFIERS[student], accuracy=accuracy)
+    meaning = f"Accuracy of a {CLASSIFIERS[classifier]} on real test images."
+    accuracy = rate_score("accuracy", CLASSIFIERS[classifier].capitalize(), right, len(truth), meaning)
+    return ClassifierScore(classifier=classifier, name=CLASSIFIERS[classifier], accuracy=accuracy)
 
 
 # -- distances -------------------------------------------------------------------------------------------------------
@@ -339,21 +346,21 @@ def _notes(kept_aside: bool) -> tuple[str, ...]:
 def _verdict(found: ImageEvaluation) -> Verdict:
     lines: list[str] = []
     warnings = seen_warning(found.rows.kept_aside, "images")
-    if found.students:
-        first = found.students[0]
+    if found.classifiers:
+        first = found.classifiers[0]
         score = first.accuracy
         headline = (
             f"Trained on the synthetic images, a {first.name} classifies {percent(score.value)} of real ones correctly "
             f"({interval(score, score.interval)}); trained on real images, {percent(score.real)}."
         )
         lines.append(f"Trained on class means and noise (baseline), its accuracy is {percent(score.baseline)}.")
-        others = [f"{entry.name} {percent(entry.accuracy.value)}" for entry in found.students[1:]]
+        others = [f"{entry.name} {percent(entry.accuracy.value)}" for entry in found.classifiers[1:]]
         lines += [f"Other classifiers: {', '.join(others)}."] if others else []
-        beaten = [entry.name for entry in found.students if _beaten(entry.accuracy)]
+        beaten = [entry.name for entry in found.classifiers if _beaten(entry.accuracy)]
         if beaten:
             warnings.append(f"Training on class means and noise gives a better {', '.join(beaten)}.")
     else:
-        headline = found.students_skipped or "No classifier was trained."
+        headline = found.classifiers_skipped or "No classifier was trained."
     mean, spread = found.pixels
     lines.append(
         f"A pixel’s mean is off by {percent(mean.value, 2)} of full intensity (other real images: "

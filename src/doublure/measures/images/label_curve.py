@@ -52,21 +52,21 @@ class LabelCurve(Result):
     """Accuracy on real images by the number of labels. Computed on real data: internal.
 
     Attributes:
-        student: Who learned.
+        classifier: Who learned.
         tested: How many real images test.
         points: By number of labels.
     """
 
     version: Literal[1] = 1
     internal: str = INTERNAL
-    student: ClassifierName
+    classifier: ClassifierName
     tested: int
     points: tuple[Point, ...]
 
     def __str__(self) -> str:
         said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'synthetic':>22}  {'real':>22}"]
         said += [f"{each.labels:>8,}  {_told(each.artificial):>22}  {_told(each.real):>22}" for each in self.points]
-        whom = f"A {CLASSIFIERS[self.student]} trained on so many images, tested on {self.tested:,} real ones"
+        whom = f"A {CLASSIFIERS[self.classifier]} trained on so many images, tested on {self.tested:,} real ones"
         return "\n".join([*said, f"{whom}; 95 % intervals."])
 
 
@@ -88,7 +88,7 @@ def classifier_named(name: str) -> ClassifierName:
     """
     found: ClassifierName | None = next((each for each in CLASSIFIERS if each == name), None)
     if found is None:
-        raise SettingError("is none that is known", field="student", remedy=f"use one of: {', '.join(CLASSIFIERS)}")
+        raise SettingError("is none that is known", field="classifier", remedy=f"use one of: {', '.join(CLASSIFIERS)}")
     return found
 
 
@@ -97,7 +97,7 @@ def label_curve(
     schema: ImageSchema,
     real: Given,
     *,
-    student: ClassifierName = "cnn",
+    classifier: ClassifierName = "cnn",
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LabelCurve:
@@ -107,7 +107,7 @@ def label_curve(
         training: Synthetic images with the labels that came back (:func:`doublure.releasing.labelling.read_back`).
         schema: Their shape and classes.
         real: Labelled real images; half of them, drawn at random, test, the others train for comparison.
-        student: Who learns.
+        classifier: Who learns.
         seed: Fixes the halves, the order of the training images, and the classifiers' own randomness.
         progress: Receives progress events.
 
@@ -131,7 +131,7 @@ def label_curve(
     found = []
     for name, trained in (("synthetic", training), ("real", own)):
         listener.stage(f"train on {name} images")
-        found.append(learning_curve(student, trained, codes_of(schema, trained), test, truth, sizes, seed))
+        found.append(learning_curve(classifier, trained, codes_of(schema, trained), test, truth, sizes, seed))
     artificial, beside = ({size: _accuracy(share, len(test)) for size, share in each.items()} for each in found)
     points = (Point(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())
-    return LabelCurve(student=student, tested=len(test), points=tuple(points))
+    return LabelCurve(classifier=classifier, tested=len(test), points=tuple(points))

@@ -37,7 +37,7 @@ class SeriesEvaluation(Evaluation):
 
     Attributes:
         scores: The headline figures: distances, then classifiers, then neighbours.
-        students_skipped: Why there are no classifiers.
+        classifiers_skipped: Why there are no classifiers.
         clock: The time of day at each step; null where a series is not one day.
         profiles: Each channel's mean and spread at each step.
         by_value: Each channel's mean for each value of an attribute.
@@ -47,7 +47,7 @@ class SeriesEvaluation(Evaluation):
     """
 
     scores: tuple[Score, ...]
-    students_skipped: str | None
+    classifiers_skipped: str | None
     clock: tuple[str, ...] | None
     profiles: tuple[Profile, ...]
     by_value: tuple[ValueProfile, ...]
@@ -68,7 +68,7 @@ def evaluate_series(
     holdout: Series | None = None,
     *,
     unit: np.ndarray[Any, np.dtype[np.int64]] | None = None,
-    students: bool = True,
+    classifiers: bool = True,
     nearest: bool = True,
     seed: int = 0,
     progress: Progress | None = None,
@@ -82,7 +82,7 @@ def evaluate_series(
         holdout: Real series kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
             ``train``), which the notes say: the fit has seen them.
         unit: ``(N,)`` the unit of each series of ``train``, so that a unit's series stay together in the split.
-        students: Whether classifiers are trained.
+        classifiers: Whether classifiers are trained.
         nearest: Whether the nearest real series are looked for.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
@@ -98,21 +98,21 @@ def evaluate_series(
     clock = clock_texts(schema.series, schema.length)
     listener = progress or Silent()
     listener.stage("train models")
-    trained, skipped = classifier_scores(schema, sets, seed) if students else ((), "No classifier was asked for.")
+    trained, skipped = classifier_scores(schema, sets, seed) if classifiers else ((), "No classifier was asked for.")
     listener.stage("search nearest series")
     near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
     return SeriesEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
         scores=(*distances(schema, statistics), *trained, *near[0]),
-        students_skipped=skipped,
+        classifiers_skipped=skipped,
         clock=None if clock is None else tuple(clock),
         profiles=drawings.profiles(schema, real, synthetic),
         by_value=drawings.value_profiles(schema, statistics),
         curves=drawings.curves(schema, statistics),
         histograms=drawings.histograms(schema, statistics),
         pairs=drawings.pairs(real, synthetic, near[1]),
-        notes=_notes(both.kept_aside, students=bool(trained), nearest=near[1] is not None),
+        notes=_notes(both.kept_aside, classifiers=bool(trained), nearest=near[1] is not None),
         versions=versions(),
     )
 
@@ -126,13 +126,13 @@ def independent_steps(real: Series, n: int, rng: np.random.Generator) -> Series:
     return Series(values=real.values[rows, steps, channels], channels=real.channels, attributes=attributes)
 
 
-def _notes(kept_aside: bool, *, students: bool, nearest: bool) -> tuple[str, ...]:
+def _notes(kept_aside: bool, *, classifiers: bool, nearest: bool) -> tuple[str, ...]:
     notes = [
         "Independent steps draws each step on its own from the real values at that step: right profiles, no "
         "correlation in time.",
         "All series of a unit are compared, not only those that a fit may use.",
     ]
-    if students:
+    if classifiers:
         notes.append(
             f"Classifiers and forecasts are boosted trees of {ROUNDS} rounds, fixed beforehand, on at most "
             f"{MOST_TRAINING:,} series. Two-sample AUC: trained on half of both sets, tested on the other halves. "

@@ -76,9 +76,9 @@ def _bins(
     return Frequencies(
         column=name,
         kind=kind,
-        edges=_short(edges),
-        real=_short(real[:bins]),
-        synthetic=_short(synthetic[:bins]),
+        edges=short(edges),
+        real=short(real[:bins]),
+        synthetic=short(synthetic[:bins]),
         zero=zeros,
         missing=missing,
     )
@@ -100,8 +100,8 @@ def _values(
         column=name,
         kind=kind,
         labels=tuple(labels[place] for place in listed),
-        real=_short(real[listed]),
-        synthetic=_short(synthetic[listed]),
+        real=short(real[listed]),
+        synthetic=short(synthetic[listed]),
         missing=missing,
         left_out=left_out,
     )
@@ -141,9 +141,9 @@ def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Densit
         column=name,
         kind=column.type,
         scale="log" if log else "linear",
-        points=_short(10**grid if log else grid),
-        real=_short(curves[0]),
-        synthetic=_short(curves[1]),
+        points=short(10**grid if log else grid),
+        real=short(curves[0]),
+        synthetic=short(curves[1]),
     )
 
 
@@ -177,6 +177,6 @@ def smooth(sample: Floats, grid: Floats, width: float) -> Floats:
     return np.asarray(curve / (curve.sum() * step), dtype=np.float64)
 
 
-def _short(values: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float, ...]:
+def short(values: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float, ...]:
     """Round to six figures: what a drawing needs."""
     return tuple(float(f"{float(value):.6g}") for value in values)

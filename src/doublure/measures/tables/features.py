@@ -128,6 +128,14 @@ class Target:
         numbers = table.numbers[self.column]
         return np.where(np.isnan(numbers), -1, np.greater(numbers, self.threshold).astype(np.int64))
 
+    def known(self, table: Coded, rng: np.random.Generator, most: int) -> tuple[Coded, Labels]:
+        """Return the rows whose target is known, and their classes; of more than ``most``, a uniform sample."""
+        classes = self.read(table)
+        rows = np.flatnonzero(classes >= 0)
+        if len(rows) > most:
+            rows = np.sort(rng.choice(rows, most, replace=False))
+        return table.take(rows), classes[rows]
+
 
 def target_of(coder: Coder, train: Coded) -> Target | None:
     """Return the target's classes; null where the schema names no target.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coded, Coder, Integers
 from doublure.measures.tables.counts import Counts, count
+from doublure.measures.tables.distributions import short
 
 ONE_WAY_BINS = 20
 """Into how many quantile bins a number is cut where columns are looked at one by one."""
@@ -107,8 +107,8 @@ def quantile_shares(bins: QuantileBins, train: Counts, synthetic: Counts) -> tup
                 column=name,
                 kind=column.type,
                 bins=tuple(ends[number] for number in filled),
-                real=_short(real[filled]),
-                synthetic=_short(artificial[filled]),
+                real=short(real[filled]),
+                synthetic=short(artificial[filled]),
                 variation=float(np.abs(real - artificial).sum() / 2),
             )
         )
@@ -133,7 +133,3 @@ def _ends(cuts: Floats) -> list[tuple[float | None, float | None]]:
         (first, first if first is not None and last == np.nextafter(first, np.inf) else last)
         for first, last in zip(firsts, lasts, strict=True)
     ]
-
-
-def _short(values: np.ndarray[Any, Any]) -> tuple[float, ...]:
-    return tuple(float(f"{float(value):.6g}") for value in values)

@@ -101,7 +101,9 @@ def regression(coder: Coder, target: Target, tables: Tables, rng: np.random.Gene
         tables: What to fit.
         rng: Draws the rows, where there are more than ``MOST_ROWS``.
     """
-    known = {role: _known(table, target, rng) for role, table in {"train": tables.train, **tables.others}.items()}
+    known = {
+        role: target.known(table, rng, MOST_ROWS) for role, table in {"train": tables.train, **tables.others}.items()
+    }
     train, classes = known["train"]
     if min(len(part) for part, _ in known.values()) < _FEWEST_ROWS or len(np.unique(classes)) < 2:
         return None
@@ -163,16 +165,6 @@ def _logistic(values: Floats) -> Floats:
 def _loss(x: Floats, truth: Floats, weights: Floats, ridge: Floats) -> float:
     values = x @ weights
     return float((np.logaddexp(0, values) - truth * values).sum() + weights @ ridge @ weights / 2)
-
-
-def _known(
-    table: Coded, target: Target, rng: np.random.Generator
-) -> tuple[Coded, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    classes = target.read(table)
-    rows = np.flatnonzero(classes >= 0)
-    if len(rows) > MOST_ROWS:
-        rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
-    return table.take(rows), classes[rows]
 
 
 # -- terms -----------------------------------------------------------------------------------------------------------

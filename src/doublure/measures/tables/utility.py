@@ -117,9 +117,9 @@ def prepare(
     """
     trained: dict[TrainedOn, tuple[Features, Labels]] = {}
     for role, table in tables.items():
-        kept, classes = _known(table, target, rng)
+        kept, classes = target.known(table, rng, MOST_ROWS)
         trained[role] = features_of(coder, kept), classes
-    kept, truth = _known(test, target, rng)
+    kept, truth = target.known(test, rng, MOST_ROWS)
     if not trained["real"][0].names:
         return "there is no other column to predict the target from"
     if min(len(truth), *(len(classes) for _, classes in trained.values())) < _FEWEST_ROWS:
@@ -127,14 +127,6 @@ def prepare(
     if len(np.unique(trained["real"][1])) < 2:
         return "the real rows have one and the same target"
     return TrainingSets(trained=trained, test=kept, test_features=features_of(coder, kept), truth=truth)
-
-
-def _known(table: Coded, target: Target, rng: np.random.Generator) -> tuple[Coded, Labels]:
-    classes = target.read(table)
-    rows = np.flatnonzero(classes >= 0)
-    if len(rows) > MOST_ROWS:
-        rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
-    return table.take(rows), classes[rows]
 
 
 def measured_utility(

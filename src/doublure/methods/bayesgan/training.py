@@ -19,7 +19,7 @@ from doublure.private.critic_steps import CriticSteps
 from doublure.private.queries.distances import Distances
 from doublure.private.queries.lot_gradients import Partner, unpaired
 from doublure.support.tensors import as_tensors
-from doublure.training import checkpoints as kept_state
+from doublure.training import checkpoints
 from doublure.training.critic_steps import private_critic_trainer
 from doublure.training.gan_loop import Adversaries, CriticTrainer, SeededDraws, train
 from doublure.training.job import Job
@@ -80,7 +80,7 @@ class MeasuredAdversaries(Adversaries):
         if self._step is None:
             raise TypeError("nothing measures")
         try:
-            self._step.take_up({name.removeprefix(_ESTIMATE): tensors[name].numpy() for name in names})
+            self._step.restore({name.removeprefix(_ESTIMATE): tensors[name].numpy() for name in names})
         except SettingError as error:
             raise ValueError(error.message) from None
 
@@ -137,7 +137,7 @@ def trained_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, 
     adversaries.measured_by(step)
     kept = stage.checkpoints.load()
     if kept is not None:
-        with kept_state.taken_up():
+        with checkpoints.restoring():
             adversaries.restore(as_tensors(kept))
     generator: nn.Module = adversaries.average
     if step.taken < step.steps:

@@ -79,7 +79,7 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
         second = release(_RELEASES[1], ByCell(sizes, width, classes.means, directions))
         cells = Moments.of(second, noise[1]) if splits else joined(first, noise[0], second, noise[1])
     of = torch.arange(kinds, device=cells.counts.device).repeat_interleave(2**splits)
-    covariances = settled_covariances(cells, kinds, of)
+    covariances = resolved_covariances(cells, kinds, of)
     spare = 2 ** (settings.splits - splits)  # a cell that was not cut has all its components alike
     mixture.load_state_dict(
         {
@@ -257,7 +257,7 @@ def cells_of(latents: Tensor, classes: Tensor, means: Tensor, directions: Tensor
     return cells
 
 
-def settled_covariances(cells: Moments, kinds: int, of: Tensor) -> Tensor:
+def resolved_covariances(cells: Moments, kinds: int, of: Tensor) -> Tensor:
     """Return each cell's covariance, drawn towards its class's and all cells' as far as the noise asks.
 
     Args:

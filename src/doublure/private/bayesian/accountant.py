@@ -239,7 +239,7 @@ class BayesianAccountant:
             "steps_taken": np.array([float(self.steps_taken)]),
         }
 
-    def take_up(self, state: Mapping[str, NDArray[np.float64]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[np.float64]]) -> None:
         """Go on from what :meth:`state` returned.
 
         Raises:

@@ -43,7 +43,7 @@ class Units:
 
     @cached_property
     def _padded_index(self) -> tuple[Tensor, Tensor]:
-        """Return (G, R): the records of each unit, and whether a seat is taken. R is the largest unit's size."""
+        """Return (G, R): the records of each unit, and which padded indices hold one. R is the largest unit's size."""
         order = torch.argsort(self.index, stable=True)
         sizes = torch.bincount(self.index, minlength=self.count)
         within = torch.arange(len(order), device=order.device) - (sizes.cumsum(0) - sizes)[self.index[order]]

@@ -103,9 +103,9 @@ class MeasuredDistances:
             self._accountant.lost(self._noise_multiplier, sample_rate, lost)
         return self._accountant
 
-    def take_up(self, state: Mapping[str, NDArray[np.float64]]) -> None:
+    def restore(self, state: Mapping[str, NDArray[np.float64]]) -> None:
         """Go on from a checkpoint."""
-        self._accountant.take_up(state)
+        self._accountant.restore(state)
 
     @property
     def count(self) -> int:

@@ -24,8 +24,7 @@ from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
 from doublure.networks.upsampling import UpsamplingGenerator
 from doublure.support.tensors import as_tensor, as_tensors
-from doublure.training import checkpoints as kept_state
-from doublure.training import network_states
+from doublure.training import checkpoints, network_states
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.owned import NOTHING, Told
@@ -147,7 +146,7 @@ def fitted_to_sums(
     """
     features = features.to(job.device)
     job.progress.stage("average the records' features", 1)
-    releases = kept_state.KeptReleases(job, sums.accesses)
+    releases = checkpoints.KeptReleases(job, sums.accesses)
     (drawn,) = releases.drawn(
         1,
         [RELEASED],
@@ -156,7 +155,7 @@ def fitted_to_sums(
     )
     kept, total = as_tensors(releases.state), as_tensor(drawn)
     job.progress.at(1)
-    with kept_state.taken_up():
+    with checkpoints.restoring():
         fit = GeneratorFit(job, settings, features, target(total, sums.deviations[0]), build)
         if "fit_step" in kept:
             fit.restore(kept)
@@ -309,7 +308,7 @@ class GeneratorFit(Generic[G]):
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore a checkpoint."""
-        network_states.take_up(tensors, *self._learning())
+        network_states.restore(tensors, *self._learning())
         self.done = int(tensors["fit_step"][0])
 
     def _learning(self) -> tuple[dict[str, nn.Module], dict[str, torch.optim.Optimizer]]:

@@ -71,7 +71,7 @@ def _exchange(codes: Ints, cells: Ints, surplus: Floats, one: Ints, other: Ints)
     gain, cost = -2 * change.sum(1), 4 * (left != right).sum(1)
     better = np.flatnonzero(gain > cost)
     # As if all that exchange the same two values moved the same cells.
-    before = _earlier(np.minimum(mine, theirs)[better] * surplus.shape[1] + np.maximum(mine, theirs)[better])
+    before = earlier(np.minimum(mine, theirs)[better] * surplus.shape[1] + np.maximum(mine, theirs)[better])
     better = better[gain[better] > cost[better] * (1 + 2 * before)]
     one, other, mine, theirs = one[better], other[better], mine[better], theirs[better]
     width = left.shape[1]
@@ -82,7 +82,7 @@ def _exchange(codes: Ints, cells: Ints, surplus: Floats, one: Ints, other: Ints)
     codes[one], codes[other] = theirs, mine
 
 
-def _earlier(keys: Ints) -> Ints:
+def earlier(keys: Ints) -> Ints:
     """Return how many of the same keys stand before each."""
     order = np.argsort(keys, kind="stable")
     found = np.empty_like(keys)

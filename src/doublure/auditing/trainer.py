@@ -2,9 +2,9 @@
 
 The threat model: I see every noised gradient that leaves :class:`doublure.private.critic_steps.CriticSteps`, and I
 chose the data. In one data set every record's gradient is zero; in the other there is one more record whose gradient is
-enormous and points along a direction that I know. From what leaves the mechanism I guess which world it was. If I guess
-better than the claimed (ε, δ) allows, the claim is false: the noise is too small, the clip too wide, or more steps were
-taken than were paid for.
+enormous and points along a direction that I know. From what leaves the mechanism I guess which hypothesis holds. If I
+guess better than the claimed (ε, δ) allows, the claim is false: the noise is too small, the clip too wide, or more
+steps were taken than were paid for.
 
 The mechanism, sampler, clipping and noise are the ones that ``dpgan`` uses, not copies. The score is the log-likelihood
 ratio of a subsampled Gaussian (Nasr et al. 2023), which for full batches is the sum of the observations.
@@ -182,7 +182,7 @@ def _observations(
     step = CriticSteps(
         ranks.mechanism([access], noise=noise.source("os-keyed"), authorise=lambda access, step: None),
         access,
-        ranks.dealt(records, records.fingerprint),
+        ranks.assigned(records, records.fingerprint),
         CriticSettings(
             loss=CriticLoss(kind="wgan"),
             schedule=Constant(max_grad_norm=max_grad_norm),

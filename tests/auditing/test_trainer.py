@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from doublure.attack.audit import TrainerAudit, audit_trainer
+from doublure.auditing.trainer import TrainerAudit, audit_trainer
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private import clipping
 from doublure.private.critic_steps import CriticSteps

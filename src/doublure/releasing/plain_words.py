@@ -1,0 +1,162 @@
+"""What a guarantee means to somebody who has never met one, sentence by sentence, and what its figures are called.
+
+Each kind has its own sentences: no figure of another kind is ever worded as ε.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from doublure.guarantee import CHOICE_OF_KIND, figure, odds_factor
+from doublure.schema import Schema
+from doublure.schema.kinds import KINDS
+
+_FIGURES = {
+    "epsilon": "ε",
+    "delta": "δ",
+    "epsilon_mu": "ε_μ (Bayesian, estimated)",
+    "delta_mu": "δ_μ (Bayesian, estimated)",
+    "mu": "μ, expected privacy loss (not ε)",
+    "gamma": "γ, chance that the loss of one more record is above μ",
+    "unit": "unit of privacy",
+    "max_records": "records used of each unit, at most",
+    "relation": "neighbouring data sets",
+    "accountant": "accountant",
+    "sample_rate": "sampling rate q of a lot",
+    "noise_multiplier": "noise multiplier σ",
+    "steps": "noisy steps",
+    "noise_source": "source of the noise",
+}
+_BAYESIAN = {
+    "epsilon": "ε, worst case",
+    "delta": "δ, worst case",
+    "gamma": "γ, chance that the estimate of ε_μ is too low, over all orders (union bound)",
+}
+_NOBODY = frozenset({"epsilon", "delta", "unit", "max_records", "relation"})
+_NOT_SHOWN = {"empirical": _NOBODY, "none": _NOBODY}
+"""Without a guarantee nobody is protected, and no figure may look as if somebody were."""
+_INSTEAD = {"bayesian-dp": _BAYESIAN}
+
+_AVERAGE = "The measured figure is an average over this data set, computed from real records without noise."
+_NOTHING = "Nothing has been measured yet. A measurement would be an average over this data set."
+_CERTAIN = 100.0
+
+
+def figures_of(kind: str) -> dict[str, str]:
+    """Return what a kind's card calls the figures of its claim, by key; a figure that it must not show has no name."""
+    named = _FIGURES | _INSTEAD.get(kind, {})
+    return {key: name for key, name in named.items() if key not in _NOT_SHOWN.get(kind, ())}
+
+
+def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str]:
+    """Return what a guarantee means, for the people whose records it is about.
+
+    Args:
+        guarantee: As a card holds it; without one, or of a kind that is not known, there is no protection.
+        records: What the release's records are called.
+    """
+    return _WORDS.get(str(guarantee.get("kind")), _unprotected)(guarantee, records)
+
+
+def opening(guarantee: Mapping[str, Any], schema: Schema) -> str:
+    """Return what a terminal says of a guarantee: the card's first plain words, and on the next line its formal ones.
+
+    Without a guarantee the formal ones refuse, and stand alone.
+    """
+    sentence = str(guarantee["sentence"])
+    if (guarantee.get("kind") or "none") == "none":
+        return sentence
+    return f"{plain_words(guarantee, KINDS[schema.kind].records)[0]}\n{sentence}"
+
+
+def _dp(guarantee: Mapping[str, Any], records: str) -> list[str]:
+    unit = _unit(guarantee)
+    return [
+        *_coin(guarantee, unit),
+        f"Take all records of any one {unit} out of the private data, or put them in: the probability of any "
+        f"result changes by at most a factor of {_factor(guarantee.get('epsilon'))}"
+        f"{_slack(guarantee.get('delta'))}.",
+        f"This holds for every {unit}, whatever a reader already knows.",
+        "It does not prevent learning about groups, or about everybody.",
+        *([_CHOSEN] if CHOICE_OF_KIND in (guarantee.get("excluded") or ()) else []),
+        _synthetic(records),
+    ]
+
+
+def _bayesian(guarantee: Mapping[str, Any], records: str) -> list[str]:
+    unit = _unit(guarantee)
+    return [
+        *_coin(guarantee, unit),
+        f"This is an estimate of how much the data reveal about one {unit} that is like the others.",
+        f"For one {unit} that is unlike the others only the worst case counts: a factor of "
+        f"{_factor(guarantee.get('epsilon'))}{_slack(guarantee.get('delta'))}.",
+        "The estimate itself was computed from private data without noise, and is not published. "
+        "This card states the ceiling that was fixed beforehand.",
+        _CHOSEN,
+        _synthetic(records),
+    ]
+
+
+def _empirical(guarantee: Mapping[str, Any], records: str) -> list[str]:
+    measured = _NOTHING if guarantee.get("mu") is None else _AVERAGE
+    return [
+        f"If your records are among the private ones: nothing limits what these {records} tell of you.",
+        f"{measured} It does not bound the risk of any individual {_unit(guarantee)}.",
+        "Treat these data as you would treat the private data they were made from.",
+    ]
+
+
+def _unprotected(guarantee: Mapping[str, Any], records: str) -> list[str]:
+    del guarantee
+    return [
+        f"If your records are among the private ones: nothing limits what these {records} tell of you.",
+        "These data were made without any protection. They may repeat private records as they are.",
+        "Treat them as you would treat the private data they were made from.",
+    ]
+
+
+_CHOSEN = f"{CHOICE_OF_KIND.capitalize()}."
+_WORDS = {"dp": _dp, "bayesian-dp": _bayesian, "empirical": _empirical}
+
+
+def _unit(guarantee: Mapping[str, Any]) -> str:
+    return guarantee.get("unit") or "unit"
+
+
+def _synthetic(records: str) -> str:
+    return f"The {records} are synthetic. One of them may resemble a real one by chance."
+
+
+def _coin(guarantee: Mapping[str, Any], unit: object) -> list[str]:
+    """Return the guarantee as a bet, which everybody understands: how often a guess can be right at best.
+
+    Of two equally likely worlds, with the records of one unit and without, an (ε, δ)-differentially private result is
+    told from at most with probability (e^ε + δ) / (e^ε + 1) (Kairouz, Oh & Viswanath 2015, theorem 2.1).
+    """
+    epsilon, delta = guarantee.get("epsilon"), guarantee.get("delta")
+    if not isinstance(epsilon, (int, float)) or not isinstance(delta, (int, float)):
+        return []
+    right = (1 + min(1.0, delta) * math.exp(-epsilon)) / (1 + math.exp(-epsilon))
+    often = math.ceil(1000 * min(1.0, right)) / 10
+    bet = (
+        f"Suppose that a coin decides whether the records of one {unit} are used at all; they could be yours. Whoever "
+        f"then guesses from this release, whatever else they know, is right in"
+    )
+    if often >= _CERTAIN:
+        return [f"{bet} up to 100 of 100 cases: this protects hardly anybody. Without the release it is 50."]
+    return [f"{bet} at most {often:g} of 100 cases. Without the release it is 50."]
+
+
+def _factor(epsilon: object) -> str:
+    """Return e^ε in words."""
+    if not isinstance(epsilon, (int, float)):
+        return "e to the ε"
+    return f"{odds_factor(epsilon)} (e^ε for ε = {figure(epsilon)})"
+
+
+def _slack(delta: object) -> str:
+    if not isinstance(delta, (int, float)) or delta <= 0:
+        return ""
+    return f", plus δ = {figure(delta)}"
