@@ -238,6 +238,8 @@ def test_what_a_claim_says_of_groups_and_of_most_records():
     bayesian = beside("bayesian-dp", dp | {"epsilon_mu": 3.0, "delta_mu": 1e-10})
     assert bayesian[:2] == beside("dp", dp)
     assert bayesian[2:] == [
+        ("2 records like the others", "ε_μ ≤ 6, δ_μ = 8.069e-08"),  # 2 e⁶ δ_μ
+        ("5 records like the others", "ε_μ ≤ 15, δ_μ = 0.001635"),
         ("0.99 of all records like the others", "ε_μ ≤ 3, δ_μ = 1e-08"),
         ("0.9999 of all records like the others", "ε_μ ≤ 3, δ_μ = 1.001e-06"),
     ]

@@ -272,14 +272,15 @@ def beside(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what follows from a claim for those whom its figures do not name: groups, and most of those alike.
 
     Several units that change together have (kε, δ(1 + e^ε + …)) (Vadhan 2017, Lemma 2.2). A Bayesian claim is an
-    average over units like the others: by Markov's inequality it holds for a share of them at a larger δ_μ.
+    average over units like the others: k of them have (kε_μ, k e^(kε_μ) δ_μ) (Triastcyn and Faltings 2022, Proposition
+    3), and by Markov's inequality it holds for a share of them at a larger δ_μ (equation 12).
 
     Args:
         kind: Of the claim.
         figures: ``epsilon``, ``delta``, ``epsilon_mu``, ``delta_mu``.
     """
+    from doublure.private import bayesian
     from doublure.private.accounting import group_privacy
-    from doublure.private.bayesian import percentiles
 
     found = []
     epsilon, delta = figures.get("epsilon"), figures.get("delta")
@@ -290,12 +291,16 @@ def beside(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
                 found.append((f"a group of {size}", f"ε = {figure(together)}, δ = {figure(chance)}"))
     epsilon_mu, delta_mu = figures.get("epsilon_mu"), figures.get("delta_mu")
     if kind == "bayesian-dp" and epsilon_mu is not None and delta_mu is not None:
+        for size in _GROUPS:
+            together, chance = bayesian.group_privacy(epsilon_mu, delta_mu, size)
+            if chance < 1:
+                found.append((f"{size} records like the others", f"ε_μ ≤ {figure(together)}, δ_μ = {figure(chance)}"))
         found += [
             (
                 f"{row.share:.4g} of all records like the others",
                 f"ε_μ ≤ {figure(epsilon_mu)}, δ_μ = {figure(row.delta)}",
             )
-            for row in percentiles(epsilon_mu, delta_mu, _SHARES)
+            for row in bayesian.percentiles(epsilon_mu, delta_mu, _SHARES)
         ]
     return found
 

@@ -36,7 +36,6 @@ from doublure.private.accounting.composition import (
     delta_of,
     epsilon,
     epsilon_of,
-    group_epsilon_of,
     group_privacy,
     log_moments,
 )
@@ -67,7 +66,6 @@ __all__ = [
     "epsilon_of",
     "event_from_json",
     "event_to_json",
-    "group_epsilon_of",
     "group_privacy",
     "log_moments",
     "noise_multiplier",

@@ -116,39 +116,6 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
     return size * epsilon, math.exp(min(0.0, math.log(delta) + log_sum))
 
 
-def group_epsilon_of(
-    events: Sequence[Event],
-    delta: float,
-    *,
-    size: int,
-    accountant: Accountant = "pld",
-) -> float:
-    """Return the ε, at the given δ, for a group of ``size`` units that change together.
-
-    The least of :func:`group_privacy` over the whole curve of (ε, δ) that the accountant gives for one unit.
-
-    Raises:
-        SettingError: As :func:`epsilon_of`, or the curve does not reach this δ for a group so large.
-
-    Example:
-        >>> lots = [GaussianEvent(noise_multiplier=4.0, sample_rate=0.01, steps=1000)]
-        >>> [round(group_epsilon_of(lots, 1e-5, size=size), 2) for size in (1, 2, 4)]
-        [0.27, 0.58, 1.25]
-    """
-    require_whole(size, "size", least=1)
-    single = epsilon_of(events, delta, accountant=accountant)
-    ready = counted(events, accountant, "add-remove")
-    if size == 1 or not ready:
-        return group_privacy(single, delta, size)[0]
-    curve = RenyiCurve(ready, "add-remove") if accountant == "rdp" else LossDistribution(ready, "add-remove")
-    for step in range(1001):
-        one = single * (1.0 + step / 100.0)
-        group_epsilon, group_delta = group_privacy(one, curve.delta(one), size)
-        if group_delta <= delta:
-            return group_epsilon
-    raise SettingError("is too large for this delta", field="size", remedy="use a smaller group or more noise")
-
-
 def log_moments(events: Sequence[Event], orders: Sequence[int]) -> tuple[list[float], float]:
     """Return a bound on log E[e^(λ L)] of all events together for each λ, and the δ that they set aside.
 
