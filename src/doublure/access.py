@@ -8,6 +8,9 @@ from typing import Any
 
 from doublure.private.accounting import Event, GaussianEvent, event_from_json, event_to_json
 
+COVERED: frozenset[str] = frozenset({"dp", "bayesian-dp"})
+"""The kinds of claim whose (ε, δ) holds for every data set: accesses are charged, and what follows is covered."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Access:

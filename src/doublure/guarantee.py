@@ -13,13 +13,11 @@ from typing import Any, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from doublure._version import __version__
+from doublure.access import COVERED
 from doublure.errors import RunFolderError
 from doublure.models import Model
 
 Kind: TypeAlias = Literal["dp", "bayesian-dp", "empirical", "none"]
-
-COVERED: frozenset[str] = frozenset({"dp", "bayesian-dp"})
-"""The kinds whose (ε, δ) holds for every data set: what follows from a release, and all that is sampled, is covered."""
 
 WATERMARKS: dict[Kind, str] = {
     "dp": "Synthetic data with a differential-privacy guarantee",

@@ -190,20 +190,3 @@ def test_the_private_students_steps_are_those_of_clipped_single_gradients(monkey
     for one, other in zip(network.parameters(), slow.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
     assert drawn == [(len(total), victims._CLIP * accounting.noise_multiplier(0.9, 1e-5, 1.0, 3))] * 3
-
-
-def test_a_stacked_autoencoder_undoes_noise_layer_by_layer(monkeypatch):
-    source, trained = torch.Generator().manual_seed(0), []
-    pair = victims.autoencoder((16, 8, 4), source)
-    inputs = torch.eye(4).repeat(40, 4)
-    before = functional.mse_loss(pair[1](pair[0](inputs)), inputs)
-    one_layer = victims._undo_noise
-
-    def heard(encode, decode, seen, *rest):
-        trained.append((len(encode), len(decode), seen.shape[1], decode(encode(seen)).shape[1]))
-        one_layer(encode, decode, seen, *rest)
-
-    monkeypatch.setattr(victims, "_undo_noise", heard)
-    victims.compress(pair, inputs, source, epochs=300)
-    assert trained == [(2, 2, 16, 16), (2, 2, 8, 8), (4, 4, 16, 16)]
-    assert functional.mse_loss(pair[1](pair[0](inputs)), inputs) < before / 2

@@ -43,18 +43,18 @@ def real(n: int) -> dict[str, np.ndarray]:
 
 
 def test_right_labels_teach_as_much_as_real_images_and_wrong_ones_nothing(schema: ImageSchema) -> None:
-    right = label_curve(labelled(150), schema, real(200), student="logistic")
+    right = label_curve(labelled(150), schema, real(200), classifier="logistic")
     assert [each.labels for each in right.points] == [10, 30, 100, 150]
     assert right.tested == 100
     assert right.points[-1].artificial.value == 1
     assert [each.real is None for each in right.points] == [False, False, False, True]  # 100 real ones are for training
-    wrong = label_curve(labelled(150, wrong=1.0), schema, real(200), student="logistic")
+    wrong = label_curve(labelled(150, wrong=1.0), schema, real(200), classifier="logistic")
     assert wrong.points[-1].artificial.value == 0
     assert [each.real for each in wrong.points] == [each.real for each in right.points]
 
 
 def test_a_curve_repeats_itself_and_reads_back(schema: ImageSchema) -> None:
-    found = [label_curve(labelled(40, wrong=0.3), schema, real(60), student="mlp", seed=seed) for seed in (1, 1, 2)]
+    found = [label_curve(labelled(40, wrong=0.3), schema, real(60), classifier="mlp", seed=seed) for seed in (1, 1, 2)]
     assert found[0] == found[1] != found[2]
     assert LabelCurve.model_validate(json.loads(found[0].model_dump_json())) == found[0]
     said = str(found[0])

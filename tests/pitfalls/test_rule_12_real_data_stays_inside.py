@@ -161,7 +161,7 @@ def test_nothing_reads_internal(lab, declared_plan, tmp_path):
 
 LOADED = "tensors = folder.load_weights(schema, plan)"
 LOOKS = "__import__('doublure').support.tensors.sha256_of(folder.internal / 'checkpoint.safetensors')"
-PAGE = "from doublure.releasing.card import card_page"
+PAGE = "page = card_page(card, KINDS[schema.kind].records, dictionary(schema), examples).encode()"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import doublure
 from doublure import guarantee as words
 from doublure.guarantee import REFUSALS, Guarantee
 from doublure.planning import assembling
-from doublure.releasing import card as cards
+from doublure.releasing import plain_words
 from doublure.releasing.card import card_page
 
 SOURCE = Path(doublure.__file__).parent
@@ -68,7 +68,7 @@ def test_another_epsilon_is_caught(lab, monkeypatch, mutant):
     elif mutant == "none as dp":
         monkeypatch.setitem(words._SENTENCES, "none", lambda g: "(ε=0, δ=0)-differentially private")
     else:
-        lab.plant(cards, "_figures", ("kind in ('none', 'empirical')", "False"))
+        lab.plant(plain_words, "figures_of", ("key not in _NOT_SHOWN.get(kind, ())", "True"))
     with lab.caught():
         check_only_dp_prints_an_epsilon()
 
@@ -134,7 +134,7 @@ def test_a_bayesian_claim_that_does_not_is_caught(lab, monkeypatch, mutant):
     if mutant == "estimate alone":
         monkeypatch.setitem(words._SENTENCES, "bayesian-dp", lambda g: words._bayesian(g).split(";")[0])
     else:
-        monkeypatch.setitem(cards._FIGURES, "epsilon_mu", "ε")
+        monkeypatch.setitem(plain_words._FIGURES, "epsilon_mu", "ε")
     with lab.caught():
         check_a_bayesian_claim_says_whom_it_leaves_out()
 

@@ -188,7 +188,7 @@ def test_what_was_written_is_taken_up_as_it_was():
 def test_a_lost_step_is_taken_up_as_no_draw():
     made, again = Executed([TRAIN]), Executed([TRAIN])
     made.note(TRAIN, ONE_STEP, 2.0)
-    again.take_up(told(made, {TRAIN: 3}))
+    again.restore(told(made, {TRAIN: 3}))
     assert again._ran == made._ran
     assert again._ran[TRAIN].event.steps == again.draws(TRAIN) == 1
 

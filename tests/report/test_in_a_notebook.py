@@ -168,7 +168,8 @@ def test_images_show_synthetic_ones_and_shares_of_labels():
     classes = [{"label": label, "share": share(value)} for label, value in (("cat", 0.4), ("dog", 0.6))]
     rows = {"synthetic": 10, "train": 10, "holdout": 10, "kept_aside": True}
     found = ImageReport.model_validate(
-        {"images": {"seed": 0, "rows": rows, "notes": (), "versions": {}, "students": (), "classifiers_skipped": "few",
+        {"images": {"seed": 0, "rows": rows, "notes": (), "versions": {},
+                    "classifiers": (), "classifiers_skipped": "few",
                     "classes": classes, "pixels": (), "trained": {}, "artificial_sheet": sheet.getvalue(),
                     "real_sheet": b"private"}}
     )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from doublure.access import Access
 from doublure.errors import Interrupted, LostRun, RunFolderError
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
-from doublure.training.checkpoints import KeptReleases, taken_up
+from doublure.training.checkpoints import KeptReleases, restoring
 
 LOOK = Access(purpose="look", event=DiscreteGaussianEvent(scale=1.0))
 STEPS = Access(purpose="steps", event=GaussianEvent(noise_multiplier=1.0, steps=2))
@@ -61,7 +61,7 @@ class Run:
         self.session = session
         job = SimpleNamespace(
             accesses=(LOOK, STEPS), checkpoints=self.memory, mechanism=self.mechanism, session=session,
-            check_stop=lambda: None, take_up_undrawn=lambda name: self.asked.append(name) or not self.used,
+            check_stop=lambda: None, restore_undrawn=lambda name: self.asked.append(name) or not self.used,
         )  # fmt: skip
         return KeptReleases(job, (LOOK, STEPS))
 
@@ -156,10 +156,10 @@ def test_a_mark_is_of_one_release_alone(stopped, lost):
 
 def test_a_state_of_other_networks_is_refused():
     for error in (KeyError, IndexError, ValueError, RuntimeError):
-        with pytest.raises(RunFolderError) as refused, taken_up():
+        with pytest.raises(RunFolderError) as refused, restoring():
             raise error
         assert refused.value.field == "checkpoint"
-    with pytest.raises(TypeError), taken_up():
+    with pytest.raises(TypeError), restoring():
         raise TypeError
 
 

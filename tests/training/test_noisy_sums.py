@@ -96,7 +96,7 @@ def test_without_an_accountant_nothing_is_estimated_or_kept():
     sums.release(Itself(), shape=(1, 3))
     assert sums.estimate is None
     assert sums.state() == {}
-    sums.take_up(measured_state())
+    sums.restore(measured_state())
     assert sums.state() == {}
 
 
@@ -113,7 +113,7 @@ def test_an_estimate_goes_on_where_it_was():
     kept = measured_state()
     assert all(isinstance(value, torch.Tensor) for value in kept.values())
     resumed, _ = sums_of(access("look", 2.0, steps=4), distances=DISTANCES, taken=1)
-    resumed.take_up({**kept, "weights": torch.zeros(2)})
+    resumed.restore({**kept, "weights": torch.zeros(2)})
     resumed.release(Itself(), shape=(1, 3))
     assert resumed.estimate.costs == pytest.approx(whole.estimate.costs)
     assert (resumed.estimate.calls, resumed.estimate.steps_taken) == (2, 2)
@@ -121,7 +121,7 @@ def test_an_estimate_goes_on_where_it_was():
 
 def test_steps_of_which_nothing_is_kept_count_as_lost():
     resumed, _ = sums_of(access("look", 2.0, steps=4), distances=DISTANCES, taken=1)
-    resumed.take_up({"weights": torch.zeros(2)})
+    resumed.restore({"weights": torch.zeros(2)})
     assert (resumed.estimate.calls, resumed.estimate.steps_taken) == (0, 1)
     whole, _ = sums_of(access("look", 2.0, steps=4), distances=DISTANCES)
     whole.release(Itself(), shape=(1, 3))

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from doublure.access import COVERED
 from doublure.errors import BudgetRefused, LedgerError, printable
-from doublure.guarantee import COVERED
 from doublure.ledger.amounts import Amount
 from doublure.ledger.chain import Record
 from doublure.ledger.request import PlanLike, same_plan

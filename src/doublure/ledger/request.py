@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from doublure.access import COVERED
 from doublure.errors import SettingError
-from doublure.guarantee import COVERED
 from doublure.ledger.amounts import Budget, is_figure
 from doublure.ledger.chain import canonical
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from doublure.access import COVERED
 from doublure.errors import printable
-from doublure.guarantee import COVERED
 from doublure.ledger.account import Account, Run
 from doublure.ledger.amounts import Amount, Budget
 from doublure.ledger.request import KINDS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doublure.guarantee import COVERED, figure
+from doublure.access import COVERED
+from doublure.guarantee import figure
 from doublure.planning.explain import budget_of, duration
 from doublure.schema.display import kind_of
 from doublure.support import views

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from doublure.guarantee import COVERED, beside, figure
+from doublure.access import COVERED
+from doublure.guarantee import beside, figure
 from doublure.releasing.card_contents import columns_of, drawings_of, precision_of
 from doublure.releasing.examples import Examples
 from doublure.releasing.plain_words import figures_of, plain_words

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from doublure.access import COVERED
 from doublure.errors import RunFolderError
-from doublure.guarantee import COVERED
 from doublure.ledger import Ledger
 from doublure.releasing.bundle import card_of, entry_of, executed_of, ledger_of, refuse_taken, write_card
 from doublure.releasing.declared import Declared

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from doublure.guarantee import COVERED
+from doublure.access import COVERED
 from doublure.releasing.verifying import CARD
 from doublure.support import views
 

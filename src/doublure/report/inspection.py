@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from doublure.guarantee import COVERED
+from doublure.access import COVERED
 from doublure.measures.fault_tests import FaultTest
 from doublure.measures.images.slices import Slice
 from doublure.report import page

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doublure.guarantee import COVERED, Guarantee
+from doublure.access import COVERED
+from doublure.guarantee import Guarantee
 from doublure.planning import Plan
 from doublure.schema import ResolvedSchema
 from doublure.schema.display import kind_of

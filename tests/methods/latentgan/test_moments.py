@@ -20,7 +20,7 @@ from doublure.methods.latentgan.moments import (
     joined,
     mixture_from,
     moment_vectors,
-    settled_covariances,
+    resolved_covariances,
     weights_of,
 )
 from doublure.private.accounting import GaussianEvent
@@ -109,7 +109,7 @@ def test_cells_that_noise_could_tell_apart_have_the_covariance_of_their_class():
     sizes = torch.tensor([101.0, 99.0, 1.0, 1.0])
     cells = Moments(counts=counts, means=torch.zeros(4, 2), covariances=sizes[:, None, None] * torch.eye(2),
                     noise=torch.ones(4))  # fmt: skip
-    found = settled_covariances(cells, 2, torch.tensor([0, 0, 1, 1]))
+    found = resolved_covariances(cells, 2, torch.tensor([0, 0, 1, 1]))
     own, common = (300 * 101 + 100 * 99) / 400, float((counts * sizes).sum() / counts.sum())
     noise = 0.75**2 + 0.25**2
     expected = common + math.sqrt((own - common) ** 2 - 4 * noise)
