@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from doublure import evaluate
@@ -12,9 +13,27 @@ from doublure.data.images import Images
 from doublure.errors import SettingError
 from doublure.evaluate import evaluate_images, evaluate_table
 from doublure.measures import registry
+from doublure.measures.relational import evaluate_related
+from doublure.measures.relational.relations import Sides
+from doublure.measures.relational.units import Coders
 from doublure.measures.scores import Score, distance_score
 from doublure.report import page_of
 from doublure.schema import Schema
+
+RELATED = """
+doublure: 1
+kind: relational
+units: 60
+tables:
+  people:
+    key: person
+    columns: {person: {type: id}, home: {type: category, values: [a, b], missing: false}}
+  visits:
+    parent: people
+    foreign_key: person
+    max_children: 9
+    columns: {person: {type: id}, hours: {type: integer, bounds: [0, 9], missing: false}}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -85,10 +104,30 @@ def test_one_of_images_gets_the_four_sets(monkeypatch):
     assert found["brightness"].value > 0.5 > found["brightness"].real
 
 
+def test_one_of_related_tables_gets_their_coders_and_sides():
+    schema = Schema.parse(RELATED).resolve({})
+
+    def units(n, seed):
+        rng = np.random.default_rng(seed)
+        people = pd.DataFrame({"person": range(n), "home": rng.choice(["a", "b"], n)})
+        return {
+            "people": people,
+            "visits": pd.DataFrame({"person": rng.integers(0, n, n), "hours": rng.integers(0, 9, n)}),
+        }
+
+    def seen(coders, sides, rng):
+        assert (type(coders), type(sides)) == (Coders, Sides)
+        return distance_score("seen", "Seen", {"value": 0.25, "baseline": 0.5, "real": 0.0})
+
+    registry.register("seen", seen, kind="relational")
+    found = evaluate_related(schema, units(50, 1), units(60, 2), units(40, 3), tables=False)
+    assert (found.scores[-1].key, found.scores[-1].value) == ("seen", 0.25)
+
+
 @pytest.mark.parametrize(
     ("key", "metric", "said", "remedy"),
     [
-        ("overall", red, "'overall' is a figure of doublure", "register it by another key"),
+        ("overall", red, "'overall' is a figure of doublure", "register it under another key"),
         ("blue", red, "'blue' returns no score of its key", "return a Score with key='blue'"),
         ("red", lambda *given: 0.5, "'red' returns no score of its key", "return a Score with key='red'"),
     ],

@@ -68,7 +68,9 @@ def with_registered(found: E, kind: str, reader: Any, sets: Any) -> E:
     taken, added = {score.key for score in found.scores}, []
     for key, metric in _REGISTERED.get(kind, {}).items():
         if key in taken:
-            raise SettingError(f"{key!r} is a figure of doublure", field="metric", remedy="register it by another key")
+            raise SettingError(
+                f"{key!r} is a figure of doublure", field="metric", remedy="register it under another key"
+            )
         score = metric(reader, sets, np.random.default_rng([found.seed, zlib.crc32(key.encode())]))
         if not isinstance(score, Score) or score.key != key:
             raise SettingError(
