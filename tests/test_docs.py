@@ -90,10 +90,13 @@ def test_what_is_added_from_outside_works(tmp_path):
     (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    claim, sampled, attacked = done.stdout.splitlines()
+    claim, typed, sampled, attacked, measured = done.stdout.splitlines()
     assert claim.startswith("(ε=1, δ=1e-06)-differentially private for one person")
+    assert typed == "True department"
     assert sampled == "0.2 1"
     assert attacked == "Most common value"
+    assert measured == "Values that are gone"
+    assert "Values that are gone" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert (tmp_path / "run" / "executed.json").is_file()
 
 

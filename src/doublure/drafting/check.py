@@ -215,14 +215,16 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
             kind="undeclared",
             path=path,
             message=f"is undeclared; {ways}",
-            declare=_DECLARE.get(("" if under == _TABLES else name if column is None else column.type, fact), _MISSING),
+            declare=_DECLARE.get(
+                ("" if under == _TABLES else name if column is None else column.nature, fact), _MISSING
+            ),
             learn=price,
         )
 
 
 def _price(column: Column, fact: str, *, derived: bool) -> str | None:
     """Return the YAML that buys a fact; None where it cannot be bought."""
-    ordered = column.type == "ordinal" and fact == "values"
+    ordered = column.nature == "ordinal" and fact == "values"
     fixed = "condition" in column.roles and fact == "missing"
     if derived or ordered or fixed:
         return None
@@ -368,7 +370,7 @@ def _notes_on(column: Column) -> Iterator[str]:
         )
     yield from notes_of(column)
     grid = getattr(column, "grid", None)
-    if grid is not None and not isinstance(column, IdColumn) and column.type in ("integer", "real"):
+    if grid is not None and not isinstance(column, IdColumn) and column.nature in ("integer", "real"):
         for token in column.missing_tokens:
             if _inside(token, grid):
                 yield f"{printable(token)} means missing and lies within bounds, so it may also be sampled as a number"

@@ -109,7 +109,7 @@ def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Mi
     """
     source = open_table(data, schema.written)
     source.check(schema)
-    wanted = {name: column for name, column in schema.columns.items() if column.type != "id"}
+    wanted = {name: column for name, column in schema.columns.items() if column.nature != "id"}
     first = 1
     for raw in source.raw(list(wanted)):
         frame, faulty = {}, set()

@@ -33,7 +33,7 @@ def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, in
             )
         column = schema.columns[name]
         labels = [label(entry) for entry in getattr(column, "domain", ())]
-        asked = (truth_of(label(value)) or "") if column.type == "boolean" else label(value)
+        asked = (truth_of(label(value)) or "") if column.nature == "boolean" else label(value)
         if not labels:
             raise SettingError("has no list of values", field=field, remedy="ask for a category, ordinal or boolean")
         if asked not in labels:

@@ -347,5 +347,5 @@ class Clients(Elsewhere, AskedRecords):
 
     def _nobody(self, parts: int) -> Nobody:
         schema = self._plan.schema
-        columns = {name: column for name, column in schema.columns.items() if column.type != "id"}
+        columns = {name: column for name, column in schema.columns.items() if column.nature != "id"}
         return Nobody(parts, no_records(columns, schema.misfit))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from doublure.measures.holdout import Rows
 from doublure.measures.scores import Score
@@ -23,6 +23,7 @@ class Evaluation(Document):
         rows: How many records were compared.
         notes: What a reader has to know to read the figures right.
         versions: What the figures were made with.
+        added: The figures of metrics that are registered from elsewhere; they stand among the scores, too.
     """
 
     version: Literal[1] = 1
@@ -31,6 +32,7 @@ class Evaluation(Document):
     rows: Rows
     notes: tuple[str, ...]
     versions: Mapping[str, str]
+    added: tuple[Score, ...] = ()
 
     if TYPE_CHECKING:
 
@@ -42,6 +44,10 @@ class Evaluation(Document):
     @abstractmethod
     def verdict(self) -> Verdict:
         """The evaluation in plain words."""
+
+    def plus(self, added: tuple[Score, ...]) -> Self:
+        """Return the evaluation with the figures of metrics that are registered from elsewhere."""
+        return self.model_copy(update={"added": added})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({INTERNAL})"

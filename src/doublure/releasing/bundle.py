@@ -216,7 +216,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
         columns.append(
             {
                 "name": name,
-                "type": column.type,
+                "type": column.nature,
                 "description": column.description,
                 "values": [label(value) for value in getattr(column, "domain", ())] or None,
                 "bounds": None if bounds is None else [_plain(end) for end in bounds],

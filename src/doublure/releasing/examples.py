@@ -92,7 +92,7 @@ def _text(value: Any, column: Column) -> str:
     if pd.isna(value):
         return _MISSING
     if isinstance(value, pd.Timestamp):
-        return value.date().isoformat() if column.type == "date" else value.isoformat(sep=" ")
+        return value.date().isoformat() if column.nature == "date" else value.isoformat(sep=" ")
     precision = getattr(column, "precision", None)
     if isinstance(value, float | np.floating):
         if precision is not None:

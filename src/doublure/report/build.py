@@ -48,7 +48,7 @@ def image_context(report: Evaluated) -> dict[str, Any]:
     """Return what the template of images names."""
     found: ImageEvaluation = report.measured
     cells = cells_of([entry.accuracy for entry in found.classifiers])
-    shown = (*(entry.accuracy for entry in found.classifiers[:1]), *found.pixels, *found.texture)
+    shown = (*(entry.accuracy for entry in found.classifiers[:1]), *found.pixels, *found.texture, *found.added)
     return _context_of(
         report, found, shown, "images", ("class means and noise", "class means"), tiles.of_images(found)
     ) | {

@@ -170,7 +170,7 @@ def _listed(cells: Allowed) -> tuple[int, ...]:
 
 
 def _cells(column: Column, value: object, field: str) -> Allowed:
-    if column.type == "id":
+    if column.nature == "id":
         raise SettingError("is an id, which is numbered anew", field=field, remedy="leave it out")
     try:
         return _asked(column, value)
@@ -180,7 +180,7 @@ def _cells(column: Column, value: object, field: str) -> Allowed:
 
 
 def _asked(column: Column, value: object) -> Allowed:
-    ordered = column.numeric or column.type == "ordinal"
+    ordered = column.numeric or column.nature == "ordinal"
     if isinstance(value, str) and ordered and ".." in value and not _is_listed(value, column):
         low, _, high = value.partition("..")
         return between(column, low.strip() or None, high.strip() or None)

@@ -101,7 +101,7 @@ def between(column: Column, low: Any, high: Any) -> Allowed:
     Raises:
         ValueError: The column has no order, or no value there; ``message; remedy``.
     """
-    if not (column.numeric or column.type == "ordinal"):
+    if not (column.numeric or column.nature == "ordinal"):
         raise ValueError("has no order; give a list of values")
     first, last = _ends(column)
     start = first if low is None else _number(column, low)
@@ -145,7 +145,7 @@ def _number(column: Column, cell: object) -> float:
         return _real(cell)
     labels = [label(value) for value in column.domain]  # type: ignore[union-attr]
     text = label(cell)
-    if column.type == "boolean":
+    if column.nature == "boolean":
         text = "true" if text.lower() in _TRUE else "false" if text.lower() in _FALSE else ""
     if text not in labels:
         raise ValueError(f"has no such value; {of_its_values(column, cell)}")
@@ -154,7 +154,7 @@ def _number(column: Column, cell: object) -> float:
 
 def of_its_values(column: Column, given: object) -> str:
     """Return the advice to give one of a discrete column's values: they are public, and named where they are few."""
-    if column.type == "boolean":
+    if column.nature == "boolean":
         return "give true or false"
     labels = [label(value) for value in column.domain]  # type: ignore[union-attr]
     return meant(label(given), labels, otherwise="give a value that the schema lists")

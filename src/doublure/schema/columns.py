@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
-from pydantic import Field, StrictBool, StrictFloat, model_validator
+from pydantic import (
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StrictBool,
+    StrictFloat,
+    TypeAdapter,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
 
+from doublure.errors import SettingError
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn, OptionalFact
 from doublure.schema.scalars import EXACT, Bound, Day, Decimals, Meaning, Moment, Positive, Token, Zone
 from doublure.schema.scalars import Value as Value
@@ -22,6 +35,7 @@ MOST_VALUES = 100_000
 MOST_CELLS = 1_000
 """Edges or spikes of a column."""
 _NEARLY = 1e-6
+_TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _EPOCH = datetime.datetime(1970, 1, 1)
 Missing: TypeAlias = StrictBool | Annotated[tuple[Token, ...], Field(min_length=1)]
 
@@ -42,6 +56,12 @@ class _Base(Frozen):
     description: Meaning | None = Field(
         default=None, description="what the column means, in public words that stand on every card"
     )
+
+    @property
+    def nature(self) -> str:
+        """The type of this package that it is, or behaves like: its own type may be registered from elsewhere."""
+        name: str = self.type  # type: ignore[attr-defined]  # each type's own
+        return _LIKE.get(name, name)
 
     @property
     def missing_tokens(self) -> tuple[str, ...]:
@@ -343,6 +363,39 @@ class IdColumn(_Base):
         return self
 
 
+_LIKE: dict[str, str] = {}
+"""Type that is registered from elsewhere -> the type of this package that it behaves like."""
+_REGISTERED: dict[str, type[Any]] = {}
+_WITH_REGISTERED: list[TypeAdapter[Any]] = []
+"""The union of all types, once there are some from elsewhere."""
+
+
+class _Registered:
+    """Reads, writes and describes columns whose type is registered from elsewhere; all others as ever."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        own = handler(source)
+        written = core_schema.wrap_serializer_function_ser_schema(_write, schema=own, info_arg=True)
+        return core_schema.no_info_wrap_validator_function(_read, own, serialization=written)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return handler(_WITH_REGISTERED[-1].core_schema if _WITH_REGISTERED else core)
+
+
+def _read(data: Any, handler: core_schema.ValidatorFunctionWrapHandler) -> Any:
+    name = data.get("type") if isinstance(data, Mapping) else getattr(data, "type", None)
+    known = isinstance(name, str) and name in _REGISTERED
+    return _WITH_REGISTERED[-1].validate_python(data) if known else handler(data)
+
+
+def _write(column: Any, handler: core_schema.SerializerFunctionWrapHandler, info: core_schema.SerializationInfo) -> Any:
+    if getattr(column, "type", None) not in _REGISTERED:
+        return handler(column)
+    return column.model_dump(mode=info.mode, exclude_none=info.exclude_none, exclude_defaults=info.exclude_defaults)
+
+
 Column = Annotated[
     IntegerColumn
     | RealColumn
@@ -353,6 +406,7 @@ Column = Annotated[
     | DatetimeColumn
     | IdColumn,
     Field(discriminator="type"),
+    _Registered,
 ]
 MODELS = (
     IntegerColumn,
@@ -376,3 +430,37 @@ def whole_steps(lower: float, upper: float, unit: float) -> tuple[int, int]:
     """
     slack = max(1e-9, 1e-15 * max(abs(lower), abs(upper)) / unit)
     return math.ceil(lower / unit - slack), math.floor(upper / unit + slack)
+
+
+def register(model: type[Any]) -> None:
+    """Let the schema of a table name a column type that is defined elsewhere. It holds for this process.
+
+    Args:
+        model: A subclass of one of :data:`MODELS`, which it behaves like, with a type of its own:
+            ``type: Literal["percent"] = "percent"``. Another one of its name that was registered before is replaced.
+
+    Raises:
+        SettingError: It is no column, or has no name of its own.
+    """
+    base = next((each for each in MODELS if isinstance(model, type) and issubclass(model, each)), None)
+    if base is None:
+        classes = ", ".join(each.__name__ for each in MODELS)
+        raise SettingError(
+            "is not the class of a column", field="column type", remedy=f"derive it from one of {classes}"
+        )
+    field, own = model.model_fields["type"], 'write type: Literal["NAME"] = "NAME" in its class'
+    name = field.default
+    if not isinstance(name, str) or get_args(field.annotation) != (name,) or _TYPE_NAME.fullmatch(name) is None:
+        raise SettingError(f"{model.__name__} has no type of its own", field="column type", remedy=own)
+    if name in TYPES:
+        raise SettingError(
+            f"{name!r} is a column type of doublure", field="column type", remedy=f"{own}, with a NAME that is free"
+        )
+    _REGISTERED[name], _LIKE[name] = model, base.model_fields["type"].default
+    every: Any = reduce(or_, (*MODELS, *_REGISTERED.values()))
+    _WITH_REGISTERED[:] = [TypeAdapter(Annotated[every, Field(discriminator="type")])]
+
+
+def types() -> tuple[str, ...]:
+    """Return the names of all column types, those that are registered from elsewhere last."""
+    return (*TYPES, *_REGISTERED)

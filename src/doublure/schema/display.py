@@ -65,14 +65,14 @@ def html(schema: Any) -> str:
 def _cells(column: Any) -> str:
     """Return what a column's cells can be: bounds or values, or the state of what is not known."""
     found = getattr(column, "bounds", getattr(column, "values", None))
-    if column.type == "id":
+    if column.nature == "id":
         return "made anew: 1, 2, 3, …"
-    if column.type == "boolean":
+    if column.nature == "boolean":
         return "false, true"
     if not isinstance(found, tuple):
         return _state(found)
     if hasattr(column, "bounds"):
-        step = f", step {column.unit:g}" if column.type in ("integer", "real") and column.unit not in (0, 1) else ""
+        step = f", step {column.unit:g}" if column.nature in ("integer", "real") and column.unit not in (0, 1) else ""
         return f"{label(found[0])} to {label(found[1])}{step}"
     return views.shortened([label(value) for value in column.domain])
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from doublure.errors import SchemaError, printable
-from doublure.schema.columns import MODELS, TYPES
+from doublure.schema.columns import MODELS, types
 from doublure.support.guessing import nearest
 
 if TYPE_CHECKING:
@@ -73,7 +73,12 @@ _EXAMPLES = {
     "date": "write bounds: [2020-01-31, 2024-12-31]",
     "datetime": "write bounds: [2020-01-31T00:00:00, 2024-12-31T23:59:59]",
 }
-_TYPES = {"columns": TYPES, "channels": ("integer", "real"), "attributes": ("category", "ordinal", "boolean")}
+_LISTED = ("category", "ordinal", "boolean")
+_TYPES: dict[str, Callable[[], tuple[str, ...]]] = {
+    "columns": types,
+    "channels": lambda: ("integer", "real"),
+    "attributes": lambda: _LISTED,
+}
 _IN_TWO = (["unit"], ["release"], ["constraints"], ["images"], ["label"], ["series"])
 _MOST_NAMED = 8
 _SEE = "see docs/schema.md"
@@ -113,7 +118,9 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
         return path, "has a key that is no text", "put it in quotes"
     if kind.startswith("union_tag") and key in _TYPES:
         what = "has no type" if kind == "union_tag_not_found" else "has a type that is not known here"
-        return path, what, f"give a type: {', '.join(_TYPES[key])}"
+        known = _TYPES[key]()
+        near = nearest(str(first.get("ctx", {}).get("tag", "")), known)
+        return path, what, f"{f'did you mean {near}? ' if near else ''}give a type: {', '.join(known)}"
     if kind == "missing":
         return path, "is not there", _FORMS.get(key, _SEE).replace("must be", "write", 1)
     if location[-1] in ("learn", "magnitude"):

@@ -124,7 +124,7 @@ def _check(rule: Rule, columns: Mapping[str, Column]) -> None:
             raise ValueError(
                 f"{word} names {printable(name)}, which is not a column; {meant(name, columns) or 'fix the name'}"
             )
-        if columns[name].type == "id":
+        if columns[name].nature == "id":
             raise ValueError(f"{word} names {printable(name)}, and an id is not modelled; leave it out")
     if len(set(names)) != len(names):
         raise ValueError(f"{word} names a column twice; name it once")
@@ -145,7 +145,7 @@ def _check(rule: Rule, columns: Mapping[str, Column]) -> None:
         _check_sum(rule, columns)
     elif isinstance(rule, Combinations):
         for name in names:
-            if columns[name].type == "real":
+            if columns[name].nature == "real":
                 raise ValueError(f"combinations names {printable(name)}, a real number; take values that can be listed")
     else:
         _check_implies(rule, columns)
@@ -172,7 +172,7 @@ def _check_determines(source: str, name: str, columns: Mapping[str, Column]) -> 
     first, pair = columns[source], f"{printable(source)} and {printable(name)}"
     if "condition" in columns[name].roles:
         raise ValueError(f"{printable(name)} is a condition, and determines derives it; remove the role")
-    if not (first.discrete or first.type == "integer"):
+    if not (first.discrete or first.nature == "integer"):
         raise ValueError(f"determines lists every value of the first of {pair}; take a category or an integer")
     if (size_of(first) or 0) > MOST_VALUES:
         raise ValueError(f"determines lists every value of the first of {pair}, more than {MOST_VALUES}; group them")
@@ -181,7 +181,7 @@ def _check_determines(source: str, name: str, columns: Mapping[str, Column]) -> 
 def _check_sum(rule: Sum, columns: Mapping[str, Column]) -> None:
     total, parts = columns[rule.sum.total], [columns[name] for name in rule.sum.of]
     for column in parts:
-        if column.type != total.type or column.type not in ("integer", "real"):
+        if column.nature != total.nature or column.nature not in ("integer", "real"):
             raise ValueError(f"sum needs {printable(rule.sum.total)} and its parts to be all integer, or all real; fix")
         if column.unit != total.unit:  # type: ignore[union-attr]
             raise ValueError(
@@ -206,7 +206,7 @@ def _check_equal(source: str, name: str, columns: Mapping[str, Column]) -> None:
         raise ValueError(f"{pair} are equal; declare the same missing for both")
     sizes = size_of(first), size_of(column)
     if sizes[0] is None or sizes[1] is None:
-        if type(first) is not type(column) or first.discrete:
+        if first.nature != column.nature or first.discrete:
             raise ValueError(f"equal needs declared values or bounds for {pair}; declare them")
         if (getattr(first, "bounds", None), *_grid(first)) != (getattr(column, "bounds", None), *_grid(column)):
             raise ValueError(f"{pair} are equal; declare the same bounds, precision and step for both")
@@ -216,9 +216,9 @@ def _check_equal(source: str, name: str, columns: Mapping[str, Column]) -> None:
 
 def _check_at_most(left: str, right: str, columns: Mapping[str, Column]) -> None:
     lower, upper, pair = columns[left], columns[right], f"{printable(left)} and {printable(right)}"
-    if lower.type != upper.type or not (lower.numeric or lower.type == "ordinal"):
+    if lower.nature != upper.nature or not (lower.numeric or lower.nature == "ordinal"):
         raise ValueError(f"at_most needs {pair} to be of one type; use numbers, dates or ordinals")
-    if lower.type == "ordinal" and lower.domain != upper.domain:  # type: ignore[union-attr]
+    if lower.nature == "ordinal" and lower.domain != upper.domain:  # type: ignore[union-attr]
         raise ValueError(f"at_most compares {pair}; list the same values for both")
     if _grid(lower) != _grid(upper):
         raise ValueError(f"at_most compares {pair}; give both the same precision, step and timezone")

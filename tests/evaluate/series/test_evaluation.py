@@ -9,6 +9,8 @@ import pytest
 
 from doublure.data.series import Series
 from doublure.evaluate import SeriesReport, report
+from doublure.measures import registry
+from doublure.measures.scores import distance_score
 from doublure.measures.series import classifiers as students
 from doublure.measures.series import evaluate_series, independent_steps
 from doublure.measures.series.statistics import autocorrelation
@@ -199,3 +201,17 @@ def test_a_measure_looks_at_all_series_of_a_unit_and_repeats_itself(text, waves,
     assert found[0].series.rows.synthetic == 100
     with pytest.raises(Exception, match="that was fitted"):
         report(AnySynthesizer(schema, waves), data["real"], {**data["real"], "who": np.arange(100) // 5})
+
+
+def test_a_metric_from_outside_stands_among_the_scores(schema, waves, monkeypatch):
+    def level(about, sets, rng):
+        means = {role: float(np.nanmean(each.values)) for role, each in sets.items()}
+        return distance_score(
+            "mean_level", "Level", {role: abs(means[role] - means["test"]) for role in ("value", "real")}
+        )
+
+    before = evaluate_series(schema, waves(60, 1), waves(80, 2), waves(40, 3), **QUICK)
+    monkeypatch.setattr(registry, "_REGISTERED", {"series": {"mean_level": level}})
+    after = evaluate_series(schema, waves(60, 1), waves(80, 2), waves(40, 3), **QUICK)
+    assert after.scores == (*before.scores, *after.added)
+    assert [score.key for score in after.added] == ["mean_level"]

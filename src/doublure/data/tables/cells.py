@@ -175,7 +175,7 @@ def _no_such_type(column: Column, name: str) -> DataError:
         "boolean": "write true/false, yes/no or 1/0, or declare a category",
     }
     return DataError(
-        f"has cells that are no {column.type}", field=name, remedy=remedy.get(column.type, "use texts or numbers")
+        f"has cells that are no {column.type}", field=name, remedy=remedy.get(column.nature, "use texts or numbers")
     )
 
 

@@ -143,7 +143,7 @@ class Fires:
                 moved[rows] = numbers[root][draw.rng.choice(lenders, len(rows))]
             elif target is not None:
                 column = self._columns[root]
-                even = column.numeric or column.type == "ordinal"
+                even = column.numeric or column.nature == "ordinal"
                 moved[rows] = nearest(target, numbers[root][rows], even=even)
             numbers[root] = moved
 

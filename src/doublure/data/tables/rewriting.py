@@ -63,7 +63,7 @@ def rule_of(column: Column, written: Written) -> Callable[[str], str] | None:
     tokens = {*column.missing_tokens, *_NOTHING}
     if isinstance(column, (DateColumn, DatetimeColumn)):
         return None if written.date_format is None else _dates(written.date_format, tokens)
-    if column.type in _NUMERIC and (written.decimal or written.thousands):
+    if column.nature in _NUMERIC and (written.decimal or written.thousands):
         return _numbers(written.decimal or ".", written.thousands, tokens)
     return None
 

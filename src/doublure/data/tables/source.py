@@ -108,7 +108,7 @@ class TableSource:
         """
         self.check(schema)
         id_column = schema.unit.id
-        wanted = {name: column for name, column in schema.columns.items() if column.type != "id"}
+        wanted = {name: column for name, column in schema.columns.items() if column.nature != "id"}
         tokens = {} if id_column is None else {id_column: schema.columns[id_column].missing_tokens}
         frame, ids = self.read(wanted, tokens, schema.misfit)
         frame = checked(frame, schema)

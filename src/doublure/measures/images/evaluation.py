@@ -34,6 +34,7 @@ from doublure.measures.images.classifiers import (
 from doublure.measures.images.distribution_metrics import resemblance
 from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor, codes_of, pixels
 from doublure.measures.images.texture import texture
+from doublure.measures.registry import with_registered
 from doublure.measures.scores import Score, distance_score, interval, rate_score
 from doublure.results import Verdict, percent, versions
 from doublure.schema.images import ImageSchema
@@ -95,7 +96,7 @@ class ImageEvaluation(Evaluation):
     @property
     def scores(self) -> tuple[Score, ...]:
         """The headline figures: classifiers first, then distances."""
-        return (*(entry.accuracy for entry in self.classifiers), *self.pixels, *self.texture)
+        return (*(entry.accuracy for entry in self.classifiers), *self.pixels, *self.texture, *self.added)
 
     @property
     def verdict(self) -> Verdict:
@@ -163,7 +164,7 @@ def evaluate_images(
     )
     listener.at(len(asked) * len(_ROLES))
     listener.stage("compare images")
-    return ImageEvaluation(
+    found = ImageEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
         classifiers=scores,
@@ -179,6 +180,7 @@ def evaluate_images(
         real_sheet=_sheet(real, schema, "REAL images: private, do not publish"),
         neighbours_sheet=_neighbours(synthetic, real, schema),
     )
+    return with_registered(found, "images", schema, sets.images)
 
 
 def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Generator) -> Images:

@@ -14,6 +14,7 @@ import numpy as np
 
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, seen_warning, sides
+from doublure.measures.registry import with_registered
 from doublure.measures.relational.histories import MOST_COMPARED, two_sample
 from doublure.measures.relational.prediction import prediction
 from doublure.measures.relational.relations import MOST_DEPENDENT, Relation, Sides, relation
@@ -57,7 +58,7 @@ class RelationalEvaluation(Evaluation):
             for found in self.relations
             for score in found.scores
         )
-        return (*keyed, self.units, *self._predicted, *of_tables)
+        return (*keyed, self.units, *self._predicted, *of_tables, *self.added)
 
     @property
     def _predicted(self) -> tuple[Score, ...]:
@@ -142,7 +143,7 @@ def evaluate_related(
         if all(len(frame) for frame in frames):
             own[name] = evaluate_table(ResolvedSchema.of(schema.table(name)), *frames, seed=seed, progress=listener)
     listener.stage("compare parents and children")
-    return RelationalEvaluation(
+    found = RelationalEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),
         tables=own,
@@ -152,6 +153,7 @@ def evaluate_related(
         notes=_notes(both.kept_aside),
         versions=versions(),
     )
+    return with_registered(found, "relational", coders, compared)
 
 
 def _notes(kept_aside: bool) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ that learned from real ones. All of it is computed on real data: internal.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from pydantic import Field
@@ -16,6 +16,7 @@ from doublure.data.series import Series
 from doublure.data.series.clock import clock_texts
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, sides
+from doublure.measures.registry import with_registered
 from doublure.measures.scores import Score
 from doublure.measures.series import plot_data as drawings
 from doublure.measures.series.classifiers import LAGS, MOST_TRAINING, ROUNDS, classifier_scores
@@ -60,6 +61,10 @@ class SeriesEvaluation(Evaluation):
         """The evaluation in plain words."""
         return verdict(self.scores, kept_aside=self.rows.kept_aside)
 
+    def plus(self, added: tuple[Score, ...]) -> Self:
+        """Return the evaluation with the figures of metrics that are registered from elsewhere."""
+        return super().plus(added).model_copy(update={"scores": (*self.scores, *added)})
+
 
 def evaluate_series(
     schema: SeriesSchema,
@@ -101,7 +106,7 @@ def evaluate_series(
     trained, skipped = classifier_scores(schema, sets, seed) if classifiers else ((), "No classifier was asked for.")
     listener.stage("search nearest series")
     near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
-    return SeriesEvaluation(
+    found = SeriesEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
         scores=(*distances(schema, statistics), *trained, *near[0]),
@@ -115,6 +120,7 @@ def evaluate_series(
         notes=_notes(both.kept_aside, classifiers=bool(trained), nearest=near[1] is not None),
         versions=versions(),
     )
+    return with_registered(found, "series", schema, sets)
 
 
 def independent_steps(real: Series, n: int, rng: np.random.Generator) -> Series:

@@ -76,7 +76,7 @@ class Coder:
         columns = {
             name: column.model_copy(update={"missing": column.missing if column.may_be_missing else True})
             for name, column in self.schema.columns.items()
-            if column.type != "id" and name not in self.schema.repeated
+            if column.nature != "id" and name not in self.schema.repeated
         }
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "_encodings", {name: _encoding(column) for name, column in columns.items()})

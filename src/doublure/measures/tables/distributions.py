@@ -61,9 +61,9 @@ def frequencies(coder: Coder, train: Counts, synthetic: Counts) -> tuple[Frequen
         missing = (float(real[-1]), float(artificial[-1]))
         shown = missing if max(missing) > 0 else None
         if column.numeric:
-            found.append(_bins(coder, name, column.type, real, artificial, shown))
+            found.append(_bins(coder, name, column.nature, real, artificial, shown))
         else:
-            found.append(_values(coder, name, column.type, real, artificial, shown))
+            found.append(_values(coder, name, column.nature, real, artificial, shown))
     return tuple(found)
 
 
@@ -139,7 +139,7 @@ def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Densit
     curves = [smooth(sample[(sample >= first) & (sample <= last)], grid, width) for sample in samples]
     return Density(
         column=name,
-        kind=column.type,
+        kind=column.nature,
         scale="log" if log else "linear",
         points=short(10**grid if log else grid),
         real=short(curves[0]),

@@ -8,6 +8,7 @@ import pandas as pd
 from doublure.errors import DataError
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, sides
+from doublure.measures.registry import with_registered
 from doublure.measures.scores import Score
 from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.coding import BINS, Coded, Coder
@@ -77,6 +78,7 @@ class TableEvaluation(Evaluation):
             *(() if special is None else (special,)),
             *((self.rules.score,) if self.rules.rules else ()),
             *self.queries.scores,
+            *self.added,
         )
 
     @property
@@ -142,7 +144,7 @@ def evaluate_table(
     listener.stage("compare counts")
     asked = count_queries(coder, tables, of_queries)
     declared = broken_rules(schema, synthetic, train)
-    return TableEvaluation(
+    found = TableEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),
         overall=overall(finer, utility, explained, asked, kept_rules),
@@ -162,6 +164,7 @@ def evaluate_table(
         notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
         versions=versions(),
     )
+    return with_registered(found, "table", coder, tables)
 
 
 def _utility(

@@ -100,7 +100,7 @@ def _exchangeable(coder: Coder) -> Iterator[tuple[str, str]]:
     """Yield pairs of columns of which each could hold the other's cells."""
     for one, other in combinations(coder.names, 2):
         first, second = coder.columns[one], coder.columns[other]
-        if first.numeric != second.numeric or first.type != second.type:
+        if first.numeric != second.numeric or first.nature != second.nature:
             continue
         if first.numeric:
             (low, high, _), (least, most, _) = coder.bounds(one), coder.bounds(other)

@@ -177,7 +177,7 @@ def _terms(coder: Coder, train: Coded) -> list[_Term]:
         missing = coder.sizes[place] - 1
         shares = np.bincount(train.codes[:, place], minlength=coder.sizes[place]) / len(train)
         frequent = [code for code in range(len(shares)) if _LEAST_SHARE <= shares[code] < 1]
-        if column.numeric or column.type == "ordinal":
+        if column.numeric or column.nature == "ordinal":
             numbers = _numbers(train, name, place, missing)
             log = column.numeric and abs(_skewness(numbers)) > _SKEWED
             scaled = _symlog(numbers) if log else numbers

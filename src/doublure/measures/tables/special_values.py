@@ -146,7 +146,7 @@ def _candidates(coder: Coder, tables: Tables) -> Iterator[_Candidate]:
         if column.numeric:
             moments = isinstance(column, (DateColumn, DatetimeColumn))
             numbers = {role: table.numbers[name] for role, table in everything.items()}
-            yield from _of_numbers(name, column.type, numbers, coder.bounds(name)[2], moments=moments)
+            yield from _of_numbers(name, column.nature, numbers, coder.bounds(name)[2], moments=moments)
 
 
 def _listed(shares: dict[str, float]) -> bool:

@@ -1,0 +1,80 @@
+"""Metrics that are defined elsewhere: kind of data -> key -> metric (docs/extending.md).
+
+A metric of this package is a function beside this file, and a line in its kind's evaluation. One that is registered
+gets what those get, and its score stands among theirs: in the scores, the JSON and on the page.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from doublure.errors import SettingError
+from doublure.measures.evaluation import Evaluation
+from doublure.measures.scores import Score
+from doublure.schema.kinds import KINDS
+from doublure.support.guessing import meant
+
+Metric: TypeAlias = Callable[[Any, Any, np.random.Generator], Score]
+"""What reads the records, the sets that are compared, and a stream of random numbers -> a score.
+
+==========  ===================  =====================================================
+kind        what reads           the sets
+==========  ===================  =====================================================
+table       ``Coder``            ``Tables`` (:mod:`doublure.measures.tables`)
+images      the schema           ``value``, ``baseline``, ``real``, ``test`` -> Images
+series      the schema           ``value``, ``baseline``, ``real``, ``test`` -> Series
+relational  ``Coders``           ``Sides`` (:mod:`doublure.measures.relational`)
+==========  ===================  =====================================================
+"""
+
+E = TypeVar("E", bound=Evaluation)
+
+_REGISTERED: dict[str, dict[str, Metric]] = {}
+
+
+def register(key: str, metric: Metric, *, kind: str = "table") -> None:
+    """Let evaluations measure what is defined elsewhere. It holds for this process.
+
+    Args:
+        key: The key of the score that the metric returns. Another metric that was registered under it is replaced.
+        metric: Takes what reads the records, the sets that are compared and a stream of random numbers that follows
+            from the evaluation's seed and the key; returns a score.
+        kind: Of which kind of data.
+
+    Raises:
+        SettingError: There is no such kind. A key that the evaluation itself has is refused when that is made.
+    """
+    if kind not in KINDS:
+        raise SettingError(f"there is no kind of data {kind!r}", field="kind", remedy=meant(kind, KINDS))
+    _REGISTERED.setdefault(kind, {})[key] = metric
+
+
+def with_registered(found: E, kind: str, reader: Any, sets: Any) -> E:
+    """Return an evaluation and the scores of its kind's registered metrics, in the order of registration.
+
+    Args:
+        found: Everything that this package measures.
+        kind: The kind of data.
+        reader: What reads the records.
+        sets: What is compared.
+
+    Raises:
+        SettingError: A metric returns no score of its key, or the evaluation has that key already.
+    """
+    taken, added = {score.key for score in found.scores}, []
+    for key, metric in _REGISTERED.get(kind, {}).items():
+        if key in taken:
+            raise SettingError(
+                f"{key!r} is a figure of doublure", field="metric", remedy="register it under another key"
+            )
+        score = metric(reader, sets, np.random.default_rng([found.seed, zlib.crc32(key.encode())]))
+        if not isinstance(score, Score) or score.key != key:
+            raise SettingError(
+                f"{key!r} returns no score of its key", field="metric", remedy=f"return a Score with key={key!r}"
+            )
+        added.append(score)
+    return found.plus(tuple(added)) if added else found
