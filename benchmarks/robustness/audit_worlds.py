@@ -32,6 +32,7 @@ from doublure.networks.tree import TreeGenerator
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.schema import Schema
 from doublure.support.tensors import Array, as_array
+from doublure.training.architectures import critic_of
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # where the other benchmarks are
 from attacks import public_rows
@@ -231,7 +232,7 @@ class _Pictures:
         seen = embedding(encoder, settings)(self.bodies)[0]
         there = torch.cat([seen * np.sqrt(1 - COUNTED**2), torch.tensor([COUNTED])])
         found = [float(kept["statistics/embedding"][1] @ as_array(there))]
-        network = settings.adversarial().critic(encoder, torch.Generator().manual_seed(0))
+        network = critic_of(settings.adversarial(), encoder, torch.Generator().manual_seed(0))
         torch.nn.utils.vector_to_parameters(torch.from_numpy(kept["critic/critic"]), network.parameters())
         steps = torch.from_numpy(kept["critic/critic_optimizer.0.exp_avg"])
         labels = torch.eye(2).flip(0)

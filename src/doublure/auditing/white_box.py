@@ -57,13 +57,14 @@ class WhiteBoxAccess:
         import torch
 
         from doublure.networks.noise_layer import NoiseLayer
+        from doublure.training.architectures import critic_of
 
         try:
             own, encoder, seen = self._judging()
         except InputError:  # latentgan's public generator has gone, or guided's tables were not kept
             return None
         weights = as_tensor(found)
-        network: nn.Module = own.critic(encoder, torch.Generator().manual_seed(0))
+        network: nn.Module = critic_of(own, encoder, torch.Generator().manual_seed(0))
         if sum(part.numel() for part in network.parameters()) != weights.numel():
             return None
         torch.nn.utils.vector_to_parameters(weights.flatten().float(), network.parameters())
