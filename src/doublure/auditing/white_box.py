@@ -150,6 +150,7 @@ class WhiteBoxAccess:
             InputError: The public generator is not where the plan has it, or a noisy table was not kept.
         """
         from doublure.encode.latent import LatentEncoder
+        from doublure.methods.guided.critic_stage import critic_of_images, critic_of_tables
         from doublure.methods.guided.settings import ImageGuidedSettings, TableGuidedSettings
         from doublure.methods.latentgan.settings import LatentSettings
         from doublure.methods.latentgan.training import inversion_of, public_networks
@@ -162,9 +163,9 @@ class WhiteBoxAccess:
         if isinstance(settings, TableGuidedSettings):
             # How much noise its generator takes is nothing to a critic.
             view = in_groups(self._noisy_tables())
-            return settings.adversarial(1), view.shapes(self._syn.schema), view.one_hot
+            return critic_of_tables(settings, 1), view.shapes(self._syn.schema), view.one_hot
         if isinstance(settings, ImageGuidedSettings):
-            settings = settings.adversarial()
+            settings = critic_of_images(settings)
         return settings, encoder, lambda body: body
 
     def _noisy_tables(self) -> NoisyTables:
