@@ -25,6 +25,7 @@ from torch import Tensor
 import doublure as db
 from doublure.auditing.worst_case import NEIGHBOURING_SETS
 from doublure.encode.choice import encoder_for
+from doublure.methods.guided.critic_stage import critic_of_images
 from doublure.methods.latentgan.moments import moment_vectors
 from doublure.methods.latentgan.training import inversion_of, public_networks
 from doublure.methods.statistics.images.mean_embedding import COUNTED, embedding
@@ -32,6 +33,7 @@ from doublure.networks.tree import TreeGenerator
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.schema import Schema
 from doublure.support.tensors import Array, as_array
+from doublure.training.architectures import critic_of
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # where the other benchmarks are
 from attacks import public_rows
@@ -231,7 +233,7 @@ class _Pictures:
         seen = embedding(encoder, settings)(self.bodies)[0]
         there = torch.cat([seen * np.sqrt(1 - COUNTED**2), torch.tensor([COUNTED])])
         found = [float(kept["statistics/embedding"][1] @ as_array(there))]
-        network = settings.adversarial().critic(encoder, torch.Generator().manual_seed(0))
+        network = critic_of(critic_of_images(settings), encoder, torch.Generator().manual_seed(0))
         torch.nn.utils.vector_to_parameters(torch.from_numpy(kept["critic/critic"]), network.parameters())
         steps = torch.from_numpy(kept["critic/critic_optimizer.0.exp_avg"])
         labels = torch.eye(2).flip(0)

@@ -14,6 +14,7 @@ from doublure.methods.noisecritic.method import METHOD
 from doublure.methods.noisecritic.settings import ImageNoisecriticSettings, NoisecriticSettings
 from doublure.networks.noise_layer import NoisyCritic
 from doublure.schema import Schema
+from doublure.training.architectures import critic_of
 
 IMAGES = "doublure: 1\nkind: images\nunits: 60000\nimages: {shape: [28, 28, 1]}\nlabel: {values: [0, 1, 2]}\n"
 UNLABELLED = IMAGES.partition("label")[0]
@@ -40,7 +41,7 @@ def test_images_come_out(digits):
     made = generator(torch.zeros(3, 4), torch.eye(10)[:3])
     assert made.shape == (3, 1, 8, 8)
     assert torch.isfinite(made).all()
-    assert isinstance(job.settings.critic(job.encoder, torch.Generator()), NoisyCritic)
+    assert isinstance(critic_of(job.settings, job.encoder, torch.Generator()), NoisyCritic)
 
 
 def test_a_seed_repeats_the_start_and_never_the_noise(world):

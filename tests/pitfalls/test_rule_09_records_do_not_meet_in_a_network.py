@@ -112,7 +112,7 @@ class MixingGenerator(MlpGenerator):
 
 
 def check_mixing_generators_are_refused(lab, patch):
-    build = adversarial.build_generator
+    build = adversarial.generator_of
 
     def mixing(*arguments):
         made = build(*arguments)
@@ -120,7 +120,7 @@ def check_mixing_generators_are_refused(lab, patch):
         return made
 
     with patch.context() as inner:
-        inner.setattr(adversarial, "build_generator", mixing)
+        inner.setattr(adversarial, "generator_of", mixing)
         error = lab.refusal(SettingError, lambda: lab.train(lab.people()))
         assert "records are not independent" in error.message
 
@@ -151,7 +151,7 @@ def check_the_shipped_networks_are_independent(lab):
     """d out_i / d x_j = 0 for i ≠ j, on the networks that a run really uses."""
     settings = lab.settings()
     encoder = lab.encoder(lab.train(lab.people(), steps=1).public["resolved"])
-    generator = adversarial.build_generator(encoder, settings, torch.Generator().manual_seed(0))
+    generator = adversarial.generator_of(settings, encoder, torch.Generator().manual_seed(0))
     noise = torch.randn(5, settings.noise_width, requires_grad=True)
     condition = torch.eye(encoder.condition_width)[[0, 1, 0, 1, 1]].requires_grad_()
     rows = generator(noise, condition)

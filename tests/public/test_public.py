@@ -16,9 +16,11 @@ from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, Interrupted, RunFolderError, SchemaError, SettingError
 from doublure.networks.detail import Detail
 from doublure.public import training as public_training
+from doublure.public.architectures import inversion_encoder_of
 from doublure.public.facts import Provenance, made_of
 from doublure.public.folder import PublicFolder, read_weights
 from doublure.public.settings import read
+from doublure.training.architectures import generator_of
 
 ROWS = """
 doublure: 1
@@ -44,7 +46,7 @@ def test_an_autoencoder_reproduces_what_it_was_taught_with(letters):
     ]  # fmt: skip
     settings = read("images", dict(letters.facts.settings))
     shapes = encoder_for(db.Schema.parse(letters.PUBLIC).model_copy(update={"units": 1}).resolve({}), settings.encoding)
-    generator, encoder = (make(shapes, torch.Generator()) for make in (settings.generator, settings.encoder))
+    generator, encoder = (make(settings, shapes, torch.Generator()) for make in (generator_of, inversion_encoder_of))
     weights, beside, left = PublicFolder(letters.folder).weights(letters.facts)
     generator.load_state_dict(weights)
     encoder.load_state_dict(beside)

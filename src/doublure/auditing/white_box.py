@@ -57,13 +57,14 @@ class WhiteBoxAccess:
         import torch
 
         from doublure.networks.noise_layer import NoiseLayer
+        from doublure.training.architectures import critic_of
 
         try:
             own, encoder, seen = self._judging()
         except InputError:  # latentgan's public generator has gone, or guided's tables were not kept
             return None
         weights = as_tensor(found)
-        network: nn.Module = own.critic(encoder, torch.Generator().manual_seed(0))
+        network: nn.Module = critic_of(own, encoder, torch.Generator().manual_seed(0))
         if sum(part.numel() for part in network.parameters()) != weights.numel():
             return None
         torch.nn.utils.vector_to_parameters(weights.flatten().float(), network.parameters())
@@ -149,6 +150,7 @@ class WhiteBoxAccess:
             InputError: The public generator is not where the plan has it, or a noisy table was not kept.
         """
         from doublure.encode.latent import LatentEncoder
+        from doublure.methods.guided.critic_stage import critic_of_images, critic_of_tables
         from doublure.methods.guided.settings import ImageGuidedSettings, TableGuidedSettings
         from doublure.methods.latentgan.settings import LatentSettings
         from doublure.methods.latentgan.training import inversion_of, public_networks
@@ -161,9 +163,9 @@ class WhiteBoxAccess:
         if isinstance(settings, TableGuidedSettings):
             # How much noise its generator takes is nothing to a critic.
             view = in_groups(self._noisy_tables())
-            return settings.adversarial(1), view.shapes(self._syn.schema), view.one_hot
+            return critic_of_tables(settings, 1), view.shapes(self._syn.schema), view.one_hot
         if isinstance(settings, ImageGuidedSettings):
-            settings = settings.adversarial()
+            settings = critic_of_images(settings)
         return settings, encoder, lambda body: body
 
     def _noisy_tables(self) -> NoisyTables:

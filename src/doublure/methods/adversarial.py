@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from doublure.methods.method import Method, TakesOwn
 from doublure.schema import Schema
+from doublure.training.architectures import generator_of
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.image_gan_settings import require_condition
 from doublure.training.settings import MethodSettings, Work
@@ -39,6 +40,4 @@ class Adversarial(TakesOwn[A], Method):
         """Return an untrained generator."""
         import torch
 
-        from doublure.training.gan_loop import build_generator
-
-        return build_generator(encoder, self._own(settings), torch.Generator().manual_seed(seed))
+        return generator_of(self._own(settings), encoder, torch.Generator().manual_seed(seed))

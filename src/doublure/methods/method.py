@@ -45,7 +45,7 @@ class Method(Protocol):
     settings_type: ClassVar[type[MethodSettings] | Mapping[str, type[MethodSettings]]]
 
     def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> MethodSettings:
-        """Return the settings with every None decided from public facts."""
+        """Return the settings with every None decided from public facts, and from public files that they name."""
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Return q, if the method draws lots."""

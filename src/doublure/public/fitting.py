@@ -14,6 +14,7 @@ from doublure.data.opening import Given, open_data
 from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingError
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source
+from doublure.public.architectures import inversion_encoder_of
 from doublure.public.facts import Provenance, PublicFacts, made_of
 from doublure.public.folder import PublicFolder, PublicWeights, read_weights
 from doublure.public.settings import PublicSettings, read, resolve_defaults
@@ -23,8 +24,10 @@ from doublure.support.devices import check_device, use_threads
 from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, following
 from doublure.support.stopping import StopSignal
+from doublure.training.architectures import generator_of
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from doublure.encode.encoder import Encoder
@@ -129,10 +132,12 @@ def adopt(
     said, resolved = Provenance.read(provenance), _resolved(schema)
     own = read(resolved.kind, settings)
     shapes = encoder_of(resolved, own)
-    network, found = _fitting(Path(weights), lambda: generator_of(shapes, own), own.generator_named)
+    network, found = _fitting(Path(weights), lambda: generator_of(own, shapes, _replaced()), own.generator_named)
     proposer, beside = None, None
     if encoder is not None:
-        proposer, beside = _fitting(Path(encoder), lambda: inversion_encoder_of(shapes, own), own.encoder_named)
+        proposer, beside = _fitting(
+            Path(encoder), lambda: inversion_encoder_of(own, shapes, _replaced()), own.encoder_named
+        )
     _refuse_unfit_to_invert(network, own.noise_width, proposer, shapes.body_shape)
     folder = PublicFolder.begun(out, {"adopted": True}, resume=False)
     try:
@@ -152,18 +157,11 @@ def encoder_of(schema: Schema, settings: PublicSettings) -> Encoder:
     return encoder_for(schema, settings.encoding)  # type: ignore[arg-type]
 
 
-def generator_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
-    """Return an untrained public generator."""
+def _replaced() -> torch.Generator:
+    """Return randomness for weights that all give way to a file's."""
     import torch
 
-    return settings.generator(encoder, torch.Generator().manual_seed(0))
-
-
-def inversion_encoder_of(encoder: Encoder, settings: PublicSettings) -> nn.Module:
-    """Return an untrained encoder."""
-    import torch
-
-    return settings.encoder(encoder, torch.Generator().manual_seed(0))
+    return torch.Generator().manual_seed(0)
 
 
 def _fitting(path: Path, build: Callable[[], nn.Module], settings: str) -> tuple[nn.Module, dict[str, Any]]:

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import BeforeValidator
 
-from doublure.errors import RunFolderError, SettingError
+from doublure.errors import SettingError
 from doublure.public.facts import PublicFacts
-from doublure.public.folder import load as load_public
 from doublure.public.settings import PublicSettings
 from doublure.public.settings import read as read_public
 from doublure.training.settings import MethodSettings
@@ -35,19 +34,6 @@ class PublicPart(MethodSettings):
 
     public: _Place = ""
     public_facts: PublicFacts | None = None
-
-    def with_public_facts(self) -> Self:
-        """Return the settings with what is known of the public generator, read from its folder if it is not here.
-
-        Raises:
-            SettingError: The folder is none, or is damaged.
-        """
-        if self.public_facts is not None or not self.public:
-            return self
-        try:
-            return self.model_copy(update={"public_facts": load_public(self.public)})
-        except RunFolderError as error:
-            raise SettingError(f"{error.field} {error.message}", field="public", remedy=error.remedy) from None
 
     @property
     def facts(self) -> PublicFacts:

@@ -17,9 +17,6 @@ from doublure.training.image_gan_settings import ImageAdversarialSettings
 from doublure.training.settings import LearningRate, by_kind
 
 if TYPE_CHECKING:
-    import torch
-    from torch import nn
-
     from doublure.encode.encoder import Encoder
 
 Objective: TypeAlias = Literal["wgan-gp", "autoencoder"]
@@ -53,16 +50,6 @@ class PublicSettings(AdversarialSettings):
         """Return 0: what a record is called is no part of what a public generator makes."""
         return 0
 
-    def encoder(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
-        """Return an untrained encoder: records to their latents, and how uncertain those are."""
-        from doublure.networks.latent import InversionEncoder
-
-        return InversionEncoder(self.proposing(shape, initial), self.noise_width)
-
-    def proposing(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
-        """Return the network of an encoder."""
-        return self.critic(shape, initial, 2 * self.noise_width)
-
 
 class PublicImageSettings(ImageAdversarialSettings, PublicSettings):
     """A public generator of images.
@@ -81,11 +68,6 @@ class PublicImageSettings(ImageAdversarialSettings, PublicSettings):
     noise_width: int = Field(default=32, ge=1, le=4096)
     encoder_channels: tuple[int, ...] = Field(default=(32, 64, 64), min_length=1, max_length=6)
     encoder_features: int = Field(default=256, ge=1, le=4096)
-
-    def proposing(self, shape: Encoder, initial: torch.Generator) -> nn.Module:
-        """Return the network of an encoder: as a critic's, and wider."""
-        wide = self.model_copy(update={"critic_channels": self.encoder_channels, "features": self.encoder_features})
-        return wide.critic(shape, initial, 2 * self.noise_width)
 
 
 class PublicTableSettings(TableAdversarialSettings, PublicSettings):

@@ -21,10 +21,12 @@ from torch.nn import functional
 from doublure.errors import Interrupted
 from doublure.networks.detail import Detail
 from doublure.networks.latent import InversionEncoder, PublicNetworks, bounded
+from doublure.public.architectures import inversion_encoder_of
 from doublure.public.settings import PublicSettings
 from doublure.support.tensors import as_tensors
 from doublure.training import checkpoints, network_states
 from doublure.training import gan_loop as adversarial
+from doublure.training.architectures import generator_of
 from doublure.training.critic_steps import PlainCriticTrainer
 from doublure.training.job import Job
 
@@ -145,8 +147,8 @@ class Autoencoding(_Training):
     def __init__(self, job: Job, settings: PublicSettings, name: str) -> None:
         initial = torch.Generator().manual_seed(job.seed % 2**63)
         modules = {
-            "generator": settings.generator(job.encoder, initial),
-            "encoder": settings.encoder(job.encoder, initial),
+            "generator": generator_of(settings, job.encoder, initial),
+            "encoder": inversion_encoder_of(settings, job.encoder, initial),
         }
         super().__init__(job, settings, name, modules)
 
@@ -202,7 +204,7 @@ class EncoderTraining(_Training):
     def __init__(self, job: Job, settings: PublicSettings, generator: nn.Module) -> None:
         self._generator = copy.deepcopy(generator).to(job.device).eval().requires_grad_(False)
         initial = torch.Generator().manual_seed((job.seed + 1) % 2**63)
-        super().__init__(job, settings, "proposer", {"encoder": settings.encoder(job.encoder, initial)})
+        super().__init__(job, settings, "proposer", {"encoder": inversion_encoder_of(settings, job.encoder, initial)})
 
     @property
     def encoder_average(self) -> InversionEncoder:

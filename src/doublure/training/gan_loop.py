@@ -17,12 +17,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from doublure.encode.encoder import Encoder
 from doublure.errors import Interrupted
 from doublure.private import noise
 from doublure.private.queries.lot_gradients import Partner
 from doublure.support.tensors import as_tensor, as_tensors
 from doublure.training import checkpoints, network_states
+from doublure.training.architectures import critic_of, generator_of
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.job import Job
 
@@ -126,10 +126,10 @@ class Adversaries:
         self._paired = _paired_draws(job, settings)
         self._conditions = np.random.default_rng([job.seed, job.taken, 2])
         initial = torch.Generator().manual_seed(_mixed(job.seed, 0, 0))
-        fresh = build_generator(job.encoder, settings, initial) if start is None else copy.deepcopy(start)
+        fresh = generator_of(settings, job.encoder, initial) if start is None else copy.deepcopy(start)
         self.generator = fresh.to(self._device)
         self.average = copy.deepcopy(self.generator)
-        self.critic = settings.critic(job.encoder, initial).to(self._device)
+        self.critic = critic_of(settings, job.encoder, initial).to(self._device)
         self.flat = _flatten(self.critic)
         self._critic_optimizer = _optimizer(settings, self.flat)
         self._generator_optimizer = torch.optim.Adam(
@@ -271,11 +271,6 @@ def prepare(
         with checkpoints.restoring():
             adversaries.restore(as_tensors(kept))
     return adversaries
-
-
-def build_generator(encoder: Encoder, settings: AdversarialSettings, initial: torch.Generator) -> nn.Module:
-    """Return an untrained generator for an encoder's records."""
-    return settings.generator(encoder, initial)
 
 
 class SeededDraws:

@@ -15,9 +15,6 @@ from doublure.schema import Schema
 from doublure.training.settings import LearningRate, MethodSettings, Work
 
 if TYPE_CHECKING:
-    import torch
-    from torch import nn
-
     from doublure.encode.encoder import Encoder
 
 _BYTES = 4
@@ -145,20 +142,6 @@ class AdversarialSettings(MethodSettings):
     def work(self, schema: Schema) -> Work:
         """Return what a fit computes and holds, from public facts."""
 
-    @abstractmethod
-    def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
-        """Return an untrained generator, ``(noise (B, Z), condition (B, K) or None) -> (B, *body_shape)``."""
-
-    @abstractmethod
-    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
-        """Return an untrained critic, ``(bodies (B, *body_shape), condition (B, K) or None) -> (B,)``.
-
-        Args:
-            encoder: The records' shape.
-            initial: Public randomness for the initial weights.
-            outputs: Numbers in place of the score, ``(B, outputs)``, for what goes through further layers.
-        """
-
 
 def refuse_nothing_to_generate(schema: Schema) -> None:
     """Refuse a table that leaves a critic nothing to judge.
@@ -189,33 +172,6 @@ class PerceptronSettings(AdversarialSettings):
     depth: int = Field(default=2, ge=0, le=10)
     critic_width: int = Field(default=128, ge=1, le=8192)
     critic_depth: int = Field(default=2, ge=0, le=10)
-
-    def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
-        """Return an untrained generator of rows."""
-        from doublure.networks.mlp import MlpGenerator
-
-        return MlpGenerator(
-            encoder.body_blocks,  # type: ignore[attr-defined]
-            condition_width=self.condition_width(encoder),
-            noise_width=self.noise_width,
-            width=self.width,
-            depth=self.depth,
-            generator=initial,
-        )
-
-    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
-        """Return an untrained critic of rows."""
-        from doublure.networks.mlp import MlpCritic
-
-        return MlpCritic(
-            encoder.width - encoder.condition_width,
-            condition_width=self.condition_width(encoder),
-            width=self.critic_width,
-            depth=self.critic_depth,
-            generator=initial,
-            outputs=outputs,
-            offset=self.offset,
-        )
 
 
 class TableAdversarialSettings(PerceptronSettings):

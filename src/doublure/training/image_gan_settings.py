@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,12 +12,6 @@ from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.settings import LearningRate, Work
-
-if TYPE_CHECKING:
-    import torch
-    from torch import nn
-
-    from doublure.encode.encoder import Encoder
 
 _BYTES = 4
 _PASSES = {True: 12, False: 6}  # passes over the critic for one paired image, with a gradient penalty and without
@@ -57,37 +51,6 @@ class ImageAdversarialSettings(AdversarialSettings):
     channels: tuple[Channels, ...] = Field(default=(128, 64, 32), min_length=1, max_length=6)
     activation: Literal["selu", "leaky_relu"] = "leaky_relu"
     normalisation: Literal["none", "batch"] = "none"
-
-    def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
-        """Return an untrained generator of images."""
-        from doublure.networks.conv import ConvGenerator
-
-        channels, height, width = encoder.body_shape
-        return ConvGenerator(
-            (channels, height, width),
-            condition_width=self.condition_width(encoder),
-            noise_width=self.noise_width,
-            channels=self.channels,
-            activation_name=self.activation,
-            normalisation=self.normalisation,
-            generator=initial,
-        )
-
-    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
-        """Return an untrained critic of images."""
-        from doublure.networks.conv import ConvCritic
-
-        channels, height, width = encoder.body_shape
-        return ConvCritic(
-            (channels, height, width),
-            condition_width=self.condition_width(encoder),
-            channels=self.critic_channels,
-            features=self.features,
-            activation_name=self.activation,
-            generator=initial,
-            outputs=outputs,
-            offset=self.offset,
-        )
 
     def work(self, schema: Schema) -> Work:
         """Return what a fit computes and holds, from public facts."""

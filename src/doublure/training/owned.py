@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from doublure.errors import SettingError
+from doublure.training.architectures import critic_of, generator_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -100,7 +101,7 @@ def adversary_of(settings: PrivateSettings, shapes: Any, **more: Any) -> Adversa
     def generator() -> nn.Module:
         import torch
 
-        return settings.generator(shapes, torch.Generator().manual_seed(0))
+        return generator_of(settings, shapes, torch.Generator().manual_seed(0))
 
     return Adversary(settings=settings, shapes=shapes, generator=generator, noise_width=settings.noise_width, **more)
 
@@ -172,7 +173,7 @@ class OwnedCritic:
         settings = adversary.settings
         initial = torch.Generator().manual_seed(0)  # all of it is replaced
         self._generator = adversary.generator().requires_grad_(False)
-        self._critic = settings.critic(adversary.shapes, initial).requires_grad_(False)
+        self._critic = critic_of(settings, adversary.shapes, initial).requires_grad_(False)
         self._width = adversary.noise_width
         self._draws = secret_draws(settings.stream)
         self._steps = event.steps

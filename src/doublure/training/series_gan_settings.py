@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -14,12 +14,6 @@ from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.settings import Work
-
-if TYPE_CHECKING:
-    import torch
-    from torch import nn
-
-    from doublure.encode.encoder import Encoder
 
 _BYTES = 4
 _PASSES = {True: 12, False: 6}  # passes over the critic for one paired series, with a gradient penalty and without
@@ -85,46 +79,6 @@ class SeriesAdversarialSettings(AdversarialSettings):
             remedy = f"give at least {length}, or leave it out"
             raise SettingError("leaves steps of the LSTM without noise", field="noise_width", remedy=remedy)
         return self.model_copy(update={"noise_width": width})
-
-    def generator(self, encoder: Encoder, initial: torch.Generator) -> nn.Module:
-        """Return an untrained generator of series."""
-        from doublure.networks.recurrent import LstmGenerator
-        from doublure.networks.series import ConvSeriesGenerator
-
-        planes, length = encoder.planes, encoder.body_shape[1]  # type: ignore[attr-defined]
-        sizes = {"condition_width": encoder.condition_width, "noise_width": self.noise_width}
-        if self.generator_type == "lstm":
-            return LstmGenerator(
-                planes, length, hidden=self.lstm_units, layers=self.lstm_layers, generator=initial, **sizes
-            )
-        return ConvSeriesGenerator(
-            planes, length, hidden=self.hidden, channels=self.channels, generator=initial, **sizes
-        )
-
-    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
-        """Return an untrained critic of series."""
-        from doublure.networks.conv import ConvCritic
-        from doublure.networks.series import MlpSeriesCritic
-
-        if self.critic_type == "mlp":
-            return MlpSeriesCritic(
-                encoder.width - encoder.condition_width,
-                condition_width=encoder.condition_width,
-                width=self.critic_width,
-                depth=self.critic_depth,
-                generator=initial,
-                outputs=outputs,
-                shared=True,
-            )
-        return ConvCritic(
-            encoder.body_shape,
-            condition_width=encoder.condition_width,
-            channels=self.critic_channels,
-            features=self.features,
-            activation_name="leaky_relu",
-            generator=initial,
-            outputs=outputs,
-        )
 
     def work(self, schema: Schema) -> Work:
         """Return what a fit computes and holds, from public facts."""

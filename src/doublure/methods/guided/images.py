@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from doublure.access import Access
 from doublure.errors import SchemaError
+from doublure.methods.guided.critic_stage import critic_of_images
 from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.methods.statistics.images.method import ImageStatistics, drawing_work
 from doublure.schema import Schema
@@ -53,7 +54,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             asked |= at_owner(encoder, settings)
         if not settings.critic_share:
             return asked
-        critic = settings.adversarial()
+        critic = critic_of_images(settings)
         return asked | AtOwner(
             adversary=lambda _: Adversary(
                 settings=critic,
@@ -79,7 +80,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         work = super().work(schema, settings)
         flops, held = work.flops, work.memory_bytes
         if settings.critic_share:
-            critic = settings.adversarial().work(schema)
+            critic = critic_of_images(settings).work(schema)
             flops, held = flops + critic.flops, max(held, critic.memory_bytes)
         if settings.labeller_share:
             more, kept = settings.labeller_work(schema, drawing_work(schema, settings)[0])
@@ -114,7 +115,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         if settings.critic_share:
             stage = job.stage("critic", after=before)
             generator = refined(
-                stage, settings.adversarial(), job.accesses[1], generator, weight=settings.anchor, distance=fit.loss
+                stage, critic_of_images(settings), job.accesses[1], generator, weight=settings.anchor, distance=fit.loss
             )
             before += settings.critic_steps
         if not settings.labeller_share:

@@ -8,7 +8,6 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from doublure.access import Access
-from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings
 from doublure.methods.statistics.settings import ImageStatisticsSettings, StatisticsSettings, TableStatisticsSettings
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
@@ -115,28 +114,6 @@ class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
         """The tables' noise is exact; the critic's is not."""
         return f"{super().noise_source}; os-keyed for the critic" if self.critic_share else super().noise_source
 
-    def adversarial(self, noise_width: int) -> DpganSettings:
-        """Return the critic's stage as the settings of a private GAN, whose generator is the one trained before.
-
-        Args:
-            noise_width: Numbers of noise that this generator takes for a row.
-        """
-        return DpganSettings(
-            loss="logistic",
-            gradient_penalty=0.0,
-            lot_size=self.critic_lot,
-            steps=self.critic_steps,
-            max_grad_norm=self.critic_clip,
-            critic_lr=self.critic_lr,
-            critic_threshold=self.critic_threshold,
-            critic_patience=self.critic_patience,
-            critic_width=self.critic_width,
-            critic_depth=self.critic_depth,
-            generator_lr=self.refine_lr,
-            generator_average=0.99,
-            noise_width=noise_width,
-        )
-
 
 class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSettings):
     """The settings of ``guided`` on images.
@@ -175,20 +152,3 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
         """Return all steps of the labeller, whose noise together is that of its share."""
         each = noise_multiplier * math.sqrt(self.labeller_steps / self.labeller_share)
         return GaussianEvent(noise_multiplier=each, steps=self.labeller_steps)
-
-    def adversarial(self) -> ImageDpganSettings:
-        """Return the critic's stage as the settings of a private GAN, whose generator is the one trained before."""
-        return ImageDpganSettings(
-            loss="logistic",
-            gradient_penalty=0.0,
-            lot_size=self.critic_lot,
-            steps=self.critic_steps,
-            max_grad_norm=self.critic_clip,
-            critic_lr=self.critic_lr,
-            critic_threshold=self.critic_threshold,
-            critic_patience=self.critic_patience,
-            critic_channels=self.critic_channels,
-            generator_lr=self.refine_lr,
-            noise_width=self.image_noise,
-            noise_source=self.noise_source,
-        )

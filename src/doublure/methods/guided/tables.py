@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from doublure.access import Access
+from doublure.methods.guided.critic_stage import critic_of_tables
 from doublure.methods.guided.settings import TableGuidedSettings
 from doublure.methods.statistics.of_kind import counted_events
 from doublure.methods.statistics.tables.method import TableStatistics
@@ -52,7 +53,7 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
             if not isinstance(view, InGroups):
                 raise unplanned("view")
             mixture = MixtureRows(MixtureGenerator(view.sizes, condition_width=0, components=view.components))
-            own = settings.adversarial(mixture.noise_width)
+            own = critic_of_tables(settings, mixture.noise_width)
             return Adversary(
                 settings=own, shapes=view.shapes(encoder.schema), generator=lambda: mixture, noise_width=own.noise_width
             )
@@ -68,7 +69,7 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         work = replace(super().work(schema, settings), records_bytes=0)
         if not settings.critic_share:
             return work
-        critic = settings.adversarial(1 + len(schema.columns)).work(schema)
+        critic = critic_of_tables(settings, 1 + len(schema.columns)).work(schema)
         memory = max(work.memory_bytes, critic.memory_bytes)
         return replace(
             work, flops=work.flops + critic.flops, steps=work.steps + settings.critic_steps, memory_bytes=memory
@@ -87,7 +88,7 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
             rows = MixtureRows(MixtureGenerator.of(fit.sizes, fit.probabilities, fit.weights))
             refined(
                 of_groups(job.stage("critic", after=counted), fit.tables, len(fit.weights)),
-                settings.adversarial(rows.noise_width),
+                critic_of_tables(settings, rows.noise_width),
                 job.accesses[-1],
                 rows,
                 weight=settings.anchor,

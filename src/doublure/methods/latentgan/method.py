@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from doublure.access import Access
 from doublure.encode.choice import encoder_for
-from doublure.errors import SettingError
+from doublure.errors import RunFolderError, SettingError
 from doublure.guarantee import Kind
 from doublure.methods.adversarial import Adversarial
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings, TableLatentSettings
 from doublure.public.facts import answered
+from doublure.public.folder import load
 from doublure.schema import Schema
 from doublure.training.job import Job
 from doublure.training.owned import AtOwner
@@ -44,6 +45,14 @@ class Latentgan(Adversarial[LatentSettings]):
     guarantee: ClassVar[Kind] = "dp"
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(TableLatentSettings, ImageLatentSettings)
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
+
+    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> LatentSettings:
+        """Decide what follows from the public generator, whose folder is read once: a plan says what was found there.
+
+        Raises:
+            SettingError: The folder is none, or is damaged; or a setting does not fit its generator.
+        """
+        return super().resolve_defaults(schema, _with_facts(self._own(settings)))
 
     def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
         """Return q of the critic's lots; with a labeller each access says its own."""
@@ -126,6 +135,16 @@ class Latentgan(Adversarial[LatentSettings]):
         from doublure.methods.latentgan.training import trained
 
         return trained(job, self._own(job.settings))
+
+
+def _with_facts(settings: LatentSettings) -> LatentSettings:
+    """Return the settings with what is known of the public generator, read from its folder if a plan does not say."""
+    if settings.public_facts is not None or not settings.public:
+        return settings
+    try:
+        return settings.model_copy(update={"public_facts": load(settings.public)})
+    except RunFolderError as error:
+        raise SettingError(f"{error.field} {error.message}", field="public", remedy=error.remedy) from None
 
 
 METHOD = Latentgan()

@@ -91,29 +91,27 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             SettingError: There is no public generator, it makes other records, l is not below d, or a mixture was
                 given l.
         """
-        own = self.with_public_facts()
-        facts = own.facts
+        facts = self.facts
         self._refuse_questions(schema)
         facts.refuse_unfit(schema)
         proposed = facts.encoder_sha256 is not None
-        width = own.noise_width or max(1, facts.latent // 2)
-        if own.teacher == "mixture":
+        width = self.noise_width or max(1, facts.latent // 2)
+        if self.teacher == "mixture":
             width = facts.latent + 1
-            if own.noise_width not in (0, width):
+            if self.noise_width not in (0, width):
                 remedy = "leave it out, or set teacher=critic"
                 raise SettingError(f"is {width} for a mixture of these latents", field="noise_width", remedy=remedy)
             _classes(schema)
         elif width >= facts.latent > 1:
             remedy = f"give at most {facts.latent - 1}"
             raise SettingError("must be below the public generator's latents", field="noise_width", remedy=remedy)
-        if own.teacher == "embedding" and len(schema.with_role("condition")) > 1:
+        if self.teacher == "embedding" and len(schema.with_role("condition")) > 1:
             remedy = "use teacher=mixture or teacher=critic, or leave one condition"
             raise SettingError("learns no combinations of conditions", field="teacher", remedy=remedy)
-        steps, restarts = own.inversion_steps, own.inversion_restarts
+        steps, restarts = self.inversion_steps, self.inversion_restarts
         if steps == 0 and not proposed:
             raise SettingError("needs an encoder", field="inversion_steps", remedy="take steps, or fit an encoder")
         update = {
-            "public_facts": facts,
             "noise_width": width,
             "inversion_steps": (_STEPS_PROPOSED if proposed else _STEPS_ALONE) if steps is None else steps,
             "inversion_restarts": (1 if proposed else _RESTARTS_ALONE) if restarts is None else restarts,

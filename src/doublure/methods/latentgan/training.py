@@ -20,8 +20,10 @@ from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.inversion import Inversion, InversionSettings
 from doublure.networks.labelled import Labeller
 from doublure.networks.latent import PublicNetworks, ThroughPublic
+from doublure.public.architectures import inversion_encoder_of
 from doublure.public.folder import PublicFolder
 from doublure.support.tensors import as_tensor
+from doublure.training.architectures import generator_of
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.owned import NOTHING, AtOwner, Told, adversary_of
@@ -61,10 +63,10 @@ def untrained(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Modul
     """Return an untrained generator of records: of latents first, the public one behind it, and the labeller if any."""
     import torch
 
-    public = settings.public_networks.generator(encoder, torch.Generator().manual_seed(0))
+    public = generator_of(settings.public_networks, encoder, torch.Generator().manual_seed(0))
     shapes = LatentEncoder(encoder, settings.latent)
     latent = untrained_mixture(shapes, settings) if settings.teacher == "mixture" else None
-    latents = latent or settings.generator(shapes, torch.Generator().manual_seed(seed))
+    latents = latent or generator_of(settings, shapes, torch.Generator().manual_seed(seed))
     whole: nn.Module = ThroughPublic(latents, public, width=settings.latent)
     if not isinstance(settings, ImageLatentSettings):
         return whole
@@ -102,8 +104,8 @@ def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "c
 
     weights = PublicFolder(settings.public).weights(settings.facts)
     networks, initial = settings.public_networks, torch.Generator().manual_seed(0)
-    generator = networks.generator(encoder, initial)
-    proposer = None if weights.encoder is None else networks.encoder(encoder, initial)
+    generator = generator_of(networks, encoder, initial)
+    proposer = None if weights.encoder is None else inversion_encoder_of(networks, encoder, initial)
     wanted = isinstance(settings, ImageLatentSettings) and settings.detail
     detail = Detail(of_images(encoder).body_shape) if wanted and weights.detail is not None else None
     found = PublicNetworks(generator, proposer, detail)  # type: ignore[arg-type]
@@ -296,7 +298,7 @@ def _by_embedding(job: Job, settings: LatentSettings, accesses: Sequence[Access]
     import torch
 
     def build() -> nn.Module:
-        return settings.generator(job.encoder, torch.Generator().manual_seed(job.seed % 2**63))
+        return generator_of(settings, job.encoder, torch.Generator().manual_seed(job.seed % 2**63))
 
     return fitted_to_sums(job, _fit_settings(settings), NoisySums(job, accesses), _features(settings), build).average
 

@@ -20,6 +20,7 @@ from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import LARGE_EPSILON, Guarantee, Kind, figure, odds_factor
 from doublure.methods.gan.method import Gan
 from doublure.methods.method import Estimation, refuse_loose_delta
+from doublure.methods.noisecritic import critics as critics  # registers who builds them
 from doublure.methods.noisecritic.settings import ImageNoisecriticSettings, NoisecriticSettings, NoiseLayerSettings
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private import accounting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,12 +10,6 @@ from doublure.private.noise import SourceName
 from doublure.training.gan_settings import AdversarialSettings, TableAdversarialSettings
 from doublure.training.image_gan_settings import ImageAdversarialSettings
 from doublure.training.settings import LearningRate
-
-if TYPE_CHECKING:
-    import torch
-    from torch import nn
-
-    from doublure.encode.encoder import Encoder
 
 
 class NoiseLayerSettings(AdversarialSettings):
@@ -46,15 +40,6 @@ class NoiseLayerSettings(AdversarialSettings):
         """As they say."""
         return self.noise_source
 
-    def noisy(self, body: nn.Module, initial: torch.Generator) -> nn.Module:
-        """Return a critic that scores a body's features through the noise layer."""
-        from doublure.networks.noise_layer import NoiseLayer, NoisyCritic
-        from doublure.private import noise
-
-        normals = noise.secret_draws(self.noise_source).normal
-        layer = NoiseLayer(clip=self.feature_clip, std=self.feature_noise, normals=normals)
-        return NoisyCritic(body, features=self.features, layer=layer, generator=initial)
-
 
 class NoisecriticSettings(TableAdversarialSettings, NoiseLayerSettings):
     """The settings of ``noisecritic`` on tables.
@@ -70,10 +55,6 @@ class NoisecriticSettings(TableAdversarialSettings, NoiseLayerSettings):
     critic_lr: LearningRate = 1e-3
     generator_lr: LearningRate = 1e-3
     estimate_features: Literal["rows"] = "rows"
-
-    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
-        """Return an untrained critic of rows, with the noise layer before its score."""
-        return self.noisy(super().critic(encoder, initial, self.features), initial)
 
 
 class ImageNoisecriticSettings(ImageAdversarialSettings, NoiseLayerSettings):
@@ -113,10 +94,6 @@ class ImageNoisecriticSettings(ImageAdversarialSettings, NoiseLayerSettings):
                     f"{name} and labels=votes go together: give both label_epsilon and label_delta with it"
                 )
         return self
-
-    def critic(self, encoder: Encoder, initial: torch.Generator, outputs: int = 1) -> nn.Module:
-        """Return an untrained critic of images, with the noise layer before its score."""
-        return self.noisy(super().critic(encoder, initial, self.features), initial)
 
     @property
     def votes(self) -> bool:

@@ -1,0 +1,48 @@
+"""The critic's stage of ``guided`` as a private GAN has it, whose generator is the one trained before."""
+
+from __future__ import annotations
+
+from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings
+from doublure.methods.guided.settings import ImageGuidedSettings, TableGuidedSettings
+
+
+def critic_of_tables(settings: TableGuidedSettings, noise_width: int) -> DpganSettings:
+    """Return the settings of the stage on tables.
+
+    Args:
+        settings: Of ``guided``, with defaults resolved.
+        noise_width: Numbers of noise that the generator takes for a row.
+    """
+    return DpganSettings(
+        loss="logistic",
+        gradient_penalty=0.0,
+        lot_size=settings.critic_lot,
+        steps=settings.critic_steps,
+        max_grad_norm=settings.critic_clip,
+        critic_lr=settings.critic_lr,
+        critic_threshold=settings.critic_threshold,
+        critic_patience=settings.critic_patience,
+        critic_width=settings.critic_width,
+        critic_depth=settings.critic_depth,
+        generator_lr=settings.refine_lr,
+        generator_average=0.99,
+        noise_width=noise_width,
+    )
+
+
+def critic_of_images(settings: ImageGuidedSettings) -> ImageDpganSettings:
+    """Return the settings of the stage on images, from those of ``guided``."""
+    return ImageDpganSettings(
+        loss="logistic",
+        gradient_penalty=0.0,
+        lot_size=settings.critic_lot,
+        steps=settings.critic_steps,
+        max_grad_norm=settings.critic_clip,
+        critic_lr=settings.critic_lr,
+        critic_threshold=settings.critic_threshold,
+        critic_patience=settings.critic_patience,
+        critic_channels=settings.critic_channels,
+        generator_lr=settings.refine_lr,
+        noise_width=settings.image_noise,
+        noise_source=settings.noise_source,
+    )
