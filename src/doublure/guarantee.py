@@ -277,8 +277,9 @@ def beside(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         kind: Of the claim.
         figures: ``epsilon``, ``delta``, ``epsilon_mu``, ``delta_mu``.
     """
-    from doublure.private import bayesian
     from doublure.private.accounting import group_privacy
+    from doublure.private.bayesian import group_privacy as bayesian_group_privacy
+    from doublure.private.bayesian import percentiles
 
     found = []
     epsilon, delta = figures.get("epsilon"), figures.get("delta")
@@ -290,7 +291,7 @@ def beside(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     epsilon_mu, delta_mu = figures.get("epsilon_mu"), figures.get("delta_mu")
     if kind == "bayesian-dp" and epsilon_mu is not None and delta_mu is not None:
         for size in _GROUPS:
-            together, chance = bayesian.group_privacy(epsilon_mu, delta_mu, size)
+            together, chance = bayesian_group_privacy(epsilon_mu, delta_mu, size)
             if chance < 1:
                 found.append((f"{size} records like the others", f"ε_μ ≤ {figure(together)}, δ_μ = {figure(chance)}"))
         found += [
@@ -298,7 +299,7 @@ def beside(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
                 f"{row.share:.4g} of all records like the others",
                 f"ε_μ ≤ {figure(epsilon_mu)}, δ_μ = {figure(row.delta)}",
             )
-            for row in bayesian.percentiles(epsilon_mu, delta_mu, _SHARES)
+            for row in percentiles(epsilon_mu, delta_mu, _SHARES)
         ]
     return found
 

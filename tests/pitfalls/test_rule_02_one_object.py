@@ -63,7 +63,7 @@ PARTS = {
     "queries.lot_gradients": {"CriticGradients", "CriticSettings", "Partner", "unpaired"},
     "queries.distances": {"Distances", "rate_of"},
     "independence": {"refuse_cross_record"},
-    "bayesian": {"BayesianAccountant", "log_moment", "percentiles"},
+    "bayesian": {"BayesianAccountant", "group_privacy", "log_moment", "percentiles"},
     "gradients": {"CriticLoss", "LocalSteps", "Records"},
     "clipping": {"Constant", "Geometric", "Schedule"},
     "records": {"PrivateRecords", "RecordsElsewhere", "ResumableStore"},
