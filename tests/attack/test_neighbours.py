@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from doublure.attack import neighbours
@@ -37,6 +38,13 @@ def test_pairs_stand_side_by_side_and_never_in_the_json(make_world):
     assert picture.rows[0][1:] == picture.rows[1][1:]
     assert [row[0] for row in picture.rows[:2]] == ["synthetic", "real"]
     assert "pictures" not in entry.model_dump()
+
+
+def test_a_cell_reads_alike_on_both_sides():
+    cells = [46, 46.0, np.float64(153254.0), 0.1 + 0.2, np.nan, None, pd.Timestamp("2020-02-03"), "x" * 60]
+    assert [neighbours._text(cell) for cell in cells] == [
+        "46", "46", "153254", "0.3", "(missing)", "(missing)", "2020-02-03 00:00:00", "x" * 40,
+    ]  # fmt: skip
 
 
 def test_artificial_records_around_one_real_record_are_one_draw():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 
 import doublure as db
@@ -54,3 +55,12 @@ def test_a_bad_verdict_is_exit_4(doublure, quick, tmp_path, monkeypatch):
     assert said.result["error"]["field"] == "verdict"
     assert "no better than independent columns" in said.result["error"]["message"]
     assert not (tmp_path / "demo" / "bundle").exists()
+
+
+@pytest.mark.parametrize(("width", "rows"), [(200, 5), (80, 3), (58, 2), (10, 1)])
+def test_the_rows_it_shows_fit_the_terminal(width, rows):
+    frame = pd.DataFrame({"marital-status": ["Married-civ-spouse"] * 9, "age": range(9)}).head(5)
+    lines = verb._that_fit(frame, width).split("\n")
+    assert lines[0].split() == [str(row) for row in range(rows)]
+    assert rows == 1 or max(map(len, lines)) <= width
+    assert lines[1].split() == ["marital-status", *["Married-civ-spouse"] * rows]

@@ -38,6 +38,18 @@ def test_the_table_names_everybody_and_says_that_it_is_internal(two, real, holdo
     assert json.loads(found.to_json())["internal"] == "computed on real data: do not publish"
 
 
+def test_columns_that_find_no_room_stand_below(two, real, holdout):
+    found = evaluate.compare(two, real, holdout)
+    whole = [line for line in str(found).splitlines()[1:] if line and not line.startswith(("good:", "poor:"))]
+    assert max(map(len, whole)) > 60
+    narrow = found.text(60).splitlines()[1:]
+    table = [line for line in narrow if line and not line.startswith(("good:", "poor:"))]
+    assert max(map(len, table)) <= 60
+    assert sorted(set(" ".join(table).split())) == sorted(set(" ".join(whole).split()))
+    assert sum(line.startswith("Accuracy ") for line in table) == narrow.count("") > 1
+    assert found.text(10_000) == str(found)
+
+
 def test_rows_that_the_fits_have_seen_are_said_to_be(two, real, holdout):
     seen = "! The test rows are not held out: "
     assert str(evaluate.compare(two, real)).splitlines()[1].startswith(seen)

@@ -27,6 +27,8 @@ from doublure.report import page_of
 from doublure.schema import Schema
 
 WIDTH = 390
+SHEET = 688
+"""What an A4 sheet leaves between its margins, in CSS pixels."""
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DARK = "--blink-settings=preferredColorScheme=0"
 QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")
@@ -158,10 +160,10 @@ def browse(tmp_path):
 
 @pytest.fixture
 def measured(browse):
-    """Return what a page is like in a window as wide as a phone: its width, its wide regions, its texts' contrast."""
+    """Return what a page is like in a window, as wide as a phone: its width, its wide regions, its texts' contrast."""
 
-    def of(page, *options):
-        said = browse(MEASURE % (WIDTH, html.escape(page)), *options)
+    def of(page, *options, width=WIDTH):
+        said = browse(MEASURE % (width, html.escape(page)), *options)
         return json.loads(html.unescape(re.search("FOUND(.*)END", said, re.DOTALL).group(1)))
 
     return of
@@ -212,6 +214,42 @@ def test_a_table_of_scales_fits_a_phone_without_them(hostile_report, measured):
 def test_no_cell_of_a_card_hides_beside_a_phone(public_page, measured):
     (columns,) = (region for region in measured(public_page)["regions"] if region[0] == "Columns")
     assert columns[1] <= columns[2]
+
+
+def printed(page):
+    """Return a page that looks on a screen as it looks on paper."""
+    return page.replace("@media screen and", "@media speech and").replace("@media print", "@media screen")
+
+
+@exhaustive
+@pytest.mark.parametrize("a_page", PAGES, indirect=True)
+def test_nothing_is_wider_than_a_sheet_of_paper(a_page, measured):
+    """A browser shrinks all pages of a print to fit what is too wide, and cuts what is wider still."""
+    found = measured(printed(a_page), width=SHEET)
+    assert found["open"] <= SHEET
+    assert {name: (whole, seen) for name, whole, seen in found["regions"] if whole > seen} == {}
+
+
+@exhaustive
+def test_a_table_that_is_wider_than_a_sheet_is_found(audit_page, measured):
+    wide = '<main><div class="wide" aria-label="planted"><p style="width:900px">x</p></div>'
+    found = measured(printed(audit_page.replace("<main>", wide)), width=SHEET)
+    assert [name for name, whole, seen in found["regions"] if whole > seen] == ["planted"]
+
+
+@exhaustive
+@pytest.mark.parametrize("columns", [15, 90])
+def test_nearest_pairs_of_many_columns_fit_a_sheet_of_paper(columns, measured):
+    header = ("", *(f"column-number-{place}" for place in range(columns)))
+    rows = tuple((side, *["Self-emp-not-inc"] * columns) for side in ("synthetic", "real") * 3)
+    claim = Claim(kind="dp", epsilon=1.0, delta=1e-5, sentence="a claim of ε = 1")
+    model = ThreatModel(attack="neighbours", name="neighbours", family="neighbours", holds=("a key",), does="Turns it.",
+                        success="It opens.", shows="That it fits.", cannot="No.")  # fmt: skip
+    found = AttackResult(threat_model=model, measure="share", value=0.4, claim=claim,
+                         pictures=(Picture(title="Pairs", header=header, rows=rows),))  # fmt: skip
+    page = page_of(AttackReport(claim=claim, attacks=(found,), seed=3, versions={"doublure": "1"}))
+    regions = {name: (whole, seen) for name, whole, seen in measured(printed(page), width=SHEET)["regions"]}
+    assert regions["Pairs"][0] <= regions["Pairs"][1]
 
 
 @exhaustive

@@ -164,4 +164,13 @@ _PICTURES: ByKind[Callable[[AttackData, Any, Rows, Rows], tuple[Picture, ...]]] 
 
 
 def _cells(row: Any) -> tuple[str, ...]:
-    return tuple(str(value)[:_LONGEST_CELL] for value in row)
+    return tuple(_text(value) for value in row)
+
+
+def _text(value: Any) -> str:
+    """Return a cell alike for both sides, however each is stored: a whole number without decimals."""
+    if pd.isna(value):
+        return "(missing)"
+    if isinstance(value, float | np.floating):
+        return f"{value:.0f}" if float(value).is_integer() else f"{value:.6g}"
+    return str(value)[:_LONGEST_CELL]

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json
-from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.terminal import Outcome, TerminalProgress, console
 from doublure.errors import SettingError
 
 
@@ -41,7 +41,9 @@ def compare(
         check_places(out, figures, real, holdout, form="comparison")
     with TerminalProgress() as progress:
         found = measures.compare({str(run): load(run) for run in runs}, real, holdout, progress=progress)
-    said = Outcome(data=json.loads(found.to_json()), text=str(found))
+    screen = console()
+    text = found.text(screen.width if screen.is_terminal else None)
+    said = Outcome(data=json.loads(found.to_json()), text=text)
     if out is None:
         return said
     found.save(out, figures)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from doublure.cli.options import Config, Json
 from doublure.cli.terminal import Outcome, TerminalProgress, console
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EPSILON, DELTA, CAP = 1.0, 1e-6, 3.0
 ROWS = 24_421
@@ -89,7 +92,7 @@ def _walk(out: Path) -> Outcome:
     with TerminalProgress() as progress:
         syn = db.fit(train, plan, ledger=ledger, out=out / "run", seed=0, progress=progress)
     stop(6, "Sample", "As many rows as you like: sampling costs no budget.")
-    screen.print(syn.sample(5, seed=7).T.to_string())
+    screen.print(_that_fit(syn.sample(5, seed=7), screen.width))
     stop(7, "Report", "Synthetic rows compared with the held-out quarter. Internal: do not publish.")
     report = db.evaluate.report(syn, train, holdout)
     page = out / "run" / "internal" / "report.html"
@@ -113,6 +116,15 @@ def _walk(out: Path) -> Outcome:
     ]
     result = {"out": str(out), "guarantee": syn.guarantee.to_json(), "report": str(page), "bundle": str(out / "bundle")}
     return Outcome(data=result, text="\n".join(lines))
+
+
+def _that_fit(rows: pd.DataFrame, width: int) -> str:
+    """Return the first rows side by side, as many as a line has room for: one at least."""
+    for count in range(len(rows), 0, -1):
+        text: str = rows.head(count).T.to_string()
+        if max(map(len, text.split("\n"))) <= width:
+            break
+    return text
 
 
 def _predicts(report: Any) -> bool:

@@ -68,7 +68,7 @@ def sample(
         )
     result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark, "notes": list(syn.notes)}
     records = KINDS[syn.schema.kind].records
-    text = f"Wrote {count} synthetic {records} to {out}. {syn.guarantee.watermark}."
+    text = f"Wrote {count:,} synthetic {records} to {out}. {syn.guarantee.watermark}."
     return Outcome(data=result, text="\n".join([text, *(f"Note: {note}." for note in syn.notes)]))
 
 

@@ -124,6 +124,14 @@ class Comparison(Document, Saved):
 
     def __str__(self) -> str:
         """Return a table for a terminal: a figure a line, a run a column, with intervals where they are known."""
+        return self.text()
+
+    def text(self, width: int | None = None) -> str:
+        """Return the table of :meth:`__str__` for lines of some width.
+
+        Args:
+            width: How many characters a line has room for: columns that find none follow below. None: no end.
+        """
         words = {"low": "low", "high": "high", "near": "as real"}
         names = ["", *(one.name for one in self.contenders), self.least, f"real {self.records}", "good is"]
         titles = ["", *(one.title for one in self.contenders), "", "", ""]
@@ -137,14 +145,27 @@ class Comparison(Document, Saved):
             ]
             for entry in self.side_by_side
         ]
-        table = [names, titles, *lines]
-        widths = [max(len(line[place]) for line in table) for place in range(len(names))]
-        rows = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
-        ]
         claims = [f"{one.name}: {one.guarantee}" for one in self.contenders]
         warnings = (f"! {line}" for line in self.warnings)
-        return "\n".join([f"INTERNAL: {INTERNAL}", *warnings, *rows, "", *claims])
+        return "\n".join([f"INTERNAL: {INTERNAL}", *warnings, *_set_out([names, titles, *lines], width), *claims])
+
+
+def _set_out(table: list[list[str]], room: int | None) -> list[str]:
+    """Return lines of columns that stand under one another; the first column begins every block."""
+    widths = [max(len(line[place]) for line in table) for place in range(len(table[0]))]
+    blocks: list[list[int]] = []
+    used = 0
+    for place, width in enumerate(widths[1:], 1):
+        if not blocks or (room is not None and used + 2 + width > room):
+            blocks.append([0])
+            used = widths[0]
+        blocks[-1].append(place)
+        used += 2 + width
+    lines = []
+    for places in blocks:
+        shown = ("  ".join(line[place].ljust(widths[place]) for place in places).rstrip() for line in table)
+        lines += [*filter(None, shown), ""]
+    return lines
 
 
 def compare(

@@ -41,8 +41,10 @@ def explain(made: PlanContents) -> str:
     lines += table.method(made.method).forecast(said, made.settings, made.touches, made.schema)
     time = duration(made.seconds_estimate)
     lines.append(f"A fit needs about {made.memory_bytes / 1e9:.1f} GB, and {time} of one core of this machine")
-    settings = ", ".join(f"{key}={value}" for key, value in made.settings.shown().items() if value not in (None, ""))
-    lines.append(f"Settings: {settings}")
+    shown = made.settings.shown()
+    lines.append(
+        "Settings: " + ", ".join(f"{key}={value}" for key, value in shown.items() if value not in (None, "", ()))
+    )
     lines += [f"Public source: {source}" for source in made.settings.public_sources]
     lines += [f"{'Note' if is_reason(warning) else 'Warning'}: {warning}" for warning in made.warnings]
     lines += _claims(made)

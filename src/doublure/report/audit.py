@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doublure.attack.results import AttackResult, Family, Rate
+from doublure.attack.results import AttackResult, Family, Picture, Rate
 from doublure.attack.roc import TprAtFpr
 from doublure.report import page
 from doublure.report.contents import Attacked, Evaluated
@@ -38,6 +39,9 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
         "Synthetic records beside the real ones that are nearest to them.",
     ),
 }
+
+_MOST_ABREAST = 140
+"""The most characters side by side that a sheet of paper has room for; records that have more are printed as text."""
 
 _BOUNDED = (
     "If the claim holds, a true curve is nowhere above the dashed line. The drawn estimate may cross it by chance; a "
@@ -124,10 +128,17 @@ def _shown(found: AttackResult) -> dict[str, Any]:
                 "source": page.inline_png(entry.png) if entry.png else "",
                 "header": entry.header,
                 "rows": entry.rows,
+                "many": _widest(entry) > _MOST_ABREAST,
             }
             for entry in found.pictures
         ],
     }
+
+
+def _widest(picture: Picture) -> int:
+    """Return how many characters a line has at least: of each column its longest piece, and a space."""
+    columns = zip(*((picture.header, *picture.rows) if picture.rows else ()), strict=True)
+    return sum(1 + max(len(piece) for cell in column for piece in re.split(r"[ -]", cell)) for column in columns)
 
 
 def _figure(value: float | None) -> str:

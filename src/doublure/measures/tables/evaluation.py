@@ -139,7 +139,7 @@ def evaluate_table(
     of_regression, of_marginals, of_queries = (np.random.default_rng([seed, number]) for number in (1, 2, 3))
     listener.stage("compare regressions")
     explained = None if target is None or utility is None else regression(coder, target, tables, of_regression)
-    listener.stage("compare cells of three columns, and rules")
+    listener.stage("compare triples, and rules")
     finer, kept_rules = marginals(coder, tables, of_marginals), rules(coder, tables)
     listener.stage("compare counts")
     asked = count_queries(coder, tables, of_queries)
