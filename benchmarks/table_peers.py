@@ -53,15 +53,16 @@ class ByHand:
     def __init__(self, name: str, schema: Schema) -> None:
         self._edges = {column: np.array(edges) for column, edges in EDGES[name].items()}
         self._name, self._schema = name, schema
+        learned = {column: facts for column, facts in schema.columns.items() if facts.type != "id"}
         self._domains = {
             column: [*map(str, getattr(facts, "domain", ())), *([""] if facts.missing is not False else [])]
-            for column, facts in schema.columns.items()
+            for column, facts in learned.items()
         }
         self.sizes = {
             column: len(self._edges[column]) - 1 + (facts.missing is not False)
             if column in self._edges
             else len(self._domains[column])
-            for column, facts in schema.columns.items()
+            for column, facts in learned.items()
         }
 
     def codes(self, frame: pd.DataFrame) -> Any:
@@ -91,6 +92,8 @@ class ByHand:
         for column in texts:
             if column not in self._edges:
                 texts[column] = texts[column].where(texts[column] != "", self._missing(column))
+        for column in set(self._schema.columns) - set(texts):  # ids
+            texts[column] = np.arange(1, len(texts) + 1).astype(str)
         return open_table(texts).load(self._schema).frame
 
     def _missing(self, column: str) -> str:
