@@ -80,7 +80,7 @@ class Small:
                 "job": draw.choice(["cook", "nurse", "=cmd", "clown", "?"], rows),
                 "code": draw.choice(["01", "02"], rows),
                 "member": draw.random(rows) < 0.5,
-                "day": [str(np.datetime64("2020-01-01") + int(days)) for days in draw.integers(0, 1400, rows)],
+                "day": (np.datetime64("2020-01-01") + draw.integers(0, 1400, rows).astype("m8[D]")).astype(str),
                 "sex": draw.choice(["Female", "Male"], rows),
                 "income": draw.choice(["low", "high"], rows, p=[0.8, 0.2]),
             }
