@@ -55,10 +55,10 @@ def test_every_figure_stands_under_its_own_name(order, runs, doublure, tmp_path)
 def test_nothing_is_written_on_a_defect(runs, run, tmp_path, monkeypatch):
     from doublure.evaluate.comparison import Comparison
 
-    def broken(self):
+    def broken(self, width=None):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Comparison, "__str__", broken)
+    monkeypatch.setattr(Comparison, "text", broken)
     words = ("compare", runs / "full", "--real", runs / "real.csv", "-o", tmp_path / "which.html")
     code, said = run(*words)
     assert (code, said["ok"]) == (1, False)
