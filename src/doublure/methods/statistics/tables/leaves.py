@@ -60,17 +60,21 @@ class Leaves:
         return np.append(widths, 1.0) if self.whole.nullable else widths
 
     @property
+    def _cell(self) -> Ints:
+        """``(n,)`` the number of the public cell that each leaf lies in."""
+        return np.cumsum(np.isin(self.starts, self.cells))
+
+    @property
     def cell_shares(self) -> Floats:
         """``(n,)`` the share of its public cell that each leaf is as wide as."""
-        cell, width = np.cumsum(np.isin(self.starts, self.cells)), self.width[: len(self.starts)]
+        cell, width = self._cell, self.width[: len(self.starts)]
         found: Floats = width / np.bincount(cell, width)[cell]
         return found
 
     @property
     def smooth(self) -> Floats:
         """``(n,)`` about how many rows each has without what stands out of its public cell: a single, heavy value."""
-        share, mass = self.cell_shares, np.maximum(self.mass[: len(self.starts)], 0.0)
-        cell = np.cumsum(np.isin(self.starts, self.cells))
+        cell, share, mass = self._cell, self.cell_shares, np.maximum(self.mass[: len(self.starts)], 0.0)
         dense = np.where(self.ends > self.starts, mass, 0.0)
         wide = np.bincount(cell, np.where(self.ends > self.starts, share, 0.0))[cell]
         even = share * np.bincount(cell, dense)[cell] / np.maximum(wide, _TINY)
@@ -114,7 +118,7 @@ class Leaves:
         self.empty = np.zeros(count, dtype=np.int64)
         if not len(seen):
             return
-        cell, width = np.cumsum(np.isin(self.starts, self.cells)), self.cell_shares
+        cell, width = self._cell, self.cell_shares
         before, block = -1, 0
         for place in [*seen, count]:
             region = slice(before + 1, place)
