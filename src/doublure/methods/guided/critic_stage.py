@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings
 from doublure.methods.guided.settings import ImageGuidedSettings, TableGuidedSettings
 
@@ -14,17 +16,9 @@ def critic_of_tables(settings: TableGuidedSettings, noise_width: int) -> DpganSe
         noise_width: Numbers of noise that the generator takes for a row.
     """
     return DpganSettings(
-        loss="logistic",
-        gradient_penalty=0.0,
-        lot_size=settings.critic_lot,
-        steps=settings.critic_steps,
-        max_grad_norm=settings.critic_clip,
-        critic_lr=settings.critic_lr,
-        critic_threshold=settings.critic_threshold,
-        critic_patience=settings.critic_patience,
+        **_shared(settings),
         critic_width=settings.critic_width,
         critic_depth=settings.critic_depth,
-        generator_lr=settings.refine_lr,
         generator_average=0.99,
         noise_width=noise_width,
     )
@@ -33,16 +27,23 @@ def critic_of_tables(settings: TableGuidedSettings, noise_width: int) -> DpganSe
 def critic_of_images(settings: ImageGuidedSettings) -> ImageDpganSettings:
     """Return the settings of the stage on images, from those of ``guided``."""
     return ImageDpganSettings(
-        loss="logistic",
-        gradient_penalty=0.0,
-        lot_size=settings.critic_lot,
-        steps=settings.critic_steps,
-        max_grad_norm=settings.critic_clip,
-        critic_lr=settings.critic_lr,
-        critic_threshold=settings.critic_threshold,
-        critic_patience=settings.critic_patience,
+        **_shared(settings),
         critic_channels=settings.critic_channels,
-        generator_lr=settings.refine_lr,
         noise_width=settings.image_noise,
         noise_source=settings.noise_source,
     )
+
+
+def _shared(settings: TableGuidedSettings | ImageGuidedSettings) -> dict[str, Any]:
+    """Return what both have: the losses, the lots and the rates."""
+    return {
+        "loss": "logistic",
+        "gradient_penalty": 0.0,
+        "lot_size": settings.critic_lot,
+        "steps": settings.critic_steps,
+        "max_grad_norm": settings.critic_clip,
+        "critic_lr": settings.critic_lr,
+        "critic_threshold": settings.critic_threshold,
+        "critic_patience": settings.critic_patience,
+        "generator_lr": settings.refine_lr,
+    }
