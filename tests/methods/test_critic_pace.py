@@ -71,6 +71,14 @@ def test_a_kept_pace_goes_on_where_it_was(seen):
     assert torch.equal(one.state(), other.state())
 
 
+def test_a_kept_accuracy_is_kept_to_the_last_bit():
+    one, other = (CriticPace(1, threshold=0.1, patience=9) for _ in range(2))
+    for scores in (TOLD, FOOLED, FOOLED):
+        one.saw(scores)
+    other.restore(one.state())
+    assert other.accuracy == one.accuracy == pytest.approx(1 / 3)
+
+
 def test_an_empty_batch_says_nothing():
     pace = CriticPace(1, threshold=1.0, patience=1)
     pace.saw(torch.empty(0))
