@@ -18,9 +18,7 @@ from doublure.support.checks import require_number, require_whole
 
 Bound = Literal["student-t", "bernstein"]
 DEFAULT_ORDERS = (1, 2, 4, 8, 16, 32)
-
 FEWEST_DISTANCES = 3
-_ROUNDING = 1e-9
 _STATE = ("costs", "calls", "steps_taken")
 
 
@@ -189,7 +187,7 @@ class BayesianAccountant:
         if (self.orders, self.gamma, self.union) != (other.orders, other.gamma, other.union):
             raise SettingError("keeps other orders or another gamma", field="other", remedy="give both the same")
         inverses = self.steps_taken / self.total_steps + other.steps_taken / other.total_steps
-        if inverses > 1 + _ROUNDING:
+        if inverses > 1:  # two quotients that come to 1 do so in floating point, too
             raise SettingError("adds up to more than 1", field="total_steps", remedy="average each at a higher power")
         both = copy.deepcopy(self)
         both._costs += other._costs
@@ -197,7 +195,7 @@ class BayesianAccountant:
         both.steps_taken += other.steps_taken
         both.total_steps = min(self.total_steps, other.total_steps)
         if inverses:
-            both.total_steps = math.floor(both.steps_taken / min(inverses, 1.0))
+            both.total_steps = math.floor(both.steps_taken / inverses)
         return both
 
     # -- what it comes to --------------------------------------------------------------------------------------------
