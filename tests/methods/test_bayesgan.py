@@ -151,7 +151,7 @@ def test_what_it_touches(digits):
     [
         {}, {"conditional": True}, {"conditional": True, "annotator": False}, {"loss": "wgan-gp"},
         {"loss": "logistic"}, {"paired": True}, {"clipping": "batch", "distances": 3}, {"n_critic": 2},
-        {"generator_clip": 0.1, "generator_noise": 0.01},
+        {"generator_clip": 0.1, "generator_noise": 0.01}, {"bound": "bernstein"},
     ],
     ids=str,
 )  # fmt: skip
@@ -161,6 +161,7 @@ def test_every_way_to_train_measures_every_step(digits, changes):
     assert found_of(job).steps_taken == 6
     assert np.all(found_of(job).costs > 0)
     own = job.settings
+    assert found_of(job).bound == own.bound
     condition = torch.eye(10)[torch.arange(20) % 10] if "label" in digits.TEXT else None
     with torch.inference_mode():
         images = generator(torch.randn(20, own.sample_noise), condition)
