@@ -158,6 +158,18 @@ def test_a_scheduler_is_found_by_its_address_and_one_that_is_not_there_is_named(
     assert [record.kind for record in ledger.entries] == ["open"]
 
 
+@pytest.mark.parametrize("address", ["localhost", "localhost:8786", "tls://127.0.0.1:1"])
+def test_an_address_that_cannot_be_is_refused_at_once(tmp_path, address):
+    """Dask's client would wait a minute as it is thrown away, and end with a traceback."""
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+    data, began = in_files(people(), tmp_path / "parts"), time.monotonic()
+    with pytest.raises(SettingError, match=r"names no protocol|has no certificates") as refused:
+        db.fit(data, plan_of(DECLARED), ledger=ledger, engine="dask", scheduler=address)
+    assert refused.value.field == "scheduler"
+    assert time.monotonic() - began < 30
+    assert [record.kind for record in ledger.entries] == ["open"]
+
+
 def test_a_cluster_without_workers_is_refused(monkeypatch, tmp_path):
     from distributed import Client, LocalCluster
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doublure.cli.options import Config, FitThreads, Json, Seed
+from doublure.cli.options import Again, Config, FitThreads, Json, Seed
 from doublure.cli.terminal import Outcome, TerminalProgress, console, on_stderr
 from doublure.cli.verb import Verbs
 
@@ -30,6 +30,7 @@ def simulate(
     ledger: _Ledger,
     out: _Out,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
+    again: Again = False,
     one_unit: Annotated[
         bool, typer.Option("--one-unit", help="Each client is one unit, and lots are drawn here.")
     ] = False,
@@ -56,6 +57,7 @@ def simulate(
             ledger=book,
             out=out,
             resume=resume,
+            again=again,
             one_unit=one_unit,
             seed=seed,
             threads=threads,

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doublure.cli.options import Config, Delta, Device, Epsilon, FitThreads, Json, Method, Seed, Settings, settings
+from doublure.cli.options import (
+    Again,
+    Config,
+    Delta,
+    Device,
+    Epsilon,
+    FitThreads,
+    Json,
+    Method,
+    Seed,
+    Settings,
+    settings,
+)
 from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError
 
@@ -43,9 +55,7 @@ def fit(
     scheduler: Annotated[
         str | None, typer.Option(help="Of a Dask cluster, such as tls://host:8786; none: workers of this machine.")
     ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Pay once more for a plan that the ledger was charged for already.")
-    ] = False,
+    again: Again = False,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:

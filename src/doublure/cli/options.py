@@ -20,6 +20,9 @@ def _methods(incomplete: str) -> list[str]:
     return [name for name in ("auto", *METHODS) if name.startswith(incomplete)]
 
 
+Again = Annotated[
+    bool, typer.Option("--again", help="Pay once more for a plan that the ledger was charged for already.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Read flags from a YAML file.")]
 Device = Annotated[str, typer.Option(help="Where to compute, such as cpu or cuda.")]

@@ -50,6 +50,7 @@ out = "{out}"
 clients = {clients}
 timeout = {timeout}
 resume = false
+again = false
 """
 _HALVES = {
     "__init__.py": '"""Ask owners who keep their records, with doublure."""\n',
@@ -85,7 +86,8 @@ def run(grid: Grid, config: Mapping[str, Any]) -> None:
     _wait_for(grid, int(config["clients"]), timeout)
     asked = Clients(FlowerPost(grid, timeout=timeout), plan, said=_tell)
     out = Path(str(config["out"]))
-    made = fit_elsewhere(asked, plan, ledger=str(config["ledger"]), out=out, resume=bool(config["resume"]))
+    resume, again = bool(config["resume"]), bool(config.get("again", False))
+    made = fit_elsewhere(asked, plan, ledger=str(config["ledger"]), out=out, resume=resume, again=again)
     _tell(made.guarantee.sentence)
     _tell(f"Wrote {out}.")
 

@@ -134,15 +134,18 @@ class Clients(Elsewhere, AskedRecords):
 
     # -- a run that is charged -----------------------------------------------------------------------------------
 
+    def go_on(self, internal: Path) -> None:
+        """Ask in the name of a run that has begun, from the first question on: owners have paid for it already."""
+        with contextlib.suppress(InputError):
+            kept = files.read_json(internal / _FEDERATION, "federation", dict).get("run")
+            if isinstance(kept, str):
+                self._run = kept
+
     def begun(self, internal: Path) -> AskedRecords:
         """Return the owners' records; a run that goes on is the one that began."""
         self.at_work = True
-        path = internal / _FEDERATION
-        with contextlib.suppress(InputError):
-            kept = files.read_json(path, "federation", dict).get("run")
-            if isinstance(kept, str):
-                self._run = kept
-        files.write_json(path, {"run": self._run}, mode=0o600)
+        self.go_on(internal)
+        files.write_json(internal / _FEDERATION, {"run": self._run}, mode=0o600)
         return self
 
     def read(self) -> None:
@@ -191,6 +194,8 @@ class Clients(Elsewhere, AskedRecords):
 
     def end(self, *, done: bool) -> None:
         """Let every owner close its charge; who does not hear of it keeps the full charge."""
+        if not self.at_work:  # nobody has been charged for this run by now, or a run is there that has ended
+            return
         with contextlib.suppress(InputError):
             for _ in self._round("end", "end", {"done": done}):
                 pass
@@ -320,7 +325,8 @@ class Clients(Elsewhere, AskedRecords):
                     self.bytes[1] += sum(array.nbytes for array in said.arrays.values())
                 yield node, said
             else:
-                self._refused(self._names[node], fault or _ANOTHER)
+                name = said.words.get("name") if said is not None and ask == _HELLO else None
+                self._refused(printable(name) if isinstance(name, str) else self._names[node], fault or _ANOTHER)
         for node in own:
             self._refused(self._names[node], "did not answer")
 

@@ -34,6 +34,7 @@ def simulate(
     ledger: Ledger | str | Path,
     out: str | Path,
     resume: bool = False,
+    again: bool = False,
     one_unit: bool = False,
     seed: int | None = None,
     threads: int | None = None,
@@ -49,6 +50,7 @@ def simulate(
         ledger: The coordinator's. Each client has one of its own, under ``internal/clients/`` of the run folder.
         out: The run folder.
         resume: Go on with the run in ``out``.
+        again: Whether to charge a plan that a run of the coordinator's ledger is charged for already.
         one_unit: Whether each client is one unit, so that what it sends has a bound; coins then choose clients.
         seed: Public: of the generator, never of the noise.
         threads: CPU threads; left out, one where no torch is needed.
@@ -79,7 +81,15 @@ def simulate(
     }
     asked = Clients(post_of(owners, wrapped), plan, one_unit=one_unit, said=said)
     return fit_elsewhere(
-        asked, plan, ledger=ledger, out=Path(out), resume=resume, seed=seed, threads=threads, progress=progress
+        asked,
+        plan,
+        ledger=ledger,
+        out=Path(out),
+        resume=resume,
+        again=again,
+        seed=seed,
+        threads=threads,
+        progress=progress,
     )
 
 
@@ -90,14 +100,27 @@ def fit_elsewhere(
     ledger: Ledger | str | Path,
     out: Path,
     resume: bool = False,
+    again: bool = False,
     seed: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Synthesizer:
     """Fit a plan by asking owners; write down beside the run which rounds each of them missed."""
     done, fresh = False, not files.holds_anything(out)
+    if resume:
+        asked.go_on(out / "internal")
     try:
-        fit(asked, plan, ledger=ledger, out=out, resume=resume, seed=seed, threads=threads, progress=progress)
+        fit(
+            asked,
+            plan,
+            ledger=ledger,
+            out=out,
+            resume=resume,
+            again=again,
+            seed=seed,
+            threads=threads,
+            progress=progress,
+        )
         done = True
     finally:
         asked.end(done=done)

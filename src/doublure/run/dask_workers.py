@@ -97,11 +97,17 @@ def of_scheduler(address: str) -> Iterator[DaskWorkers]:
     """Connect to a scheduler; certificates of ``tls://`` are those of Dask's own configuration.
 
     Raises:
-        SettingError: Nobody answers there.
+        SettingError: Nobody answers there, the address names no protocol, or certificates are missing for ``tls://``.
     """
     from distributed import Client
+    from distributed.security import Security
 
     try:
+        if "://" not in address:
+            raise SettingError("names no protocol", field="scheduler", remedy="write tls://host:port, or tcp://")
+        if address.startswith("tls://") and Security().get_connection_args("client")["ssl_context"] is None:
+            remedy = "set them in Dask's configuration, as docs/scale.md says"
+            raise SettingError("has no certificates for tls://", field="scheduler", remedy=remedy)
         client = Client(address, set_as_default=False)
     except (OSError, ValueError, TimeoutError, TypeError) as error:
         remedy = "see that it runs, and that certificates are in Dask's configuration"
