@@ -148,3 +148,64 @@ def test_a_group_that_is_none_is_refused():
     )  # fmt: skip
     with pytest.raises(SettingError, match="group"):
         made.answer(records([[0, 0, 0]]), sample_rate=1.0)
+
+
+def bare(leaves=LEAVES[:1], weights=WEIGHTS[:1]):
+    """Return trees of one number, in one group."""
+    return CountTrees(leaves=np.asarray(leaves), weights=np.asarray(weights), unit=0.5, max_records=1)
+
+
+def one_number(values):
+    rows = torch.as_tensor(values, dtype=torch.float32)[:, None]
+    return PrivateRecords(rows, np.arange(len(rows)), len(rows), lambda some: (some, None))
+
+
+def test_without_groups_there_is_one():
+    assert bare().groups == 1
+    assert bare().answer(one_number([0, 1, 4]), sample_rate=1.0).total.shape == (8,)
+
+
+def test_what_is_missing_counts_nowhere():
+    root = bare().split(0.5 * bare().answer(one_number([np.nan, np.inf, 0, 6]), sample_rate=1.0).total)[0]
+    assert root.ravel().tolist() == [1]  # and the last code has no leaf
+
+
+def test_codes_beyond_the_ends_count_as_the_ends():
+    found, ends = (bare().answer(one_number(values), sample_rate=1.0).total for values in ([-5, 0], [0, 0]))
+    assert found.tolist() == ends.tolist()
+
+
+def test_an_answer_is_in_whole_numbers_of_its_unit():
+    found = bare().answer(one_number([0, 1]), sample_rate=1.0)
+    assert (found.total.dtype, found.unit) == (np.int64, 0.5)
+
+
+def test_everybody_is_asked():
+    with pytest.raises(SettingError):
+        bare().answer(one_number([0, 1]), sample_rate=0.5)
+
+
+@pytest.mark.parametrize("leaves", [[[0, 1, 2, 3, 4, 5, 8]], [[0, 1, 2, 3, 4, 5, -2]]])
+def test_leaves_outside_the_tree_are_refused(leaves):
+    with pytest.raises(SettingError, match="outside the tree"):
+        bare(leaves).refuse_unfit(one_number([0]))
+
+
+def test_one_negative_weight_among_others_is_refused():
+    with pytest.raises(SettingError, match="outside the tree"):
+        bare(weights=[[2, -8, 5, 3]]).refuse_unfit(one_number([0]))
+
+
+@pytest.mark.parametrize("wrong", [-1, 2])
+def test_one_record_in_a_group_that_is_none_is_refused(wrong):
+    own = CountTrees(
+        leaves=LEAVES, weights=WEIGHTS, unit=0.5, max_records=1, groups=2,
+        group=lambda body, condition: torch.where(body[:, 0] > 3, wrong, 1),
+    )  # fmt: skip
+    with pytest.raises(SettingError, match="a group that is none"):
+        own.answer(records([[0, 1, 2], [4, 1, 2]]), sample_rate=1.0)
+
+
+def test_a_level_that_weighs_nothing_is_zeros_and_lists_are_taken():
+    found = bare(weights=[[2, 0, 5, 3]]).split([3] + [1] + [5] * 2 + [3] * 4)
+    assert [level.ravel().tolist() for level in found] == [[3.0], [0.0], [2.0] * 2, [2.0] * 4]

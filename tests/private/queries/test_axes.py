@@ -1,0 +1,113 @@
+"""Axes of tables: which cell a record falls in, what is refused, and how owners are told of one and take it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from doublure.errors import SettingError
+from doublure.private.queries.axes import Axis, Intervals, Patterns, axis_of, described, whole
+
+INTERVALS = {"part": 0, "starts": np.array([-3.0, 0.0, 5.0]), "cells": np.array([2, 0, 1]), "size": 3}
+PATTERNS = {"parts": (1, 0), "marks": (4.0, 2), "cells": np.array([0, 1, 2, 2]), "size": 3}
+AXES = [Axis.of_codes(1, 4), Intervals(**INTERVALS), Patterns(**PATTERNS)]
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int8, np.int32, np.int64, np.float32, np.float64])
+def test_a_number_falls_in_the_interval_that_holds_it_whatever_its_type(kind):
+    values = np.array([-128, -4, -3, -1, 0, 4, 5, 127])
+    cells = Intervals(**INTERVALS).of(values.astype(kind)[:, None])
+    assert cells.tolist() == [2, 2, 2, 2, 0, 0, 1, 1]
+
+
+def test_numbers_of_two_bytes_are_looked_up_in_one_table_from_end_to_end():
+    axis = Intervals(**INTERVALS)
+    ends = np.array([[-(2**15)], [2**15 - 1]])
+    assert axis.of(ends.astype(np.int16)).tolist() == [2, 1]
+    assert "_of_short" in vars(axis)
+    assert len(axis._of_short) == 2**16
+    wide = Intervals(**INTERVALS)
+    assert wide.of(ends.astype(np.int32)).tolist() == [2, 1]
+    assert wide.of(np.array([[0], [2**16 - 1]], dtype=np.uint16)).tolist() == [0, 1]
+    assert "_of_short" not in vars(wide)
+
+
+@pytest.mark.parametrize("axis", AXES, ids=lambda axis: type(axis).__name__)
+def test_an_axis_that_was_described_is_the_same_again(axis):
+    words, arrays = described(axis)
+    again = axis_of(json.loads(json.dumps(words)), arrays)
+    assert type(again) is type(axis)
+    assert again.size == axis.size
+    assert np.array_equal(again.cells, axis.cells)
+    assert again.cells.dtype == np.int64
+    records = np.array([[-3, 0], [1, 3], [2, 1], [6, 2]])
+    assert again.of(records).tolist() == axis.of(records).tolist()
+    again.refuse_unfit(2)
+
+
+def test_another_kind_of_axis_is_not_described():
+    with pytest.raises(TypeError, match="object is not asked of owners"):
+        described(object())
+
+
+@pytest.mark.parametrize("axis", AXES, ids=lambda axis: type(axis).__name__)
+@pytest.mark.parametrize(
+    ("changed", "array"),
+    [
+        ({"type": "another"}, None), ({"size": 3.0}, None), ({"size": True}, None),
+        ({}, np.array([0.0, 1.0, 2.0, 2.0])), ({}, np.array([[0, 1, 2, 2]])), ({}, np.array([0, 1, 2, 2], np.int32)),
+    ],
+)  # fmt: skip
+def test_words_in_another_form_are_none(axis, changed, array):
+    words, arrays = described(axis)
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        axis_of(words | changed, arrays if array is None else arrays | {"cells": array})
+
+
+@pytest.mark.parametrize("starts", [[-3.0, np.nan, 5.0], [-3.0, 0.0, np.inf], [[-3.0, 0.0, 5.0]], [-3, 0, 5]])
+def test_starts_in_another_form_are_none(starts):
+    words, arrays = described(AXES[1])
+    with pytest.raises(ValueError):
+        axis_of(words, arrays | {"starts": np.array(starts)})
+
+
+def test_patterns_are_of_twenty_parts_at_most_and_have_numbers_for_marks():
+    words, arrays = described(AXES[2])
+    twenty = axis_of(words | {"parts": list(range(20)), "marks": [1] * 20}, arrays)
+    assert isinstance(twenty, Patterns)
+    assert twenty.parts == tuple(range(20))
+    for changed in (
+        {"parts": list(range(21)), "marks": [1] * 21}, {"marks": [4.0, "2"]}, {"marks": [4.0, True]},
+        {"parts": [1, 0.0]},
+    ):  # fmt: skip
+        with pytest.raises((TypeError, ValueError)):
+            axis_of(words | changed, arrays)
+
+
+def test_a_whole_number_is_taken_as_it_came():
+    assert whole(3) == 3
+    for other in (3.0, True, "3", None, np.int64(3)):
+        with pytest.raises(TypeError):
+            whole(other)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[0, 1, 3, 2], [0, -1, 2, 2], [], [[0, 1, 2, 2]], [0.0, 1.0, 2.0, 2.0]],
+    ids=["above", "below", "none", "two", "real"],
+)
+def test_cells_that_are_none_are_refused(cells):
+    cells = np.array(cells) if cells else np.zeros(0, dtype=np.int64)
+    for axis in (Axis(part=0, cells=cells, size=3), Patterns(**PATTERNS | {"cells": cells})):
+        with pytest.raises(SettingError, match="cells"):
+            axis.refuse_unfit(2)
+
+
+def test_a_part_that_there_is_not_is_refused():
+    for axis, parts in zip(AXES, (1, 0, 1), strict=True):
+        with pytest.raises(SettingError, match="part"):
+            axis.refuse_unfit(parts)
+    with pytest.raises(SettingError, match="part"):
+        Axis(part=-1, cells=np.array([0]), size=1).refuse_unfit(3)
