@@ -391,7 +391,7 @@ def test_another_plan_schema_or_version_is_refused_before_anything_is_charged(mo
         made.post.change = lambda words, node, answer: [
             (node, Said({**answer.words, "version": 7}, {}) if node == 2 else answer)
         ]
-    with pytest.raises(InputError, match="client node 2") as refused:
+    with pytest.raises(InputError, match="client owner-1") as refused:
         made.fitted(monkeypatch)
     assert {"plan": "another plan", "schema": "does not fit", "version": "another version"}[what] in str(refused.value)
     assert made.ledger.spent.epsilon == 0
