@@ -35,6 +35,16 @@ def borrowed(name: str) -> ModuleType:
     return module
 
 
+class Fault(Exception):
+    """Something does not hold."""
+
+
+def hold(true: object, otherwise: str) -> None:
+    """Raise a fault where something does not hold."""
+    if not true:
+        raise Fault(otherwise)
+
+
 class Kept:
     """The cases of one program.
 

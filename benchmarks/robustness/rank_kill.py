@@ -29,7 +29,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from killing import Kept, Row, borrowed, main
+from killing import Fault, Kept, Row, borrowed, hold, main
 
 KEPT = Kept("rank_kill")
 KILLS_A_RUN, STEPS, PATIENCE = 3, 60, 1800
@@ -46,16 +46,6 @@ REFUSED = (
     "was cut off while facts were learned",
     "kept no state and has no steps left",
 )
-
-
-class Fault(Exception):
-    """Something does not hold."""
-
-
-def hold(true: object, otherwise: str) -> None:
-    """Raise a fault where something does not hold."""
-    if not true:
-        raise Fault(otherwise)
 
 
 # -- one rank ----------------------------------------------------------------------------------------------------------

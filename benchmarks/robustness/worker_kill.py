@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killing import Kept, Row, borrowed, main
+from killing import Fault, Kept, Row, borrowed, hold, main
 
 from doublure.errors import DoublureError
 from doublure.ledger import Ledger
@@ -38,16 +38,6 @@ BETWEEN = 0.3, 2.0
 """Seconds from when both workers are there to the next kill."""
 BACK = 120
 """Seconds within which a new worker is there."""
-
-
-class Fault(Exception):
-    """Something does not hold."""
-
-
-def hold(true: object, otherwise: str) -> None:
-    """Raise a fault where something does not hold."""
-    if not true:
-        raise Fault(otherwise)
 
 
 @contextlib.contextmanager

@@ -142,9 +142,8 @@ class Clients(Elsewhere, AskedRecords):
                 self._run = kept
 
     def begun(self, internal: Path) -> AskedRecords:
-        """Return the owners' records; a run that goes on is the one that began."""
+        """Return the owners' records, and keep the run's name for who goes on with it."""
         self.at_work = True
-        self.go_on(internal)
         files.write_json(internal / _FEDERATION, {"run": self._run}, mode=0o600)
         return self
 

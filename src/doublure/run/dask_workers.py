@@ -102,9 +102,9 @@ def of_scheduler(address: str) -> Iterator[DaskWorkers]:
     from distributed import Client
     from distributed.security import Security
 
+    if "://" not in address:
+        raise SettingError("names no protocol", field="scheduler", remedy="write tls://host:port, or tcp://")
     try:
-        if "://" not in address:
-            raise SettingError("names no protocol", field="scheduler", remedy="write tls://host:port, or tcp://")
         if address.startswith("tls://") and Security().get_connection_args("client")["ssl_context"] is None:
             remedy = "set them in Dask's configuration, as docs/scale.md says"
             raise SettingError("has no certificates for tls://", field="scheduler", remedy=remedy)
