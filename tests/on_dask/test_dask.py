@@ -188,7 +188,7 @@ def test_a_cluster_without_workers_is_refused(monkeypatch, tmp_path):
 def test_a_cluster_that_goes_stops_the_run_and_another_goes_on(monkeypatch, tmp_path):
     from distributed import Client, LocalCluster
 
-    from doublure.run.dask_workers import DaskWorkers, of_this_machine
+    from doublure.run.dask_workers import DaskWorkers
 
     data, each, asked = in_files(people(), tmp_path / "parts"), DaskWorkers.each, []
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
@@ -208,8 +208,44 @@ def test_a_cluster_that_goes_stops_the_run_and_another_goes_on(monkeypatch, tmp_
             db.fit(data, plan_of(SEVERAL), ledger=ledger, out=tmp_path / "run", engine=client)
     client.close()
     cluster.close()
+    goes_on(data, ledger, tmp_path / "run")
+
+
+def test_workers_that_go_and_do_not_come_back_stop_the_run_and_others_go_on(monkeypatch, tmp_path):
+    """The scheduler is there, and waits: Dask would wait without end."""
+    from distributed import Client, LocalCluster
+
+    from doublure.run.dask_workers import DaskWorkers
+
+    monkeypatch.setattr("doublure.run.dask_workers.PATIENCE", 2)
+    data, each, asked = in_files(people(), tmp_path / "parts"), DaskWorkers.each, []
+    ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
+
+    def gone(own, does, *given):
+        asked.append(does.__name__)
+        if asked.count("answered") == 3:
+            cluster.scale(0)
+            while client.nthreads():
+                time.sleep(0.1)
+        return each(own, does, *given)
+
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+        monkeypatch.context() as inner,
+    ):
+        inner.setattr(DaskWorkers, "each", gone)
+        with pytest.raises(RankLost, match="--resume"):
+            db.fit(data, plan_of(SEVERAL), ledger=ledger, out=tmp_path / "run", engine=client)
+    goes_on(data, ledger, tmp_path / "run")
+
+
+def goes_on(data, ledger, run):
+    """Resume with workers of our own."""
+    from doublure.run.dask_workers import of_this_machine
+
     with of_this_machine(1) as others:
         plan = plan_of(SEVERAL)
-        syn = db.fit(data, plan, ledger=ledger, out=tmp_path / "run", resume=True, engine=others._client)
+        syn = db.fit(data, plan, ledger=ledger, out=run, resume=True, engine=others._client)
     assert len(syn.sample(5)) == 5
     assert open_table(data).columns[0] == "who"

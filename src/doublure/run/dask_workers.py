@@ -13,7 +13,9 @@ import contextlib
 import os
 import secrets
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 PATIENCE = 60
-"""Seconds until the first worker is there."""
+"""Seconds that a fit waits for a worker while there is none."""
 _DIES = 100
 """How often a task may have been running on workers that died, before it is taken to be why."""
 _QUIET = {
@@ -78,17 +80,28 @@ class DaskWorkers:
 
     def results(self, wanted: Sequence[Any]) -> Iterator[Any]:
         """Yield results as they come."""
-        from distributed import as_completed
-        from distributed.client import FutureCancelledError
+        from distributed import wait
         from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
+        pending, seen = set(wanted), time.monotonic()
         try:
-            for _, result in as_completed(list(wanted), loop=self._client.loop, with_results=True):
-                if isinstance(result, FutureCancelledError):  # Dask hands it out in the place of a result
-                    raise result
-                yield result
-        except (KilledWorker, CommClosedError, FutureCancelledError, TimeoutError, OSError):
+            while pending:
+                try:
+                    with self._client.as_current():
+                        done = wait(pending, timeout=PATIENCE / 10, return_when="FIRST_COMPLETED").done
+                    for future in done:
+                        yield future.result(timeout=PATIENCE / 10)  # a result may be lost again, with its worker
+                        pending.remove(future)
+                        seen = time.monotonic()
+                except TimeoutError:  # tasks may take long, but not without workers
+                    if any(future.status == "error" for future in pending):
+                        raise
+                    if self._client.nthreads():
+                        seen = time.monotonic()
+                    elif time.monotonic() - seen > PATIENCE:
+                        raise
+        except (KilledWorker, CommClosedError, CancelledError, TimeoutError, OSError):
             raise RankLost("the workers are gone", field="engine", remedy="see why, and go on with --resume") from None
 
 
