@@ -337,7 +337,7 @@ def test_what_does_not_fit_in_the_machine_is_read_in_partitions(monkeypatch):
     drawn = db.plan(large, method="dpgan", epsilon=2.0, delta=1e-12, accountant="rdp")
     placement = machine.placement_of(registry.method("dpgan"), drawn.schema, drawn.settings)
     assert placement is machine.RecordPlacement.ON_DISK
-    monkeypatch.setattr(machine, "memory_bytes", lambda: 10**9)
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 7 * 10**8)
     with pytest.raises(SettingError, match="this machine has"):
         machine.refuse_too_large(chosen, plan.schema, plan.settings)
 

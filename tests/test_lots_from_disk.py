@@ -265,10 +265,10 @@ def test_a_method_that_needs_its_records_in_hand_says_so_before_anything_is_char
     schema = db.Schema.parse(DECLARED.replace("units: 300", "units: 2000000"))
     held = db.plan(schema, method="guided", epsilon=2.0, delta=1e-7, accountant="rdp")
     with pytest.raises(SettingError, match="plan with statistics"):
-        db.fit(people(), held, ledger=ledger, memory="750MB")
+        db.fit(people(), held, ledger=ledger, memory="400MB")
     drawn = db.plan(schema, method="dpgan", epsilon=2.0, delta=1e-7, accountant="rdp")
     with pytest.raises(SettingError, match="give more") as refused:
-        db.fit(people(), drawn, ledger=ledger, memory="750MB")
+        db.fit(people(), drawn, ledger=ledger, memory="400MB")
     assert "statistics" not in str(refused.value)
     assert [record.kind for record in ledger.entries] == ["open"]
 

@@ -8,6 +8,7 @@ import pytest
 
 import doublure as db
 from doublure.errors import SettingError
+from doublure.methods import registry
 from doublure.planning import machine
 from doublure.planning.machine import PARTITION_BYTES, RecordPlacement, bytes_of, placement_of, refuse_too_large
 from doublure.training.settings import Work
@@ -34,8 +35,12 @@ class Asked:
 
     name = "asked"
 
-    def __init__(self, **work):
+    def __init__(self, *, torch=True, **work):
         self._work = Work(flops=1.0, steps=1, **work)
+        self._torch = torch
+
+    def needs_torch(self, schema, settings):
+        return self._torch
 
     def work(self, schema, settings):
         return self._work
@@ -93,9 +98,21 @@ def test_what_is_held_of_records_apart_counts_too(there):
         with pytest.raises(SettingError, match="this machine has 2 GB"):
             refuse_too_large(held, schema(units=units, most=most), None)
     rest = 2 * GB - machine.LIBRARIES_BYTES - PARTITION_BYTES
-    assert placed(Asked(memory_bytes=GB + rest, records_bytes=GB), schema(), None) is RecordPlacement.IN_PARTITIONS
-    with pytest.raises(SettingError):
-        refuse_too_large(Asked(memory_bytes=GB + rest + 1, records_bytes=GB), schema(), None)
+    counts = Asked(memory_bytes=GB + rest, records_bytes=GB, torch=False)
+    assert placed(counts, schema(), None) is RecordPlacement.IN_PARTITIONS
+    for more in (
+        Asked(memory_bytes=GB + rest + 1, records_bytes=GB, torch=False),
+        Asked(memory_bytes=GB + rest, records_bytes=GB),
+    ):
+        with pytest.raises(SettingError):
+            refuse_too_large(more, schema(), None)
+
+
+def test_a_small_table_is_counted_in_a_gigabyte():
+    """It peaks at 0.3 GB."""
+    asked = db.Schema.parse(SCHEMA.format(units=30_000, most=1, values="a, b, c"))
+    plan = db.plan(asked, epsilon=1.0, delta=1e-6)
+    refuse_too_large(registry.method(plan.method), plan.schema, plan.settings, GB)
 
 
 @pytest.mark.parametrize(("values", "field"), [(999, "memory"), (1000, "columns.job")])

@@ -15,7 +15,8 @@ from doublure.methods.method import Method
 from doublure.schema import Schema
 from doublure.training.settings import MethodSettings, Work
 
-LIBRARIES_BYTES = 700_000_000
+LIBRARIES_BYTES = 350_000_000
+_TORCH_BYTES = 350_000_000
 PARTITION_BYTES = 400_000_000
 """What is held of records that are read in partitions: batches as they are read, encoded and counted."""
 _DRAWN_BYTES = 300_000_000
@@ -50,7 +51,8 @@ class RecordPlacement(enum.Enum):
 
 def needed_bytes(chosen: Method, schema: Schema, settings: MethodSettings) -> int:
     """Return an estimate of a run's peak, libraries included."""
-    return LIBRARIES_BYTES + chosen.work(schema, settings).memory_bytes
+    torch = _TORCH_BYTES if chosen.needs_torch(schema, settings) else 0
+    return LIBRARIES_BYTES + torch + chosen.work(schema, settings).memory_bytes
 
 
 def memory_bytes() -> int | None:
