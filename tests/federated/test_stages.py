@@ -78,7 +78,7 @@ def check_equal_to_one_place(patch, folder, plan, records, groups):
     assert len(one.lengths) == len(seen.lengths)
     for mine, theirs in zip(one.lengths, seen.lengths, strict=True):
         assert mine == pytest.approx(theirs, rel=1e-5)  # what a device sends was rounded, and is looked at rounded up
-        assert all(one <= other * (1 + 1e-7) for one, other in zip(mine, theirs, strict=True))
+        assert all(one <= other * (1 + 1e-6) for one, other in zip(mine, theirs, strict=True))
     ran = [json.loads((folder / run / "executed.json").read_text()) for run in ("one", "run")]
     assert ran[0] == ran[1]
     return made, seen
@@ -198,8 +198,11 @@ def check_refused(patch, folder, bad):
     made, seen = asked_of(
         patch, folder, planned(case), everything(CASES[case][1]), SILOS, with_lengths(BAD_LENGTHS[bad])
     )
-    assert len(made.lines) == CRITIC["steps"]
-    assert all(line.startswith("owner-002 ") and ("length" in line or "how long" in line) for line in made.lines)
+    assert len(made.lines) == 1  # and not in each round; those are written down
+    assert made.lines[0].startswith("owner-002 ")
+    assert "length" in made.lines[0] or "how long" in made.lines[0]
+    rounds = json.loads((folder / "run" / "run.json").read_text())["federated"]["rounds"]
+    assert sum("owner-002" in asked["missed"] for asked in rounds) == CRITIC["steps"]
     assert all(len(found) == len(SILOS[0]) for found in seen.lengths)
 
 

@@ -74,7 +74,7 @@ class Clients(Elsewhere, AskedRecords):
         post: Carries messages.
         plan: What is run; every owner has the same.
         one_unit: Whether each owner is one unit; a lot's owners are then chosen by coins that are tossed here.
-        said: Told one line at a time who was refused or has missed a round, and why.
+        said: Told one line at a time who was refused or has missed a round, and why; each once.
 
     Attributes:
         rounds: What was asked until now, and who missed it.
@@ -100,6 +100,7 @@ class Clients(Elsewhere, AskedRecords):
         self._run = secrets.token_hex(_NONCE_BYTES)
         self._names: dict[int, str] = {}
         self._strangers: set[int] = set()
+        self._told: set[tuple[str, str]] = set()
         self._encoder: Encoder | None = None
         self.rounds: list[Round] = []
         self.bytes = [0, 0]
@@ -347,8 +348,9 @@ class Clients(Elsewhere, AskedRecords):
     def _refused(self, owner: str, why: str) -> None:
         this = self.rounds[-1]
         this.missed.setdefault(owner, why)
-        if not this.asked.startswith("who "):
-            self._said(f"{owner} {why}; it counts for zero in this round: {this.asked}")
+        if not this.asked.startswith("who ") and (owner, why) not in self._told:
+            self._told.add((owner, why))
+            self._said(f"{owner} {why}; it counts for zero in each such round, first: {this.asked}")
 
     def _nobody(self, parts: int) -> Nobody:
         schema = self._plan.schema

@@ -84,6 +84,7 @@ class Silo:
         self._folder = folder
         self._makes_ledger = makes_ledger
         self._digest = wire.digest_of(plan)
+        self._warned: str | None = None
         self._run: str | None = None
         self._reservation: Reservation | None = None
         self._kept: dict[str, Any] = {}
@@ -99,7 +100,9 @@ class Silo:
             answer = self._answered(said)
             refused = None
         except DoublureError as error:
-            _LOG.warning("%s: %s", self.name, error)
+            if str(error) != self._warned:  # once, and not in each round
+                self._warned = str(error)
+                _LOG.warning("%s: %s", self.name, error)
             kind = next((told for known, told in _KINDS if isinstance(error, known)), None)
             if isinstance(error, _Refusal):
                 kind = error.message
@@ -152,15 +155,15 @@ class Silo:
         import fcntl  # where there is none, the ledger has refused the run
 
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = os.open(self._folder, os.O_RDONLY)
+        lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)  # NFS locks what is open for writing
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX)
             try:
                 yield
             finally:
-                fcntl.flock(folder, fcntl.LOCK_UN)  # a child forked meanwhile may hold a copy of the descriptor
+                fcntl.flock(lock, fcntl.LOCK_UN)  # a child forked meanwhile may hold a copy of the descriptor
         finally:
-            os.close(folder)
+            os.close(lock)
 
     # -- before and after ----------------------------------------------------------------------------------------
 

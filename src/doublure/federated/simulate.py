@@ -55,7 +55,7 @@ def simulate(
         seed: Public: of the generator, never of the noise.
         threads: CPU threads; left out, one where no torch is needed.
         progress: Receives progress events.
-        said: Told one line at a time who was refused or has missed a round, and why.
+        said: Told one line at a time who was refused or has missed a round, and why; each once.
         wrapped: Changes what every node runs; for tests of bad answers.
 
     Returns:
