@@ -28,7 +28,7 @@ class SeriesAdversarialSettings(AdversarialSettings):
 
     Attributes:
         generator_type: ``conv``, quick, or ``lstm``, Frigerio's, with fresh noise at every step.
-        critic_type: ``mlp`` over the whole series, Frigerio's, or ``conv``, convolutions along it.
+        critic_type: ``conv``, convolutions along the series, or ``mlp`` over the whole, Frigerio's.
         noise_width: Z; 0: chosen from the length.
         hidden: Units of the convolutional generator's first layer.
         channels: Its channels, from few steps to many; each doubles the steps.
@@ -49,7 +49,7 @@ class SeriesAdversarialSettings(AdversarialSettings):
     generator_average: float = Field(default=0.98, ge=0, lt=1)
     lr_decay: float = Field(default=0.1, gt=0, le=1)
     generator_type: Literal["conv", "lstm"] = "conv"
-    critic_type: Literal["mlp", "conv"] = "mlp"
+    critic_type: Literal["mlp", "conv"] = "conv"
     hidden: int = Field(default=128, ge=1, le=8192)
     channels: tuple[Channels, ...] = Field(default=(32, 16, 8), min_length=1, max_length=8)
     lstm_units: int = Field(default=64, ge=1, le=2048)
