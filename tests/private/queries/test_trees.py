@@ -165,6 +165,16 @@ def test_without_groups_there_is_one():
     assert bare().answer(one_number([0, 1, 4]), sample_rate=1.0).total.shape == (8,)
 
 
+def test_trees_without_groups_are_taken():
+    query(groups=1).refuse_unfit(records([[0, 1, 2], [1, 0, 2]]))
+
+
+def test_the_lowest_code_has_its_own_leaf():
+    low, next_one = (answered([[code] * NUMBERS], groups=1).total for code in (0, 1))
+    assert np.array_equal(low, answered([[-5] * NUMBERS], groups=1).total)
+    assert not np.array_equal(low, next_one)
+
+
 def test_what_is_missing_counts_nowhere():
     root = bare().split(0.5 * bare().answer(one_number([np.nan, np.inf, 0, 6]), sample_rate=1.0).total)[0]
     assert root.ravel().tolist() == [1]  # and the last code has no leaf
