@@ -93,6 +93,14 @@ def test_classes_are_cut_as_often_as_a_cells_mean_stays_clear_of_the_noise():
     assert believable_splits(SimpleNamespace(splits=4, latent=64), 8e3, 1.0) == 3
 
 
+def test_a_look_that_just_can_be_believed_is(monkeypatch):
+    monkeypatch.setattr(moments, "_LENGTH", 1.0)
+    monkeypatch.setattr(moments, "_BELIEVED", 0.25)
+    settings = SimpleNamespace(splits=2, latent=4)
+    assert believable_splits(settings, 64, 2.0) == 2
+    assert believable_splits(settings, 64, 2.0 + 2**-40) == 1
+
+
 def test_differences_are_shortened_by_what_noise_lengthened_them():
     """Of d = 4 and noise 1: eigenvalues within √8 are noise, and λ beyond was √(λ² − 8)."""
     turn = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(0)))[0]
