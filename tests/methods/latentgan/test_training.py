@@ -110,3 +110,5 @@ def test_an_inversion_is_as_the_plan_has_it():
     }
     how = training._how(SimpleNamespace(**asked))
     assert (how.steps, how.restarts, how.rate, how.seed, how.batch) == (7, 3, 0.25, 11, 5)
+    without = training._how(SimpleNamespace(**asked | {"inversion_steps": None, "inversion_restarts": None}))
+    assert (without.steps, without.restarts) == (0, 1)
