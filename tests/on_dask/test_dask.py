@@ -240,6 +240,43 @@ def test_workers_that_go_and_do_not_come_back_stop_the_run_and_others_go_on(monk
     goes_on(data, ledger, tmp_path / "run")
 
 
+def test_a_result_that_takes_its_time_on_the_wire_is_waited_for(monkeypatch, workers):
+    """It would be asked for over and over, each time from the beginning."""
+    from distributed import Future
+
+    result, waited = Future.result, []
+
+    def slow(future, timeout=None):
+        waited.append(timeout)
+        if timeout < 1 and len(waited) < 50:
+            raise TimeoutError
+        return result(future, timeout)
+
+    monkeypatch.setattr("doublure.run.dask_workers.PATIENCE", 1)
+    monkeypatch.setattr(Future, "result", slow)
+    assert list(workers.results(workers.each(abs, [-3]))) == [3]
+    assert len(waited) < 10
+
+
+def test_an_error_is_told_though_another_result_is_lost(monkeypatch, workers):
+    from distributed import Future, wait
+
+    result = Future.result
+
+    def lost(future, timeout=None):
+        if future.status == "finished":
+            raise TimeoutError
+        return result(future, timeout)
+
+    monkeypatch.setattr(Future, "result", lost)
+    for _ in range(5):  # whichever of them comes first
+        wanted = workers.each(int, ["3", "no number"])
+        with workers._client.as_current():
+            wait(wanted)
+        with pytest.raises(ValueError, match="no number"):
+            list(workers.results(wanted))
+
+
 def goes_on(data, ledger, run):
     """Resume with workers of our own."""
     from doublure.run.dask_workers import of_this_machine

@@ -84,21 +84,24 @@ class DaskWorkers:
         from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
-        pending, seen = set(wanted), time.monotonic()
+        pending, seen, transfer = set(wanted), time.monotonic(), PATIENCE / 10
         try:
             while pending:
+                done: set[Any] = set()
                 try:
                     with self._client.as_current():
                         done = wait(pending, timeout=PATIENCE / 10, return_when="FIRST_COMPLETED").done
                     for future in done:
-                        yield future.result(timeout=PATIENCE / 10)  # a result may be lost again, with its worker
+                        yield future.result(timeout=transfer)  # a result may be lost again, with its worker
                         pending.remove(future)
                         seen = time.monotonic()
                 except TimeoutError:  # tasks may take long, but not without workers
-                    if any(future.status == "error" for future in pending):
-                        raise
+                    for future in pending:
+                        if future.status == "error":
+                            future.result(timeout=PATIENCE)
                     if self._client.nthreads():
                         seen = time.monotonic()
+                        transfer *= 2 if done else 1  # or it is large, and would never be there in time
                     elif time.monotonic() - seen > PATIENCE:
                         raise
         except (KilledWorker, CommClosedError, CancelledError, TimeoutError, OSError):
