@@ -534,3 +534,11 @@ def test_plans_are_compared_by_what_binds_in_them():
     plan = plan_of(with_owners(SEVERAL))
     assert digest_of(replace(plan, seconds_estimate=1.0)) == digest_of(plan)
     assert digest_of(plan_of(with_owners(SEVERAL), 19.0)) != digest_of(plan)
+
+
+def test_a_refusal_is_logged_once_a_run(tmp_path, caplog):
+    made = federation(tmp_path, cap=5.0)
+    silo = Silo(name="owner-0", data=str(made.files[1]), plan=made.plan, ledger=made.book(1).path, folder=tmp_path)
+    for run in ("one", "one", "another"):
+        silo.heard(Said({"version": 1, "plan": digest_of(made.plan), "ask": "elsewhere", "run": run}, {}))
+    assert len(caplog.records) == 2

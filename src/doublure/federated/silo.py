@@ -84,7 +84,7 @@ class Silo:
         self._folder = folder
         self._makes_ledger = makes_ledger
         self._digest = wire.digest_of(plan)
-        self._warned: str | None = None
+        self._warned: tuple[object, str] | None = None
         self._run: str | None = None
         self._reservation: Reservation | None = None
         self._kept: dict[str, Any] = {}
@@ -100,8 +100,8 @@ class Silo:
             answer = self._answered(said)
             refused = None
         except DoublureError as error:
-            if str(error) != self._warned:  # once, and not in each round
-                self._warned = str(error)
+            if (warned := (words.get("run"), str(error))) != self._warned:  # once a run, and not in each round
+                self._warned = warned
                 _LOG.warning("%s: %s", self.name, error)
             kind = next((told for known, told in _KINDS if isinstance(error, known)), None)
             if isinstance(error, _Refusal):
