@@ -67,7 +67,7 @@ def test_a_worker_that_is_killed_changes_nothing(monkeypatch, tmp_path, workers,
         syn = fitted(inner, data, BOTH, tmp_path / "dask", engine=workers._client)
     check_equal(held, syn)
     assert len(killed) == 1
-    workers._client.wait_for_workers(2, timeout=60)
+    workers._client.wait_for_workers(2, timeout=180)  # Dask is slow to start those that died as they began
     assert killed[0] not in pids(workers).values()
 
 
@@ -81,7 +81,7 @@ def test_workers_killed_at_random_change_nothing(monkeypatch, tmp_path, workers)
                 victim = next(iter(workers._client.run(os.getpid, on_error="ignore").values()))
                 os.kill(victim, signal.SIGKILL)
                 killed.append(victim)
-                workers._client.wait_for_workers(2, timeout=60)
+                workers._client.wait_for_workers(2, timeout=180)  # Dask is slow to start those that died as they began
             except (StopIteration, ProcessLookupError, OSError):
                 time.sleep(0.1)
 
@@ -115,7 +115,7 @@ def test_data_that_is_changed_before_it_is_read_again_ends_the_run(monkeypatch, 
         inner.setattr(type(workers), "each", killing)
         with pytest.raises(DataError, match="changed during the run"):
             fitted(inner, data, DECLARED, tmp_path / "dask", engine=workers._client)
-    workers._client.wait_for_workers(2, timeout=60)
+    workers._client.wait_for_workers(2, timeout=180)  # Dask is slow to start those that died as they began
 
 
 def test_our_own_workers_speak_tls_and_spill_nothing(workers):
