@@ -46,9 +46,14 @@ def test_the_plan_names_the_method_and_the_reason(text, method):
     assert named.guarantee == made.guarantee
 
 
-@pytest.mark.parametrize("text", [TABLE, IMAGES % LABEL, SERIES])
+@pytest.mark.parametrize("text", [TABLE, SERIES])
 def test_the_reason_says_that_epsilon_would_not_change_it(text):
     assert "at every ε measured" in choice.sentence(db.Schema.parse(text), 1.0)
+
+
+def test_of_images_the_reason_says_from_how_many_a_label_it_holds():
+    said = choice.sentence(db.Schema.parse(IMAGES % LABEL), 1.0)
+    assert said.endswith("where ε times the images of a label is 200 or more, and here it is 2,500")
 
 
 @pytest.mark.parametrize(

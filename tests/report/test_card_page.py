@@ -209,6 +209,16 @@ def test_columns_first_rows_and_margins_stand_in_one_table(card, parse):
     assert "b" not in page.tags[page.tags.index("table") : page.tags.index("table") + 40]
 
 
+def test_channels_of_the_first_series_say_between_which_values_they_lie(card, parse):
+    channel = {"name": "litres", "type": "real", "bounds": [-40.0, 1000.5], "missing": True}
+    columns = {"columns": [channel, {"name": "month", "type": "ordinal", "values": [1, 2]}]}
+    series = ({"litres": (3.0, 88.125, float("nan"))}, {"litres": (float("nan"),)}, {"litres": (0.0, 23456.7)})
+    page = parse(card_page(card, "series", columns, Examples(rows={"": {"month": ("1", "2", "2")}}, series=series)))
+    text = " ".join(page.text.split())
+    assert "litresreal 3 to 88.12 missing throughout 0 to 23,457 -40 to 1000.5; may be missing" in text
+    assert "monthordinal 1 2 2 1, 2" in text
+
+
 def test_rows_are_no_people_where_one_may_have_several(card, parse):
     several = {**card["guarantee"], "max_records": 4}
     text = text_of({**card, "margins": MARGINS, "guarantee": several}, parse)

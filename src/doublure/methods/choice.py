@@ -46,7 +46,11 @@ def _of_images(schema: Schema, epsilon: float) -> tuple[str, str]:
             f"images are fitted to noisy mean features; ε times the images of a label is {each:.3g}, and below {_FEW} "
             "a private labeller costs more than it gains",
         )
-    return "guided", f"images are fitted to noisy mean features and checked by a private labeller, the best {_WHEREVER}"
+    return (
+        "guided",
+        "images are fitted to noisy mean features and checked by a private labeller: the best of the methods where ε "
+        f"times the images of a label is {_FEW} or more, and here it is {each:,.0f}",
+    )
 
 
 def _of_each_label(schema: Schema) -> float:

@@ -5,6 +5,7 @@ All of it is public or was bought: the data dictionary, synthetic records, and t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ def columns_of(
     found = []
     for table in related or {"": None}:
         prefix = f"{table}." if table else ""
-        shown = examples.rows.get(table, {})
+        shown = {**_ranges(examples), **examples.rows.get(table, {})}
         rows = [
             {
                 "name": entry["name"].removeprefix(prefix),
@@ -63,6 +64,22 @@ def columns_of(
     return [section for section in found if section["rows"]]
 
 
+def _ranges(examples: Examples) -> dict[str, tuple[str, ...]]:
+    """Return between which values each channel of the first series lies."""
+    found: dict[str, list[str]] = {}
+    for series in examples.series:
+        for name, values in series.items():
+            known = [value for value in values if not math.isnan(value)]
+            ends = f"{_digits(min(known))} to {_digits(max(known))}" if known else "missing throughout"
+            found.setdefault(name, []).append(ends)
+    return {name: tuple(ends) for name, ends in found.items()}
+
+
+def _digits(value: float) -> str:
+    """Return a number with four digits, or as many as its whole part has."""
+    return f"{value:,.0f}" if abs(value) >= _FIVE_DIGITS else f"{value:.4g}"
+
+
 def _margin(margins: Mapping[str, Any] | None, name: str) -> str | None:
     known = (margins or {}).get("columns", {})
     return f"± {known[name]:,}" if name in known else None
@@ -74,6 +91,8 @@ def holds(entry: Mapping[str, Any]) -> str:
     Example:
         >>> holds({"bounds": [0, 1_000_000], "missing": True}), holds({"values": ["f", "m"]})
         ('0 to 1,000,000; may be missing', 'f, m')
+        >>> holds({"bounds": [-40.0, 0.5]})
+        '-40 to 0.5'
     """
     values, bounds = entry.get("values"), entry.get("bounds")
     parts = []
@@ -90,6 +109,8 @@ def holds(entry: Mapping[str, Any]) -> str:
 
 def _end(bound: Any) -> str:
     """Return a bound; a number of five digits and more with separators, so that 2020 may be a year."""
+    if isinstance(bound, float) and bound.is_integer():
+        bound = int(bound)
     return f"{bound:,}" if isinstance(bound, int | float) and abs(bound) >= _FIVE_DIGITS else str(bound)
 
 
