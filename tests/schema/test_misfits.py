@@ -6,6 +6,7 @@ import csv
 import stat
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -145,6 +146,19 @@ def test_a_check_of_the_header_says_that_no_cell_was_looked_at(
     assert capsys.readouterr().out.rstrip().endswith("add --values misfits.csv to list those that do not fit.")
     assert run_guarded(app, ["schema", "check", "s.yaml"]) == 0
     assert "--values" not in capsys.readouterr().out
+
+
+def test_of_other_kinds_it_is_said_that_records_were_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    channel = "{type: integer, bounds: [0, 9], missing: false}"
+    Path("s.yaml").write_text(
+        f"doublure: 1\nkind: series\nunits: 9\nseries: {{length: 2, gaps: refuse}}\nchannels: {{kw: {channel}}}"
+    )
+    np.savez("d.npz", kw=np.array([[0.5, 2.0]]))
+    assert run_guarded(app, ["schema", "check", "s.yaml", "--data", "d.npz"]) == 0
+    assert "fit is the first to read the records" in capsys.readouterr().out
 
 
 def test_the_terminal_shows_columns_and_reasons_and_no_cell(

@@ -8,6 +8,7 @@ from doublure.errors import SchemaError
 from doublure.schema import Schema
 
 COLUMN_REFUSALS = [
+    ("{type: integer, precision: 1}", "columns.a.precision", "not a key that goes here; remove it"),
     ("{}", "columns.a", "no type"),
     ("5", "columns.a", "description"),
     ("{type: number}", "columns.a", "type that is not known"),

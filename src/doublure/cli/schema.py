@@ -82,8 +82,10 @@ def check(
         return said
     if values is not None:
         return _with_values(said, schema, data, values, force=force)
-    more = "\n# No cell was looked at yet: add --values misfits.csv to list those that do not fit."
-    return replace(said, text=said.text + more) if found.cells_to_come else said
+    more = "No cell was looked at yet: add --values misfits.csv to list those that do not fit."
+    if not found.cells_to_come:
+        more = "Only names, sizes and types were looked at: fit is the first to read the records."
+    return replace(said, text=f"{said.text}\n# {more}")
 
 
 def _counted(number: int, word: str) -> str:

@@ -78,7 +78,7 @@ class Entry:
         except ValidationError as error:
             path, message, remedy = finding(error)
             key = next((_KEY_OF[word] for word in (*path[2:], *re.findall(r"\w+", message)) if word in _KEY_OF), "type")
-            if message.startswith("is not a key"):
+            if error.errors()[0]["type"] == "extra_forbidden":
                 kind = self.facts.get("type", type_)
                 message, remedy = f"does not go with type {kind}", "leave it empty, or change the type"
             raise SchemaError(message, field=f"{self.place}, {key}", remedy=remedy) from None

@@ -112,6 +112,8 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
         return path, head, remedy or _SEE
     if kind == "extra_forbidden":
         place = path if path[-1:] == location[-1:] else (*path, str(location[-1]))
+        if place[-1] in _KNOWN:
+            return place, "is not a key that goes here", f"remove it, or {_SEE}"
         near = nearest(place[-1], _KNOWN)
         return place, "is not a key that is known here", f"did you mean {near}?" if near else f"remove it, or {_SEE}"
     if kind == "invalid_key" or "[key]" in location:
