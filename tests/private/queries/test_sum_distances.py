@@ -61,6 +61,17 @@ def test_a_distance_is_how_far_one_unit_moves_the_sum_over_what_one_can(each: in
     assert min(expected) < 0.5 < max(expected)
 
 
+@pytest.mark.parametrize("noise", [1.0, 2.0**20])
+def test_a_distance_is_rounded_up_by_a_step_of_the_left_grid_in_each_number_and_by_a_share(noise: float) -> None:
+    body = torch.tensor([[0.3, -0.1, 0.2, 0.05, 0.4], [0.1, 0.2, -0.3, 0.1, 0.2]])
+    told, alone = Told(1), records_of(body, np.zeros(2, dtype=np.int64))
+    query = asked(max_records=2, noise=noise, measured=told)
+    total = query.answer(alone, sample_rate=1.0).total
+    share = float(np.linalg.norm(total * query.unit)) / (2 * BOUND)
+    left_bits = 20 if noise == 1.0 else 10
+    assert told.found == pytest.approx([(share + math.sqrt(2) * 2.0**-left_bits) * (1 + 2.0**-12)], rel=1e-7)
+
+
 def test_one_that_is_cut_off_has_the_largest_distance() -> None:
     told = Told(3)
     asked(measured=told).answer(records_of(torch.full((3, 5), 9.0), np.arange(3)), sample_rate=1.0)
