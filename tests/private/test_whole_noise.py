@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import signal
+import time
 
 import numpy as np
 import pytest
@@ -201,3 +203,31 @@ def test_noise_that_hides_nothing_is_refused(noisy, field):
     with pytest.raises(SettingError) as refused:
         noisy()
     assert refused.value.field == field
+
+
+def test_whoever_stops_a_run_is_heard_while_much_noise_is_drawn():
+    """Four million cells take most of a minute."""
+
+    def stop(number, frame):
+        raise KeyboardInterrupt
+
+    before, began = signal.signal(signal.SIGALRM, stop), time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            whole_noise.gaussian(np.zeros(2**22, dtype=np.int64), scale=10.0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("shape", [(0,), (3,), (4,), (3, 3), (2, 2, 2)])
+def test_noise_that_is_drawn_in_parts_is_of_every_cell(monkeypatch, shape):
+    monkeypatch.setattr(whole_noise, "_AT_ONCE", 4)
+    counts = np.arange(np.prod(shape)).reshape(shape) * 1000
+    found = whole_noise.gaussian(counts, scale=5.0)
+    assert found.values.shape == shape
+    assert found.values.dtype == np.int64
+    assert (np.abs(found.values - counts) < 60).all()
+    assert counts.size < 4 or (found.values != counts).any()
