@@ -43,6 +43,11 @@ def test_the_release_is_that_of_all_records_in_one_place(monkeypatch, tmp_path, 
     assert ran[0] == ran[1]
 
 
+def wait_for_both(workers):
+    """Dask is slow to start workers again that died as they began."""
+    workers._client.wait_for_workers(2, timeout=180)
+
+
 def pids(workers):
     return workers._client.run(os.getpid)
 
@@ -67,7 +72,7 @@ def test_a_worker_that_is_killed_changes_nothing(monkeypatch, tmp_path, workers,
         syn = fitted(inner, data, BOTH, tmp_path / "dask", engine=workers._client)
     check_equal(held, syn)
     assert len(killed) == 1
-    workers._client.wait_for_workers(2, timeout=180)  # Dask is slow to start those that died as they began
+    wait_for_both(workers)
     assert killed[0] not in pids(workers).values()
 
 
@@ -81,7 +86,7 @@ def test_workers_killed_at_random_change_nothing(monkeypatch, tmp_path, workers)
                 victim = next(iter(workers._client.run(os.getpid, on_error="ignore").values()))
                 os.kill(victim, signal.SIGKILL)
                 killed.append(victim)
-                workers._client.wait_for_workers(2, timeout=180)  # Dask is slow to start those that died as they began
+                wait_for_both(workers)
             except (StopIteration, ProcessLookupError, OSError):
                 time.sleep(0.1)
 
@@ -115,7 +120,7 @@ def test_data_that_is_changed_before_it_is_read_again_ends_the_run(monkeypatch, 
         inner.setattr(type(workers), "each", killing)
         with pytest.raises(DataError, match="changed during the run"):
             fitted(inner, data, DECLARED, tmp_path / "dask", engine=workers._client)
-    workers._client.wait_for_workers(2, timeout=180)  # Dask is slow to start those that died as they began
+    wait_for_both(workers)
 
 
 def test_our_own_workers_speak_tls_and_spill_nothing(workers):

@@ -37,10 +37,10 @@ def columns_of(
     """
     entries: Sequence[Mapping[str, Any]] = described.get("columns") or ()
     related: Mapping[str, Any] = described.get("related") or {}
-    found = []
+    found, ranges = [], _ranges(examples)
     for table in related or {"": None}:
         prefix = f"{table}." if table else ""
-        shown = {**_ranges(examples), **examples.rows.get(table, {})}
+        shown = {**ranges, **examples.rows.get(table, {})}
         rows = [
             {
                 "name": entry["name"].removeprefix(prefix),
