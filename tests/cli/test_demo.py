@@ -28,7 +28,7 @@ def test_the_whole_way(doublure, quick, tmp_path, monkeypatch):
     def by_heart(self, n, given=None, seed=None):
         return quick.sample(n, replace=True, random_state=seed).reset_index(drop=True)
 
-    monkeypatch.setattr(db.Synthesizer, "sample", by_heart)  # nothing is learned from a few rows
+    monkeypatch.setattr(db.Synthesizer, "draw", by_heart)  # nothing is learned from a few rows
     said = doublure("demo", "-o", tmp_path / "demo", "--json")
     assert said.code == 0, said.err
     found = said.result["result"]

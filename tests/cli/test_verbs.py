@@ -141,6 +141,28 @@ def test_fit_from_a_schema(doublure, schema, small, tmp_path):
     assert "No privacy guarantee. Do not publish." in said.out
 
 
+def test_fit_repeats_what_its_plan_warns_of_before_it_reads(doublure, schema, small, tmp_path):
+    ledger = small.book(tmp_path).path
+    words = ["fit", small.csv(tmp_path), "--schema", schema, "--method", "statistics", "--epsilon", 0.05]
+    said = doublure(*words, "--delta", 1e-5, "--ledger", ledger, "-o", tmp_path / "run")
+        small.csv(tmp_path),
+        "--schema",
+        schema,
+        "--method",
+        "statistics",
+        "--epsilon",
+        0.05,
+        "--delta",
+        1e-5,
+    ]
+    said = doublure(*words, "--ledger", ledger, "-o", tmp_path / "run")
+    assert said.code == 0, said.err
+    made = db.plan(schema, method="statistics", epsilon=0.05, delta=1e-5)
+    assert made.warnings
+    place = said.err.index("  check")
+    assert all(0 <= said.err.find(f"  Warning: {warning}") < place for warning in made.warnings)
+
+
 def test_evaluate_is_internal(doublure, small, tmp_path):
     run, _ = small.copies(tmp_path)
     found = doublure("evaluate", run, "--real", small.csv(tmp_path), "--json").result["result"]

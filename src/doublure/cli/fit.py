@@ -20,7 +20,7 @@ from doublure.cli.options import (
     Settings,
     settings,
 )
-from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.terminal import Outcome, TerminalProgress, console
 from doublure.errors import SettingError
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def fit(
 ) -> Outcome:
     """Fit a plan to private data."""
     from doublure.ledger import Ledger
+    from doublure.planning.explain import warned
     from doublure.releasing.plain_words import opening
     from doublure.run.fitting import fit as run
     from doublure.run.ranks import OtherRank, own_device, together
@@ -71,6 +72,8 @@ def fit(
             raise typer.Exit
         made = _plan_of(plan, schema, method, epsilon, delta, set_, out if resume else None)
         book = Ledger.open(ledger)
+        for line in () if resume else warned(made):
+            console(stderr=True).print(f"  {line}")
         with TerminalProgress() as progress:
             syn = run(
                 data,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,7 @@ from doublure.drafting.storage_types import SHARE, Storage, is_blank, storage_of
 from doublure.support import yaml12 as yaml_text
 
 _MOST_CODES = 20
+_DECIMALS_SAID = ("no decimals", "one decimal at most", "two decimals at most", "three decimals at most")
 _FEWEST = 40
 """Cells that a form is proposed from; of fewer, hardly any has a form."""
 _SOME = 1 - SHARE
@@ -29,6 +30,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DAY_OR_MONTH = re.compile(r"(\d{1,2})([-./])(\d{1,2})\2(\d{4})(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
 _YEAR = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)", re.ASCII)
+_DECIMALS = re.compile(r"[+-]?\d*\.?(\d*)", re.ASCII)
 _COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?", re.ASCII)
 _TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?", re.ASCII)
 _HOUR = re.compile(r"hr|hour|hours|time|clock", re.IGNORECASE)
@@ -66,7 +68,7 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
     texts = [text for text in every if not is_blank(text)]
     if len(texts) < _FEWEST:
         return None
-    found = _of_codes(texts) if storage == "integer" else _of_texts(texts) if storage == "text" else None
+    found = _FORMS[storage](texts) if storage in _FORMS else None
     return _with_missing(found, storage, Counter(text for text in every if text and is_blank(text)), len(every))
 
 
@@ -107,6 +109,16 @@ def _of_texts(texts: Sequence[str]) -> Proposal | None:
         why = "it holds numbers with a decimal comma"
         return Proposal(why=why, column={"type": "real", "bounds": "undeclared"}, keys=keys)
     return _of_numbers_and_a_code(texts) or _of_words(texts)
+
+
+def _of_decimals(texts: Sequence[str]) -> Proposal | None:
+    """Return a real with as many decimals as most numbers are written with, zeros at their end aside, if few."""
+    written = [found.group(1).rstrip("0") for text in texts if (found := _DECIMALS.fullmatch(text))]
+    for precision, said in enumerate(_DECIMALS_SAID):
+        if sum(len(decimals) <= precision for decimals in written) >= SHARE * len(texts):
+            column = {"type": "real", "bounds": "undeclared", "precision": precision}
+            return Proposal(why=f"its numbers have {said}", column=column, keys={})
+    return None
 
 
 def _of_words(texts: Sequence[str]) -> Proposal | None:
@@ -176,6 +188,13 @@ def _common(matches: Sequence[re.Match[str]], group: int, of: int) -> str | None
 
 def _most(form: re.Pattern[str], texts: Sequence[str]) -> bool:
     return sum(form.fullmatch(text) is not None for text in texts) >= SHARE * len(texts)
+
+
+_FORMS: Mapping[Storage, Callable[[Sequence[str]], Proposal | None]] = {
+    "integer": _of_codes,
+    "text": _of_texts,
+    "real": _of_decimals,
+}
 
 
 # -- rules and roles, by names and types alone ---------------------------------------------------------------------

@@ -46,9 +46,15 @@ def explain(made: PlanContents) -> str:
         "Settings: " + ", ".join(f"{key}={value}" for key, value in shown.items() if value not in (None, "", ()))
     )
     lines += [f"Public source: {source}" for source in made.settings.public_sources]
-    lines += [f"{'Note' if is_reason(warning) else 'Warning'}: {warning}" for warning in made.warnings]
+    lines += [f"Note: {reason}" for reason in made.warnings if is_reason(reason)]
+    lines += warned(made)
     lines += _claims(made)
     return "\n".join(lines)
+
+
+def warned(made: PlanContents) -> list[str]:
+    """Return what to know before the data is read, a line each."""
+    return [f"Warning: {warning}" for warning in made.warnings if not is_reason(warning)]
 
 
 def budget_of(made: PlanContents) -> str:

@@ -465,3 +465,12 @@ def test_examples():
     results = doctest.testmod(package)
     assert results.attempted
     assert not results.failed
+
+
+def test_norms_of_long_rows_do_not_accumulate_in_float32():
+    """Millions of numbers in one sum of float32 lose a hundred thousandth: a gradient would pass for shorter."""
+    values = torch.rand(1, 2**22, generator=torch.Generator().manual_seed(0)) + 0.5
+    units = Units(index=torch.zeros(1, dtype=torch.long), count=1, single=True)
+    squares, _ = Dense(parameter=0, values=values).measure(units)
+    exact = values.double().square().sum()
+    assert squares.item() == pytest.approx(exact.item(), rel=1e-8)
