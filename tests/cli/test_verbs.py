@@ -145,17 +145,6 @@ def test_fit_repeats_what_its_plan_warns_of_before_it_reads(doublure, schema, sm
     ledger = small.book(tmp_path).path
     words = ["fit", small.csv(tmp_path), "--schema", schema, "--method", "statistics", "--epsilon", 0.05]
     said = doublure(*words, "--delta", 1e-5, "--ledger", ledger, "-o", tmp_path / "run")
-        small.csv(tmp_path),
-        "--schema",
-        schema,
-        "--method",
-        "statistics",
-        "--epsilon",
-        0.05,
-        "--delta",
-        1e-5,
-    ]
-    said = doublure(*words, "--ledger", ledger, "-o", tmp_path / "run")
     assert said.code == 0, said.err
     made = db.plan(schema, method="statistics", epsilon=0.05, delta=1e-5)
     assert made.warnings
