@@ -167,6 +167,7 @@ def test_the_worst_case_of_everything_is_stated_and_charged(labelled: db.Plan) -
     assert charge(labelled, labelled.guarantee.kind) == {"epsilon": epsilon, "delta": delta}
     assert (labelled.guarantee.epsilon, labelled.guarantee.delta) == (epsilon, delta)
     assert (labelled.epsilon, labelled.delta) == (2.0, DELTA)
+    assert {touch.delta for touch in labelled.touches if touch.path is None} == {delta}
     assert plan(worst_case_delta=1e-8).worst_case[1] == 1e-8
     assert plan(worst_case_delta=1e-8).worst_case[0] > plan().worst_case[0]
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from doublure.access import Access
-from doublure.planning.explain import _figures, _noise, _price, budget_of, duration
+from doublure.planning.explain import _figures, _noise, _price, budget_of, duration, explain
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 
 LOTS = GaussianEvent(noise_multiplier=1.25, sample_rate=0.1, steps=200)
@@ -87,3 +87,11 @@ def test_what_is_spent_is_told_or_that_nothing_is_claimed():
 )  # fmt: skip
 def test_time_is_told_in_words(seconds, said):
     assert duration(seconds) == said
+
+
+def test_what_touches_records_stands_under_a_heading_with_the_total_below(small):
+    lines = explain(small.plan).splitlines()
+    place = next(place for place, line in enumerate(lines) if line.startswith("What touches private records"))
+    purposes = [line.split("  ")[1] for line in lines[place + 1 : place + 2 + len(small.plan.touches)]]
+    assert purposes == [*(touch.purpose for touch in small.plan.touches), "total (composed, not added up)"]
+    assert ("alone" in lines[place]) == (len(small.plan.touches) > 1)
