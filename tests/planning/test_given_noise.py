@@ -12,6 +12,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import InputError, SettingError
+from doublure.planning import machine
 from doublure.private import accounting
 
 SIGMA = 7.0
@@ -136,3 +137,13 @@ def test_bayesgan_keeps_its_ceiling_beside_it(small):
     own = small.tiny | {"distances": 3}
     plan = db.plan(small.declared, method="bayesgan", epsilon=2.0, delta=1e-4, noise_multiplier=SIGMA, **own)
     assert (plan.guarantee.epsilon_mu, plan.noise_multiplier) == (2.0, SIGMA)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("asked", [{"epsilon": 1.0}, {"noise_multiplier": 1.5}])
+def test_what_this_machine_cannot_hold_is_refused_either_way(monkeypatch, kind, asked):
+    monkeypatch.setattr(machine, "memory_bytes", lambda: 10**6)
+    schema = db.Schema.parse(f"doublure: 1\nunits: 5000\n{KINDS[kind]}")
+    with pytest.raises(SettingError, match=r"and this machine has 0\.001 GB") as caught:
+        db.plan(schema, method="dpgan", delta=1e-5, lot_size=100, steps=200, **asked)
+    assert caught.value.field == "memory"

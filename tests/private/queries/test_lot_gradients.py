@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private import clipping
 from doublure.private.clipping import Geometric
-from doublure.private.gradients import CriticLoss, RecordGradients
+from doublure.private.gradients import CriticLoss, RecordGradients, Records
 from doublure.private.queries import lot_gradients as module
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings
 from doublure.private.records import PrivateRecords
@@ -329,3 +329,33 @@ def test_a_source_that_is_given_governs_the_mixing_numbers():
         assert not torch.equal(one, other)
         assert 0 <= float(torch.cat([one, other]).min()) < 0.02
         assert 0.98 < float(torch.cat([one, other]).max()) < 1
+
+
+@pytest.mark.parametrize("per_batch", [False, True])
+def test_only_a_lot_that_is_clipped_as_a_whole_cannot_be_divided(per_batch):
+    assert (CriticGradients(of(per_batch=per_batch)).undivided is not None) is per_batch
+
+
+def test_lengths_are_told_over_the_bound_where_they_are_asked_for():
+    rows = torch.tensor([[1e-3] * WIDTH, [1.0] * WIDTH, [30.0] * WIDTH])
+    records = PrivateRecords(rows, np.arange(3), 3, lambda body: (body, None))
+    critic = Critic(nn.SiLU())
+
+    schedule = Geometric(max_grad_norm=6.0, decay=0.5, floor=0.1)
+
+    def asked(**given):
+        return CriticGradients(of(paired=False, schedule=schedule), **given).at(1, critic, module.unpaired)
+
+    bound = schedule.at(1)
+    assert asked().answer(records, sample_rate=1.0).lengths is None
+    told = asked(lengths=1.0).answer(records, sample_rate=0.5).lengths
+    engine = RecordGradients(critic, of().loss)
+    each = [engine.lot(Records(real=row[None]), group=None, groups=1, chunk_size=None) for row in rows]
+    longest = [min(1.0, float(clipping.clipped_norms(one, max_grad_norm=1e9)) / bound) for one in each]
+    assert told == pytest.approx(longest, rel=1e-4)
+    assert len(set(told)) > 1
+
+
+def test_a_critic_in_which_nobody_has_looked_for_records_that_meet_is_asked_nothing():
+    with pytest.raises(TypeError, match="nobody has looked"):
+        CriticGradients(of()).engine(Critic(nn.SiLU()), None)
