@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -199,3 +201,12 @@ def test_an_access_of_another_plan_pays_for_no_step() -> None:
     with pytest.raises(SettingError, match="no access of the plan"):
         step.gradient(Critic(), unpaired)
     assert asked == []
+
+
+def test_an_estimate_goes_on_where_there_is_one(monkeypatch) -> None:
+    step, seen = step_of(), []
+    step.restore({})
+    monkeypatch.setattr(step, "_distances", SimpleNamespace(restore=seen.append))
+    step.restore({"sums": np.ones(3)})
+    ((state,),) = [seen]
+    assert list(state) == ["sums"]

@@ -33,6 +33,7 @@ from doublure.private.executed import Executed, as_priced
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
+from doublure.private.partitions import Whole
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.queries.query import Answer, Sensitivity
@@ -148,6 +149,16 @@ def test_a_release_is_looked_at_paid_for_asked_and_noised_once_in_this_order(act
     for name in priced.__dataclass_fields__:
         told, planned = getattr(ran, name), getattr(priced, name)
         assert told == pytest.approx(planned, rel=1e-9) if name not in ("delta", "sampling") else told <= planned
+
+
+def test_who_holds_records_hears_which_access_pays_once_it_is_authorised_and_before_it_is_asked(acts):
+    class Elsewhere(Whole):
+        def paid_by(self, access):
+            acts.append(("hears", access.purpose))
+
+    access = access_of("gaussian")
+    mechanism_of(access, acts=acts).release(Asked("gaussian", acts=acts), access, Elsewhere(None))
+    assert acts == ["look", ("gaussian", 1), ("hears", "gaussian"), "ask", "noise"]
 
 
 def test_gaussian_noise_is_added_to_the_answer_as_it_was_drawn():
