@@ -147,3 +147,18 @@ def test_what_this_machine_cannot_hold_is_refused_either_way(monkeypatch, kind, 
     with pytest.raises(SettingError, match=r"and this machine has 0\.001 GB") as caught:
         db.plan(schema, method="dpgan", delta=1e-5, lot_size=100, steps=200, **asked)
     assert caught.value.field == "memory"
+
+
+@pytest.mark.parametrize(("named", "asked"), [("declared", {"method": "gan"}), ("bought", {"method": "statistics"})])
+@pytest.mark.parametrize("price", [0.001, "0.5"])
+def test_no_other_price_stands_where_none_follows_from_an_event(small, named, asked, price):
+    """What is not protected has none, and that of a fact to be learned is the schema's."""
+    budget = {} if asked["method"] == "gan" else {"epsilon": 2.0, "delta": 1e-4}
+    plan = db.plan(getattr(small, named), **asked, **budget)
+    written = json.loads(json.dumps(plan.to_json()))
+    assert db.Plan.from_json(written | {"seconds_estimate": 0}).seconds_estimate == 0
+    first, *others = written["touches"]
+    edited = written | {"touches": [first | {"epsilon": price}, *others]}
+    for reprice in (True, False):
+        with pytest.raises(InputError, match="does not follow from the plan's settings"):
+            db.Plan.from_json(edited, reprice=reprice)

@@ -95,8 +95,13 @@ def with_prices(made: PlanContents) -> PlanContents:
     return replace(made, touches=tuple(_priced(access, made.accountant) for access in made.touches))
 
 
+def is_priced(access: Access) -> bool:
+    """Whether a price follows from an access's event; that of a fact is the schema's, and some have none."""
+    return access.path is None and access.event is not None and bool(access.delta)
+
+
 def _priced(access: Access, accountant: str | None) -> Access:
-    if access.path is not None or access.event is None or not access.delta:
+    if access.event is None or not is_priced(access):
         return access
     alone = accounting.epsilon_of([access.event], access.delta, accountant=accountant or "pld")  # type: ignore[arg-type]
     return replace(access, epsilon=alone)

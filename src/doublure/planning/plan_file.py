@@ -14,7 +14,7 @@ from doublure.guarantee import FLOATING, Guarantee
 from doublure.methods import choice
 from doublure.methods import registry as table
 from doublure.methods.method import settings_of
-from doublure.planning.assembling import assemble, with_prices
+from doublure.planning.assembling import assemble, is_priced, with_prices
 from doublure.planning.budget import Budget
 from doublure.planning.contents import VERSION, PlanContents
 from doublure.private import accounting
@@ -64,7 +64,10 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         worst = None if fixed is None else (float(data["guarantee"]["epsilon"]), fixed.delta)
         made = assemble(chosen, schema, settings, budget, data["accountant"], noise, worst)
         prices = [access["epsilon"] for access in data["touches"]]
-        touches = tuple(replace(access, epsilon=price) for access, price in zip(made.touches, prices, strict=True))
+        touches = tuple(
+            replace(access, epsilon=price) if is_priced(access) else access
+            for access, price in zip(made.touches, prices, strict=True)
+        )
         estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
         epsilon = budget.epsilon if schema.kind in choice.CHOICES else None
         chose = () if epsilon is None else (choice.sentence(schema, epsilon),)
