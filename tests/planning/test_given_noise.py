@@ -22,6 +22,7 @@ KINDS = {
     "series": "kind: series\nunit: {name: day}\nseries: {length: 8, gaps: refuse}\n"
     "channels: {kw: {type: real, bounds: [0, 10], missing: false}}\n",
 }
+UNLABELLED = {"unlabelled": "kind: images\nimages: {shape: [8, 8, 1]}\n"}
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp"])
@@ -139,11 +140,11 @@ def test_bayesgan_keeps_its_ceiling_beside_it(small):
     assert (plan.guarantee.epsilon_mu, plan.noise_multiplier) == (2.0, SIGMA)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(KINDS | UNLABELLED))
 @pytest.mark.parametrize("asked", [{"epsilon": 1.0}, {"noise_multiplier": 1.5}])
 def test_what_this_machine_cannot_hold_is_refused_either_way(monkeypatch, kind, asked):
     monkeypatch.setattr(machine, "memory_bytes", lambda: 10**6)
-    schema = db.Schema.parse(f"doublure: 1\nunits: 5000\n{KINDS[kind]}")
+    schema = db.Schema.parse(f"doublure: 1\nunits: 5000\n{(KINDS | UNLABELLED)[kind]}")
     with pytest.raises(SettingError, match=r"and this machine has 0\.001 GB") as caught:
         db.plan(schema, method="dpgan", delta=1e-5, lot_size=100, steps=200, **asked)
     assert caught.value.field == "memory"
