@@ -229,7 +229,7 @@ def test_what_an_image_adds_is_how_wrong_its_label_is_times_what_was_seen():
     wrong, seen = errors(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
     torch.testing.assert_close(wrong, torch.tensor([[-0.25, 0.25], [0.5, -0.5]]))
     assert seen.tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="needs labels"):
         errors(torch.ones(1, 2), None)
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from critic_steps import UNITS, Critic, critic_steps, people
 from replay_noise import ReplayNoise
+from scipy.stats import binom
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
@@ -387,3 +388,11 @@ def test_the_estimate_shows_nothing(fed: Fed) -> None:
     step.gradient(Critic(), unpaired)
     shown = repr([step, step.estimate, step.settings, step._query, step._distances, step._mechanism.executed.to_json()])
     assert not any(f"{one:.6g}" in shown for one in fed.steps[0][0] if 0 < one < 1)
+
+
+@pytest.mark.parametrize(("count", "units"), [(16, 300), (64, 1_000), (64, 100_000)])
+def test_owners_draw_hardly_ever_fewer_units_than_are_asked_for_and_not_many_more(count, units):
+    rate = distances.rate_of(count, units)
+    assert binom.cdf(count - 1, units, rate) < 1e-3
+    assert rate * units < 2.1 * count
+    assert distances.rate_of(count, count) == 1.0
