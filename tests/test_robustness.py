@@ -286,7 +286,9 @@ def test_mutants_are_killed_survive_are_judged_and_run_once(mutate, toy):
     (row,) = mutate.counted(toy, ["box.py"])
     assert (row["mutants"], row["killed"], row["by_time"], row["survived"]) == (every, every - 1, 1, 1)
 
+    mutate.judge(toy, "for now", [UNSEEN])
     mutate.judge(toy, "nobody fills it to its room", [UNSEEN])
+    assert [line["why"] for line in mutate._lines(mutate.Rows(toy).judgements)] == ["nobody fills it to its room"]
     with pytest.raises(SystemExit, match="did not survive"):
         mutate.judge(toy, "no", [TOO_LITTLE])
     (row,) = mutate.counted(toy, ["box.py"])

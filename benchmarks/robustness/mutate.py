@@ -260,8 +260,12 @@ class Rows:
         _append(self.path, row)
 
     def judge(self, mutant: Mutant, why: str) -> None:
-        """Append why a mutant is equivalent."""
+        """Write why a mutant is equivalent, in place of what was said of it before."""
         row = {"id": mutant.id, "before": mutant.before, "after": mutant.after, "code": mutant.code, "why": why}
+        others = [line for line in _lines(self.judgements) if line["id"] != mutant.id]
+        self.judgements.unlink(missing_ok=True)
+        for line in others:
+            _append(self.judgements, line)
         self._judged[mutant.id] = _append(self.judgements, row | {"date": _today()})
 
 
