@@ -150,6 +150,8 @@ def test_fit_repeats_what_its_plan_warns_of_before_it_reads(doublure, schema, sm
     assert made.warnings
     place = said.err.index("  check")
     assert all(0 <= said.err.find(f"  Warning: {warning}") < place for warning in made.warnings)
+    quiet = doublure("-q", *words, "--delta", 1e-5, "--ledger", ledger, "-o", tmp_path / "again", "--again")
+    assert (quiet.code, quiet.err) == (0, "")
 
 
 def test_evaluate_is_internal(doublure, small, tmp_path):

@@ -30,9 +30,11 @@ FRAME = pd.DataFrame(
         "Fall-Nr": [f"F{1000 + n}" for n in range(N)],
         "remark": [f"patient {n // 2} was late" for n in range(N)],
         "weight": [f"{50 + n % 40},5" if n % 8 else "n/a" for n in range(N)],
-        "kilos": [f"{50 + n % 40}.{n % 10}0" if n % 50 else "61.123456" for n in range(N)],
+        "kilos": [f"{50 + n}.{n % 10}0" if n % 50 else "61.123456" for n in range(N)],
+        "debt": ["0.00" if n % 8 else f"{DRAW.random():.9f}" for n in range(N)],
+        "cents": ["0.00" if n % 3 else f"{n}.{n % 90 + 9:02d}" for n in range(N)],
         "share": [f"{DRAW.random():.9f}" for _ in range(N)],
-        "days": [f"{n % 30}.0" if n % 8 else "?" for n in range(N)],
+        "days": [f"{n % 60}.0" if n % 8 else "?" for n in range(N)],
         "height": [str(150 + n % 50) if n % 8 else "?" for n in range(N)],
     }
 )
@@ -47,6 +49,7 @@ WANTED = {
     "Fall-Nr": "{type: id}",
     "weight": "{type: real, bounds: undeclared, missing: [TEXT]}",
     "kilos": "{type: real, bounds: undeclared, precision: 1}",
+    "cents": "{type: real, bounds: undeclared, precision: 2}",
     "days": "{type: real, bounds: undeclared, precision: 0, missing: [TEXT]}",
     "height": "{type: integer, bounds: undeclared, missing: [TEXT]}",
 }

@@ -20,7 +20,7 @@ from doublure.cli.options import (
     Settings,
     settings,
 )
-from doublure.cli.terminal import Outcome, TerminalProgress, console
+from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError
 
 if TYPE_CHECKING:
@@ -72,9 +72,8 @@ def fit(
             raise typer.Exit
         made = _plan_of(plan, schema, method, epsilon, delta, set_, out if resume else None)
         book = Ledger.open(ledger)
-        for line in () if resume else warned(made):
-            console(stderr=True).print(f"  {line}")
         with TerminalProgress() as progress:
+            progress.tell(() if resume else warned(made))
             syn = run(
                 data,
                 made,

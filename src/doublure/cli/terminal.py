@@ -12,7 +12,7 @@ import textwrap
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -395,6 +395,12 @@ class TerminalProgress:
             self._finish()
             if self._live:
                 self._bars.stop()
+
+    def tell(self, lines: Iterable[str]) -> None:
+        """Say something before the first stage, a line each."""
+        with on_stderr():
+            for line in () if self._silent else lines:
+                self._console.print(f"  {line}")
 
     def stage(self, name: str, total: int | None = None) -> None:
         """Begin a stage."""

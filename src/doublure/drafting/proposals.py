@@ -1,8 +1,8 @@
 """What a column may be beside what its storage says: proposals in comments, for a data steward to confirm.
 
 A proposal follows from a column's name, and from the form of its first thousand cells: a form counts only if 19 in 20
-cells share it, so that no single record decides. No value, bound, category or count leaves this module: where a fact
-has to be written, the proposal holds a word in capitals.
+cells share it, so that no single record decides. No value, bound, category or count leaves this module: where one
+has to be written, the proposal holds a word in capitals. How many decimals most numbers have is a form.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from doublure.drafting.storage_types import SHARE, Storage, is_blank, storage_of
 from doublure.support import yaml12 as yaml_text
 
 _MOST_CODES = 20
-_DECIMALS_SAID = ("no decimals", "one decimal at most", "two decimals at most", "three decimals at most")
 _FEWEST = 40
 """Cells that a form is proposed from; of fewer, hardly any has a form."""
+_DECIMALS_SAID = ("no decimals", "one decimal at most", "two decimals at most", "three decimals at most")
 _SOME = 1 - SHARE
 _KEY = re.compile(r"(?:^|[_ .-])(?:id|uuid|guid)$|[a-z]I[dD]$", re.IGNORECASE)
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
@@ -112,10 +112,15 @@ def _of_texts(texts: Sequence[str]) -> Proposal | None:
 
 
 def _of_decimals(texts: Sequence[str]) -> Proposal | None:
-    """Return a real with as many decimals as most numbers are written with, zeros at their end aside, if few."""
-    written = [found.group(1).rstrip("0") for text in texts if (found := _DECIMALS.fullmatch(text))]
+    """Return a real with as many decimals as most numbers are written with, zeros at their end aside, if few.
+
+    Each number counts once: a zero that is often there says nothing of the others.
+    """
+    different = set(texts)
+    written = [found.group(1).rstrip("0") for text in different if (found := _DECIMALS.fullmatch(text))]
+    enough = max(_FEWEST, SHARE * len(different))
     for precision, said in enumerate(_DECIMALS_SAID):
-        if sum(len(decimals) <= precision for decimals in written) >= SHARE * len(texts):
+        if sum(len(decimals) <= precision for decimals in written) >= enough:
             column = {"type": "real", "bounds": "undeclared", "precision": precision}
             return Proposal(why=f"its numbers have {said}", column=column, keys={})
     return None
