@@ -262,11 +262,9 @@ class Rows:
     def judge(self, mutant: Mutant, why: str) -> None:
         """Write why a mutant is equivalent, in place of what was said of it before."""
         row = {"id": mutant.id, "before": mutant.before, "after": mutant.after, "code": mutant.code, "why": why}
+        self._judged[mutant.id] = row | {"date": _today()}
         others = [line for line in _lines(self.judgements) if line["id"] != mutant.id]
-        self.judgements.unlink(missing_ok=True)
-        for line in others:
-            _append(self.judgements, line)
-        self._judged[mutant.id] = _append(self.judgements, row | {"date": _today()})
+        _rewrite(self.judgements, [*others, self._judged[mutant.id]])
 
 
 def _lines(path: Path) -> list[Row]:
@@ -280,11 +278,22 @@ def _lines(path: Path) -> list[Row]:
     return found
 
 
-def _append(path: Path, row: Row) -> Row:
+def _append(path: Path, row: Row) -> None:
     path.parent.mkdir(exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return row
+        file.write(_line(row))
+
+
+def _rewrite(path: Path, rows: Iterable[Row]) -> None:
+    """Replace a file's lines, all at once: who is cut off leaves what was there."""
+    path.parent.mkdir(exist_ok=True)
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text("".join(map(_line, rows)), encoding="utf-8")
+    beside.replace(path)
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _today() -> str:
@@ -538,8 +547,7 @@ def record(project: Project, only: Sequence[str] = ()) -> None:
     for row in counted(project, only):
         if row["mutants"] == row["killed"] + row["survived"] + row["equivalent"] + row["invalid"]:
             kept[row["file"]] = row | {"date": _today()}
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(json.dumps(kept[file]) + "\n" for file in sorted(kept)), encoding="utf-8")
+    _rewrite(path, [kept[file] for file in sorted(kept)])
 
 
 def main() -> None:

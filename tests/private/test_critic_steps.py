@@ -208,5 +208,5 @@ def test_an_estimate_goes_on_where_there_is_one(monkeypatch) -> None:
     step.restore({})
     monkeypatch.setattr(step, "_distances", SimpleNamespace(restore=seen.append))
     step.restore({"sums": np.ones(3)})
-    ((state,),) = [seen]
+    (state,) = seen
     assert list(state) == ["sums"]
