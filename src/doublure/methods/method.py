@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from doublure.access import Access
@@ -256,6 +257,12 @@ def unshared_conditions(method: Method, schema: Schema) -> tuple[str, ...]:
     )
 
 
+def customary_delta(units: int) -> float:
+    """Return a tenth of 1/units, rounded down to one digit, so that what is proposed is never warned of."""
+    tenth = Decimal(1) / (10 * units)
+    return float(tenth.quantize(Decimal(1).scaleb(tenth.adjusted()), rounding=ROUND_DOWN))
+
+
 def refuse_loose_delta(delta: float, units: int, *, field: str) -> None:
     """Refuse a chance that would allow publishing one unit's record outright.
 
@@ -271,5 +278,5 @@ def refuse_loose_delta(delta: float, units: int, *, field: str) -> None:
         raise SettingError(
             f"{delta:g} is at least 1/units, which allows publishing one unit's record outright",
             field=field,
-            remedy=f"give one well below {1 / units:.2g}, such as {0.1 / units:.0e}",
+            remedy=f"give one well below {1 / units:.2g}, such as {customary_delta(units):.0e}",
         )

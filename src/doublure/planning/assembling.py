@@ -17,7 +17,7 @@ from doublure.guarantee import (
     Guarantee,
     odds_factor,
 )
-from doublure.methods.method import Method, unshared_conditions
+from doublure.methods.method import Method, customary_delta, unshared_conditions
 from doublure.planning import signal_to_noise
 from doublure.planning.budget import Budget, learned_facts
 from doublure.planning.contents import PlanContents
@@ -167,9 +167,9 @@ def _guarantee(
 
 def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim: Guarantee) -> tuple[str, ...]:
     found, epsilon = [], claim.epsilon
-    customary = 0.1 / schema.public_units
-    if claim.delta is not None and claim.delta > customary:
-        found.append(f"delta {claim.delta:g} is above a tenth of 1/units; {customary:.0e} is customary")
+    units = schema.public_units
+    if claim.delta is not None and claim.delta > 0.1 / units:
+        found.append(f"delta {claim.delta:g} is above a tenth of 1/units; {customary_delta(units):.0e} is customary")
     if epsilon is not None and epsilon > LARGE_EPSILON:
         named = "epsilon" if claim.kind == "dp" else "worst-case epsilon"
         found.append(f"{named} {epsilon:g} lets an attacker's odds grow by a factor of {odds_factor(epsilon)}")

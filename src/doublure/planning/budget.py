@@ -11,7 +11,7 @@ from typing import Self
 from doublure.access import Access, events
 from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import figure, rounded_up
-from doublure.methods.method import Method, refuse_loose_delta
+from doublure.methods.method import Method, customary_delta, refuse_loose_delta
 from doublure.private import accounting
 from doublure.private.accounting import ApproximateEvent, Event, PureEvent
 from doublure.schema import Schema
@@ -105,7 +105,7 @@ def checked_delta(delta: object, units: int) -> float:
     Raises:
         SettingError: It is missing or out of range, or too large for so many units.
     """
-    customary = f"{0.1 / units:.0e}"
+    customary = f"{customary_delta(units):.0e}"
     if delta is None:
         raise SettingError("has no default", field="delta", remedy=f"give one below 1/units, such as {customary}")
     chance = _figure(delta)
