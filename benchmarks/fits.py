@@ -1,4 +1,4 @@
-"""Fits that are kept: one that was made is loaded, one that was cut off goes on."""
+"""Fits that are kept: one that was made is loaded, and samples as it would now; one that was cut off goes on."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def kept(
     ledger = db.Ledger.open(book) if book.exists() else db.Ledger.create(book, **room)
     begun = (out / "run.json").is_file()
     if begun and RunFolder.open(out).run.get("status") == "done":
-        return db.load(out), json.loads(took.read_text()) if took.exists() else {}, out
+        return _sampling_as(plan, db.load(out)), json.loads(took.read_text()) if took.exists() else {}, out
     start = time.perf_counter(), time.process_time()
     first = None if begun else seed
     try:
@@ -54,3 +54,12 @@ def kept(
     cost["fit_cpu_seconds"] = round(time.process_time() - start[1])
     took.write_text(json.dumps({**cost, "resumed": begun}))
     return synthesizer, {**cost, "resumed": begun}, out
+
+
+def _sampling_as(plan: db.Plan, made: db.Synthesizer) -> db.Synthesizer:
+    """Return what was kept, sampling as the plan has it; refuse it where the plan would have made another."""
+    own, asked = dict(made.plan.settings), dict(plan.settings)
+    changed = {name: value for name, value in asked.items() if own.get(name) != value}
+    if fitted := sorted(changed.keys() - plan.settings.sampling_only_fields):
+        raise SystemExit(f"{made.plan.method} was kept with other settings: {', '.join(fitted)}; delete its folder")
+    return made.sampling_with(**changed)

@@ -5,6 +5,7 @@
     python benchmarks/images.py run --data mnist --method noisecritic --students cnn logistic --expected-loss student
     python benchmarks/images.py run --data mnist --method bayesgan --epsilon 2 --sizes 100 300 1000 3000 10000
     python benchmarks/images.py run --data mnist --method guided --epsilon 1 --seeds 0 1 2 --tuning
+    python benchmarks/images.py run --data mnist --epsilon 10 --seeds 0 --samples 2000 --shown 2
     python benchmarks/images.py table                # and curves: a picture of --sizes, bayesgan beside real images
 
 All 60,000 training images are the private data set (``--private`` for fewer); a classifier of
@@ -22,6 +23,9 @@ sum of 2). ``--sizes`` also trains the first classifier on the first so many ima
 ``--tuning`` also trains a sweep of classifiers on 10,000 synthetic images, and compares their losses on 5,000 others
 with those on real ones (2019, §5.3).
 
+``--shown`` says how many images show their label to a classifier that learned from real training images, warped as
+strongly as the argument says, and how many real test images do that are warped so, too; no student learns then.
+
 ``--expected-loss`` estimates μ (Triastcyn & Faltings 2019) beside it, in one or more spaces of features; its rule is
 fixed by ``--pairs`` before any result is seen. CIFAR-10 is a JPEG copy, so that its figures stand beside no published
 ones; Olivetti's faces (the first eight of each person, hence ``--pairs 200``) are brought to 48 x 48. SVHN and CelebA
@@ -36,7 +40,7 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,17 +55,20 @@ from doublure.data.images import Images
 from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
 from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve, predict
 from doublure.measures.images.feature_extractors import NAMES
+from doublure.networks.sizes import WARP_WIDTH
+from doublure.networks.upsampling import warped
 from doublure.schema import Schema
 from fits import kept
 from lines import Lines, draw
 from peers import dp_merf, pate_gan
-from real_images import train_and_test
+from real_images import Arrays, train_and_test
 from results import FIGURES, Case, finished, mean_and_range, measure, spread
 from tuning import tune
 
 SCHEMA = Path(__file__).resolve().parents[1] / "examples" / "schemas" / "mnist.schema.yaml"
 DELTA = 1e-5
 TAUGHT, TUNED_ON = 10_000, 5_000
+JUDGED_BY = 30_000
 PEERS = {"peer:dp-merf": dp_merf, "peer:pate-gan": pate_gan}
 DATA = ("mnist", "fashion-mnist", "emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
 UNLIKE_MNIST = ("emnist-letters", "cifar10", "olivetti", "svhn", "celeba")
@@ -94,6 +101,8 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
             cell = (*cell, f"{options.pairs} pairs in {' '.join(options.expected_loss)}")
         if options.tuning:
             cell = (*cell, "tuning")
+        if options.shown is not None:
+            cell = (*cell, f"shown to who learned from real images warped by {options.shown:g}")
         yield {"cell": cell}, partial(one, options, seed)
 
 
@@ -127,6 +136,12 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         found |= cost
     found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     found |= {"torch": torch.__version__, "python": platform.python_version(), "threads": torch.get_num_threads()}
+    if options.shown is not None:
+        real = turned(test_images, options.shown, seed + 1), test_labels
+        judged = {"synthetic": (drawn.images, training), "real": real}
+        found["shown"] = showing((images, labels), judged, options.shown, seed)
+        print(options.data, options.sampled, found["shown"], flush=True)
+        return found
     for student in options.students:
         chances = predict(student, drawn, training, Images(images=test_images), classes, seed)
         found["students"][student] = float((chances.argmax(1) == test_labels).mean())
@@ -145,6 +160,26 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     if options.expected_loss and options.method not in ("real", *PEERS):
         found["expected_loss"] = losses(options, synthesizer, Images(images=images), seed)
     return found
+
+
+def turned(images: np.ndarray[Any, Any], strength: float, seed: int) -> np.ndarray[Any, Any]:
+    """Return real images warped at random."""
+    turns = torch.randn(len(images), WARP_WIDTH, generator=torch.Generator().manual_seed(seed))
+    scaled = torch.from_numpy(images.transpose(0, 3, 1, 2)).float() / 127.5 - 1
+    return ((warped(scaled, turns, strength) + 1) * 127.5).round().byte().numpy().transpose(0, 2, 3, 1)
+
+
+def showing(real: Arrays, judged: Mapping[str, Arrays], strength: float, seed: int) -> dict[str, float]:
+    """Return the share of images, by whose they are, that show their label to who learned from real ones, warped."""
+    images, labels = turned(real[0][:JUDGED_BY], strength, seed), real[1][:JUDGED_BY]
+    looked_at = Images(images=np.concatenate([each for each, _ in judged.values()]))
+    classes = int(max(own.max() for own in (labels, *(truth for _, truth in judged.values())))) + 1
+    seen = predict("cnn", Images(images=images), labels, looked_at, classes, seed).argmax(1)
+    ends = np.cumsum([len(truth) for _, truth in judged.values()])[:-1]
+    return {
+        name: float((part == truth).mean())
+        for (name, (_, truth)), part in zip(judged.items(), np.split(seen, ends), strict=True)
+    }
 
 
 def fitted(
@@ -203,6 +238,9 @@ def table() -> None:
     print("| data | method | ε | " + " | ".join(names) + " | fit, s | CPU s | MiB | images | seeds | settings |")
     print("|---|---|--:|" + "--:|" * len(names) + "--:|--:|--:|--:|--:|---|")
     for (data, method, epsilon, samples, tune, chosen, *_), entries in cells.items():
+        if "shown" in entries[0]:
+            print("|", data, chosen, *(entry["shown"] for entry in entries), "|")
+            continue
         scores = []
         for name in names:
             values = [100 * entry["students"][name] for entry in entries if name in entry["students"]]
@@ -289,9 +327,15 @@ def arguments(line: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--set", nargs="*", default=[], help="settings, name=JSON")
     parser.add_argument("--sampled", nargs="*", default=[], help="sampled_warp=, sampled_spread= after the fit")
     parser.add_argument("--tuning", action="store_true", help="train a sweep of classifiers, and compare their losses")
+    told = "in place of students: how many images show their label to who learned from real ones, warped as strongly"
+    parser.add_argument("--shown", type=float, default=None, metavar="WARP", help=told)
     parser.add_argument("--tune", action="store_true", help="test on training images that were kept aside")
     parser.add_argument("--threads", type=int, default=2)
-    return parser.parse_args(line)
+    options = parser.parse_args(line)
+    others = options.tuning or options.sizes or options.expected_loss or options.method == "real"
+    if options.shown is not None and others:
+        parser.error("--shown stands alone: leave out --tuning, --sizes, --expected-loss and --method real")
+    return options
 
 
 def main() -> None:

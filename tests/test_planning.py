@@ -152,16 +152,21 @@ def test_it_warns_of_what_is_weak(small):
     assert any("more than half of epsilon" in warning for warning in dear.warnings)
 
 
-def test_a_delta_that_was_proposed_is_never_warned_of(small):
-    """At 3,882 units a tenth of 1/units is 2.6e-5, which rounds up to one that is warned of."""
-    for units in (97, 3_882, 10_000, 124_800):
-        text = small.declared_text.replace("units: 300", f"units: {units}")
-        with pytest.raises(SettingError, match="has no default") as refused:
-            make(small, text, epsilon=1.0, delta=None)
-        proposed = float(refused.value.remedy.rsplit(maxsplit=1)[1])
-        assert not any("1/units" in warning for warning in make(small, text, epsilon=1.0, delta=proposed).warnings)
+PROPOSED = [(1, "1e-01"), (11, "9e-03"), (97, "1e-03"), (1_001, "9e-05"), (3_882, "2e-05"), (124_800, "8e-07")]
+
+
+@pytest.mark.parametrize(("units", "proposed"), PROPOSED)
+def test_a_delta_that_is_proposed_is_never_warned_of(small, units, proposed):
+    """A tenth of 1/units is rounded down: at 3,882 units it is 2.6e-5."""
+    text = small.declared_text.replace("units: 300", f"units: {units}")
+    for delta in (None, 1 / units):
+        with pytest.raises(SettingError) as refused:
+            make(small, text, epsilon=1.0, delta=delta)
+        assert refused.value.remedy.endswith(f"such as {proposed}")
+    assert not any("1/units" in warning for warning in make(small, text, epsilon=1.0, delta=float(proposed)).warnings)
+    if units > 1:
         loose = make(small, text, epsilon=1.0, delta=0.5 / units).warnings
-        assert any(f"{proposed:.0e} is customary" in warning for warning in loose)
+        assert any(f"{proposed} is customary" in warning for warning in loose)
 
 
 LOUD = [("dpgan", "train the critic"), ("statistics", "count each column in groups")]

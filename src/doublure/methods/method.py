@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from doublure.access import Access
@@ -259,8 +258,8 @@ def unshared_conditions(method: Method, schema: Schema) -> tuple[str, ...]:
 
 def customary_delta(units: int) -> float:
     """Return a tenth of 1/units, rounded down to one digit, so that what is proposed is never warned of."""
-    tenth = Decimal(1) / (10 * units)
-    return float(tenth.quantize(Decimal(1).scaleb(tenth.adjusted()), rounding=ROUND_DOWN))
+    power = len(str(10 * units - 1))
+    return float(f"{10**power // (10 * units)}e-{power}")
 
 
 def refuse_loose_delta(delta: float, units: int, *, field: str) -> None:

@@ -122,14 +122,15 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
         sampled_warp: How strongly images are warped when they are sampled: of drawings more than the generator learned
             with, as the labeller says what a warped image still shows, so that a classifier sees more than the
             generator could draw.
-        sampled_spread: What the generator's noise is multiplied by when it is sampled: above 1, so that images come
-            more often from the edges of what the generator can draw, where labels meet. The labeller says which.
+        sampled_spread: What the generator's noise is multiplied by when it is sampled: above 1, images come more often
+            from the edges of what the generator can draw, where labels meet. The labeller says which. By rule it is
+            above 1 only for photographs whose labels are well known.
         critic_channels: Output channels of the critic's convolutions.
         labeller_share: The labeller's share, in 1/σ²: 0 leaves it out, else at least 0.01.
     """
 
     sampled_warp: float = Field(default=2.0, ge=0, le=4)
-    sampled_spread: float = Field(default=1.5, ge=0, le=4)
+    sampled_spread: float = Field(default=1.0, ge=0, le=4)
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
     labeller_share: float = Field(default=0.5, ge=0, le=0.99)
 

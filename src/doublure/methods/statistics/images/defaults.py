@@ -11,10 +11,9 @@ word for, as good as not. And how well a label's mean will be known: its images 
 always             ``warp=1 sampled_warp=2 sampled_spread=1``                  ``warp=0.5 sampled_warp=0.5
                                                                                sampled_spread=1``
 1,000 and more                                                                 ``fit_steps=4000``
-4,000 and more     ``sampled_warp=3 sampled_spread=1.5``                       ``fit_steps=3000 sampled_spread=1.5``;
+4,000 and more                                                                 ``fit_steps=3000 sampled_spread=1.5``;
                                                                                grey: ``features=16384
-                                                                               second_order=0.25 fine_detail=0.5
-                                                                               sampled_spread=2``
+                                                                               second_order=0.25 fine_detail=0.5``
 4,000, a labeller  ``labeller_share=0.6 labeller_steps=150 view_width=1000``   the same
 =================  ==========================================================  ========================================
 
@@ -49,6 +48,7 @@ SMALL = 16
 _OF_SMALL: Mapping[str, Any] = {
     "fine_detail": 0.5, "warp": 0.3, "sampled_warp": 0.3, "sampled_spread": 1.0, "fit_steps": 500,
 }  # fmt: skip
+_OF_DRAWINGS: Mapping[str, Any] = {"warp": 1.0, "sampled_warp": 2.0, "sampled_spread": 1.0}
 _LONGER_LOOK: Mapping[str, Any] = {"labeller_share": 0.6, "labeller_steps": 150, "view_width": 1000}
 _SHARPER_SIGHT: Mapping[str, Any] = {"features": 16_384, "second_order": 0.25, "fine_detail": 0.5}
 _TOGETHER = (frozenset({*_LONGER_LOOK, "view_images"}), frozenset(_SHARPER_SIGHT))
@@ -72,7 +72,7 @@ def by_public_facts(schema: Schema, settings: S, noise_multiplier: float) -> S:
     if max(ImageSchema.of(schema).shape[:2]) < SMALL:
         chosen = dict(_OF_SMALL)
     else:
-        chosen = _of_drawings(known) if rule.pictures == "drawings" else _of_photographs(schema, known)
+        chosen = dict(_OF_DRAWINGS) if rule.pictures == "drawings" else _of_photographs(schema, known)
     if known >= WELL_KNOWN:
         chosen |= _LONGER_LOOK
     given = settings.model_fields_set
@@ -81,17 +81,12 @@ def by_public_facts(schema: Schema, settings: S, noise_multiplier: float) -> S:
     return settings.read({**dict(settings), **update})
 
 
-def _of_drawings(known: float) -> dict[str, Any]:
-    varied = {"sampled_warp": 3.0, "sampled_spread": 1.5} if known >= WELL_KNOWN else {}
-    return {"warp": 1.0, "sampled_warp": 2.0, "sampled_spread": 1.0} | varied
-
-
 def _of_photographs(schema: Schema, known: float) -> dict[str, Any]:
     height, width, colours = ImageSchema.of(schema).shape
     chosen: dict[str, Any] = {"warp": 0.5, "sampled_warp": 0.5, "sampled_spread": 1.0}
     if known >= WELL_KNOWN:
         chosen |= {"fit_steps": 3_000, "sampled_spread": 1.5}
-        chosen |= {**_SHARPER_SIGHT, "sampled_spread": 2.0} if colours == 1 else {}
+        chosen |= _SHARPER_SIGHT if colours == 1 else {}
     elif known >= KNOWN:
         chosen |= {"fit_steps": 4_000}
     return chosen | ({"fit_steps": 2_000} if max(height, width) > LARGEST_SIDE else {})
