@@ -90,6 +90,14 @@ def test_a_plan_says_that_the_word_is_missing():
         assert (said in db.plan(schema(word), epsilon=1.0, delta=1e-5).explain()) == found
 
 
+@pytest.mark.parametrize("method", ["guided", "statistics"])
+def test_a_plan_says_what_coloured_photographs_come_out_as(method):
+    said = "come out as patches of colour"
+    for word, colours, found in ((None, 3, True), ("photographs", 3, True), ("drawings", 3, False), (None, 1, False)):
+        plan = db.plan(schema(word, shape=(32, 32, colours)), method=method, epsilon=1.0, delta=1e-5)
+        assert (said in plan.explain()) == found
+
+
 def test_what_was_chosen_has_to_fit_this_machine(monkeypatch):
     """The plan looks once more when it has chosen."""
     seen = []

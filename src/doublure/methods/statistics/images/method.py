@@ -70,14 +70,20 @@ class ImageStatistics(StatisticsOfKind[S]):
         return by_public_facts(schema, settings, noise_multiplier())
 
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        """Say how strongly images are varied, where the schema does not say what they are."""
+        """Say how strongly images of an undeclared kind are varied, and of which kind little comes out."""
         del settings
-        if ImageSchema.of(schema).images.pictures is not None:
-            return ()
-        return (
-            "Pictures: images.pictures is not declared, so that images are varied as little as photographs are; "
-            "of digits, letters or sketches declare pictures: drawings",
-        )
+        images, (*_, colours), said = ImageSchema.of(schema).images, ImageSchema.of(schema).shape, []
+        if images.pictures is None:
+            said.append(
+                "Pictures: images.pictures is not declared, so that images are varied as little as photographs are; "
+                "of digits, letters or sketches declare pictures: drawings"
+            )
+        if images.pictures != "drawings" and colours > 1:
+            said.append(
+                "Colours: coloured photographs of things in changing places, such as CIFAR-10's, come out as patches "
+                "of colour; method latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
+            )
+        return tuple(said)
 
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
         """One access: the sums of features."""
