@@ -55,13 +55,11 @@ from doublure.data.images import Images
 from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
 from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve, predict
 from doublure.measures.images.feature_extractors import NAMES
-from doublure.networks.sizes import WARP_WIDTH
-from doublure.networks.upsampling import warped
 from doublure.schema import Schema
 from fits import kept
 from lines import Lines, draw
 from peers import dp_merf, pate_gan
-from real_images import Arrays, train_and_test
+from real_images import Arrays, train_and_test, warped_by
 from results import FIGURES, Case, finished, mean_and_range, measure, spread
 from tuning import tune
 
@@ -137,7 +135,7 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     found |= {"torch": torch.__version__, "python": platform.python_version(), "threads": torch.get_num_threads()}
     if options.shown is not None:
-        real = turned(test_images, options.shown, seed + 1), test_labels
+        real = warped_by(test_images, options.shown, seed + 1), test_labels
         judged = {"synthetic": (drawn.images, training), "real": real}
         found["shown"] = showing((images, labels), judged, options.shown, seed)
         print(options.data, options.sampled, found["shown"], flush=True)
@@ -162,16 +160,9 @@ def one(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     return found
 
 
-def turned(images: np.ndarray[Any, Any], strength: float, seed: int) -> np.ndarray[Any, Any]:
-    """Return real images warped at random."""
-    turns = torch.randn(len(images), WARP_WIDTH, generator=torch.Generator().manual_seed(seed))
-    scaled = torch.from_numpy(images.transpose(0, 3, 1, 2)).float() / 127.5 - 1
-    return ((warped(scaled, turns, strength) + 1) * 127.5).round().byte().numpy().transpose(0, 2, 3, 1)
-
-
 def showing(real: Arrays, judged: Mapping[str, Arrays], strength: float, seed: int) -> dict[str, float]:
     """Return the share of images, by whose they are, that show their label to who learned from real ones, warped."""
-    images, labels = turned(real[0][:JUDGED_BY], strength, seed), real[1][:JUDGED_BY]
+    images, labels = warped_by(real[0][:JUDGED_BY], strength, seed), real[1][:JUDGED_BY]
     looked_at = Images(images=np.concatenate([each for each, _ in judged.values()]))
     classes = int(max(own.max() for own in (labels, *(truth for _, truth in judged.values())))) + 1
     seen = predict("cnn", Images(images=images), labels, looked_at, classes, seed).argmax(1)

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import torch
 from PIL import Image
 
 import doublure as db
 from doublure.errors import DoublureError
+from doublure.networks.sizes import WARP_WIDTH
+from doublure.networks.upsampling import warped
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 KEPT_ASIDE = 10_000
@@ -67,6 +70,14 @@ def train_and_test(name: str, tune: bool) -> tuple[Arrays, Arrays]:
         return (images, labels), images_of(name, "test")
     cut = len(images) - KEPT_ASIDE
     return (images[:cut], labels[:cut]), (images[cut:], labels[cut:])
+
+
+def warped_by(images: np.ndarray[Any, Any], strength: float, seed: int) -> np.ndarray[Any, Any]:
+    """Return images ``(N, H, W, C)``, each warped at random, as a generator warps its own."""
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 127.5 - 1
+    turns = torch.randn(len(pixels), WARP_WIDTH, generator=torch.Generator().manual_seed(seed))
+    moved = (warped(pixels, turns, strength) + 1) * 127.5
+    return moved.round().byte().permute(0, 2, 3, 1).numpy()
 
 
 def faces() -> Arrays:
