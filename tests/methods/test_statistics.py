@@ -587,11 +587,19 @@ def test_three_planted_rules_are_found(tmp_path):
     ruled().to_csv(tmp_path / "ruled.csv", index=False)
     plan = planned(schema, epsilon=1.0, components=128, fit_steps=600)
     book = db.Ledger.create(tmp_path / "ledger", dataset="ruled", epsilon=10.0, delta=0.1)
-    made = db.fit(tmp_path / "ruled.csv", plan, ledger=book, seed=1).sample(6000, seed=1)
-    assert (made["code"].isna() != made["income"].isna()).mean() <= 0.005
-    both = made.dropna(subset=["code", "group"])
-    assert (both["code"].astype(int) // 4 != both["group"].astype(int)).mean() <= 0.02
-    assert ((made["age"] < 15) & made["income"].notna()).mean() <= 0.02
+    broken = []
+    for _ in range(5):
+        made = db.fit(tmp_path / "ruled.csv", plan, ledger=book, seed=1, again=True).sample(6000, seed=1)
+        both = made.dropna(subset=["code", "group"])
+        broken.append([
+            (made["code"].isna() != made["income"].isna()).mean(),
+            (both["code"].astype(int) // 4 != both["group"].astype(int)).mean(),
+            ((made["age"] < 15) & made["income"].notna()).mean(),
+        ])  # fmt: skip
+    together, grouped, earning = np.median(broken, axis=0)  # noise has no seed, and one fit in fifty has bad luck
+    assert together <= 0.005
+    assert grouped <= 0.02
+    assert earning <= 0.02
 
 
 # -- interruption ------------------------------------------------------------------------------------------------------
