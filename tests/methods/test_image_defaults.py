@@ -39,13 +39,27 @@ def test_the_recipes_follow_where_labels_are_well_known():
     """The settings that docs/journal/images.md reports at epsilon 10, from the schema and the price alone."""
     assert chosen((*VARIED, *LONGER_LOOK), 10.0, word="drawings") == (1.0, 2.0, 1.0, 0.6, 150, 1000)
     assert chosen((*VARIED, *LONGER_LOOK), 10.0, word="photographs") == (0.5, 0.5, 1.5, 0.6, 150, 1000)
-    assert chosen(VARIED, 10.0, word="photographs", shape=(32, 32, 3)) == (0.5, 0.5, 1.5)
     assert chosen(("fit_steps", *SHARPER_SIGHT), 10.0, word="drawings") == (2000, 4096, 0.0, 0.0)
     assert chosen(("fit_steps", *SHARPER_SIGHT), 10.0, word="photographs") == (3000, 16_384, 0.25, 0.5)
-    assert chosen(("fit_steps", *SHARPER_SIGHT), 10.0, word="photographs", shape=(32, 32, 3)) == (3000, 4096, 0.0, 0.0)
     assert chosen(("fit_steps", *SHARPER_SIGHT), 1.0, word="photographs") == (4000, 4096, 0.0, 0.0)
     assert chosen(("fit_steps", *LONGER_LOOK), 0.2, word="photographs") == (2000, 0.5, 60, 500)
     assert chosen(("fit_steps",), 1.0, word="photographs", shape=(64, 48, 1)) == (2000,)
+
+
+def test_coloured_photographs_that_are_well_known_are_drawn_by_gaussians():
+    """Where nobody chose another model, or set what only networks have."""
+    names = ("model", *VARIED, "labeller_share")
+    coloured = {"word": "photographs", "shape": (32, 32, 3)}
+    assert chosen(names, 10.0, **coloured) == chosen(names, 10.0, **coloured | {"word": None})
+    assert chosen(names, 10.0, **coloured) == ("gaussian", 0.0, 0.0, 1.0, 0.6)
+    assert chosen(names[:2], 10.0, "statistics", **coloured | {"labels": 0}) == ("gaussian", 0.0)
+    assert chosen(names, 1.0, **coloured) == ("network", 0.5, 0.5, 1.0, 0.5)
+    assert chosen(names, 10.0, **coloured | {"word": "drawings"}) == ("network", 1.0, 2.0, 1.0, 0.6)
+    assert chosen(names, 10.0, **coloured | {"shape": (32, 32, 1)}) == ("network", 0.5, 0.5, 1.5, 0.6)
+    for given in ({"model": "network"}, {"fit_steps": 3000}, {"critic_share": 0.1}):
+        assert chosen(names[:4], 10.0, **coloured, given=given.items()) == ("network", 0.5, 0.5, 1.5)
+    given = {"model": "gaussian", "warp": 0.2}
+    assert chosen(names[:4], 1.0, word="drawings", given=given.items()) == ("gaussian", 0.2, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("word", [None, "drawings", "photographs"])

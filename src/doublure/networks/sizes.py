@@ -28,11 +28,46 @@ LARGEST_SIDE = 32
 CLOCK = 4
 """Numbers that tell a recurrent generator the time within a series."""
 
+COSINE_NEIGHBOURS = ((0, 0), (0, 2), (2, 0), (2, 2), (2, -2), (1, 0), (1, 2), (1, -2))
+"""How far apart, down and across, the cosine coefficients are whose products a Gaussian of images is made of."""
+
+CONTRASTS = 24
+"""How many steps of contrast it tells apart."""
+
 COSINE = 128
 """How many multiplications take as long as the cosine and the sine of one random frequency."""
 
 WARP_WIDTH = 6
 """Numbers of noise that say how a generated image is warped: turn, size, stretch, slant, two shifts."""
+
+
+def cosine_sides(shape: tuple[int, int, int]) -> tuple[int, int]:
+    """Return how many cosine coefficients of an image's rows and columns a Gaussian has."""
+    height, width = (min(side, LARGEST_SIDE) for side in shape[1:])
+    return height, width
+
+
+def cosine_numbers(shape: tuple[int, int, int]) -> int:
+    """Return how many cosine coefficients it has."""
+    return shape[0] * math.prod(cosine_sides(shape))
+
+
+def cosine_pairs(shape: tuple[int, int, int]) -> int:
+    """Return how many products of neighbouring coefficients it is made of."""
+    rows, columns = cosine_sides(shape)
+    return shape[0] * sum(max(0, rows - u) * max(0, columns - abs(v)) for u, v in COSINE_NEIGHBOURS)
+
+
+def gaussian_work(shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return what a Gaussian of images multiplies and holds.
+
+    Returns:
+        The multiplications for one image's moments, those for drawing one image, and the numbers of a label's roots.
+    """
+    (rows, columns), (colours, height, width) = cosine_sides(shape), shape
+    turned = colours * (rows * height * width + rows * columns * width + colours * height * width)
+    hanging = rows * math.ceil(columns / 2)
+    return turned + 2 * cosine_pairs(shape), turned + cosine_numbers(shape) * hanging, 2 * colours * hanging**2
 
 
 def halved(side: int, times: int) -> int:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from doublure.encode.encoder import Encoder
+    from doublure.networks.gaussian_images import GaussianImages
     from doublure.networks.labelled import LabelledGenerator, Labeller
     from doublure.networks.upsampling import UpsamplingGenerator
 
@@ -103,19 +104,24 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
     def train(self, job: Job, settings: ImageGuidedSettings) -> nn.Module:
         """Make the releases stage by stage."""
         from doublure.methods.guided.refining import refined
-        from doublure.methods.statistics.images.mean_embedding import generator_fit
+        from doublure.methods.statistics.images.mean_embedding import learned
         from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums
         from doublure.training.private_classifier import labelled
 
         before, sizes = 1, job.encoder.condition_sizes.values()
         first = job.stage("statistics", after=0)
-        fit = generator_fit(first, settings, NoisySums(first, job.accesses[:1]))
-        generator = fit.average
-        if settings.critic_share:
+        fit = learned(first, settings, NoisySums(first, job.accesses[:1]))
+        generator = fit.generator
+        if settings.critic_share and fit.distance is not None:
             stage = job.stage("critic", after=before)
             generator = refined(
-                stage, critic_of_images(settings), job.accesses[1], generator, weight=settings.anchor, distance=fit.loss
+                stage,
+                critic_of_images(settings),
+                job.accesses[1],
+                generator,
+                weight=settings.anchor,
+                distance=fit.distance,
             )
             before += settings.critic_steps
         if not settings.labeller_share:
@@ -126,7 +132,9 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         return with_shares(made, sizes, fit.shares)
 
 
-def _checked(settings: ImageGuidedSettings, generator: UpsamplingGenerator, labeller: Labeller) -> LabelledGenerator:
+def _checked(
+    settings: ImageGuidedSettings, generator: UpsamplingGenerator | GaussianImages, labeller: Labeller
+) -> LabelledGenerator:
     """Return the generator with its images varied, and the labeller that checks them before they are handed out."""
     from doublure.training.private_classifier import checked
 

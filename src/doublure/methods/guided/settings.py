@@ -134,6 +134,12 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 64), min_length=1, max_length=6)
     labeller_share: float = Field(default=0.5, ge=0, le=0.99)
 
+    @model_validator(mode="after")
+    def _a_critic_has_weights_to_refine(self) -> Self:
+        if self.critic_share and self.model == "gaussian":
+            raise ValueError("critic_share refines a network, and a Gaussian has none; set model=network")
+        return self
+
     @property
     def sampling_only_fields(self) -> frozenset[str]:
         """How images are varied for the labeller to name, and how sure it has to be; without one they are not."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from doublure.encode.choice import EncodingChoice
-from doublure.networks.sizes import WARP_WIDTH, shrinking
+from doublure.networks.sizes import WARP_WIDTH, cosine_numbers, shrinking
 from doublure.private.noise import SourceName
 from doublure.training.image_gan_settings import Channels
 from doublure.training.settings import LearningRate, MethodSettings
@@ -121,6 +121,10 @@ class ImageStatisticsSettings(StatisticsSettings):
     the values here are what is left where it chooses none.
 
     Attributes:
+        model: What is learned of images: a ``network`` that draws them, fitted to the mean of random features; or a
+            ``gaussian`` for each label, from the products of neighbouring cosine coefficients, which no setting below
+            but ``warp`` and ``noise_source`` concerns. It needs no training, and shows where textures and colours are,
+            and no outlines.
         features: D, numbers released for each label.
         bandwidths: Of the Gaussian kernels whose features these are; two images are at most some 2 apart.
         second_order: The share of them that sees second-order scattering, and with it textures; learning takes some
@@ -132,7 +136,8 @@ class ImageStatisticsSettings(StatisticsSettings):
         batch: Generated images in a step.
         generator_lr: Learning rate at the start (Adam); it falls along a cosine.
         generator_average: Weight of the past in the moving average of the generator's weights that is released.
-        latent: Numbers of noise an image, beside six that say how it is warped.
+        latent: Numbers of noise an image, beside six that say how it is warped; a Gaussian has one for each of its
+            cosine coefficients, and one for contrast.
         warp: How strongly images are turned, stretched and shifted at random, while the generator learns and when it is
             sampled; 1 is up to 12 degrees and an eighth of the size, 0 nothing.
         hidden: Units of the generator's first layer.
@@ -146,6 +151,7 @@ class ImageStatisticsSettings(StatisticsSettings):
 
     data: ClassVar[str] = "images"
 
+    model: Literal["network", "gaussian"] = "network"
     features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
     bandwidths: tuple[_Bandwidth, ...] = Field(default=(0.5, 0.25), min_length=1, max_length=16)
     second_order: float = Field(default=0.0, ge=0, lt=1)
@@ -203,6 +209,8 @@ class ImageStatisticsSettings(StatisticsSettings):
         Args:
             shape: ``(C, H, W)``.
         """
+        if self.model == "gaussian":
+            return self.model_copy(update={"latent": cosine_numbers(shape) + 1, "enlargement": 1})
         enlargement = shrinking(shape) if self.enlargement is None else self.enlargement
         update: dict[str, Any] = {"enlargement": enlargement, "doubling": self.doubling or "transposed"}
         if enlargement > 1:

@@ -11,9 +11,11 @@ word for, as good as not. And how well a label's mean will be known: its images 
 always             ``warp=1 sampled_warp=2 sampled_spread=1``                  ``warp=0.5 sampled_warp=0.5
                                                                                sampled_spread=1``
 1,000 and more                                                                 ``fit_steps=4000``
-4,000 and more                                                                 ``fit_steps=3000 sampled_spread=1.5``;
-                                                                               grey: ``features=16384
-                                                                               second_order=0.25 fine_detail=0.5``
+4,000 and more                                                                 grey: ``fit_steps=3000
+                                                                               sampled_spread=1.5 features=16384
+                                                                               second_order=0.25 fine_detail=0.5``;
+                                                                               coloured: ``model=gaussian warp=0
+                                                                               sampled_warp=0``
 4,000, a labeller  ``labeller_share=0.6 labeller_steps=150 view_width=1000``   the same
 =================  ==========================================================  ========================================
 
@@ -51,6 +53,12 @@ _OF_SMALL: Mapping[str, Any] = {
 _OF_DRAWINGS: Mapping[str, Any] = {"warp": 1.0, "sampled_warp": 2.0, "sampled_spread": 1.0}
 _LONGER_LOOK: Mapping[str, Any] = {"labeller_share": 0.6, "labeller_steps": 150, "view_width": 1000}
 _SHARPER_SIGHT: Mapping[str, Any] = {"features": 16_384, "second_order": 0.25, "fine_detail": 0.5}
+_OF_GAUSSIANS: Mapping[str, Any] = {"model": "gaussian", "warp": 0.0, "sampled_warp": 0.0, "sampled_spread": 1.0}
+_OF_NETWORKS = frozenset({
+    "features", "bandwidths", "second_order", "fine_detail", "feature_seed", "fit_steps", "batch", "generator_lr",
+    "generator_average", "hidden", "critic_share",
+})  # fmt: skip
+"""Settings that say that images are drawn by a network: Gaussians have none of them."""
 _TOGETHER = (frozenset({*_LONGER_LOOK, "view_images"}), frozenset(_SHARPER_SIGHT))
 """Settings that are chosen for one another: where one is given, the others keep their usual values."""
 
@@ -69,7 +77,9 @@ def by_public_facts(schema: Schema, settings: S, noise_multiplier: float) -> S:
         noise_multiplier: σ of all releases together.
     """
     rule, known = ImageSchema.of(schema).images, precision(schema, noise_multiplier)
-    if max(ImageSchema.of(schema).shape[:2]) < SMALL:
+    if _by_gaussians(schema, settings, known):
+        chosen = dict(_OF_GAUSSIANS)
+    elif max(ImageSchema.of(schema).shape[:2]) < SMALL:
         chosen = dict(_OF_SMALL)
     else:
         chosen = dict(_OF_DRAWINGS) if rule.pictures == "drawings" else _of_photographs(schema, known)
@@ -79,6 +89,16 @@ def by_public_facts(schema: Schema, settings: S, noise_multiplier: float) -> S:
     kept = given.union(*(names for names in _TOGETHER if names & given))
     update = {name: value for name, value in chosen.items() if name in type(settings).model_fields.keys() - kept}
     return settings.read({**dict(settings), **update})
+
+
+def _by_gaussians(schema: Schema, settings: ImageStatisticsSettings, known: float) -> bool:
+    """Whether images are drawn by Gaussians: coloured photographs that are well known, where nobody says how."""
+    given = settings.model_fields_set
+    if "model" in given:
+        return settings.model == "gaussian"
+    height, width, colours = ImageSchema.of(schema).shape
+    coloured = ImageSchema.of(schema).images.pictures != "drawings" and colours > 1 and max(height, width) >= SMALL
+    return coloured and known >= WELL_KNOWN and not given & _OF_NETWORKS
 
 
 def _of_photographs(schema: Schema, known: float) -> dict[str, Any]:

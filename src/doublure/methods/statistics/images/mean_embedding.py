@@ -4,7 +4,8 @@ One release: for each label, the sum of fixed features of length 1
 (:class:`~doublure.networks.fixed_features.MeanEmbedding`) over the images that have it. Then the generator learns to
 make images whose mean features are the same: the squared distance between the two is a maximum mean discrepancy
 (Gretton et al. 2012), estimated without bias from a batch. That the labels lie inside the record costs nothing, since
-an image counts for one label only.
+an image counts for one label only. Of other features (:class:`~doublure.networks.gaussian_images.GaussianMoments`) the
+generator follows without training.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from doublure.errors import Interrupted
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
+from doublure.networks.gaussian_images import GaussianImages, GaussianMoments
 from doublure.networks.upsampling import UpsamplingGenerator
 from doublure.support.tensors import as_tensor, as_tensors
 from doublure.training import checkpoints, network_states
@@ -91,16 +93,20 @@ class Target:
         weights: ``(K,)`` how much each label counts.
         floor: Squared length of the noise in ``means``, summed with the weights: no generator need come closer.
         shares: ``(K,)`` how frequent each label is, at least by a little; they add up to 1.
+        deviations: ``(K,)`` standard deviation of the noise in ``means``.
     """
 
     means: Tensor
     weights: Tensor
     floor: float
     shares: Tensor
+    deviations: Tensor
 
 
-def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding:
+def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding | GaussianMoments:
     """Return the features; their frequencies depend on the settings alone."""
+    if settings.model == "gaussian":
+        return GaussianMoments(of_images(encoder).body_shape)
     return MeanEmbedding(
         of_images(encoder).body_shape,
         features=settings.features,
@@ -111,8 +117,19 @@ def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedd
     )
 
 
-def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int) -> UpsamplingGenerator:
+def generator_for(
+    encoder: Encoder, settings: ImageStatisticsSettings, seed: int
+) -> UpsamplingGenerator | GaussianImages:
     """Return an untrained generator."""
+    return _gaussian(encoder, settings) if settings.model == "gaussian" else _network(encoder, settings, seed)
+
+
+def _gaussian(encoder: Encoder, settings: ImageStatisticsSettings) -> GaussianImages:
+    shape = of_images(encoder).body_shape
+    return GaussianImages(shape, condition_width=encoder.condition_width, warp=settings.warp)
+
+
+def _network(encoder: Encoder, settings: ImageStatisticsSettings, seed: int) -> UpsamplingGenerator:
     return UpsamplingGenerator(
         of_images(encoder).body_shape,
         condition_width=encoder.condition_width,
@@ -126,10 +143,36 @@ def generator_for(encoder: Encoder, settings: ImageStatisticsSettings, seed: int
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """What a release of images has taught.
+
+    Attributes:
+        generator: Made of it.
+        shares: ``(K,)`` how frequent each label is.
+        distance: How far a generator is from what was released; of a Gaussian there is none to hold another to.
+    """
+
+    generator: UpsamplingGenerator | GaussianImages
+    shares: Tensor
+    distance: Callable[[nn.Module], Tensor] | None
+
+
+def learned(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Learned:
+    """Release the mean features of images, unless an interrupted run has, and make the generator that they ask for."""
+    if settings.model == "network":
+        fit = generator_fit(job, settings, sums)
+        return Learned(generator=fit.average, shares=fit.shares, distance=fit.loss)
+    total, _ = _total(job, sums, embedding(job.encoder, settings).to(job.device))
+    found = target(total, sums.deviations[0])
+    generator = _gaussian(job.encoder, settings).knowing(found.means.cpu(), found.deviations.cpu())
+    return Learned(generator=generator.to(job.device), shares=found.shares, distance=None)
+
+
 def generator_fit(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> GeneratorFit[UpsamplingGenerator]:
-    """Release the mean embedding of images, and fit a generator to its end; see :func:`fitted_to_sums`."""
+    """Release the mean embedding of images, and fit a network to its end; see :func:`fitted_to_sums`."""
     features = embedding(job.encoder, settings)
-    return fitted_to_sums(job, settings, sums, features, lambda: generator_for(job.encoder, settings, job.seed))
+    return fitted_to_sums(job, settings, sums, features, lambda: _network(job.encoder, settings, job.seed))
 
 
 def fitted_to_sums(
@@ -145,16 +188,7 @@ def fitted_to_sums(
         build: Makes the untrained generator, the same each time.
     """
     features = features.to(job.device)
-    job.progress.stage("average the records' features", 1)
-    releases = checkpoints.KeptReleases(job, sums.accesses)
-    (drawn,) = releases.drawn(
-        1,
-        [RELEASED],
-        lambda: [_released(sums, features, job.encoder.condition_width)],
-        doing="features were averaged",
-    )
-    kept, total = as_tensors(releases.state), as_tensor(drawn)
-    job.progress.at(1)
+    total, kept = _total(job, sums, features)
     with checkpoints.restoring():
         fit = GeneratorFit(job, settings, features, target(total, sums.deviations[0]), build)
         if "fit_step" in kept:
@@ -211,6 +245,17 @@ class Embedded:
         return left, torch.cat([math.sqrt(1 - COUNTED**2) * self._features(records), there], dim=1)
 
 
+def _total(job: Job, sums: NoisySums, features: Features) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the noisy sums ``(K, D + 1)``, drawn or as an interrupted run has kept them, and all that it has kept."""
+    job.progress.stage("average the records' features", 1)
+    releases, classes = checkpoints.KeptReleases(job, sums.accesses), job.encoder.condition_width
+    (drawn,) = releases.drawn(
+        1, [RELEASED], lambda: [_released(sums, features, classes)], doing="features were averaged"
+    )
+    job.progress.at(1)
+    return as_tensor(drawn), as_tensors(releases.state)
+
+
 def _released(sums: NoisySums, features: Features, classes: int) -> Tensor:
     """Return the noisy sums ``(K, D + 1)``."""
     summand = Embedded(features, classes)
@@ -223,9 +268,12 @@ def target(total: Tensor, noise: float) -> Target:
     means = total[:, :-1] / (math.sqrt(1 - COUNTED**2) * counts[:, None])
     # A label's mean is as precise as it has images; one that has hardly any adds hardly anything.
     weights = (counts / counts.mean()).clamp(max=1.0)
-    blur = (noise / counts).square() * means.shape[1]
-    floor = float((weights * blur).sum())
-    return Target(means=means, weights=weights, floor=floor, shares=counts / counts.sum())
+    deviations = noise / counts
+    floor = float((weights * deviations.square() * means.shape[1]).sum())
+    return Target(
+        means=means, weights=weights, floor=floor, shares=counts / counts.sum(),
+        deviations=deviations / math.sqrt(1 - COUNTED**2),
+    )  # fmt: skip
 
 
 class GeneratorFit(Generic[G]):

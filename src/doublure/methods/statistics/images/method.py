@@ -17,7 +17,10 @@ from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.sizes import (
     DEEP,
     LAST,
+    cosine_numbers,
+    cosine_pairs,
     fourier_work,
+    gaussian_work,
     paths,
     pixels,
     places,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=ImageStatisticsSettings)
 
 _BYTES = 4
+_OF_ROOT = 25.0  # operations, times the cube of a side, of a symmetric matrix's root
 _FEW_IMAGES = 1_000
 _NAMED = 5
 
@@ -67,7 +71,7 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
         """Choose what nobody gave, by the kind of picture and by how well a label's mean will be known."""
-        return by_public_facts(schema, settings, noise_multiplier())
+        return self.resolve_defaults(schema, by_public_facts(schema, settings, noise_multiplier()))
 
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
         """Say how strongly images of an undeclared kind are varied, and of which kind little comes out."""
@@ -95,6 +99,8 @@ class ImageStatistics(StatisticsOfKind[S]):
         height, width, colours = ImageSchema.of(schema).shape
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
         classes = max(1, classes_of(schema))
+        if settings.model == "gaussian":
+            return _gaussian_work(schema, settings)
         drawn, kept = drawing_work(schema, settings)
         (waves, matrices), deep = scattering_work(shape, 1), settings.second_order_features
         inputs = colours * places(shape) * (paths(1) + 2)
@@ -144,12 +150,12 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def train(self, job: Job, settings: S) -> nn.Module:
         """Release the mean features, then train the generator."""
-        from doublure.methods.statistics.images.mean_embedding import generator_fit
+        from doublure.methods.statistics.images.mean_embedding import learned
         from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums
 
-        fit = generator_fit(job, settings, NoisySums(job, job.accesses))
-        return with_shares(fit.average, job.encoder.condition_sizes.values(), fit.shares)
+        fit = learned(job, settings, NoisySums(job, job.accesses))
+        return with_shares(fit.generator, job.encoder.condition_sizes.values(), fit.shares)
 
 
 def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:
@@ -162,9 +168,31 @@ def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:
     return sorted(((name, count) for name, count in counts.items() if count < _FEW_IMAGES), key=lambda one: one[1])
 
 
+def _gaussian_work(schema: Schema, settings: ImageStatisticsSettings) -> Work:
+    """Return what the sums of moments, and the roots that follow from them, compute and hold."""
+    height, width, colours = ImageSchema.of(schema).shape
+    shape, records, classes = (
+        (colours, height, width),
+        schema.public_units * schema.unit.max_records,
+        classes_of(schema),
+    )
+    seen, _, roots = gaussian_work(shape)
+    labels, hanging = max(1, classes), roots / (2 * colours) ** 0.5
+    drawn = 3 * records * (height * width * colours + 4)
+    return Work(
+        flops=2.0 * records * seen + _OF_ROOT * labels * roots * hanging,
+        steps=1,
+        free_steps=0,
+        memory_bytes=_BYTES * labels * (2 * roots + 4 * (cosine_pairs(shape) + cosine_numbers(shape))) + drawn,
+        drawn_bytes=drawn,
+    )
+
+
 def drawing_work(schema: Schema, settings: ImageStatisticsSettings) -> tuple[int, int]:
     """Return the generator's multiplications for one image, and the numbers kept of it."""
     height, width, colours = ImageSchema.of(schema).shape
+    if settings.model == "gaussian":
+        return gaussian_work((colours, height, width))[1], cosine_numbers((colours, height, width))
     inputs = settings.latent + max(1, classes_of(schema))
     kernel = LAST if settings.doubling == "bilinear" else DEEP
     return upsampling_work(

@@ -1,0 +1,264 @@
+"""Images as a Gaussian has them: what is summed up over private ones, and a generator that follows from the sums.
+
+An image's cosine coefficients, evened out by the spectrum that photographs have (their amplitude falls with frequency;
+Field 1987), are nearly independent. What tells kinds of pictures apart stands in products of coefficients that are
+next to one another: energy that stands in one part of an image, or in one direction, makes neighbours hang together.
+So few products are released of each image, and their noise is a small part of what all products would cost. An image's
+contrast is taken off first, and released beside (a Gaussian scale mixture; Wainwright and Simoncelli 2000).
+
+Covariances are those of pictures that are as often mirrored as not: coefficients that mirroring turns over, and those
+that it does not, are taken as independent of one another. Means are as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+
+import torch
+from torch import Tensor, nn
+
+from doublure.networks.cosines import cosines
+from doublure.networks.sizes import CONTRASTS, COSINE_NEIGHBOURS, WARP_WIDTH, cosine_pairs, cosine_sides
+from doublure.networks.upsampling import warped
+
+_FALL = 1.4
+_CHROMA = 0.4
+_LOUDEST, _SOFTEST = 0.0, -3.0
+_MEANS, _PRODUCTS, _LEVELS = (math.sqrt(share) for share in (0.15, 0.75, 0.10))
+_RINGS = (1.5, 3.0, 5.0, 8.0, 12.0, 17.0)
+_LEAST = 0.02
+_FLOOR = 1e-6
+_OPPONENT = ((1.0, 1.0, 1.0), (1.0, 0.0, -1.0), (1.0, -2.0, 1.0))
+
+
+class _Coefficients(nn.Module):
+    """Images ``(B, C, H, W)`` in [-1, 1] to evened cosine coefficients ``(B, N)``, and back.
+
+    Args:
+        shape: ``(C, H, W)``; of a longer side the lowest 32 coefficients count, and what is finer stays even.
+
+    Attributes:
+        first: ``(S,)`` of each pair of neighbours the one coefficient; each is a neighbour of itself.
+        second: ``(S,)`` the other one.
+        ring: ``(N,)`` colour and distance from the even image, as one number.
+        kind: ``(S,)`` which neighbours of which colour and about which distance, as one number.
+        blocks: The coefficients ``(n,)`` that hang together.
+    """
+
+    down: Tensor
+    across: Tensor
+    colours: Tensor
+    amplitude: Tensor
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        colours, (rows, columns) = shape[0], cosine_sides(shape)
+        self.shape = shape
+        for name, side, kept in (("down", shape[1], rows), ("across", shape[2], columns)):
+            self.register_buffer(name, cosines(side)[:kept].float(), persistent=False)
+        turned = torch.tensor(_OPPONENT) if colours == len(_OPPONENT) else torch.eye(colours)
+        self.register_buffer("colours", turned / turned.norm(dim=1, keepdim=True), persistent=False)
+        far = torch.hypot(torch.arange(rows)[:, None].float(), torch.arange(columns).float())
+        loud = torch.tensor([1.0, *[_CHROMA] * (colours - 1)])[:, None, None]
+        amplitude = math.sqrt(shape[1] * shape[2]) * loud * (1 + far).pow(-_FALL)
+        self.register_buffer("amplitude", amplitude, persistent=False)
+        numbers = torch.arange(amplitude.numel()).reshape(amplitude.shape)
+        coarse = torch.bucketize(far, torch.tensor(_RINGS))
+        first, second, kind = [], [], []
+        for place, (u, v) in enumerate(COSINE_NEIGHBOURS):
+            here = numbers[:, : rows - u, max(0, -v) : columns - max(0, v)]
+            there = numbers[:, u:, max(0, v) : columns - max(0, -v)]
+            about = coarse[: rows - u, max(0, -v) : columns - max(0, v)].expand(here.shape)
+            colour = torch.arange(colours)[:, None, None].expand(here.shape)
+            first.append(here.flatten())
+            second.append(there.flatten())
+            kind.append(((place * colours + colour) * (len(_RINGS) + 1) + about).flatten())
+        self.first, self.second, self.kind = torch.cat(first), torch.cat(second), torch.cat(kind)
+        rings = far.round().long()
+        self.ring = (torch.arange(colours)[:, None, None] * (int(rings.max()) + 1) + rings).flatten()
+        sides = (numbers[colour, :, odd::2].flatten() for colour, odd in product(range(colours), (0, 1)))
+        self.blocks = [side for side in sides if len(side)]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the coefficients."""
+        turned = torch.einsum("dc,bchw->bdhw", self.colours, images)
+        return (self.down @ turned @ self.across.T / self.amplitude).flatten(1)
+
+    def images(self, coefficients: Tensor) -> Tensor:
+        """Return the images, cut to [-1, 1]."""
+        loud = coefficients.reshape(-1, *self.amplitude.shape) * self.amplitude
+        turned = self.down.T @ loud @ self.across
+        return torch.einsum("dc,bdhw->bchw", self.colours, turned).clamp(-1, 1)
+
+
+class GaussianMoments(nn.Module):
+    """Images ``(B, C, H, W)`` in [-1, 1] to what a Gaussian is made of ``(B, D)``, of length 1.
+
+    Each image's evened coefficients, brought to one length; products of neighbours, likewise; and which contrast it
+    has.
+
+    Args:
+        shape: ``(C, H, W)``.
+
+    Attributes:
+        width: D.
+    """
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        self.coefficients = _Coefficients(shape)
+        self.width = len(self.coefficients.ring) + len(self.coefficients.first) + CONTRASTS
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the features."""
+        found = self.coefficients(images)
+        length = found.norm(dim=1, keepdim=True)
+        # An image of one even grey has no direction, and says nothing but that.
+        even = found / length.clamp(min=_FLOOR)
+        products = even[:, self.coefficients.first] * even[:, self.coefficients.second]
+        products = products / products.norm(dim=1, keepdim=True).clamp(min=_FLOOR**2)
+        loudness = (length / math.sqrt(found.shape[1])).clamp(min=_FLOOR).log()
+        level = ((loudness - _SOFTEST) / (_LOUDEST - _SOFTEST) * CONTRASTS).long().clamp(0, CONTRASTS - 1)
+        levels = torch.zeros(len(images), CONTRASTS, device=images.device).scatter_(1, level, 1.0)
+        return torch.cat([_MEANS * even, _PRODUCTS * products, _LEVELS * levels], dim=1)
+
+
+class GaussianImages(nn.Module):
+    """Noise and label to images of a Gaussian, with a contrast of their own, for each label.
+
+    Args:
+        shape: ``(C, H, W)``.
+        condition_width: K; 0 for none.
+        warp: How strongly images are warped (:func:`~doublure.networks.upsampling.warped`).
+
+    Attributes:
+        moments: ``(K, D)`` mean features of each label's images, with noise; zeros until they are known.
+        deviations: ``(K,)`` the noise's standard deviation in each.
+        spread: What the noise of an image, but for its contrast, is multiplied by.
+    """
+
+    moments: Tensor
+    deviations: Tensor
+
+    def __init__(self, shape: tuple[int, int, int], *, condition_width: int, warp: float) -> None:
+        super().__init__()
+        self.coefficients = _Coefficients(shape)
+        self.warp = warp
+        self.spread = 1.0
+        labels, numbers = max(1, condition_width), len(self.coefficients.ring)
+        self.register_buffer("moments", torch.zeros(labels, numbers + cosine_pairs(shape) + CONTRASTS))
+        self.register_buffer("deviations", torch.zeros(labels))
+        self._made: tuple[Tensor, list[Tensor], Tensor] | None = None
+
+    def knowing(self, moments: Tensor, deviations: Tensor) -> GaussianImages:
+        """Return this generator with what was released: features ``(K, D)`` and their noise ``(K,)``."""
+        self.moments.copy_(moments)
+        self.deviations.copy_(deviations)
+        self._made = None
+        return self
+
+    def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
+        """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, N + 1 + 6)`` and labels ``(B, K)``."""
+        numbers = len(self.coefficients.ring)
+        own, loud, turns = torch.split(noise, [numbers, 1, WARP_WIDTH], dim=1)
+        labels = noise.new_zeros(len(noise), dtype=torch.long) if condition is None else condition.argmax(dim=1)
+        means, roots, contrasts = self._gaussians()
+        drawn = torch.empty_like(own)
+        for label in torch.unique(labels).tolist():
+            rows = torch.nonzero(labels == label)[:, 0]
+            for block, root in zip(self.coefficients.blocks, roots, strict=True):
+                drawn[rows[:, None], block] = own[rows[:, None], block] @ root[label]
+        even = means[labels] + drawn * self.spread
+        chance = (1 + torch.erf(loud / math.sqrt(2))) / 2
+        images = self.coefficients.images(even * _contrast(contrasts[labels], chance))
+        return warped(images, turns, self.warp) if self.warp and len(images) else images
+
+    def _gaussians(self) -> tuple[Tensor, list[Tensor], Tensor]:
+        """Return means ``(K, N)``, symmetric roots of each block's covariance ``(K, n, n)``, and contrasts' shares."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    @torch.no_grad()
+    def _make(self) -> tuple[Tensor, list[Tensor], Tensor]:
+        known, numbers = self.coefficients, len(self.coefficients.ring)
+        parts = torch.split(self.moments.double(), [numbers, len(known.first), CONTRASTS], dim=1)
+        noise = self.deviations.double()
+        length = math.sqrt(numbers)  # of an image's coefficients: each is 1 on average
+        means = _through_noise(parts[0] / _MEANS * length, noise / _MEANS * length, known.ring)
+        products, ones = parts[1] / _PRODUCTS, known.first == known.second
+        loudness = (products[:, ones].sum(dim=1) / numbers).clamp(min=_FLOOR)  # that of neighbours is of length 1
+        products = products / loudness[:, None]
+        products = products - means[:, known.first] * means[:, known.second]
+        products = _through_noise(products, noise / _PRODUCTS / loudness, known.kind)
+        roots = [_root(covariances) for covariances in self._covariances(products)]
+        shares = (parts[2] / _LEVELS).clamp(min=_FLOOR)
+        return means.float(), roots, (shares / shares.sum(dim=1, keepdim=True)).float()
+
+    def _covariances(self, products: Tensor) -> Iterator[Tensor]:
+        """Yield each block's covariances ``(K, n, n)``, zero but for neighbours."""
+        known = self.coefficients
+        place = torch.full_like(known.ring, -1)
+        for block in known.blocks:
+            place.fill_(-1)
+            place[block] = torch.arange(len(block))
+            within = torch.nonzero(place[known.first] >= 0)[:, 0]  # and so are their neighbours
+            first, second = place[known.first[within]], place[known.second[within]]
+            covariances = products.new_zeros(len(products), len(block), len(block))
+            covariances[:, first, second] = products[:, within]
+            covariances[:, second, first] = products[:, within]
+            yield covariances
+
+
+def _through_noise(seen: Tensor, noise: Tensor, kind: Tensor) -> Tensor:
+    """Return numbers ``(K, E)`` as far as they can be told from their noise ``(K,)`` (Efron and Morris 1973).
+
+    Each label's are held to those of all labels, and those to the mean of their kind, in the measure that such numbers
+    differ by less than their noise would make them.
+
+    Args:
+        seen: With noise.
+        noise: Its standard deviation.
+        kind: ``(E,)`` which numbers are of one kind.
+    """
+    variance = noise.square().clamp(min=_FLOOR**2)
+    weights = (1 / variance) / (1 / variance).sum()
+    shared, count = weights @ seen, torch.bincount(kind)
+    mean = torch.bincount(kind, shared) / count
+    own = shared - mean[kind]
+    differ = torch.bincount(kind, own.square()) / count - 1 / (1 / variance).sum()
+    base = mean[kind] + own * _kept(differ, 1 / (1 / variance).sum())[kind]
+    if len(seen) == 1:
+        return base[None]
+    apart = seen - shared
+    # What a label has of all labels' mean is not its own noise: the rest is.
+    rest = variance - 1 / (1 / variance).sum()
+    differ = torch.bincount(kind, weights @ (apart.square() - rest[:, None])) / count
+    return base + apart * torch.stack([_kept(differ, one) for one in variance])[:, kind]
+
+
+def _kept(signal: Tensor, noise: Tensor) -> Tensor:
+    """Return which share of what is seen is no noise."""
+    signal = signal.clamp(min=0)
+    return signal / (signal + noise)
+
+
+def _root(covariances: Tensor) -> Tensor:
+    """Return symmetric roots ``(K, n, n)`` of what are covariances but for noise, with their trace."""
+    values, vectors = torch.linalg.eigh(covariances)
+    least = _LEAST * values.abs().mean(dim=1, keepdim=True)
+    trace = values.sum(dim=1, keepdim=True).clamp(min=_FLOOR)
+    values = torch.maximum(values, least)
+    values = values * (trace / values.sum(dim=1, keepdim=True))
+    roots: Tensor = vectors * values.sqrt()[:, None, :] @ vectors.transpose(1, 2)
+    return roots.float()
+
+
+def _contrast(shares: Tensor, chance: Tensor) -> Tensor:
+    """Return contrasts ``(B, 1)`` with given shares ``(B, bins)`` from evenly spread numbers ``(B, 1)``."""
+    until = shares.cumsum(dim=1)
+    place = torch.searchsorted(until, chance.contiguous()).clamp(max=shares.shape[1] - 1)
+    inside = 1 - (until.gather(1, place) - chance) / shares.gather(1, place)
+    return torch.exp(_SOFTEST + (place + inside.clamp(0, 1)) * (_LOUDEST - _SOFTEST) / shares.shape[1])
