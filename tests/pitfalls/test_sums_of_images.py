@@ -230,6 +230,13 @@ def check_records_are_opened_once_they_are_paid_for(theatre):
     assert order == [*first, "open", *rest]
 
 
+@pytest.mark.parametrize("check", [check_neighbours, check_units_with_several_records])
+def test_moments_of_a_gaussian_are_moved_as_little(lab, check):
+    theatre = Theatre(lab, model="gaussian")
+    assert theatre.plans[TEXT].settings.model == "gaussian"
+    check(theatre)
+
+
 def test_records_are_opened_once_they_are_paid_for(theatre):
     check_records_are_opened_once_they_are_paid_for(theatre)
 

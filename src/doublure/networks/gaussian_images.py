@@ -25,7 +25,8 @@ from doublure.networks.upsampling import warped
 
 _FALL = 1.4
 _CHROMA = 0.4
-_LOUDEST, _SOFTEST = 0.0, -3.0
+_LOUDEST, _SOFTEST = 2.0, -5.0
+_SEEN = 2.0
 _MEANS, _PRODUCTS, _LEVELS = (math.sqrt(share) for share in (0.15, 0.75, 0.10))
 _RINGS = (1.5, 3.0, 5.0, 8.0, 12.0, 17.0)
 _LEAST = 0.02
@@ -151,12 +152,13 @@ class GaussianImages(nn.Module):
         self.register_buffer("moments", torch.zeros(labels, numbers + cosine_pairs(shape) + CONTRASTS))
         self.register_buffer("deviations", torch.zeros(labels))
         self._made: tuple[Tensor, list[Tensor], Tensor] | None = None
+        self.register_load_state_dict_post_hook(lambda *_: self._forget())
 
     def knowing(self, moments: Tensor, deviations: Tensor) -> GaussianImages:
         """Return this generator with what was released: features ``(K, D)`` and their noise ``(K,)``."""
         self.moments.copy_(moments)
         self.deviations.copy_(deviations)
-        self._made = None
+        self._forget()
         return self
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
@@ -181,6 +183,9 @@ class GaussianImages(nn.Module):
             self._made = self._make()
         return self._made
 
+    def _forget(self) -> None:
+        self._made = None
+
     @torch.no_grad()
     def _make(self) -> tuple[Tensor, list[Tensor], Tensor]:
         known, numbers = self.coefficients, len(self.coefficients.ring)
@@ -194,8 +199,7 @@ class GaussianImages(nn.Module):
         products = products - means[:, known.first] * means[:, known.second]
         products = _through_noise(products, noise / _PRODUCTS / loudness, known.kind)
         roots = [_root(covariances) for covariances in self._covariances(products)]
-        shares = (parts[2] / _LEVELS).clamp(min=_FLOOR)
-        return means.float(), roots, (shares / shares.sum(dim=1, keepdim=True)).float()
+        return means.float(), roots, _shares(parts[2], noise).float()
 
     def _covariances(self, products: Tensor) -> Iterator[Tensor]:
         """Yield each block's covariances ``(K, n, n)``, zero but for neighbours."""
@@ -245,10 +249,17 @@ def _kept(signal: Tensor, noise: Tensor) -> Tensor:
     return signal / (signal + noise)
 
 
+def _shares(seen: Tensor, noise: Tensor) -> Tensor:
+    """Return shares ``(K, bins)`` of what is seen through noise ``(K,)``: of bins that stand out, or of the largest."""
+    least = torch.minimum(_SEEN * noise[:, None], seen.amax(dim=1, keepdim=True))
+    shares = torch.where(seen >= least, seen, torch.zeros_like(seen)).clamp(min=0) + _FLOOR * (seen >= least)
+    return shares / shares.sum(dim=1, keepdim=True)
+
+
 def _root(covariances: Tensor) -> Tensor:
     """Return symmetric roots ``(K, n, n)`` of what are covariances but for noise, with their trace."""
     values, vectors = torch.linalg.eigh(covariances)
-    least = _LEAST * values.abs().mean(dim=1, keepdim=True)
+    least = _LEAST * values.abs().mean(dim=1, keepdim=True) + _FLOOR
     trace = values.sum(dim=1, keepdim=True).clamp(min=_FLOOR)
     values = torch.maximum(values, least)
     values = values * (trace / values.sum(dim=1, keepdim=True))
@@ -260,5 +271,5 @@ def _contrast(shares: Tensor, chance: Tensor) -> Tensor:
     """Return contrasts ``(B, 1)`` with given shares ``(B, bins)`` from evenly spread numbers ``(B, 1)``."""
     until = shares.cumsum(dim=1)
     place = torch.searchsorted(until, chance.contiguous()).clamp(max=shares.shape[1] - 1)
-    inside = 1 - (until.gather(1, place) - chance) / shares.gather(1, place)
+    inside = 1 - (until.gather(1, place) - chance) / shares.gather(1, place).clamp(min=_FLOOR)
     return torch.exp(_SOFTEST + (place + inside.clamp(0, 1)) * (_LOUDEST - _SOFTEST) / shares.shape[1])

@@ -31,7 +31,7 @@ CLOCK = 4
 COSINE_NEIGHBOURS = ((0, 0), (0, 2), (2, 0), (2, 2), (2, -2), (1, 0), (1, 2), (1, -2))
 """How far apart, down and across, the cosine coefficients are whose products a Gaussian of images is made of."""
 
-CONTRASTS = 24
+CONTRASTS = 56
 """How many steps of contrast it tells apart."""
 
 COSINE = 128

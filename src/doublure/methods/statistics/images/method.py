@@ -99,8 +99,9 @@ class ImageStatistics(StatisticsOfKind[S]):
         height, width, colours = ImageSchema.of(schema).shape
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
         classes = max(1, classes_of(schema))
+        steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, settings, 1.0))
         if settings.model == "gaussian":
-            return _gaussian_work(schema, settings)
+            return _gaussian_work(schema, steps)
         drawn, kept = drawing_work(schema, settings)
         (waves, matrices), deep = scattering_work(shape, 1), settings.second_order_features
         inputs = colours * places(shape) * (paths(1) + 2)
@@ -117,7 +118,6 @@ class ImageStatistics(StatisticsOfKind[S]):
         numbers = settings.batch * (4 * settings.features + 3 * kept + held) + matrices
         numbers += 2 * frequencies + 4 * classes * settings.features
         held = 3 * records * (height * width * colours + 4)
-        steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, settings, 1.0))
         return Work(
             flops=flops,
             steps=steps,
@@ -168,7 +168,7 @@ def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:
     return sorted(((name, count) for name, count in counts.items() if count < _FEW_IMAGES), key=lambda one: one[1])
 
 
-def _gaussian_work(schema: Schema, settings: ImageStatisticsSettings) -> Work:
+def _gaussian_work(schema: Schema, steps: int) -> Work:
     """Return what the sums of moments, and the roots that follow from them, compute and hold."""
     height, width, colours = ImageSchema.of(schema).shape
     shape, records, classes = (
@@ -181,8 +181,7 @@ def _gaussian_work(schema: Schema, settings: ImageStatisticsSettings) -> Work:
     drawn = 3 * records * (height * width * colours + 4)
     return Work(
         flops=2.0 * records * seen + _OF_ROOT * labels * roots * hanging,
-        steps=1,
-        free_steps=0,
+        steps=steps,
         memory_bytes=_BYTES * labels * (2 * roots + 4 * (cosine_pairs(shape) + cosine_numbers(shape))) + drawn,
         drawn_bytes=drawn,
     )
