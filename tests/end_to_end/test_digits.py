@@ -31,6 +31,10 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 LABELLER: dict[str, Any] = {"labeller_steps": STEPS, "view_images": 100, "view_width": 12, "tries": 2}
 METHODS: dict[str, dict[str, Any]] = {"statistics": SMALL, "guided": SMALL | LABELLER}
+BY_GAUSSIANS: dict[str, dict[str, Any]] = {
+    "statistics": {"model": "gaussian"},
+    "guided": {"model": "gaussian"} | LABELLER,
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +60,12 @@ def plans():
     }
 
 
+@pytest.mark.parametrize("drawn_by", [METHODS, BY_GAUSSIANS], ids=["networks", "Gaussians"])
 @pytest.mark.parametrize("method", METHODS)
-def test_the_whole_way_from_the_command_line(tmp_path, digits, method, run, doublure):
+def test_the_whole_way_from_the_command_line(tmp_path, digits, drawn_by, method, run, doublure):
     np.savez(tmp_path / "d.npz", **digits)
     (tmp_path / "s.yaml").write_text(TEXT)
-    settings = [word for key, value in METHODS[method].items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    settings = [word for key, value in drawn_by[method].items() for word in ("--set", f"{key}={json.dumps(value)}")]
     ledger, out, bundle = tmp_path / "l", tmp_path / "run", tmp_path / "bundle"
     doublure("budget", "init", ledger, "--dataset", "digits", "--epsilon", 2, "--delta", 1e-5)
     asked = ["--method", method, "--epsilon", 2, "--delta", 1e-5, *settings]
@@ -98,6 +103,42 @@ def test_what_is_kept_in_memory_and_on_disk_is_the_same(tmp_path, digits, book, 
     assert one.labels.tolist() == two.labels.tolist()
     assert not np.array_equal(syn.sample(700, seed=4).images, one.images)
     assert set(one.labels.astype(str)) == {*map(str, range(10))}
+
+
+def test_gaussians_draw_what_digits_have_in_common(tmp_path, digits, book):
+    """From memory and from the disk, the same; of their own label, and not of another."""
+    plan = db.plan(db.Schema.parse(TEXT), method="statistics", epsilon=2.0, delta=1e-5, model="gaussian")
+    assert plan.settings.latent == 8 * 8 + 1
+    syn = db.fit(digits, plan, ledger=book, out=tmp_path / "run", seed=1)
+    drawn = syn.sample(1000, seed=3)
+    assert np.array_equal(db.load(tmp_path / "run").sample(1000, seed=3).images, drawn.images)
+    labels = drawn.labels.to_numpy().astype(int)
+    means = [
+        np.stack([images[of == label].mean(0).ravel() for label in range(10)])
+        for images, of in ((drawn.images, labels), (digits["images"], digits["labels"]))
+    ]
+    alike = np.corrcoef(*means)[:10, 10:]
+    assert (alike.argmax(axis=1) == range(10)).sum() >= 8
+
+
+def test_a_critic_refines_no_gaussian():
+    asked = {"method": "guided", "epsilon": 2.0, "delta": 1e-5, "model": "gaussian"}
+    with pytest.raises(SettingError, match="a Gaussian has none; set model=network"):
+        db.plan(db.Schema.parse(TEXT), critic_share=0.2, **asked)
+
+
+@pytest.mark.parametrize(("at", "lost"), [({"draw": 4}, 1), ({"save": 3}, 1)])
+def test_a_labeller_of_what_gaussians_draw_goes_on_where_it_was(tmp_path, digits, book, watch, at, lost):
+    plan = db.plan(
+        db.Schema.parse(TEXT), method="guided", epsilon=2.0, delta=1e-5, accountant="rdp", **BY_GAUSSIANS["guided"]
+    )
+    begun(digits, plan, book, tmp_path, watch, **at)
+    taken = len(watch.draws)
+    syn = resumed(digits, plan, book, tmp_path)
+    assert len(watch.draws) == 1 + STEPS
+    assert taken == next(iter(at.values()))
+    assert closed(book)[-1] == ("done", 1 + STEPS)
+    assert len(syn.sample(9, given={"label": 3})) == 9
 
 
 def test_what_only_sampling_asks_can_be_changed_for_nothing(tmp_path, digits, book, plans, run, doublure):

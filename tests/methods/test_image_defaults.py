@@ -110,6 +110,9 @@ def test_a_plan_says_what_coloured_photographs_come_out_as(method):
     for word, colours, found in ((None, 3, True), ("photographs", 3, True), ("drawings", 3, False), (None, 1, False)):
         plan = db.plan(schema(word, shape=(32, 32, colours)), method=method, epsilon=1.0, delta=1e-5)
         assert (said in plan.explain()) == found
+    drawn = db.plan(schema("photographs", shape=(32, 32, 3)), method=method, epsilon=10.0, delta=1e-5).explain()
+    assert "drawn by a Gaussian for each label" in drawn
+    assert said not in drawn
 
 
 def test_what_was_chosen_has_to_fit_this_machine(monkeypatch):

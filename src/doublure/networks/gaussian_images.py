@@ -152,7 +152,7 @@ class GaussianImages(nn.Module):
         self.register_buffer("moments", torch.zeros(labels, numbers + cosine_pairs(shape) + CONTRASTS))
         self.register_buffer("deviations", torch.zeros(labels))
         self._made: tuple[Tensor, list[Tensor], Tensor] | None = None
-        self.register_load_state_dict_post_hook(lambda *_: self._forget())
+        self.register_load_state_dict_post_hook(lambda *_: self._forget())  # type: ignore[no-untyped-call]
 
     def knowing(self, moments: Tensor, deviations: Tensor) -> GaussianImages:
         """Return this generator with what was released: features ``(K, D)`` and their noise ``(K,)``."""

@@ -1,7 +1,7 @@
-"""``statistics`` on images: the noisy mean of fixed features, once, trains a generator.
+"""``statistics`` on images: the noisy mean of fixed features, once, trains a generator, or makes one.
 
-No public data and no network looks at a private image: the features are wavelets and cosines. The whole release is a
-few thousand numbers for each label, with the noise of one Gaussian mechanism.
+No public data and no network looks at a private image: the features are wavelets and cosines. The whole release is some
+thousand numbers for each label, with the noise of one Gaussian mechanism.
 """
 
 from __future__ import annotations
@@ -75,14 +75,18 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
         """Say how strongly images of an undeclared kind are varied, and of which kind little comes out."""
-        del settings
         images, (*_, colours), said = ImageSchema.of(schema).images, ImageSchema.of(schema).shape, []
         if images.pictures is None:
             said.append(
                 "Pictures: images.pictures is not declared, so that images are varied as little as photographs are; "
                 "of digits, letters or sketches declare pictures: drawings"
             )
-        if images.pictures != "drawings" and colours > 1:
+        if settings.model == "gaussian":
+            said.append(
+                "Model: images are drawn by a Gaussian for each label: colours and textures in their places, without "
+                "outlines; method latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
+            )
+        elif images.pictures != "drawings" and colours > 1:
             said.append(
                 "Colours: coloured photographs of things in changing places, such as CIFAR-10's, come out as patches "
                 "of colour; method latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
