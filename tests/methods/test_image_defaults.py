@@ -46,20 +46,33 @@ def test_the_recipes_follow_where_labels_are_well_known():
     assert chosen(("fit_steps",), 1.0, word="photographs", shape=(64, 48, 1)) == (2000,)
 
 
-def test_coloured_photographs_that_are_well_known_are_drawn_by_gaussians():
+def test_coloured_photographs_with_labels_are_drawn_by_gaussians():
     """Where nobody chose another model, or set what only networks have."""
     names = ("model", *VARIED, "labeller_share")
     coloured = {"word": "photographs", "shape": (32, 32, 3)}
     assert chosen(names, 10.0, **coloured) == chosen(names, 10.0, **coloured | {"word": None})
     assert chosen(names, 10.0, **coloured) == ("gaussian", 0.0, 0.0, 1.0, 0.6)
-    assert chosen(names[:2], 10.0, "statistics", **coloured | {"labels": 0}) == ("gaussian", 0.0)
-    assert chosen(names, 1.0, **coloured) == ("network", 0.5, 0.5, 1.0, 0.5)
+    assert chosen(names, 1.0, **coloured) == ("gaussian", 0.0, 0.0, 1.0, 0.5)
+    assert chosen(names[:2], 10.0, "statistics", **coloured) == ("gaussian", 0.0)
+    assert chosen(names[:2], 10.0, "statistics", **coloured | {"labels": 0}) == ("network", 0.5)
+    assert chosen(names, 0.2, **coloured) == ("network", 0.5, 0.5, 1.0, 0.5)
     assert chosen(names, 10.0, **coloured | {"word": "drawings"}) == ("network", 1.0, 2.0, 1.0, 0.6)
     assert chosen(names, 10.0, **coloured | {"shape": (32, 32, 1)}) == ("network", 0.5, 0.5, 1.5, 0.6)
-    for given in ({"model": "network"}, {"fit_steps": 3000}, {"critic_share": 0.1}):
+    for given in ({"model": "network"}, {"fit_steps": 3000}, {"latent": 16}, {"critic_share": 0.1}):
         assert chosen(names[:4], 10.0, **coloured, given=given.items()) == ("network", 0.5, 0.5, 1.5)
     given = {"model": "gaussian", "warp": 0.2}
     assert chosen(names[:4], 1.0, word="drawings", given=given.items()) == ("gaussian", 0.2, 0.0, 1.0)
+
+
+def test_a_plan_forecasts_that_gaussians_need_no_training():
+    coloured = schema("photographs", shape=(32, 32, 3))
+    by_gaussians, by_networks = (
+        db.plan(coloured, method="statistics", epsilon=10.0, delta=1e-5, model=model)
+        for model in ("gaussian", "network")
+    )
+    assert by_gaussians.seconds_estimate < 600
+    assert by_gaussians.seconds_estimate < 0.2 * by_networks.seconds_estimate
+    assert by_gaussians.steps == 1
 
 
 @pytest.mark.parametrize("word", [None, "drawings", "photographs"])
@@ -108,7 +121,7 @@ def test_a_plan_says_that_the_word_is_missing():
 def test_a_plan_says_what_coloured_photographs_come_out_as(method):
     said = "come out as patches of colour"
     for word, colours, found in ((None, 3, True), ("photographs", 3, True), ("drawings", 3, False), (None, 1, False)):
-        plan = db.plan(schema(word, shape=(32, 32, colours)), method=method, epsilon=1.0, delta=1e-5)
+        plan = db.plan(schema(word, shape=(32, 32, colours)), method=method, epsilon=0.2, delta=1e-5)
         assert (said in plan.explain()) == found
     drawn = db.plan(schema("photographs", shape=(32, 32, 3)), method=method, epsilon=10.0, delta=1e-5).explain()
     assert "drawn by a Gaussian for each label" in drawn

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
 import torch
 
-from doublure.networks.gaussian_images import GaussianImages, GaussianMoments, _Coefficients, _through_noise
+from doublure.networks.gaussian_images import GaussianImages, GaussianMoments, _Coefficients, _shares, _through_noise
 from doublure.networks.sizes import CONTRASTS, WARP_WIDTH, cosine_numbers, cosine_pairs, gaussian_work
 from doublure.networks.upsampling import warped
 
@@ -33,7 +34,7 @@ def lit(shape, size, seed=0, *, above=True):
     return images.clamp(-1, 1)
 
 
-def taught(shape=SMALL, size=3000, deviation=0.0, seed=3):
+def fitted(shape=SMALL, size=3000, deviation=0.0, seed=3):
     """Return a generator of two labels and the features' means that it learned from, without their noise."""
     features = GaussianMoments(shape)
     moments = torch.stack([features(lit(shape, size, above=above)).mean(0) for above in (True, False)])
@@ -89,7 +90,7 @@ def test_any_size_is_drawn_even_before_anything_is_known(shape):
 
 
 def test_what_is_drawn_has_the_moments_that_were_learned():
-    generator, moments = taught()
+    generator, moments = fitted()
     features = GaussianMoments(SMALL)
     for label in (0, 1):
         own, other = moments[label], moments[1 - label]
@@ -113,8 +114,8 @@ def test_contrasts_are_drawn_as_often_as_they_were_seen():
 def test_noise_is_taken_off_as_far_as_it_can_be_told():
     """What is drawn differs from what would be without noise by far less than the noise."""
     deviation, features = 0.005, GaussianMoments(SMALL)
-    exact, moments = taught()
-    noisy, _ = taught(deviation=deviation)
+    exact, moments = fitted()
+    noisy, _ = fitted(deviation=deviation)
     given, asked = noise(SMALL, 3000), labels(3000, 2)
     apart = features(noisy(given, asked)).mean(0) - features(exact(given, asked)).mean(0)
     assert apart.norm() < 0.4 * deviation * math.sqrt(moments.shape[1])
@@ -138,9 +139,44 @@ def test_numbers_through_noise_are_nearer_than_what_was_seen(rows):
     assert torch.allclose(exact, truth, atol=1e-6)
 
 
+@pytest.mark.parametrize("noise_of", [[0.02, 0.5], [0.1, 1.0, 3.0], [0.05, 1, 1, 1, 1, 1]])
+def test_a_label_that_is_known_best_does_not_stand_for_the_others(noise_of):
+    """Labels that differ by more than their noise keep what is theirs, however precise another one is."""
+    draw, kind = torch.Generator().manual_seed(6), torch.zeros(3000, dtype=torch.long)
+    noise_of = torch.tensor(noise_of).double()
+    shape = (len(noise_of), 3000)
+    truth = torch.randn(3000, generator=draw).double() + 2 * torch.randn(shape, generator=draw).double()
+    seen = truth + noise_of[:, None] * torch.randn(shape, generator=draw).double()
+    errors = (_through_noise(seen, noise_of, kind) - truth).square().mean(1)
+    assert (errors < 1.1 * noise_of.square()).all()
+
+
+def test_a_rare_label_is_drawn_as_itself():
+    features = GaussianMoments(SMALL)
+    moments = torch.stack([features(lit(SMALL, 3000, above=above)).mean(0) for above in (True, False)])
+    deviations = torch.tensor([5 / 9000, 5 / 1000])
+    seen = moments + deviations[:, None] * torch.randn(moments.shape, generator=torch.Generator().manual_seed(3))
+    generator = GaussianImages(SMALL, condition_width=2, warp=0.0).knowing(seen, deviations)
+    drawn = features(generator(noise(SMALL, 3000), labels(2, 2)[1].expand(3000, 2))).mean(0)
+    own, other = ((drawn - moments[label])[:-CONTRASTS].norm() for label in (1, 0))
+    assert own < 0.5 * other
+
+
+def test_a_label_of_hardly_any_images_has_the_contrasts_of_the_others():
+    shares = torch.zeros(3, CONTRASTS).double()
+    shares[:, 30], shares[:, 31] = 0.4, 0.6
+    deviations = torch.tensor([1e-3, 1e-3, 1.0]).double()
+    draw = torch.Generator().manual_seed(7)
+    seen = shares + deviations[:, None] * torch.randn(shares.shape, generator=draw).double()
+    found = _shares(seen, deviations)
+    assert found.sum(dim=1).tolist() == pytest.approx([1.0] * 3)
+    assert (found[:, [30, 31]].sum(dim=1) > 0.97).all()
+    assert _shares(torch.zeros(1, CONTRASTS).double(), torch.zeros(1).double()).sum() == pytest.approx(1.0)
+
+
 def test_images_vary_as_if_mirrored_as_often_as_not():
     """But for their mean: a covariance has nothing that mirroring would turn over."""
-    generator, _ = taught()
+    generator, _ = fitted()
     asked = labels(20_000, 2)[0].expand(20_000, 2)
     drawn = generator(noise(SMALL, 20_000), asked)
     mirrored = drawn.flip(-1)
@@ -150,7 +186,7 @@ def test_images_vary_as_if_mirrored_as_often_as_not():
 
 
 def test_an_image_depends_on_its_own_noise_and_label_alone():
-    generator, _ = taught(size=300)
+    generator, _ = fitted(size=300)
     asked, given = labels(6, 2), noise(SMALL, 6)
     together = generator(given, asked)
     alone = torch.cat([generator(given[row : row + 1], asked[row : row + 1]) for row in range(6)])
@@ -161,7 +197,7 @@ def test_an_image_depends_on_its_own_noise_and_label_alone():
 
 
 def test_it_is_warped_when_asked():
-    generator, _ = taught(size=300)
+    generator, _ = fitted(size=300)
     given, asked = noise(SMALL, 4), labels(4, 2)
     straight = generator(given, asked)
     generator.warp = 0.7
@@ -169,9 +205,10 @@ def test_it_is_warped_when_asked():
 
 
 def test_what_it_knows_is_kept_with_its_weights():
-    generator, _ = taught(size=300, deviation=0.001)
+    generator, _ = fitted(size=300, deviation=0.001)
     again = GaussianImages(SMALL, condition_width=2, warp=0.0)
     before = again(noise(SMALL, 4), labels(4, 2))
+    again = copy.deepcopy(again)
     again.load_state_dict(generator.state_dict())
     drawn = generator(noise(SMALL, 4), labels(4, 2))
     assert not torch.equal(drawn, before)
@@ -183,4 +220,6 @@ def test_what_a_plan_counts_with_is_what_there_is(shape):
     generator = GaussianImages(shape, condition_width=2, warp=0.0)
     _, roots, _ = generator._gaussians()
     held = sum(root[0].numel() for root in roots)
-    assert held <= gaussian_work(shape)[2] <= 2 * held + 4 * shape[0] * shape[1] ** 2
+    assert max(root.shape[1] for root in roots) == gaussian_work(shape)[2]
+    assert len(roots) <= 2 * shape[0]
+    assert held <= 2 * shape[0] * gaussian_work(shape)[2] ** 2

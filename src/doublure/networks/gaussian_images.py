@@ -1,13 +1,13 @@
 """Images as a Gaussian has them: what is summed up over private ones, and a generator that follows from the sums.
 
-An image's cosine coefficients, evened out by the spectrum that photographs have (their amplitude falls with frequency;
-Field 1987), are nearly independent. What tells kinds of pictures apart stands in products of coefficients that are
-next to one another: energy that stands in one part of an image, or in one direction, makes neighbours hang together.
-So few products are released of each image, and their noise is a small part of what all products would cost. An image's
-contrast is taken off first, and released beside (a Gaussian scale mixture; Wainwright and Simoncelli 2000).
+An image's cosine coefficients, whitened by the spectrum that photographs have (amplitude falls with frequency; Field
+1987), are nearly independent. What tells kinds of pictures apart is how neighbouring coefficients are correlated:
+energy in one part of an image, or in one direction, correlates them. So the products of neighbours are released, and
+no others, whose noise is a small part of that of all products. An image's contrast is taken off first, and released
+beside (a Gaussian scale mixture; Wainwright and Simoncelli 2000).
 
-Covariances are those of pictures that are as often mirrored as not: coefficients that mirroring turns over, and those
-that it does not, are taken as independent of one another. Means are as they are.
+Covariances are those of pictures that are as often mirrored as not: coefficients that mirroring turns over are taken as
+uncorrelated with those that it leaves. Means are as they are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,8 +26,8 @@ from doublure.networks.upsampling import warped
 
 _FALL = 1.4
 _CHROMA = 0.4
-_LOUDEST, _SOFTEST = 2.0, -5.0
-_SEEN = 2.0
+_HIGHEST, _LOWEST = 2.0, -5.0
+_SEEN = 3.0
 _MEANS, _PRODUCTS, _LEVELS = (math.sqrt(share) for share in (0.15, 0.75, 0.10))
 _RINGS = (1.5, 3.0, 5.0, 8.0, 12.0, 17.0)
 _LEAST = 0.02
@@ -35,17 +36,17 @@ _OPPONENT = ((1.0, 1.0, 1.0), (1.0, 0.0, -1.0), (1.0, -2.0, 1.0))
 
 
 class _Coefficients(nn.Module):
-    """Images ``(B, C, H, W)`` in [-1, 1] to evened cosine coefficients ``(B, N)``, and back.
+    """Images ``(B, C, H, W)`` in [-1, 1] to whitened cosine coefficients ``(B, N)``, and back.
 
     Args:
-        shape: ``(C, H, W)``; of a longer side the lowest 32 coefficients count, and what is finer stays even.
+        shape: ``(C, H, W)``; of a longer side the lowest 32 coefficients count, and nothing finer is drawn.
 
     Attributes:
         first: ``(S,)`` of each pair of neighbours the one coefficient; each is a neighbour of itself.
         second: ``(S,)`` the other one.
-        ring: ``(N,)`` colour and distance from the even image, as one number.
-        kind: ``(S,)`` which neighbours of which colour and about which distance, as one number.
-        blocks: The coefficients ``(n,)`` that hang together.
+        ring: ``(N,)`` colour and frequency, as one number.
+        kind: ``(S,)`` which neighbours, of which colour and about which frequency, as one number.
+        blocks: The coefficients ``(n,)`` that may be correlated with one another.
     """
 
     down: Tensor
@@ -97,7 +98,7 @@ class _Coefficients(nn.Module):
 class GaussianMoments(nn.Module):
     """Images ``(B, C, H, W)`` in [-1, 1] to what a Gaussian is made of ``(B, D)``, of length 1.
 
-    Each image's evened coefficients, brought to one length; products of neighbours, likewise; and which contrast it
+    Each image's whitened coefficients, brought to one length; products of neighbours, likewise; and which contrast it
     has.
 
     Args:
@@ -120,8 +121,8 @@ class GaussianMoments(nn.Module):
         even = found / length.clamp(min=_FLOOR)
         products = even[:, self.coefficients.first] * even[:, self.coefficients.second]
         products = products / products.norm(dim=1, keepdim=True).clamp(min=_FLOOR**2)
-        loudness = (length / math.sqrt(found.shape[1])).clamp(min=_FLOOR).log()
-        level = ((loudness - _SOFTEST) / (_LOUDEST - _SOFTEST) * CONTRASTS).long().clamp(0, CONTRASTS - 1)
+        contrast = (length / math.sqrt(found.shape[1])).clamp(min=_FLOOR).log()
+        level = ((contrast - _LOWEST) / (_HIGHEST - _LOWEST) * CONTRASTS).long().clamp(0, CONTRASTS - 1)
         levels = torch.zeros(len(images), CONTRASTS, device=images.device).scatter_(1, level, 1.0)
         return torch.cat([_MEANS * even, _PRODUCTS * products, _LEVELS * levels], dim=1)
 
@@ -152,52 +153,58 @@ class GaussianImages(nn.Module):
         self.register_buffer("moments", torch.zeros(labels, numbers + cosine_pairs(shape) + CONTRASTS))
         self.register_buffer("deviations", torch.zeros(labels))
         self._made: tuple[Tensor, list[Tensor], Tensor] | None = None
-        self.register_load_state_dict_post_hook(lambda *_: self._forget())  # type: ignore[no-untyped-call]
 
     def knowing(self, moments: Tensor, deviations: Tensor) -> GaussianImages:
         """Return this generator with what was released: features ``(K, D)`` and their noise ``(K,)``."""
         self.moments.copy_(moments)
         self.deviations.copy_(deviations)
-        self._forget()
+        self._made = None
         return self
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        self._made = None
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return images ``(B, C, H, W)`` in [-1, 1] from noise ``(B, N + 1 + 6)`` and labels ``(B, K)``."""
         numbers = len(self.coefficients.ring)
-        own, loud, turns = torch.split(noise, [numbers, 1, WARP_WIDTH], dim=1)
+        own, level, turns = torch.split(noise, [numbers, 1, WARP_WIDTH], dim=1)
         labels = noise.new_zeros(len(noise), dtype=torch.long) if condition is None else condition.argmax(dim=1)
         means, roots, contrasts = self._gaussians()
         drawn = torch.empty_like(own)
         for label in torch.unique(labels).tolist():
             rows = torch.nonzero(labels == label)[:, 0]
             for block, root in zip(self.coefficients.blocks, roots, strict=True):
-                drawn[rows[:, None], block] = own[rows[:, None], block] @ root[label]
+                there = rows[:, None], block.to(rows.device)
+                drawn[there] = own[there] @ root[label]
         even = means[labels] + drawn * self.spread
-        chance = (1 + torch.erf(loud / math.sqrt(2))) / 2
+        chance = (1 + torch.erf(level / math.sqrt(2))) / 2
         images = self.coefficients.images(even * _contrast(contrasts[labels], chance))
         return warped(images, turns, self.warp) if self.warp and len(images) else images
 
     def _gaussians(self) -> tuple[Tensor, list[Tensor], Tensor]:
         """Return means ``(K, N)``, symmetric roots of each block's covariance ``(K, n, n)``, and contrasts' shares."""
-        if self._made is None:
-            self._made = self._make()
+        device = self.moments.device
+        if self._made is None or self._made[0].device != device:
+            with torch.inference_mode(mode=False), torch.no_grad():
+                means, roots, shares = self._make()
+            self._made = means.to(device), [root.to(device) for root in roots], shares.to(device)
         return self._made
 
-    def _forget(self) -> None:
-        self._made = None
-
-    @torch.no_grad()
     def _make(self) -> tuple[Tensor, list[Tensor], Tensor]:
+        """Compute them, on the processor: it is little, and takes 64 bits."""
         known, numbers = self.coefficients, len(self.coefficients.ring)
-        parts = torch.split(self.moments.double(), [numbers, len(known.first), CONTRASTS], dim=1)
-        noise = self.deviations.double()
+        parts = torch.split(self.moments.cpu().double(), [numbers, len(known.first), CONTRASTS], dim=1)
+        noise = self.deviations.cpu().double()
         length = math.sqrt(numbers)  # of an image's coefficients: each is 1 on average
         means = _through_noise(parts[0] / _MEANS * length, noise / _MEANS * length, known.ring)
         products, ones = parts[1] / _PRODUCTS, known.first == known.second
-        loudness = (products[:, ones].sum(dim=1) / numbers).clamp(min=_FLOOR)  # that of neighbours is of length 1
-        products = products / loudness[:, None]
+        contrast = (products[:, ones].sum(dim=1) / numbers).clamp(min=_FLOOR)  # that of neighbours is of length 1
+        products = products / contrast[:, None]
+        most = products[:, ones].clamp(min=_FLOOR).sqrt()  # of a mean, whose square is no more than that of squares
+        means = torch.minimum(torch.maximum(means, -most), most)
         products = products - means[:, known.first] * means[:, known.second]
-        products = _through_noise(products, noise / _PRODUCTS / loudness, known.kind)
+        products = _through_noise(products, noise / _PRODUCTS / contrast, known.kind)
         roots = [_root(covariances) for covariances in self._covariances(products)]
         return means.float(), roots, _shares(parts[2], noise).float()
 
@@ -217,41 +224,40 @@ class GaussianImages(nn.Module):
 
 
 def _through_noise(seen: Tensor, noise: Tensor, kind: Tensor) -> Tensor:
-    """Return numbers ``(K, E)`` as far as they can be told from their noise ``(K,)`` (Efron and Morris 1973).
+    """Return numbers ``(K, E)`` shrunk by what their noise ``(K,)`` makes of them (Efron and Morris 1973).
 
-    Each label's are held to those of all labels, and those to the mean of their kind, in the measure that such numbers
-    differ by less than their noise would make them.
+    Each label's are shrunk to all labels', and those to the mean of their kind, in the measure that such numbers differ
+    by less than their noise would make them. How much labels differ is estimated as DerSimonian and Laird (1986) do,
+    and a label counts for all of them as much as both that and its noise let it.
 
     Args:
         seen: With noise.
         noise: Its standard deviation.
         kind: ``(E,)`` which numbers are of one kind.
     """
-    variance = noise.square().clamp(min=_FLOOR**2)
+    variance, count = noise.square().clamp(min=_FLOOR**2), torch.bincount(kind)
+
+    def of_kind(numbers: Tensor) -> Tensor:
+        return torch.bincount(kind, numbers) / count
+
     weights = (1 / variance) / (1 / variance).sum()
-    shared, count = weights @ seen, torch.bincount(kind)
-    mean = torch.bincount(kind, shared) / count
-    own = shared - mean[kind]
-    differ = torch.bincount(kind, own.square()) / count - 1 / (1 / variance).sum()
-    base = mean[kind] + own * _kept(differ, 1 / (1 / variance).sum())[kind]
-    if len(seen) == 1:
-        return base[None]
-    apart = seen - shared
-    # What a label has of all labels' mean is not its own noise: the rest is.
-    rest = variance - 1 / (1 / variance).sum()
-    differ = torch.bincount(kind, weights @ (apart.square() - rest[:, None])) / count
-    return base + apart * torch.stack([_kept(differ, one) for one in variance])[:, kind]
-
-
-def _kept(signal: Tensor, noise: Tensor) -> Tensor:
-    """Return which share of what is seen is no noise."""
-    signal = signal.clamp(min=0)
-    return signal / (signal + noise)
+    expected = variance - 1 / (1 / variance).sum()  # of the squared distance from the mean that the weights give
+    apart = weights @ ((seen - weights @ seen).square() - expected[:, None])
+    labels = (of_kind(apart) / (1 - weights.square().sum()).clamp(min=_FLOOR)).clamp(min=0)
+    precision = 1 / (variance[:, None] + labels)
+    total = precision.sum(dim=0)
+    shared = ((precision / total)[:, kind] * seen).sum(dim=0)
+    mean = of_kind(shared)[kind]
+    differ = (of_kind((shared - mean).square()) - 1 / total).clamp(min=0)
+    shared = mean + (shared - mean) * (differ / (differ + 1 / total))[kind]
+    return shared + (seen - shared) * (labels / (labels + variance[:, None]))[:, kind]
 
 
 def _shares(seen: Tensor, noise: Tensor) -> Tensor:
     """Return shares ``(K, bins)`` of what is seen through noise ``(K,)``: of bins that stand out, or of the largest."""
-    least = torch.minimum(_SEEN * noise[:, None], seen.amax(dim=1, keepdim=True))
+    seen = _through_noise(seen, noise, torch.arange(seen.shape[1]))
+    pooled = noise.square().clamp(min=_FLOOR**2).reciprocal().sum().rsqrt()
+    least = torch.minimum(_SEEN * pooled, seen.amax(dim=1, keepdim=True))
     shares = torch.where(seen >= least, seen, torch.zeros_like(seen)).clamp(min=0) + _FLOOR * (seen >= least)
     return shares / shares.sum(dim=1, keepdim=True)
 
@@ -260,7 +266,7 @@ def _root(covariances: Tensor) -> Tensor:
     """Return symmetric roots ``(K, n, n)`` of what are covariances but for noise, with their trace."""
     values, vectors = torch.linalg.eigh(covariances)
     least = _LEAST * values.abs().mean(dim=1, keepdim=True) + _FLOOR
-    trace = values.sum(dim=1, keepdim=True).clamp(min=_FLOOR)
+    trace = torch.maximum(values.sum(dim=1, keepdim=True), least)
     values = torch.maximum(values, least)
     values = values * (trace / values.sum(dim=1, keepdim=True))
     roots: Tensor = vectors * values.sqrt()[:, None, :] @ vectors.transpose(1, 2)
@@ -272,4 +278,4 @@ def _contrast(shares: Tensor, chance: Tensor) -> Tensor:
     until = shares.cumsum(dim=1)
     place = torch.searchsorted(until, chance.contiguous()).clamp(max=shares.shape[1] - 1)
     inside = 1 - (until.gather(1, place) - chance) / shares.gather(1, place).clamp(min=_FLOOR)
-    return torch.exp(_SOFTEST + (place + inside.clamp(0, 1)) * (_LOUDEST - _SOFTEST) / shares.shape[1])
+    return torch.exp(_LOWEST + (place + inside.clamp(0, 1)) * (_HIGHEST - _LOWEST) / shares.shape[1])

@@ -59,15 +59,16 @@ def cosine_pairs(shape: tuple[int, int, int]) -> int:
 
 
 def gaussian_work(shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return what a Gaussian of images multiplies and holds.
+    """Return what a Gaussian of images multiplies.
 
     Returns:
-        The multiplications for one image's moments, those for drawing one image, and the numbers of a label's roots.
+        The multiplications for one image's moments, those for drawing one image, and the side of the largest of the
+        ``2 * C`` blocks of a label's covariance.
     """
     (rows, columns), (colours, height, width) = cosine_sides(shape), shape
     turned = colours * (rows * height * width + rows * columns * width + colours * height * width)
     hanging = rows * math.ceil(columns / 2)
-    return turned + 2 * cosine_pairs(shape), turned + cosine_numbers(shape) * hanging, 2 * colours * hanging**2
+    return turned + 2 * cosine_pairs(shape), turned + cosine_numbers(shape) * hanging, hanging
 
 
 def halved(side: int, times: int) -> int:

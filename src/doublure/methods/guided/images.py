@@ -113,7 +113,9 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         first = job.stage("statistics", after=0)
         fit = learned(first, settings, NoisySums(first, job.accesses[:1]))
         generator = fit.generator
-        if settings.critic_share and fit.distance is not None:
+        if settings.critic_share:
+            if fit.distance is None:
+                raise TypeError("a critic refines a network")
             stage = job.stage("critic", after=before)
             generator = refined(
                 stage,

@@ -10,12 +10,12 @@ word for, as good as not. And how well a label's mean will be known: its images 
 =================  ==========================================================  ========================================
 always             ``warp=1 sampled_warp=2 sampled_spread=1``                  ``warp=0.5 sampled_warp=0.5
                                                                                sampled_spread=1``
-1,000 and more                                                                 ``fit_steps=4000``
-4,000 and more                                                                 grey: ``fit_steps=3000
-                                                                               sampled_spread=1.5 features=16384
-                                                                               second_order=0.25 fine_detail=0.5``;
-                                                                               coloured: ``model=gaussian warp=0
-                                                                               sampled_warp=0``
+1,000 and more                                                                 ``fit_steps=4000``; coloured, with
+                                                                               labels: ``model=gaussian warp=0
+                                                                               sampled_warp=0`` in place of all this
+4,000 and more                                                                 ``fit_steps=3000 sampled_spread=1.5``;
+                                                                               grey: ``features=16384
+                                                                               second_order=0.25 fine_detail=0.5``
 4,000, a labeller  ``labeller_share=0.6 labeller_steps=150 view_width=1000``   the same
 =================  ==========================================================  ========================================
 
@@ -56,7 +56,7 @@ _SHARPER_SIGHT: Mapping[str, Any] = {"features": 16_384, "second_order": 0.25, "
 _OF_GAUSSIANS: Mapping[str, Any] = {"model": "gaussian", "warp": 0.0, "sampled_warp": 0.0, "sampled_spread": 1.0}
 _OF_NETWORKS = frozenset({
     "features", "bandwidths", "second_order", "fine_detail", "feature_seed", "fit_steps", "batch", "generator_lr",
-    "generator_average", "hidden", "critic_share",
+    "generator_average", "latent", "hidden", "critic_share",
 })  # fmt: skip
 """Settings that say that images are drawn by a network: Gaussians have none of them."""
 _TOGETHER = (frozenset({*_LONGER_LOOK, "view_images"}), frozenset(_SHARPER_SIGHT))
@@ -92,13 +92,13 @@ def by_public_facts(schema: Schema, settings: S, noise_multiplier: float) -> S:
 
 
 def _by_gaussians(schema: Schema, settings: ImageStatisticsSettings, known: float) -> bool:
-    """Whether images are drawn by Gaussians: coloured photographs that are well known, where nobody says how."""
+    """Whether images are drawn by Gaussians: coloured photographs with labels, where nobody says how."""
     given = settings.model_fields_set
     if "model" in given:
         return settings.model == "gaussian"
     height, width, colours = ImageSchema.of(schema).shape
     coloured = ImageSchema.of(schema).images.pictures != "drawings" and colours > 1 and max(height, width) >= SMALL
-    return coloured and known >= WELL_KNOWN and not given & _OF_NETWORKS
+    return coloured and classes_of(schema) > 0 and known >= KNOWN and not given & _OF_NETWORKS
 
 
 def _of_photographs(schema: Schema, known: float) -> dict[str, Any]:

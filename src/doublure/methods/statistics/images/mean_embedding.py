@@ -145,7 +145,7 @@ def _network(encoder: Encoder, settings: ImageStatisticsSettings, seed: int) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """What a release of images has taught.
+    """What follows from a release of images.
 
     Attributes:
         generator: Made of it.
@@ -268,11 +268,11 @@ def target(total: Tensor, noise: float) -> Target:
     means = total[:, :-1] / (math.sqrt(1 - COUNTED**2) * counts[:, None])
     # A label's mean is as precise as it has images; one that has hardly any adds hardly anything.
     weights = (counts / counts.mean()).clamp(max=1.0)
-    deviations = noise / counts
+    deviations = noise / counts / math.sqrt(1 - COUNTED**2)
     floor = float((weights * deviations.square() * means.shape[1]).sum())
     return Target(
         means=means, weights=weights, floor=floor, shares=counts / counts.sum(),
-        deviations=deviations / math.sqrt(1 - COUNTED**2),
+        deviations=deviations,
     )  # fmt: skip
 
 

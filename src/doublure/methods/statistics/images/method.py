@@ -6,6 +6,7 @@ thousand numbers for each label, with the noise of one Gaussian mechanism.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -83,8 +84,9 @@ class ImageStatistics(StatisticsOfKind[S]):
             )
         if settings.model == "gaussian":
             said.append(
-                "Model: images are drawn by a Gaussian for each label: colours and textures in their places, without "
-                "outlines; method latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
+                "Model: images are drawn by a Gaussian for each label: shades and textures in their places, without "
+                "outlines; if things always stand in the same place, as in portraits, model=network draws outlines, "
+                "and method latentgan, which takes public pictures of the like, shows more (docs/latent.md)"
             )
         elif images.pictures != "drawings" and colours > 1:
             said.append(
@@ -105,7 +107,7 @@ class ImageStatistics(StatisticsOfKind[S]):
         classes = max(1, classes_of(schema))
         steps = sum(getattr(access.event, "steps", 1) for access in self.accesses(schema, settings, 1.0))
         if settings.model == "gaussian":
-            return _gaussian_work(schema, steps)
+            return _gaussian_work(shape, records, classes, steps)
         drawn, kept = drawing_work(schema, settings)
         (waves, matrices), deep = scattering_work(shape, 1), settings.second_order_features
         inputs = colours * places(shape) * (paths(1) + 2)
@@ -172,22 +174,16 @@ def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:
     return sorted(((name, count) for name, count in counts.items() if count < _FEW_IMAGES), key=lambda one: one[1])
 
 
-def _gaussian_work(schema: Schema, steps: int) -> Work:
+def _gaussian_work(shape: tuple[int, int, int], records: int, labels: int, steps: int) -> Work:
     """Return what the sums of moments, and the roots that follow from them, compute and hold."""
-    height, width, colours = ImageSchema.of(schema).shape
-    shape, records, classes = (
-        (colours, height, width),
-        schema.public_units * schema.unit.max_records,
-        classes_of(schema),
-    )
-    seen, _, roots = gaussian_work(shape)
-    labels, hanging = max(1, classes), roots / (2 * colours) ** 0.5
-    drawn = 3 * records * (height * width * colours + 4)
+    seen, _, side = gaussian_work(shape)
+    blocks, held = 2 * shape[0] * labels, 3 * records * (math.prod(shape) + 4)
+    numbers = 2 * blocks * side**2 + 4 * labels * (cosine_pairs(shape) + cosine_numbers(shape))
     return Work(
-        flops=2.0 * records * seen + _OF_ROOT * labels * roots * hanging,
+        flops=2.0 * records * seen + _OF_ROOT * blocks * side**3,
         steps=steps,
-        memory_bytes=_BYTES * labels * (2 * roots + 4 * (cosine_pairs(shape) + cosine_numbers(shape))) + drawn,
-        drawn_bytes=drawn,
+        memory_bytes=_BYTES * numbers + held,
+        drawn_bytes=held,
     )
 
 
