@@ -125,6 +125,8 @@ def test_a_plan_says_what_coloured_photographs_come_out_as(method):
         assert (said in plan.explain()) == found
     drawn = db.plan(schema("photographs", shape=(32, 32, 3)), method=method, epsilon=10.0, delta=1e-5).explain()
     assert "drawn by a Gaussian for each label" in drawn
+    assert "model=gaussian" in drawn
+    assert "fit_steps" not in drawn  # nor any other setting of networks
     assert said not in drawn
 
 

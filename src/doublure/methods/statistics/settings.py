@@ -23,6 +23,12 @@ _OF_COPULA = {
     "table_share", "own_table_share", "gap_share", "calm_share", "constant_share", "radius", "memory", "grouped",
     "level_groups", "own_tables", "exact_tables", "calm", "cut_noise",
 }  # fmt: skip
+LEARNED_BY_NETWORKS = frozenset({
+    "features", "bandwidths", "second_order", "fine_detail", "feature_seed", "fit_steps", "batch", "generator_lr",
+    "generator_average", "latent", "hidden",
+})  # fmt: skip
+"""Settings of images that a Gaussian has none of, and that nobody but the user sets before it is chosen."""
+_DRAWN_BY_NETWORKS = LEARNED_BY_NETWORKS | {"channels", "enlargement", "doubling"}
 _ENLARGED_CHANNELS = (64, 32)
 """A larger small map and one doubling: faces then stand straighter (docs/images.md)."""
 _Share: TypeAlias = Annotated[float, Field(ge=0.001, le=0.9)]
@@ -222,6 +228,11 @@ class ImageStatisticsSettings(StatisticsSettings):
     def noise_width(self) -> int:
         """Numbers of noise that a sample takes for an image."""
         return self.image_noise
+
+    def shown(self) -> dict[str, Any]:
+        """Leave out what a Gaussian has none of."""
+        other = _DRAWN_BY_NETWORKS if self.model == "gaussian" else frozenset[str]()
+        return {name: value for name, value in super().shown().items() if name not in other}
 
 
 class SeriesStatisticsSettings(StatisticsSettings):

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from doublure.methods.statistics.settings import ImageStatisticsSettings
+from doublure.methods.statistics.settings import LEARNED_BY_NETWORKS, ImageStatisticsSettings
 from doublure.networks.sizes import LARGEST_SIDE
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
@@ -54,11 +54,6 @@ _OF_DRAWINGS: Mapping[str, Any] = {"warp": 1.0, "sampled_warp": 2.0, "sampled_sp
 _LONGER_LOOK: Mapping[str, Any] = {"labeller_share": 0.6, "labeller_steps": 150, "view_width": 1000}
 _SHARPER_SIGHT: Mapping[str, Any] = {"features": 16_384, "second_order": 0.25, "fine_detail": 0.5}
 _OF_GAUSSIANS: Mapping[str, Any] = {"model": "gaussian", "warp": 0.0, "sampled_warp": 0.0, "sampled_spread": 1.0}
-_OF_NETWORKS = frozenset({
-    "features", "bandwidths", "second_order", "fine_detail", "feature_seed", "fit_steps", "batch", "generator_lr",
-    "generator_average", "latent", "hidden", "critic_share",
-})  # fmt: skip
-"""Settings that say that images are drawn by a network: Gaussians have none of them."""
 _TOGETHER = (frozenset({*_LONGER_LOOK, "view_images"}), frozenset(_SHARPER_SIGHT))
 """Settings that are chosen for one another: where one is given, the others keep their usual values."""
 
@@ -98,7 +93,7 @@ def _by_gaussians(schema: Schema, settings: ImageStatisticsSettings, known: floa
         return settings.model == "gaussian"
     height, width, colours = ImageSchema.of(schema).shape
     coloured = ImageSchema.of(schema).images.pictures != "drawings" and colours > 1 and max(height, width) >= SMALL
-    return coloured and classes_of(schema) > 0 and known >= KNOWN and not given & _OF_NETWORKS
+    return coloured and classes_of(schema) > 0 and known >= KNOWN and not given & {*LEARNED_BY_NETWORKS, "critic_share"}
 
 
 def _of_photographs(schema: Schema, known: float) -> dict[str, Any]:
