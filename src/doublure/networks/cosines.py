@@ -1,11 +1,12 @@
-"""The cosine transform, as a matrix."""
+"""The cosine transform, as a matrix, and of images."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def cosines(side: int) -> Tensor:
@@ -14,3 +15,28 @@ def cosines(side: int) -> Tensor:
     waves = torch.cos(math.pi / side * count[:, None] * (count + 0.5)) * math.sqrt(2 / side)
     waves[0] /= math.sqrt(2)
     return waves
+
+
+class ImageCosines(nn.Module):
+    """Images ``(B, C, H, W)`` to their cosine coefficients ``(B, C, h, w)``, and back.
+
+    Args:
+        sides: H and W.
+        kept: h and w, how many coefficients of columns and rows, the lowest; all unless said.
+    """
+
+    down: Tensor
+    across: Tensor
+
+    def __init__(self, sides: Sequence[int], kept: Sequence[int] | None = None) -> None:
+        super().__init__()
+        for name, side, lowest in zip(("down", "across"), sides, kept or sides, strict=True):
+            self.register_buffer(name, cosines(side)[:lowest].float(), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the coefficients."""
+        return self.down @ images @ self.across.T
+
+    def images(self, coefficients: Tensor) -> Tensor:
+        """Return the images that have these coefficients, and no others."""
+        return self.down.T @ coefficients @ self.across

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from doublure.networks.cosines import cosines
+from doublure.networks.cosines import ImageCosines
 from doublure.networks.sizes import detail_noise
 from doublure.networks.texture import block_spread
 
@@ -42,8 +42,6 @@ class Detail(nn.Module):
             it was learned from; 0 where an earlier version learned it and kept none.
     """
 
-    down: Tensor
-    across: Tensor
     factors: Tensor
     speckle: Tensor
 
@@ -52,8 +50,7 @@ class Detail(nn.Module):
         channels, *sides = shape
         self.width = detail_noise(shape)
         self._shape = shape
-        for name, side in zip(("down", "across"), sides, strict=True):
-            self.register_buffer(name, cosines(side).float(), persistent=False)
+        self.cosines = ImageCosines(sides)
         self.register_buffer("factors", torch.zeros(*sides, channels, channels))
         self.register_buffer("speckle", torch.zeros(()))
 
@@ -65,7 +62,7 @@ class Detail(nn.Module):
         """
         total, count, speckle = torch.zeros(self.factors.shape, dtype=torch.float64), 0, 0.0
         for images, made in pairs:
-            found = (self.down @ ((images - made) / _busy(made)) @ self.across.T).double().cpu()
+            found = self.cosines((images - made) / _busy(made)).double().cpu()
             total += torch.einsum("nchw,ndhw->hwcd", found, found)
             count += len(images)
             speckle += float(block_spread(images).sum())
@@ -78,7 +75,7 @@ class Detail(nn.Module):
         amplitude = (1 + torch.erf(noise[:, 0] / math.sqrt(2))) / 2
         own = noise[:, 1:].reshape(len(noise), *self._shape)
         coefficients = torch.einsum("hwcd,ndhw->nchw", self.factors, own)
-        return amplitude[:, None, None, None] * _busy(images) * (self.down.T @ coefficients @ self.across)
+        return amplitude[:, None, None, None] * _busy(images) * self.cosines.images(coefficients)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         state_dict.setdefault(f"{prefix}speckle", torch.zeros(()))

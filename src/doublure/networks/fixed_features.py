@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from doublure.networks.cosines import cosines
+from doublure.networks.cosines import ImageCosines
 from doublure.networks.scattering import Scattering
 from doublure.networks.sizes import paths, pixels, places, shrinking
 
@@ -124,8 +124,6 @@ class FineDetail(nn.Module):
         width: d.
     """
 
-    down: Tensor
-    across: Tensor
     amplitude: Tensor
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
@@ -133,15 +131,15 @@ class FineDetail(nn.Module):
         self._factor = shrinking(shape)
         self.width = shape[0] * pixels(shape)
         counts = [torch.arange(side // self._factor, dtype=torch.float64) for side in shape[1:]]
-        for name, count in zip(("down", "across"), counts, strict=True):
-            self.register_buffer(name, cosines(len(count)).float(), persistent=False)
+        self.cosines = ImageCosines([len(count) for count in counts])
         amplitude = (1 + torch.hypot(counts[0][:, None], counts[1])).sqrt() * _AMPLITUDE / math.sqrt(self.width)
         self.register_buffer("amplitude", amplitude.float(), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the coefficients."""
         light = functional.avg_pool2d((images + 1) / 2, self._factor)
-        return (self.amplitude * (self.down @ light @ self.across.T)).flatten(1)
+        coefficients: Tensor = self.amplitude * self.cosines(light)
+        return coefficients.flatten(1)
 
 
 class LatentEmbedding(nn.Module):

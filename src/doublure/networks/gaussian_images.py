@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from doublure.networks.cosines import cosines
+from doublure.networks.cosines import ImageCosines
 from doublure.networks.sizes import CONTRASTS, COSINE_NEIGHBOURS, WARP_WIDTH, cosine_pairs, cosine_sides
 from doublure.networks.upsampling import warped
 
@@ -49,50 +49,48 @@ class _Coefficients(nn.Module):
         blocks: The coefficients ``(n,)`` that may be correlated with one another.
     """
 
-    down: Tensor
-    across: Tensor
     colours: Tensor
     amplitude: Tensor
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         super().__init__()
         colours, (rows, columns) = shape[0], cosine_sides(shape)
-        self.shape = shape
-        for name, side, kept in (("down", shape[1], rows), ("across", shape[2], columns)):
-            self.register_buffer(name, cosines(side)[:kept].float(), persistent=False)
+        self.cosines = ImageCosines(shape[1:], (rows, columns))
         turned = torch.tensor(_OPPONENT) if colours == len(_OPPONENT) else torch.eye(colours)
         self.register_buffer("colours", turned / turned.norm(dim=1, keepdim=True), persistent=False)
         far = torch.hypot(torch.arange(rows)[:, None].float(), torch.arange(columns).float())
         loud = torch.tensor([1.0, *[_CHROMA] * (colours - 1)])[:, None, None]
         amplitude = math.sqrt(shape[1] * shape[2]) * loud * (1 + far).pow(-_FALL)
         self.register_buffer("amplitude", amplitude, persistent=False)
-        numbers = torch.arange(amplitude.numel()).reshape(amplitude.shape)
-        coarse = torch.bucketize(far, torch.tensor(_RINGS))
-        first, second, kind = [], [], []
-        for place, (u, v) in enumerate(COSINE_NEIGHBOURS):
-            here = numbers[:, : rows - u, max(0, -v) : columns - max(0, v)]
-            there = numbers[:, u:, max(0, v) : columns - max(0, -v)]
-            about = coarse[: rows - u, max(0, -v) : columns - max(0, v)].expand(here.shape)
-            colour = torch.arange(colours)[:, None, None].expand(here.shape)
-            first.append(here.flatten())
-            second.append(there.flatten())
-            kind.append(((place * colours + colour) * (len(_RINGS) + 1) + about).flatten())
-        self.first, self.second, self.kind = torch.cat(first), torch.cat(second), torch.cat(kind)
+        numbers, colour = torch.arange(amplitude.numel()).reshape(amplitude.shape), torch.arange(colours)[:, None, None]
         rings = far.round().long()
-        self.ring = (torch.arange(colours)[:, None, None] * (int(rings.max()) + 1) + rings).flatten()
+        self.ring = (colour * (int(rings.max()) + 1) + rings).flatten()
+        about = colour * (len(_RINGS) + 1) + torch.bucketize(far, torch.tensor(_RINGS))
+        pairs = [_neighbours(numbers, about, u, v) for u, v in COSINE_NEIGHBOURS]
+        self.first, self.second = (torch.cat(side) for side in list(zip(*pairs, strict=True))[:2])
+        kinds = colours * (len(_RINGS) + 1)
+        self.kind = torch.cat([place * kinds + kind for place, (_, _, kind) in enumerate(pairs)])
         sides = (numbers[colour, :, odd::2].flatten() for colour, odd in product(range(colours), (0, 1)))
         self.blocks = [side for side in sides if len(side)]
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the coefficients."""
         turned = torch.einsum("dc,bchw->bdhw", self.colours, images)
-        return (self.down @ turned @ self.across.T / self.amplitude).flatten(1)
+        coefficients: Tensor = self.cosines(turned) / self.amplitude
+        return coefficients.flatten(1)
 
     def images(self, coefficients: Tensor) -> Tensor:
         """Return the images, cut to [-1, 1]."""
         loud = coefficients.reshape(-1, *self.amplitude.shape) * self.amplitude
-        turned = self.down.T @ loud @ self.across
+        turned = self.cosines.images(loud)
         return torch.einsum("dc,bdhw->bchw", self.colours, turned).clamp(-1, 1)
+
+
+def _neighbours(numbers: Tensor, about: Tensor, down: int, across: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return coefficients, those that lie so far from them, and of which kind each pair is, all ``(S,)``."""
+    rows, columns = slice(numbers.shape[1] - down), slice(max(0, -across), numbers.shape[2] - max(0, across))
+    there = numbers[:, down:, max(0, across) : numbers.shape[2] - max(0, -across)]
+    return numbers[:, rows, columns].flatten(), there.flatten(), about[:, rows, columns].flatten()
 
 
 class GaussianMoments(nn.Module):
