@@ -12,6 +12,7 @@ from doublure.training.private_gan_settings import Norm
 from doublure.training.settings import MethodSettings
 
 _BYTES = 4
+_OF_DIRECTIONS = 4.0  # operations, times the cube of a side, of finding a symmetric matrix's largest eigenvalues
 
 
 class LabellerSettings(MethodSettings):
@@ -46,11 +47,12 @@ class LabellerSettings(MethodSettings):
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
         waves, matrices = scattering_work(shape, 2)
         seen = colours * places(shape) * paths(2)
+        side = min(seen, self.view_images)  # of the matrix whose main directions are found
         flops = 2.0 * (records + self.view_images) * (waves + seen * self.view_width) + 2.0 * self.view_images * drawn
-        flops += 2.0 * self.view_images * seen**2 + 10.0 * seen**3
+        flops += 2.0 * self.view_images * seen * side + _OF_DIRECTIONS * side**3
         flops += 4.0 * records * self.labeller_steps * self.view_width * max(1, classes_of(schema))
-        held = 2 * records * self.view_width + _BYTES * (self.view_images * seen + 4 * seen**2 + matrices)
-        return flops, held
+        numbers = seen * (self.view_images + self.view_width) + 4 * side**2 + matrices
+        return flops, 2 * records * self.view_width + _BYTES * numbers
 
 
 class CheckingSettings(LabellerSettings):
