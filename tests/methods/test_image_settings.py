@@ -66,7 +66,7 @@ def drawn(shape, **settings):
     [([28, 28, 1], 1), ([32, 32, 3], 1), ([48, 48, 1], 2), ([64, 48, 3], 2), ([112, 92, 1], 4)],
 )
 def test_large_images_are_drawn_as_features_see_them(shape, enlargement):
-    made = drawn(shape)
+    made = drawn(shape, model="network")
     assert made.enlargement == enlargement
     usual = ("transposed", (64, 32, 16)) if enlargement == 1 else ("bilinear", (64, 32))
     assert (made.doubling, made.channels) == usual
