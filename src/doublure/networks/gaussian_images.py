@@ -238,8 +238,9 @@ def _through_noise(seen: Tensor, noise: Tensor, kind: Tensor) -> Tensor:
     def of_kind(numbers: Tensor) -> Tensor:
         return torch.bincount(kind, numbers) / count
 
-    weights = (1 / variance) / (1 / variance).sum()
-    expected = variance - 1 / (1 / variance).sum()  # of the squared distance from the mean that the weights give
+    precision = 1 / variance
+    weights = precision / precision.sum()
+    expected = variance - 1 / precision.sum()  # of the squared distance from the mean that the weights give
     apart = weights @ ((seen - weights @ seen).square() - expected[:, None])
     labels = (of_kind(apart) / (1 - weights.square().sum()).clamp(min=_FLOOR)).clamp(min=0)
     precision = 1 / (variance[:, None] + labels)

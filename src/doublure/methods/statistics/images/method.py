@@ -190,10 +190,9 @@ def _gaussian_work(shape: tuple[int, int, int], records: int, labels: int, steps
 def drawing_work(schema: Schema, settings: ImageStatisticsSettings) -> tuple[int, int]:
     """Return the generator's multiplications for one image, and the numbers kept of it."""
     height, width, colours = ImageSchema.of(schema).shape
+    shape = (colours, height, width)
     if settings.model == "gaussian":
-        return gaussian_work((colours, height, width))[1], cosine_numbers((colours, height, width))
+        return gaussian_work(shape)[1], cosine_numbers(shape)
     inputs = settings.latent + max(1, classes_of(schema))
     kernel = LAST if settings.doubling == "bilinear" else DEEP
-    return upsampling_work(
-        (colours, height, width), inputs, settings.hidden, settings.channels, settings.enlargement or 1, kernel
-    )
+    return upsampling_work(shape, inputs, settings.hidden, settings.channels, settings.enlargement or 1, kernel)
