@@ -150,9 +150,60 @@ def test_shares_of_attributes_stand_side_by_side_whichever_make_groups():
     found = Latent(
         shares=np.einsum("a,b,c->abc", one, other, [0.5, 0.5]).ravel(), means=np.zeros((8, 2)),
         covariances=np.zeros((8, 2, 2)), effects=np.zeros((3, 2)), effect_shares=np.array([0.2, 0.5, 0.3]),
+        shares_within=np.tile([0.2, 0.5, 0.3], (8, 1)),
     )  # fmt: skip
     shares = copula_fit.attribute_shares(shape, found)
     assert shares.tolist() == pytest.approx([0.9, 0.1, 0.2, 0.5, 0.3, 0.3, 0.7])
+
+
+def test_levels_are_groups_that_no_attribute_knows_of():
+    shape = CopulaShape(
+        sizes=(4,), missing=(False,), length=2, blocks=(2, 2), grouped=(True, False), levels=2,
+        own_tables=False, exact=False, calm=False,
+    )  # fmt: skip
+    found = Latent(
+        shares=np.array([0.1, 0.3, 0.6, 0.0]), means=np.zeros((4, 2)), covariances=np.zeros((4, 2, 2)),
+        effects=np.zeros((2, 2)), effect_shares=np.array([0.5, 0.5]),
+        shares_within=np.array([[1.0, 0.0], [0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]),
+    )  # fmt: skip
+    together, within = copula_fit.shares_by_attributes(shape, found)
+    assert together.tolist() == pytest.approx([0.4, 0.6])
+    assert within[0].tolist() == pytest.approx([(0.1 * 1 + 0.3 * 0.2) / 0.4, 0.3 * 0.8 / 0.4])
+    assert within[1].tolist() == pytest.approx([0.5, 0.5])
+
+
+SEASONS = """
+doublure: 1
+kind: series
+unit: {name: day}
+units: 3000
+series: {length: 24, step: 1h}
+channels:
+  kw: {type: real, bounds: [0, 100], precision: 1, missing: false}
+attributes:
+  weekend: {type: boolean, missing: false}
+  season: {type: ordinal, values: [1, 2, 3, 4], missing: false}
+"""
+
+
+@pytest.mark.parametrize(("epsilon", "levels"), [(1.0, 1), (3.0, 1), (10.0, 4)])
+def test_attributes_that_all_make_groups_keep_their_shares(tmp_path, epsilon, levels):
+    """At ε = 10 each of their groups has levels: once, that fit failed after its budget was spent."""
+    draw, count = np.random.default_rng(0), 3000
+    data = {
+        "kw": np.clip(draw.normal(50, 10, (count, 24)).round(1), 0, 100),
+        "weekend": draw.random(count) < 0.3,
+        "season": draw.choice([1, 2, 3, 4], count, p=[0.1, 0.2, 0.3, 0.4]),
+    }
+    syn = fitted(tmp_path, SEASONS, data, epsilon=epsilon, accountant="rdp")
+    assert (syn.plan.settings.grouped, syn.plan.settings.level_groups) == (("weekend", "season"), levels)
+    made = syn.sample(6000, seed=1).attributes
+    assert made["weekend"].mean() == pytest.approx(data["weekend"].mean(), abs=0.05)
+    for season in (1, 2, 3, 4):
+        own = made["season"].astype(int) == season
+        assert own.mean() == pytest.approx((data["season"] == season).mean(), abs=0.05)
+    syn.save(tmp_path / "run")
+    assert len(db.load(tmp_path / "run").sample(5, given={"season": 4, "weekend": True}, seed=1)) == 5
 
 
 def test_few_series_and_much_noise_still_make_series(tmp_path):

@@ -140,9 +140,8 @@ class _Fit:
         whole = with_attributes(made, self._places)
         if isinstance(whole, WithShares):
             whole.knowing(torch.from_numpy(attribute_shares(shape, found)))
-        if isinstance(whole, WithJointShares) and found.shares_within is not None:
-            together = found.shares.reshape(shape.attribute_groups, shape.levels).sum(1)
-            whole.knowing_groups(torch.from_numpy(together), torch.from_numpy(found.shares_within))
+        if isinstance(whole, WithJointShares):
+            whole.knowing_groups(*(torch.from_numpy(shares) for shares in shares_by_attributes(shape, found)))
         return whole
 
     # -- releases --------------------------------------------------------------------------------------------------
@@ -409,6 +408,17 @@ def attribute_shares(shape: CopulaShape, found: Latent) -> Floats:
         else:
             blocks.append(np.fromiter(shifting, np.float64, count=size))
     return np.concatenate(blocks)
+
+
+def shares_by_attributes(shape: CopulaShape, found: Latent) -> tuple[Floats, Floats]:
+    """Return the shares of attribute groups ``(A,)``, and of shifting attributes' values in each ``(A, K')``.
+
+    Levels are groups that no attribute knows of: an attribute group is all of its levels together.
+    """
+    by_level = found.shares.reshape(shape.attribute_groups, shape.levels)
+    together = by_level.sum(1)
+    within = found.shares_within.reshape(shape.attribute_groups, shape.levels, shape.shifting)
+    return together, np.einsum("al,alk->ak", by_level, within) / together[:, None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,7 +71,7 @@ class Latent:
     covariances: Floats
     effects: Floats
     effect_shares: Floats
-    shares_within: Floats | None = None
+    shares_within: Floats
 
 
 def latent(moments: Moments) -> Latent:
