@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import quick_noise
+import rehearsals
 import remembered
 import tiers
 
@@ -198,6 +199,7 @@ def _unwaited(fd: int) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     remembered.install()
     quick_noise.choose(item.path)
+    rehearsals.choose(item.path)
 
 
 @pytest.fixture(scope="module")

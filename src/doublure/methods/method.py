@@ -92,6 +92,16 @@ class Method(Protocol):
         """
         return
 
+    def rehearsed(self, settings: MethodSettings) -> MethodSettings | None:
+        """Return the settings of a fit that tries a plan on no record before it is charged: few steps, the same shapes.
+
+        None: the generator is built and not trained, as where training needs records.
+
+        Args:
+            settings: With all decided.
+        """
+        return None
+
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> AnyGenerator:
         """Return an untrained generator of the right shape."""
 

@@ -42,6 +42,7 @@ from doublure.run.engines import LOCAL, Engine, placed, refuse_held
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
 from doublure.run.refusals import listing
+from doublure.run.rehearsal import rehearse
 from doublure.run.running import Run
 from doublure.support import seeding
 from doublure.support.devices import check_device, threads_of_fit
@@ -153,6 +154,8 @@ def fit(
         if resume:
             run = Run.resumed(folder, plan, book, ranks)
         else:
+            listener.stage("try the plan on no record")
+            rehearse(plan, device=device)
             folder = RunFolder.create(path, plan)
             # Whoever tries to go on with it now is refused, and holds it no longer than that takes.
             stack.enter_context(folder.held(wait=True))

@@ -171,3 +171,9 @@ class Work:
     free_steps: int = 0
     records_bytes: int = 0
     drawn_bytes: int = 0
+
+
+def lowered(settings: S, **most: int) -> S:
+    """Return settings with numbers lowered to no more than is given, of those that they have and that are decided."""
+    held = {name: getattr(settings, name, None) for name in most}
+    return settings.model_copy(update={name: min(each, most[name]) for name, each in held.items() if each is not None})

@@ -20,7 +20,7 @@ from doublure.schema import Schema
 from doublure.training.job import Job
 from doublure.training.owned import AtOwner, adversary_of
 from doublure.training.private_gan_settings import PrivateSettings
-from doublure.training.settings import MethodSettings, Work, by_kind
+from doublure.training.settings import MethodSettings, Work, by_kind, lowered
 
 if TYPE_CHECKING:
     from torch import nn
@@ -82,6 +82,11 @@ class Dpgan(Adversarial[P]):
     def given_noise(self, settings: MethodSettings) -> float | None:
         """Return σ of the critic's steps, if it was given."""
         return self._own(settings).noise_multiplier
+
+    def rehearsed(self, settings: MethodSettings) -> MethodSettings:
+        """Return the settings of one step of the generator, and of an annotator."""
+        steps = self._own(settings).n_critic
+        return lowered(settings, steps=steps, generator_batch=2, labeller_steps=1, view_images=100)
 
     def train(self, job: Job) -> nn.Module:
         """Train the critic by :class:`CriticSteps`, the generator by the critic."""

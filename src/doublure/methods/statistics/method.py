@@ -31,7 +31,7 @@ from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.training.job import Job
 from doublure.training.owned import AtOwner
-from doublure.training.settings import MethodSettings, Work, by_kind
+from doublure.training.settings import MethodSettings, Work, by_kind, lowered
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -132,6 +132,10 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
         if isinstance(own, (TableStatisticsSettings, SeriesStatisticsSettings)):
             return own.noise_source
         return super().noise_source(settings)
+
+    def rehearsed(self, settings: MethodSettings) -> MethodSettings:
+        """Return the settings with one step in each stage."""
+        return lowered(settings, fit_steps=1, batch=2, critic_steps=1, labeller_steps=1, view_images=100)
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> AnyGenerator:
         """Return an untrained generator."""

@@ -1,0 +1,188 @@
+"""A fit of nobody, before anything is charged: a plan whose choices do not go together is refused at no cost.
+
+The untrained generator is built in the shapes that the plan gives. If a fit of no record takes little time, it is made
+as well: facts are learned of no cell, every release is asked of no record, and what follows comes from made-up noise.
+The built generator has to take up the state of the trained one, as it does when a run's folder is read.
+
+No private record is opened, and any record is refused: the noise protects nobody. It is quick, and seeded, so that a
+plan is refused always or never.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from doublure.encode.choice import encoder_for
+from doublure.errors import DoublureError, SettingError, printable
+from doublure.methods import registry as methods
+from doublure.networks.sampling import take_state
+from doublure.planning.machine import seconds_of
+from doublure.private import facts
+from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, PureEvent
+from doublure.private.mechanism import Mechanism
+from doublure.private.noise import source as noise_source
+from doublure.private.records import PrivateRecords
+from doublure.run.accesses import facts_of
+from doublure.support.tensors import as_arrays
+from doublure.training.job import Job, encoded_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from doublure.access import Access
+    from doublure.encode.encoder import Encoder
+    from doublure.methods.method import Method
+    from doublure.planning import Plan
+    from doublure.private.queries.query import Answer, Query
+    from doublure.schema import ResolvedSchema
+    from doublure.training.job import State
+    from doublure.training.settings import MethodSettings
+
+_SECONDS, _SHARE = 10.0, 0.5
+"""How long a rehearsal may be forecast to take: seconds, or a share of the fit that it goes before. The forecast is of
+exact noise, which takes most of it and is not drawn: over all of examples/schemas, and wide tables and long series, a
+rehearsal took a tenth of its fit at most, or a second and a half."""
+
+_DEFECT = "report it as a defect of the method; other settings or another method may do"
+
+
+def rehearse(plan: Plan, *, device: str = "cpu") -> None:
+    """Refuse a plan whose choices do not go together, before it is charged.
+
+    Args:
+        plan: What is to be fitted.
+        device: Where.
+
+    Raises:
+        SettingError: Its generator cannot be built, or does not come out as it was built.
+    """
+    chosen = methods.method(plan.method)
+    try:
+        schema = _learned_of_nobody(plan)
+        encoder = encoder_for(schema, plan.settings.encoding)
+        built = chosen.build(encoder, plan.settings, 0)
+        settings = _quick(chosen, plan)
+        trained = None if settings is None else _trained(chosen, plan, settings, encoder, device)
+    except DoublureError:
+        raise
+    except MemoryError:
+        remedy = "choose smaller networks or fewer values, or fit on a larger machine"
+        raise _refused(plan, "makes a generator that memory does not hold", remedy) from None
+    except Exception as error:  # whatever it is, it would have come after the budget was spent
+        said = printable(f"{type(error).__name__}: {error}")
+        raise _refused(plan, f"cannot be fitted as planned ({said})", _DEFECT) from error
+    if trained is not None:
+        try:
+            take_state(built, as_arrays(trained.state_dict()))
+        except RuntimeError as error:
+            raise _refused(plan, "trains a generator of another shape than it builds", _DEFECT) from error
+
+
+def _refused(plan: Plan, message: str, remedy: str) -> SettingError:
+    return SettingError(f"{message}; nothing was charged", field=f"method {plan.method}", remedy=remedy)
+
+
+def _quick(chosen: Method, plan: Plan) -> MethodSettings | None:
+    """Return the settings of a fit of nobody; None where there is no such fit, or it takes too long."""
+    if plan.guarantee.epsilon is None:
+        return None  # nothing is charged, and a generator without noise has nothing to learn of nobody
+    settings = chosen.rehearsed(plan.settings)
+    if settings is None:
+        return None
+    nobody = plan.schema.model_copy(update={"units": 1})
+    longest = max(_SECONDS, _SHARE * plan.seconds_estimate)
+    return settings if seconds_of(chosen.work(nobody, settings)) <= longest else None
+
+
+def _trained(chosen: Method, plan: Plan, settings: MethodSettings, encoder: Encoder, device: str) -> Any:
+    """Return the generator that a fit of nobody trains."""
+    noise = plan.noise_multiplier or 1.0
+    accesses = chosen.accesses(plan.schema, settings, noise)
+    compact = encoder.compact(encoder.decode(np.zeros((0, encoder.width), dtype=np.float32)))
+    job = Job(
+        encoder=encoder,
+        records=encoded_records(encoder, compact, np.zeros(0, dtype=np.int64), 0, device),
+        settings=settings,
+        accesses=accesses,
+        mechanism=MadeUp(accesses),
+        sample_rate=plan.sample_rate or 1.0,
+        units=encoder.schema.public_units,
+        authorise=lambda step: None,
+        check_stop=lambda: None,
+        checkpoints=_Forgetful(),
+        device=device,
+        delta_mu=plan.guarantee.delta_mu,
+    )
+    return chosen.train(job)
+
+
+def _learned_of_nobody(plan: Plan) -> ResolvedSchema:
+    """Return the schema with what would be learned of no cell."""
+    priced = facts_of(plan)
+    mechanism, learned = MadeUp(priced), dict[str, Any]()
+    for access, question in zip(priced, plan.schema.questions, strict=True):
+        learned[question.path] = facts.learn(
+            question, _Nobody(), plan.schema, mechanism=mechanism, access=access, learned=learned
+        )
+    return plan.schema.resolve(learned)
+
+
+class _Nobody:
+    """Records as facts look at them: none."""
+
+    n_units = most_records = 0
+
+    def cells(self, column: str, fact: str) -> pd.Series[Any]:
+        """Return no cell."""
+        return pd.Series(dtype=object)
+
+
+class _Forgetful:
+    """Keeps no state: there is nothing to go on with."""
+
+    def save(self, step: int, state: State) -> None:
+        """Keep nothing."""
+
+    def load(self) -> State | None:
+        """Return nothing."""
+        return None
+
+
+class MadeUp(Mechanism):
+    """Answers for nobody, with made-up noise of the scale that real noise would have. It protects no one.
+
+    Args:
+        accesses: As a plan would price them.
+    """
+
+    def __init__(self, accesses: Iterable[Access]) -> None:
+        super().__init__(accesses, noise=noise_source("os-keyed"), authorise=lambda access, step: None)
+        self._made_up = np.random.default_rng(0)
+
+    def release(self, query: Query[Any], access: Access, records: Any) -> Any:
+        """Return what nobody adds up to, with noise.
+
+        Raises:
+            TypeError: There is a record.
+        """
+        if not isinstance(records, (PrivateRecords, _Nobody)) or records.n_units or records.most_records:
+            raise TypeError("a rehearsal has no records")
+        self._taken[access] = self.taken(access) + 1
+        query.refuse_unfit(records)
+        return self._noised_for_nobody(
+            query.answer(records, sample_rate=getattr(access.event, "sample_rate", 1.0)), access
+        )
+
+    def _noised_for_nobody(self, answer: Answer, access: Access) -> Any:
+        event, total = access.event, answer.total
+        if isinstance(event, ApproximateEvent):
+            return {}  # nothing passes its threshold
+        if isinstance(event, PureEvent):
+            noise = self._made_up.laplace(0, answer.sensitivity.l1 / event.epsilon, np.shape(total))
+        else:
+            noise = self._made_up.normal(0, self.deviation(access, answer.sensitivity), np.shape(total))
+        whole = isinstance(event, (PureEvent, DiscreteGaussianEvent))
+        return np.rint(total + noise).astype(np.int64) if whole else (total + noise).astype(np.float32)

@@ -1,0 +1,23 @@
+"""Which tests rehearse a fit before it is charged, as every fit does: those of rehearsals, and whole ways through.
+
+Elsewhere a fit is not tried on no record first: tests that stop, spy on or break a step of a fit would meet the step
+twice, and a rehearsal of tiny networks takes as long as their fit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tiers
+
+from doublure.run import fitting
+from doublure.run.rehearsal import rehearse
+
+REHEARSED = ("end_to_end", "test_rehearsal.py")
+"""Folders and files of tests in which a fit is rehearsed; so it is in every process that a test starts."""
+
+
+def choose(test: Path) -> None:
+    """Say whether the next fits are rehearsed."""
+    rehearsed = test.relative_to(tiers.TESTS).parts[0] in REHEARSED
+    fitting.rehearse = rehearse if rehearsed else lambda plan, *, device: None
