@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import doublure as db
 from doublure.drafting.check import check
 from doublure.drafting.draft import drafted
 from doublure.errors import SchemaError
@@ -214,6 +215,52 @@ def test_a_check_compares_the_header():
     absent = check(Schema.parse(text.replace("litres", "gallons")), frame())
     assert not absent.ok
     assert [finding.path for finding in absent.findings if finding.kind == "absent"] == ["gallons"]
+
+
+METERS = """
+doublure: 1
+kind: series
+unit: {name: meter}
+units: 10
+series: {time: when, length: 4, step: 6h, irregular: mean}
+channels: {litres: {type: real, bounds: [0, 9], missing: false}}
+"""
+
+
+def readings(*meters):
+    moments = pd.date_range("2024-03-04", periods=8, freq="6h").strftime("%Y-%m-%dT%H:%M:%S")
+    return pd.concat([pd.DataFrame({"meter": meter, "when": moments, "litres": 1.0}) for meter in meters])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("", ""), True),
+        (("irregular: mean", "irregular: sum"), True),
+        ((", irregular: mean", "}\nmisfit: coerce\nrelease: {title: x"), True),
+        ((", irregular: mean", ""), False),  # two readings of a moment are refused
+        (("time: when", "time: when, source: meter"), False),
+        (("{name: meter}", "{name: meter, id: meter}"), False),
+        (("time: when, ", ""), False),  # series are cut already
+    ],
+)
+def test_readings_that_nothing_keeps_apart_are_warned_of_by_plan_and_check(change, said):
+    schema = Schema.parse(METERS.replace(*change))
+    plan = db.plan(schema, epsilon=1.0, delta=1e-3, accountant="rdp")
+    assert any(warning.startswith("series.source: neither it nor unit.id") for warning in plan.warnings) == said
+    assert any(each.path == "series.source" and each.kind == "ask" for each in check(schema).findings) == said
+
+
+@pytest.mark.parametrize(("meters", "joined"), [(("m1",), False), (("m1", "m2"), True)])
+def test_a_check_of_data_tells_their_owner_whether_there_are_any(meters, joined):
+    found = check(Schema.parse(METERS), readings(*meters))
+    assert found.ok
+    assert found.moments_read
+    said = [each.message for each in found.findings if each.path == "when"]
+    assert [message.startswith("several readings have one moment") for message in said] == [True] * joined
+    named = check(Schema.parse(METERS.replace("time: when", "time: when, source: meter")), readings(*meters))
+    assert not named.moments_read
+    assert not any(each.path in ("when", "series.source") for each in named.findings)
 
 
 def test_an_attribute_with_a_role_of_its_own_steers_too():

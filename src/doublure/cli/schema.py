@@ -84,7 +84,8 @@ def check(
         return _with_values(said, schema, data, values, force=force)
     more = "No cell was looked at yet: add --values misfits.csv to list those that do not fit."
     if not found.cells_to_come:
-        more = "Only names, sizes and types were looked at: fit is the first to read the records."
+        looked = "names, sizes, types and moments" if found.moments_read else "names, sizes and types"
+        more = f"Only {looked} were looked at: fit is the first to read the records."
     return replace(said, text=f"{said.text}\n# {more}")
 
 

@@ -1,6 +1,7 @@
 """What is still missing in a schema, field by field, as YAML to paste.
 
-Only public things are looked at: the schema, and of the data no more than its header.
+The schema is looked at, and of the data no more than its header, but for readings that no column tells apart: their
+owner should know whether two of them have one moment.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from doublure.data.images.opening import open_images
 from doublure.data.opening import Source
 from doublure.data.relational import open_related
 from doublure.data.series.opening import open_series
-from doublure.data.series.sources import series_schema
+from doublure.data.series.rows import COINCIDING
+from doublure.data.series.sources import SeriesSource, series_schema
 from doublure.data.tables.opening import open_table
 from doublure.drafting.asks import asks_of
 from doublure.errors import DataError, printable
@@ -25,7 +27,7 @@ from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
-from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
+from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES, SeriesSchema
 from doublure.schema.wide_bounds import notes_of
 from doublure.support import yaml12 as yaml_text
 from doublure.support.guessing import nearest
@@ -89,12 +91,14 @@ class Check:
         parts: What facts belong to, as plain data, to write the lines to paste: the key of the file that they stand
             under -> column -> facts; under no key, what is a key of the file itself.
         cells_to_come: Whether the data is a table whose header was looked at and whose cells were not.
+        moments_read: Whether readings were looked at, as no column tells them apart.
     """
 
     findings: tuple[Finding, ...]
     learn_epsilon: float
     parts: dict[str, dict[str, dict[str, Any]]]
     cells_to_come: bool = False
+    moments_read: bool = False
 
     @property
     def ok(self) -> bool:
@@ -163,7 +167,9 @@ class Check:
 
 
 def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = None) -> Check:
-    """Say what a schema still lacks, and whether the data's header fits it. No record is read.
+    """Say what a schema still lacks, and whether the data's header fits it.
+
+    No record is read, but for readings of series that no column and no rule keeps apart: whether two have one moment.
 
     Args:
         schema: A schema or its file.
@@ -184,6 +190,7 @@ def check(schema: Schema | str | Path, data: str | Path | pd.DataFrame | None = 
         | {key: plain[key] for key in _SECTIONS if key in plain}
         | _of_tables(plain.get(_TABLES, {})),
         cells_to_come=data is not None and schema.only_columns,
+        moments_read=data is not None and bool(schema.cautions),
     )
 
 
@@ -290,6 +297,8 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
     source, described = open_series(data, schema.written), series_schema(schema)
     if not {"series.length", "series.step"} & set(schema.undeclared):
         yield from _misfit(source, schema)
+    if _coincide(source, described):
+        yield Finding(kind="ask", path=described.series.time or "", message=COINCIDING)
     windows = described.series
     known = {
         *schema.columns,
@@ -309,6 +318,14 @@ def _series_header(schema: Schema, data: Any) -> Iterator[Finding]:
         if name not in known and name.rpartition("_")[0] not in described.channels:
             message = "the data has it and the schema does not; it will not be read"
             yield Finding(kind="ignored", path=printable(name), message=message)
+
+
+def _coincide(source: SeriesSource, schema: SeriesSchema) -> bool:
+    """Whether readings have one moment that nothing tells apart; of data that cannot be read yet, no."""
+    try:
+        return not schema.undeclared and source.coincide(schema)
+    except DataError:
+        return False
 
 
 def _related_header(schema: Schema, data: Any) -> Iterator[Finding]:
@@ -333,6 +350,8 @@ HEADERS: ByKind[Callable[[Schema, Any], Iterator[Finding]]] = ByKind(
 def _asks(schema: Schema) -> Iterator[Finding]:
     for ask in asks_of(schema):
         yield Finding(kind="ask", path=ask.path, message=ask.message, declare=ask.declare)
+    for path, message in schema.cautions:
+        yield Finding(kind="ask", path=path, message=message)
 
 
 def _notes(schema: Schema) -> Iterator[Finding]:

@@ -178,4 +178,5 @@ def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim
         found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
     if claim.accountant == "rdp":
         found.append("accountant rdp is looser than pld: it needs more noise for the same epsilon")
+    found += [f"{path}: {message}" for path, message in schema.cautions]
     return tuple(found)

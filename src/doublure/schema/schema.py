@@ -268,6 +268,11 @@ class Schema(Frozen):
         return None
 
     @property
+    def cautions(self) -> tuple[tuple[str, str], ...]:
+        """What may mean something else than is meant, by public facts alone: (path, message)."""
+        return ()
+
+    @property
     def summary(self) -> str:
         """What it describes, in two words."""
         return "1 column" if len(self.columns) == 1 else f"{len(self.columns)} columns"

@@ -33,6 +33,12 @@ STATES = "states_"
 ABOUT = ("doublure", "watermark", "guarantee")
 """The texts that stand beside them."""
 
+JOINED = (
+    "neither it nor unit.id is named, so that all readings of a moment count as one series, wherever they come from; "
+    "name either if they come from several places"
+)
+"""What is said of readings that nothing tells apart."""
+
 LONGEST = 10_000
 MOST_CHANNELS, MOST_STATES = 100, 256
 CHANNEL_TYPES = ("integer", "real", "category", "ordinal")
@@ -220,6 +226,14 @@ class SeriesSchema(TextForm, Schema):
     def source(self) -> str | None:
         """The column that says where a reading comes from; the unit's own if none is named."""
         return self.series.source or self.unit.id
+
+    @property
+    def cautions(self) -> tuple[tuple[str, str], ...]:
+        """That readings of several places would be joined, where nothing names their place and no rule refuses it."""
+        refused = self.series.irregular == self.misfit == "refuse"
+        if self.series.time is None or self.source is not None or refused:
+            return ()
+        return (("series.source", JOINED),)
 
     @property
     def states(self) -> dict[str, tuple[Value, ...]]:

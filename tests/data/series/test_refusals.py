@@ -82,3 +82,46 @@ def test_mixed_offsets_are_warned_of(world, readings):
     with pytest.warns(DataWarning, match="^when: some moments have an offset from UTC and some have none"):
         mixed = open_series(readings).load(schema)
     assert not np.isnan(mixed.content.values).any()
+
+
+JOINED = {"source": "", "irregular": "mean"}
+
+
+def test_readings_of_several_places_that_nothing_names_are_warned_of(world, readings):
+    with pytest.warns(DataWarning, match="^when: several readings have one moment, .* name series.source") as warned:
+        assert len(open_series(readings).load(world.schema(**JOINED)).content) == 4
+    assert not any(cell in str(warned[0].message) for cell in ("m1", "m2", "2024"))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"irregular": "mean"},  # their source is named
+        {"source": "", "irregular": "sum", "unit": "{name: meter, id: meter}"},
+        {**JOINED, "misfit": "coerce"},  # then no message tells of the data
+    ],
+)
+def test_readings_that_are_told_apart_are_not(world, readings, rules):
+    misfit = rules.pop("misfit", "refuse")
+    schema = world.schema(**rules).model_copy(update={"misfit": misfit})
+    open_series(readings).load(schema)
+
+
+def test_several_readings_in_a_step_are_not_if_their_moments_differ(world, readings):
+    near = readings[readings["meter"] == "m2"].assign(when=lambda frame: frame["when"].str.replace(":00:00", ":01:00"))
+    both = pd.concat([readings[readings["meter"] == "m1"], near])
+    assert len(open_series(both).load(world.schema(**JOINED)).content) == 4
+
+
+def test_an_hour_that_clocks_go_through_twice_is_not(world):
+    moments = pd.date_range("2024-10-27T00:00Z", periods=4, freq="30min").tz_convert("Europe/Paris")
+    frame = pd.DataFrame({"when": moments.strftime("%Y-%m-%dT%H:%M:%S%z"), "litres": 1.0})
+    twice = pd.concat([frame, frame.assign(when=frame["when"].str.replace("+0200", "+0100"))])
+    schema = world.schema(**JOINED, timezone="Europe/Paris", length="24", step="1h")
+    assert len(open_series(twice).load(schema, at_least=1).content) == 1
+
+
+def test_who_is_refused_for_them_is_told_to_name_their_source_first(world, readings):
+    said = refusal(readings, world.schema(source=""))
+    assert "name series.source if readings come from several places; if not, declare irregular" in said
+    assert "series.source" not in refusal(pd.concat([readings] * 2, ignore_index=True), world.schema())

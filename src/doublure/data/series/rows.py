@@ -12,6 +12,7 @@ the schema's ``time``, and each channel            a reading a row; windows are 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -27,13 +28,18 @@ from doublure.data.series.sources import Cut, SeriesSource
 from doublure.data.series.two_columns import JoinedSource
 from doublure.data.tables import cells
 from doublure.data.tables.opening import TableSource
-from doublure.errors import DataError
+from doublure.errors import DataError, DataWarning, printable
 from doublure.schema.columns import Column, IntegerColumn
 from doublure.schema.scalars import Misfit
 from doublure.schema.series import SERIES, STEP, SeriesSchema
 
 _NO_TOKENS = ("",)
 _AVERAGED = {"irregular": "mean"}
+COINCIDING = (
+    "several readings have one moment, and count as one series, as nothing says where they come from; name "
+    "series.source, or unit.id, if they come from several places"
+)
+"""What the owner of readings is told, of whom two have one moment."""
 
 
 class RowSource(SeriesSource):
@@ -67,6 +73,13 @@ class RowSource(SeriesSource):
         if day is None or clock_column is None or not form.timed:
             return form.cut(self.table)
         return form.cut(JoinedSource(self.table, day, clock_column))
+
+    def coincide(self, schema: SeriesSchema) -> bool:
+        """Whether two readings have one moment, of a table of readings that nothing keeps apart."""
+        if not (schema.cautions and self._form(schema).timed):
+            return False
+        cut = self.cut(schema.model_copy(update={"misfit": "coerce"}))
+        return isinstance(cut, _CutRows) and cut.readings.coincide
 
     def _form(self, schema: SeriesSchema) -> _Form:
         names, first = self.table.columns, next(iter(schema.channels))
@@ -162,6 +175,7 @@ class Readings:
     ) -> None:
         order = np.lexsort((at, series))
         self._series, self._step, self._values = series[order], step[order], values[order]
+        self._at = at[order]
         self._schema, self._changes, self._name = schema, changes, name
         self._rule = schema.series.irregular
         self.changed = changes.changed
@@ -178,6 +192,8 @@ class Readings:
             and ((np.bincount(key, minlength=size) > 1) & ~doubled.reshape(-1)).any()
         ):
             remedy = "declare irregular: mean, sum or last, or fix the data"
+            if self._schema.source is None and self._schema.series.time is not None:
+                remedy = f"name series.source if readings come from several places; if not, {remedy}"
             raise BrokenRule(
                 "has several readings in one step of a series", field=self._name, remedy=remedy, relaxed=_AVERAGED
             )
@@ -189,6 +205,12 @@ class Readings:
         if self._schema.series.clock_changes == "fill":
             clock.filled(values, self._changes.skipped[first:last])
         return values
+
+    @property
+    def coincide(self) -> bool:
+        """Whether two readings of a series in which no clock changes have one moment. Private."""
+        same = (self._series[1:] == self._series[:-1]) & (self._at[1:] == self._at[:-1])
+        return bool((same & ~self._changes.changed[self._series[1:]]).any())
 
     def _column(self, key: Whole, cells: Values, size: int, rule: str) -> Values:
         known = ~np.isnan(cells)
@@ -207,7 +229,7 @@ class _CutRows:
 
     def __init__(self, readings: Readings, attributes: pd.DataFrame, unit: pd.Series[Any] | None) -> None:
         self.attributes, self.unit, self.changed = attributes, unit, readings.changed
-        self.block = readings.block
+        self.block, self.readings = readings.block, readings
 
 
 def _taken(
@@ -259,6 +281,8 @@ class _Timed(_Form):
         readings = Readings(series, places.step, moments, values, schema, changes, time)
         attributes, labels = _of_series(frame[list(self.attributes())], keys, series, schema.misfit, self.lenient)
         full = complete(attributes, starts, schema)
+        if schema.cautions and schema.misfit == "refuse" and readings.coincide:
+            warnings.warn(f"{printable(time)}: {COINCIDING}", DataWarning, stacklevel=2)
         return _CutRows(readings, full, labels.get(schema.unit.id or ""))
 
 

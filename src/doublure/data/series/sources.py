@@ -11,6 +11,7 @@ kept: a run that is resumed draws anew, and evaluations look at all series.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -23,7 +24,7 @@ from doublure.data.series import lengths
 from doublure.data.series.clock import Flags, Whole
 from doublure.data.series.records import Series, SeriesSet, Values
 from doublure.data.series.refusals import BrokenRule, all_refusals
-from doublure.errors import DataError, printable
+from doublure.errors import DataError, DataWarning, printable
 from doublure.schema.scalars import Misfit
 from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
@@ -84,6 +85,10 @@ class SeriesSource(ABC):
         """
         self.check_header(series_schema(schema))
 
+    def coincide(self, schema: SeriesSchema) -> bool:
+        """Whether readings that nothing tells apart have one moment, for their owner to know. Private."""
+        return False
+
     def load(self, schema: Schema, *, at_least: int = 2) -> SeriesSet:
         """Read the series.
 
@@ -106,7 +111,8 @@ class SeriesSource(ABC):
         """Read the series once more, by more lenient rules, to see what else is refused."""
         before, self.lenient = self.lenient, lenient
         try:
-            self._load(schema, 0)
+            with warnings.catch_warnings(action="ignore", category=DataWarning):
+                self._load(schema, 0)
         finally:
             self.lenient = before
 
