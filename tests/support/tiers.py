@@ -44,9 +44,9 @@ LONG = frozenset(
         "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "test_annotating.py", "test_audit_fits.py",
         "test_datasets.py", "test_docs.py", "test_fitting.py", "test_imports.py", "test_larger_than_memory.py",
         "test_latent_measures.py", "test_lots_from_disk.py", "test_noisy_counts.py", "test_on_workers.py",
-        "test_planning.py", "test_published.py", "test_published_dpmi.py", "test_readme.py", "test_rehearsal.py", "test_releasing.py",
-        "test_robustness.py", "test_sampling_in_parts.py", "test_site.py", "test_synthesizer.py", "test_what_ran.py",
-        "test_without_torch.py",
+        "test_planning.py", "test_published.py", "test_published_dpmi.py", "test_readme.py", "test_rehearsal.py",
+        "test_releasing.py", "test_robustness.py", "test_sampling_in_parts.py", "test_site.py", "test_synthesizer.py",
+        "test_what_ran.py", "test_without_torch.py",
     }
 )  # fmt: skip
 """What the quick tier leaves out: folders and files of tests."""
