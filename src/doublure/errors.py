@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
+from functools import partial
 from pathlib import PurePath
 from typing import ClassVar, NamedTuple
 
@@ -123,6 +124,10 @@ class FaultyRecords(DataError):
     def __init__(self, message: str, *, field: object, remedy: str, faults: Iterable[Fault]) -> None:
         super().__init__(message, field=field, remedy=remedy)
         self.faults = tuple(faults)
+
+    def __reduce__(self) -> tuple[partial[FaultyRecords], tuple[str]]:
+        told = {"field": self.field, "remedy": self.remedy or "", "faults": self.faults}
+        return partial(FaultyRecords, **told), (self.message,)  # type: ignore[arg-type]
 
 
 class SettingError(InputError):

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from doublure.data.tables import csv_files
+from doublure.data.tables import csv_records
 from doublure.data.tables import opening as tables
 from doublure.data.tables.opening import Table, open_table
 from doublure.errors import DataError
@@ -25,6 +25,7 @@ SCHEMA = Schema.parse(
     """
 doublure: 1
 kind: table
+multiline: true
 units: 10
 columns:
   age: {type: integer, bounds: [0, 120], missing: true}
@@ -66,7 +67,7 @@ PACKERS = {
 
 def load(path: Path, data: bytes | str, schema: Schema = SCHEMA) -> Table:
     path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return open_table(path).load(schema)
+    return open_table(path, schema.written).load(schema)
 
 
 def refused(path: Path, data: bytes | str, schema: Schema = SCHEMA) -> DataError:
@@ -131,7 +132,11 @@ def test_the_delimiter_is_read_outside_quotes(tmp_path: Path) -> None:
     assert table.frame["age"].tolist() == [30.0, 40.0]
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_carriage_returns_end_no_line(tmp_path: Path) -> None:
+    assert "LF or CRLF" in str(refused(tmp_path / "data.csv", "age,job\r30,clerk\r40,?\r"))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_every_line_end(tmp_path: Path, end: str) -> None:
     table = load(tmp_path / "data.csv", end.join(["age,job", "30,clerk", "40,?", ""]))
     assert table.frame["age"].tolist() == [30.0, 40.0]
@@ -146,6 +151,8 @@ def test_byte_order_mark_spaces_blank_lines_and_no_last_line_end(tmp_path: Path)
 def test_a_header_with_a_line_break(tmp_path: Path) -> None:
     table = load(tmp_path / "data.csv", 'age,"long\nname",job\n30,1,clerk\n40,2,?\n')
     assert table.frame["age"].tolist() == [30.0, 40.0]
+    with pytest.raises(DataError, match="multiline: true"):
+        open_table(tmp_path / "data.csv")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +168,7 @@ def test_a_header_with_a_line_break(tmp_path: Path) -> None:
         (",age,job\n0,30,clerk\n1,40,clerk\n", "empty column name"),
         ("age,job\n30,clerk\n40\n", "more or fewer fields"),
         ("age,job\n30,clerk\n40,clerk,s3cr3t\n", "more or fewer fields"),
-        ('age,job\n30,clerk\n40,"s3cr3t\n' * 2, "more or fewer fields|outside"),
+        ('age,job\n30,clerk\n40,"s3cr3t\n' * 2, "fields|outside|not closed"),
         ("age,job\n30,s3cr3t\n40,clerk\n", "job: has values outside"),
         ("age,job\ns3cr3t,clerk\n40,clerk\n", "age: has cells that are no integer"),
         ('age,job\n"1,5",clerk\n40,clerk\n', "decimal point"),
@@ -186,8 +193,12 @@ def test_bad_csv_is_one_line(tmp_path: Path, data: bytes | str, words: str) -> N
 
 
 def test_a_record_that_does_not_fit_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 1_000)
-    assert "fields" in str(refused(tmp_path / "data.csv", "age,job\n" + "1" * 5_000 + ",clerk\n40,clerk\n"))
+    monkeypatch.setattr(csv_records, "LONGEST_RECORD", 1_000)
+    text = "age,job\n" + "1" * 5_000 + ",clerk\n40,clerk\n"
+    line_by_line = Schema.parse(SCHEMA.to_yaml().replace("multiline: true\n", ""))
+    assert "million bytes" in str(refused(tmp_path / "data.csv", text, line_by_line))
+    assert "bytes" in str(refused(tmp_path / "data.csv", text))
+    assert "not closed" in str(refused(tmp_path / "data.csv", text.replace("clerk", '"clerk')))
 
 
 @pytest.mark.parametrize("name", ["none.csv", "folder.csv"])
@@ -238,6 +249,7 @@ def test_chunks_equal_one_pass(
         """
 doublure: 1
 kind: table
+multiline: true
 unit: {name: person, id: who, max_records: 2}
 units: 10
 columns:
@@ -260,11 +272,11 @@ columns:
     )
     path = tmp_path / "data.csv"
     frame.to_csv(path, index=False)
-    whole = open_table(path).load(schema)
+    whole = open_table(path, schema.written).load(schema)
     assert len(whole.frame) < 100
-    monkeypatch.setattr(csv_files, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(csv_records, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(tables, "CHUNK_ROWS", chunk_rows)
-    source = open_table(path)
+    source = open_table(path, schema.written)
     assert max(len(chunk) for chunk in source.chunks(["age"])) <= max(chunk_rows, 1)
     assert sum(1 for _ in source.chunks(["age"])) > 1
     parts = source.load(schema)

@@ -244,6 +244,39 @@ def test_digits_survive_a_missing_cell_in_parquet():
         assert reading(open_table(pd.DataFrame({"x": held})).load(schema).frame["x"])[:2] == [f"value {large}"] * 2
 
 
+@pytest.mark.parametrize("kind", ["text", "large", "coded", "view"])
+def test_a_text_that_is_no_utf8_is_one_misfit(tmp_path, kind):
+    """Arrow takes such bytes unseen, and refuses all texts of a column for one of them."""
+    columns = "".join(f"  {name!r}: {text}\n" for name, text in TEXTS_OF_COLUMNS.items())
+    schema = Schema.parse(f"doublure: 1\nkind: table\nunits: 9\nmisfit: coerce\ncolumns:\n{columns}")
+    cells = [b"1", b"\xff", b"2001-01-01", b"a\xc3", b"\xc3\xa9"]
+
+    def texts(cells: list[bytes]) -> Any:
+        plain = pa.array(cells, pa.large_binary() if kind == "large" else pa.binary())
+        if kind == "view":
+            return plain.cast(pa.binary_view()).view(pa.string_view())
+        found = pa.Array.from_buffers(
+            pa.large_string() if kind == "large" else pa.string(), len(plain), plain.buffers()
+        )
+        return pa.DictionaryArray.from_arrays(range(len(cells)), found) if kind == "coded" else found
+
+    def read(cells: list[Any], form: str) -> list[list[str]]:
+        table = pa.table(dict.fromkeys(TEXTS_OF_COLUMNS, texts(cells)))
+        given: Any = table
+        if form == "file":
+            pq.write_table(table, given := tmp_path / "x.parquet")
+        elif form == "frame":
+            held = {name: pd.arrays.ArrowExtensionArray(table[name]) for name in table.column_names}
+            given = pd.DataFrame({name: pd.Series(column) for name, column in held.items()})
+        loaded = open_table(given).load(schema, at_least=0).frame
+        return [reading(loaded[name]) for name in TEXTS_OF_COLUMNS]
+
+    for form in ("stream", *(["file", "frame"] if kind != "coded" else [])):  # of a coded column it is part of the type
+        together = read(cells, form)
+        for place, cell in enumerate(cells):
+            assert [column[place] for column in together] == [column[0] for column in read([cell], form)]
+
+
 def test_a_text_changes_no_other_in_csv(tmp_path):
     """Records are read block by block, each with a dictionary of its own."""
     texts = [text for text in TEXTS if "\0" not in text and text.isascii()]

@@ -76,9 +76,9 @@ def test_another_spelling_is_a_misfit_and_never_another_number(tmp_path: Path, p
 
 
 def test_a_wrong_encoding_names_the_key_and_never_a_byte(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="not UTF-8 text; write its encoding into the schema"):
+    with pytest.raises(DataError, match="not UTF-8 text; write the encoding into the schema"):
         loaded(file(tmp_path), HEAD + SPELLED.replace("encoding: latin-1\n", "") + COLUMNS)
-    with pytest.raises(DataError, match="is not ascii text; correct the schema's encoding"):
+    with pytest.raises(DataError, match="not ascii text; correct the schema's encoding"):
         loaded(file(tmp_path), HEAD + SPELLED.replace("latin-1", "ascii") + COLUMNS)
 
 

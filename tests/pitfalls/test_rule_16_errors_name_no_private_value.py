@@ -201,9 +201,16 @@ def test_files_tell_nothing(tmp_path):
 def test_a_reader_that_shows_a_row_is_caught(lab, tmp_path, mutant):
     from doublure.data.tables import csv_files
 
-    own = "raise _misencoded(path, encoding) if 'UTF8' in str(error) else _ragged(path) from None"
-    words = "raise DataError(str(error), field=path.name, remedy='mend it') from None"
-    lab.plant(csv_files, "read_batches", (own, words if "words" in mutant else "raise"))
+    edits = {
+        "the reader's own words": (
+            "read_batches",
+            "raise refused(path.name, found, header.dialect.encoding)",
+            "raise DataError(repr(block), field=path.name, remedy='mend it')",
+        ),
+        "the reader's own error": ("_first_record", "raise _unreadable(path) from None", "raise"),
+    }
+    name, *edit = edits[mutant]
+    lab.plant(csv_files, name, tuple(edit))
     with lab.caught():
         check_files_tell_nothing(tmp_path)
 

@@ -70,6 +70,22 @@ def test_every_cell_is_listed(tmp_path: Path, form: str) -> None:
     assert stat.S_IMODE((tmp_path / "out.csv").stat().st_mode) == 0o600
 
 
+def test_lines_that_cannot_be_read_are_listed_by_their_numbers(tmp_path: Path) -> None:
+    FRAME.to_csv(tmp_path / "d.csv", index=False)
+    lines = (tmp_path / "d.csv").read_bytes().splitlines()
+    lines[3:3] = [b"\xff,1,cook,,1", b'"1,1,cook,,1', b"", b"1,1"]
+    (tmp_path / "d.csv").write_bytes(b"\n".join([*lines, b""]))
+    list_misfits(Schema.parse(TEXT), tmp_path / "d.csv", tmp_path / "out.csv")
+    unread = "the line of this number cannot be read: it has"
+    assert rows(tmp_path / "out.csv")[:3] == [
+        ("4", "d.csv", "", f"{unread} bytes of another encoding"),
+        ("5", "d.csv", "", f"{unread} an unclosed quote"),
+        ("7", "d.csv", "", f"{unread} more or fewer fields than the header"),
+    ]
+    moved = [(str(int(row) + 3 * (int(row) > 2)), *rest) for row, *rest in WANTED]
+    assert rows(tmp_path / "out.csv")[3:] == moved
+
+
 def test_rules_are_looked_at_where_cells_fit(tmp_path: Path) -> None:
     fitting = FRAME.assign(age=["30", "3", "3", "?", "30", "7"], job=["cook", "nurse", "nurse", "cook", "cook", "cook"])
     list_misfits(Schema.parse(TEXT), fitting, tmp_path / "out.csv")

@@ -172,3 +172,50 @@ def test_a_file_in_another_encoding_is_drafted_and_read_again(tmp_path: Path) ->
         drafted(path, encoding="nonsense")
     with pytest.raises(SchemaError, match="is for the files of tables and series"):
         drafted(path, kind="images", encoding="latin-1")
+
+
+QUOTED = 'a,note,c\nu,"x\ny",3\nv,"z",4\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        (QUOTED, True),
+        (QUOTED.replace("\n", "\r\n"), True),
+        ('a,note,c\nu,"x y",3\n', False),
+        ('a,note,c\nu,x"\nv,y"z,3\n', False),
+    ],
+)
+def test_line_ends_in_quotes_are_proposed_and_not_declared(tmp_path: Path, text: str, spans: bool) -> None:
+    path = tmp_path / "d.csv"
+    path.write_bytes(text.encode())
+    if not spans and 'x"' in text:
+        with pytest.raises(DataError, match="more or fewer fields"):
+            drafted(path)
+        return
+    made = drafted(path)
+    assert made.schema.columns["c"].type == "integer"
+    assert ("# multiline: true\n" in made.to_yaml()) is spans
+    assert "multiline" not in Schema.parse(made.to_yaml()).to_yaml()
+    if spans:
+        declared = Schema.parse(made.to_yaml().replace("# multiline: true\n", "multiline: true\n"))
+        assert declared.written is not None
+        assert declared.written.multiline
+        assert drafted(path, kind="series").schema.kind == "series"
+        assert "# multiline: true\n" in drafted(path, kind="series").to_yaml()
+
+
+def test_an_open_quote_is_no_line_end_in_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text('a,c\nu,3\n"v,4\n')
+    with pytest.raises(DataError, match="an unclosed quote; declare multiline: true if"):
+        drafted(path)
+    path.write_bytes(b"a,c\nu\xe9,3\n")
+    with pytest.raises(DataError, match="draft it with --encoding latin-1"):
+        drafted(path)
+
+
+def test_related_tables_are_drafted_with_line_ends_in_quotes(tmp_path: Path) -> None:
+    (tmp_path / "patients.csv").write_text("nr,age\n1,3\n2,4\n")
+    (tmp_path / "stays.csv").write_text('patients_nr,note\n1,"x\ny"\n2,z\n')
+    assert "# multiline: true\n" in drafted(tmp_path, kind="relational").to_yaml()

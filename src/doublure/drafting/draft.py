@@ -158,6 +158,7 @@ class Draft:
         codebook: The codebook's file name, if one was given.
         unit: What its file says of the unit.
         proposals: Column -> what it may be beside what its storage says.
+        suggested: What its text suggests of how it is written, beside what columns do.
         head: What its file says first.
         body: A draft to what its file says behind the units.
     """
@@ -170,6 +171,7 @@ class Draft:
     codebook: str | None = None
     unit: str = _UNIT
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
+    suggested: Mapping[str, Any] = field(default_factory=dict)
 
     def to_yaml(self) -> str:
         """Return the schema file's text, with comments."""
@@ -245,13 +247,30 @@ def drafted(
     return DRAFTS[kind](data, codebook, keys)
 
 
-def _written(keys: Mapping[str, str] | None) -> Written | None:
+def _written(keys: Mapping[str, Any] | None) -> Written | None:
     return Schema.from_plain({**_SKELETON, **keys}).written if keys else None
+
+
+def _opened(opens: Callable[..., Any], data: Any, keys: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+    """Return a source, and what its text suggests of how it is written: whether quoted cells hold line ends.
+
+    Args:
+        opens: Opens data, as it is written.
+        data: What is drafted from.
+        keys: What is known of how it is written.
+    """
+    if isinstance(data, (str, Path)):
+        suggested = {"multiline": True}
+        source = opens(data, _written({**(keys or {}), **suggested}))
+        tables = getattr(source, "tables", {}).values() or [getattr(source, "table", source)]
+        if any(isinstance(table, TableSource) and table.spans_lines() for table in tables):
+            return source, suggested
+    return opens(data, _written(keys)), {}
 
 
 def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
     entries = {} if codebook is None else read_codebook(codebook)
-    source = open_table(data, _written(keys))  # which refuses arrays itself
+    source, suggested = _opened(open_table, data, keys)  # which refuses arrays itself
     for name in source.columns:
         try:
             check_name(name)
@@ -273,6 +292,7 @@ def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, st
             if (entry := described[name]) is None or not entry.facts
         },
         codebook=None if codebook is None else Path(codebook).name,
+        suggested=suggested,
     )
 
 
@@ -285,6 +305,7 @@ def _text_form(made: Draft) -> str:
 def _proposed_form(made: Draft) -> str:
     """Return such keys as far as cells suggest them, as comments."""
     keys = {key: value for proposal in made.proposals.values() for key, value in proposal.keys.items()}
+    keys |= made.suggested
     return "".join(f"# {key}: {yaml_text.inline(value)}\n" for key, value in keys.items())
 
 
@@ -314,6 +335,7 @@ def _columns(made: Draft) -> str:
 
 def _drafted_images(data: Any, codebook: str | Path | None) -> Draft:
     source = open_images(data)
+    source.check_form()
     plain: dict[str, Any] = {"doublure": 1, "kind": "images", "images": {}}
     if source.shape is not None:
         plain["images"] = {"shape": list(source.shape), "range": list(source.usual_range)}
@@ -330,7 +352,7 @@ def _pictures(made: Draft) -> str:
 
 def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
     """Draft from a table of readings, or from arrays: moments, numbers and texts have their places."""
-    source = open_series(data, _written(keys))
+    source, suggested = _opened(open_series, data, keys)
     lengths: set[int] = set()
     columns: Mapping[str, str] = {}
     found: dict[str, Proposal] = {}
@@ -360,7 +382,9 @@ def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, s
         remedy = "give a column of numbers, or an array of them with an axis of steps"
         raise SchemaError("holds no numbers that could be channels", field=source.name, remedy=remedy)
     schema = Schema.from_plain(plain, source.name)
-    return Draft(schema=schema, head=_SERIES_HEAD, body=_windows, unit=_SERIES_UNIT, proposals=found)
+    return Draft(
+        schema=schema, head=_SERIES_HEAD, body=_windows, unit=_SERIES_UNIT, proposals=found, suggested=suggested
+    )
 
 
 def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Proposal]]:
@@ -421,7 +445,7 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
     A row of the codebook is named ``table.column``, or for a column of every table by the column alone.
     """
     entries = {} if codebook is None else read_codebook(codebook)
-    source = open_related(data, _written(keys))
+    source, suggested = _opened(open_related, data, keys)
     described: dict[str, Entry | None] = {}
     found = proposed({name: table.columns for name, table in source.tables.items()})
     tables: dict[str, Any] = {}
@@ -464,6 +488,7 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
         unknown=tuple(name for name, entry in entries.items() if entry not in described.values()),
         codebook=None if codebook is None else Path(codebook).name,
         proposals=proposals,
+        suggested=suggested,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.tables import cells, distinct_cells
-from doublure.data.tables.arrow_cells import as_series
+from doublure.data.tables.arrow_cells import Raw, as_series
+from doublure.data.tables.csv_records import UNREAD
 from doublure.data.tables.numbers import read as numbers_of
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.rules import TableRules
@@ -37,6 +38,7 @@ TOLERATED = frozenset(
     {BEYOND, *(f"{_BROKEN.format(word)}, and a fit takes it all the same" for word in ("equal", "at_most"))}
 )
 """What a fit is not refused for."""
+_UNREADABLE = "the line of this number cannot be read"
 _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -104,26 +106,41 @@ def _plain(cell: str) -> bool:
 def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Misfit]:
     """Yield every cell that does not fit, and every record that breaks a rule whose columns all fit. Private.
 
+    Records that cannot be read come first, by their lines in their files.
+
     Raises:
         DataError: The container cannot be read, or a column is not there.
     """
     source = open_table(data, schema.written)
     source.check(schema)
     wanted = {name: column for name, column in schema.columns.items() if column.nature != "id"}
+    for file, unread in source.unread():
+        yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}")
     first = 1
     for raw in source.raw(list(wanted)):
         frame, faulty = {}, set()
         rows = 0
+        lost = _unread(raw)
         for name, column in wanted.items():
             series = distinct_cells.unwrapped(as_series(raw[name], name))
             rows = len(series)
             found, frame[name] = _of_column(series, column, name)
             for misfit in found:
+                if lost[misfit.row]:
+                    continue
                 faulty.add(name)
                 yield misfit._replace(row=first + misfit.row)
         for misfit in _of_rules(schema, pd.DataFrame(frame), faulty):
-            yield misfit._replace(row=first + misfit.row)
+            if not lost[misfit.row]:
+                yield misfit._replace(row=first + misfit.row)
         first += rows
+
+
+def _unread(raw: Mapping[str, Raw]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return ``(N,)``: of which records no cell can be read."""
+    series = [as_series(column, name).astype(object) for name, column in raw.items()]
+    lost = [column.eq(UNREAD).fillna(False).to_numpy(dtype=np.bool_) for column in series]
+    return np.asarray(np.logical_and.reduce(lost))
 
 
 def _of_column(raw: pd.Series[Any], column: Column, name: str) -> tuple[list[Misfit], pd.Series[Any]]:

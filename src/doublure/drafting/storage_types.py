@@ -41,8 +41,12 @@ def storage_types(source: TableSource) -> dict[str, Storage]:
 
 
 def first_cells(source: TableSource) -> dict[str, pd.Series[Any]]:
-    """Return the first thousand cells of each column. Private: only forms may be told of them."""
-    first = next(iter(source.chunks(source.columns)), None)
+    """Return the first thousand cells of each column. Private: only forms may be told of them.
+
+    Raises:
+        FaultyRecords: Some of the first records cannot be read.
+    """
+    first = next(iter(source.chunks(source.columns, "refuse")), None)
     if first is None:
         return {name: pd.Series(dtype=object) for name in source.columns}
     return {name: first[name].iloc[:_ROWS] for name in source.columns}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, Field, StrictStr, model_validator
+from pydantic import AfterValidator, Field, StrictBool, StrictStr, model_validator
 
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
@@ -34,8 +34,8 @@ def _mark(text: str) -> str:
 
 
 def _delimiter(text: str) -> str:
-    if len(text) != 1 or text.isalnum() or text in "\"'\n\r\0":
-        raise ValueError("must be one character that is no letter, digit or quote; write one such as ';'")
+    if len(text) != 1 or not text.isascii() or text.isalnum() or text in "\"'\n\r\0":
+        raise ValueError("must be one character of ASCII that is no letter, digit or quote; write one such as ';'")
     return text
 
 
@@ -54,8 +54,10 @@ DateFormat: TypeAlias = Annotated[StrictStr, AfterValidator(_date_format)]
 Delimiter: TypeAlias = Annotated[StrictStr, AfterValidator(_delimiter)]
 Mark: TypeAlias = Annotated[StrictStr, AfterValidator(_mark)]
 Encoding: TypeAlias = Annotated[StrictStr, AfterValidator(_encoding)]
+Multiline: TypeAlias = Annotated[StrictBool | None, AfterValidator(lambda said: said or None)]
+"""False says what leaving it out says."""
 
-KEYS = ("date_format", "decimal", "thousands", "encoding", "delimiter")
+KEYS = ("date_format", "decimal", "thousands", "encoding", "delimiter", "multiline")
 
 
 class TextForm(Frozen):
@@ -66,6 +68,7 @@ class TextForm(Frozen):
     thousands: Mark | None = Field(default=None, description="what stands between groups of three digits")
     encoding: Encoding | None = Field(default=None, description="of CSV files; UTF-8 if left out")
     delimiter: Delimiter | None = Field(default=None, description="between fields; told by the header if left out")
+    multiline: Multiline = Field(default=None, description="whether quoted cells of CSV files may hold line ends")
 
     @model_validator(mode="after")
     def _two_marks(self) -> TextForm:
@@ -93,6 +96,7 @@ class Written:
         thousands: Between groups of three digits, if there is one.
         encoding: Of the bytes.
         delimiter: Between fields; the header tells it where None.
+        multiline: Whether quoted cells of CSV files may hold line ends, and quoting is part of the form.
         columns: What is public of the columns.
         numbered: Whether ``litres_0``, ``litres_1``, … are cells of the column ``litres``.
     """
@@ -102,6 +106,7 @@ class Written:
     thousands: str | None = None
     encoding: str | None = None
     delimiter: str | None = None
+    multiline: bool = False
     columns: Mapping[str, Column]
     numbered: bool = False
 

@@ -103,7 +103,7 @@ class RelatedSource:
         wanted = {own: column for own, column in table.columns.items() if own not in table.ids}
         tokens = table.columns[key].missing_tokens
         frames, labels = [], []
-        for raw in source.chunks(list(dict.fromkeys([*wanted, key]))):
+        for raw in source.chunks(list(dict.fromkeys([*wanted, key])), schema.misfit):
             labels.append(cells.unit_ids(raw[key], key, tokens, "coerce"))
             frames.append(_canonical(raw, wanted, schema))
         if not frames:

@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.tables.arrow_cells import Raw, as_series
+from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.rewriting import MISFIT
 from doublure.data.tables.source import TableSource
+from doublure.schema.scalars import Misfit
 
 _CLOCK = re.compile(r"(\d{1,2})(?:[:.h](\d{2})(?:[:.](\d{2})(?:[.,]0+)?)?)?", re.ASCII)
 _MIDNIGHT = re.compile(r"[T ]00:00(:00)?(\.0+)?")
@@ -38,10 +40,16 @@ class JoinedSource(TableSource):
         """Look for columns in the header."""
         self._source.check_names(names)
 
-    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+    def unread(self) -> list[tuple[str, Unread]]:
+        """Return the records that cannot be read. Private."""
+        return self._source.unread()
+
+    def raw(
+        self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
+    ) -> Iterator[Mapping[str, Raw]]:
         """Yield the columns, days joined with their times."""
         wanted = list(dict.fromkeys([*columns, self._clock]))
-        for raw in self._source.raw(wanted, [name for name in plain if name != self._day]):
+        for raw in self._source.raw(wanted, [name for name in plain if name != self._day], misfit):
             found = dict(raw)
             if self._day in found:
                 found[self._day] = _joined(

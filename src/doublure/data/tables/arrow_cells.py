@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.tables import cells
+from doublure.data.tables.arrow_text import is_text
 from doublure.errors import DataError
 from doublure.schema.columns import DateColumn, DatetimeColumn
 from doublure.schema.scalars import Misfit
@@ -64,7 +65,7 @@ def as_series(raw: Raw, name: str) -> pd.Series[Any]:
             raw.dictionary.null_count or len(raw.dictionary.unique()) < len(raw.dictionary)
         ):
             raw = raw.dictionary_decode()
-        if _is_text(raw.type):
+        if is_text(raw.type):
             raw = raw.cast(pa.large_string()).dictionary_encode()
         found: pd.Series[Any] = raw.to_pandas(integer_object_nulls=True, date_as_object=False)
     except pa.ArrowException:
@@ -83,7 +84,7 @@ def _numbers(raw: pa.Array, column: Column) -> cells.Floats | None:
         if raw.null_count:
             numbers[raw.is_null().to_numpy(zero_copy_only=False)] = np.nan
         return numbers
-    if not _is_text(raw.type):
+    if not is_text(raw.type):
         return None
     tokens = pa.array([*column.missing_tokens, *cells.NOT_A_NUMBER], raw.type)
     try:
@@ -100,7 +101,7 @@ def _moments(raw: pa.Array, column: Column) -> cells.Moments | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not _is_text(raw.type):
+    if not is_text(raw.type):
         return None
     tokens = pa.array([*column.missing_tokens, *cells.NOT_A_TIME], raw.type)
     try:
@@ -112,9 +113,3 @@ def _moments(raw: pa.Array, column: Column) -> cells.Moments | None:
         return None
     moments: cells.Moments = read.to_numpy(zero_copy_only=False).astype("datetime64[s]")
     return moments
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

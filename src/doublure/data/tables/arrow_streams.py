@@ -11,8 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from doublure.data.tables.arrow_cells import Raw
+from doublure.data.tables.arrow_text import readable
 from doublure.data.tables.source import TableSource
 from doublure.errors import DataError
+from doublure.schema.scalars import Misfit
 
 PROTOCOL = "__arrow_c_stream__"
 _READ = "has been read already, and can be read once only"
@@ -32,7 +34,9 @@ class StreamSource(TableSource):
             raise DataError("gives no stream of Arrow", field=name, remedy="give it anew, unread") from None
         super().__init__(name, [str(each).strip() for each in stored])
 
-    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+    def raw(
+        self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
+    ) -> Iterator[Mapping[str, Raw]]:
         """Yield the raw columns batch by batch, once.
 
         Raises:
@@ -49,4 +53,4 @@ class StreamSource(TableSource):
                 return
             except Exception:  # likewise
                 raise DataError("broke off while it was read", field=self.name, remedy="give it anew") from None
-            yield {name: batch.column(place) for name, place in places.items()}
+            yield {name: readable(batch.column(place)) for name, place in places.items()}

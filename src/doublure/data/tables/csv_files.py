@@ -1,7 +1,8 @@
 """CSV as bytes: which compression, which delimiter, which header, and the records block by block.
 
-The header is read apart from the records. Values are read as text only, each distinct one once; what they mean is the
-schema's business (:mod:`doublure.data.tables.cells`).
+The header is read apart from the records: with what the schema declares, it is the file's form, and no record decides
+on it. Records are read one by one (:mod:`doublure.data.tables.csv_records`), values as text only, each distinct one
+once; what they mean is the schema's business (:mod:`doublure.data.tables.cells`).
 """
 
 from __future__ import annotations
@@ -9,41 +10,75 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from doublure.errors import DataError
+from doublure.data.tables import csv_records
+from doublure.data.tables.csv_records import MISENCODED, RAGGED, TOO_LONG, UNCLOSED, Dialect, Unread
+from doublure.errors import DataError, Fault, FaultyRecords
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = {".csv", ".tsv", ".txt"}
 COMPRESSIONS = {".gz", ".bz2", ".xz", ".zip", ".zst"}
-BLOCK_BYTES = 16_000_000
 _DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_HEADER = 5_000_000
 _HEADER_BLOCK = 65_536
-_BREAK = re.compile(rb"\r\n|\n|\r")
-_QUOTE_OR_BREAK = re.compile(rb'"|\r\n|\n|\r')
+_QUOTE_OR_END = re.compile(rb'"|\n')
+_REMEDIES = {
+    UNCLOSED: "declare multiline: true if quoted cells hold line ends",
+    MISENCODED: "write the encoding into the schema, such as encoding: latin-1 (draft it with --encoding latin-1)",
+    RAGGED: "export the table again with quoting",
+    TOO_LONG: "shorten them",
+}
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
-def read_header(path: Path, encoding: str | None = None, delimiter: str | None = None) -> tuple[list[str], str, int]:
-    """Return the column names, the delimiter, and how many lines the header takes.
+class Header(NamedTuple):
+    """What a CSV file says before its records.
+
+    Attributes:
+        names: Of the columns.
+        size: How many bytes it takes, its line end included.
+        dialect: How the records are written.
+    """
+
+    names: list[str]
+    size: int
+    dialect: Dialect
+
+
+def read_header(
+    path: Path, encoding: str | None = None, delimiter: str | None = None, *, multiline: bool = False
+) -> Header:
+    """Return what a file's header says.
 
     A delimiter that is not given is the one of ``, ; tab |`` that stands most often in the header, outside quotes.
+
+    Args:
+        path: The file.
+        encoding: Of the bytes; UTF-8 if left out.
+        delimiter: Between fields.
+        multiline: Whether quoted cells, and names, may hold line ends.
 
     Raises:
         DataError: The file is no CSV, or its first line no header.
     """
-    header, lines = _first_record(path, encoding)
+    header, size = _first_record(path, encoding, multiline=multiline)
     if "\0" in header:
         raise DataError("holds NUL bytes and is no CSV text", field=path.name, remedy="export it again as UTF-8 CSV")
     if not header.strip():
         raise DataError("has no header line", field=path.name, remedy="begin the file with the column names")
     bare = _QUOTED.sub("", header)
+    if '"' in bare and not multiline:
+        remedy = "close it, or declare multiline: true if quoted names hold line ends"
+        raise DataError("the header has an unclosed quote", field=path.name, remedy=remedy)
+    if "\r" in bare:
+        remedy = "export it again with lines that end with LF or CRLF"
+        raise DataError("the header has a carriage return by itself", field=path.name, remedy=remedy)
     delimiter = delimiter or max(_DELIMITERS, key=bare.count)
     try:
         names = [name.strip() for name in next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter))]
@@ -51,105 +86,181 @@ def read_header(path: Path, encoding: str | None = None, delimiter: str | None =
         raise _unreadable(path) from None
     if not all(names):
         raise DataError("the header has an empty column name", field=path.name, remedy="name every column")
-    return names, delimiter, lines
+    own = "utf-8" if encoding in (None, "utf-8-sig") else str(encoding)  # a mark at the head of a record is content
+    return Header(names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline))
 
 
-def _first_record(path: Path, encoding: str | None) -> tuple[str, int]:
-    """Return the first record as text, and its lines: more than one where a quoted name has line breaks."""
+def _first_record(path: Path, encoding: str | None, *, multiline: bool) -> tuple[str, int]:
+    """Return the first record as text, and its bytes with the line end."""
     try:
-        with _opened(path) as file:
-            start, end = b"", None
-            while end is None and len(start) < _LONGEST_HEADER and (more := file.read(_HEADER_BLOCK + len(start))):
+        with opened(path) as file:
+            start, end = b"", -1
+            while end < 0 and len(start) < _LONGEST_HEADER and (more := file.read(_HEADER_BLOCK + len(start))):
                 start += more
-                end = _end_of_record(start)
+                end = _end_of_record(start) if multiline else start.find(b"\n")
     except _damage():
         raise _unreadable(path) from None
-    record, lines = (start, 1) if end is None else end
+    size = len(start) if end < 0 else end + 1
+    record = start[:size].removesuffix(b"\n").removesuffix(b"\r")
     try:
-        return record.decode(encoding or "utf-8-sig"), lines
+        return record.decode(encoding or "utf-8-sig"), size
     except UnicodeDecodeError:
         raise _misencoded(path, encoding) from None
 
 
-def _end_of_record(start: bytes) -> tuple[bytes, int] | None:
-    """Return the bytes before the first line break outside quotes, and their lines; None where there is none yet."""
-    lines, place = 1, 0
-    while (found := _QUOTE_OR_BREAK.search(start, place)) is not None:
-        if found.group() != b'"':
-            return start[: found.start()], lines
+def _end_of_record(start: bytes) -> int:
+    """Return the place of the first line end outside quotes; -1 where there is none yet."""
+    place = 0
+    while (found := _QUOTE_OR_END.search(start, place)) is not None:
+        if found.group() == b"\n":
+            return found.start()
         closing = start.find(b'"', found.end())
         if closing < 0:
-            return None
-        lines += len(_BREAK.findall(start, found.end(), closing))
+            return -1
         place = closing + 1
-    return None
+    return -1
 
 
 def read_batches(
     path: Path,
-    names: list[str],
+    header: Header,
     wanted: list[str],
-    delimiter: str,
-    header_lines: int,
     chunk_rows: int,
     plain: Collection[str] = (),
-    encoding: str | None = None,
+    *,
+    refuse: bool = False,
 ) -> Iterator[dict[str, pa.Array]]:
     """Yield columns of text, at most ``chunk_rows`` of each: each distinct text once, or as it stands.
 
     Args:
         path: The file.
-        names: Its header.
+        header: Its header.
         wanted: Which columns to read.
-        delimiter: Between fields.
-        header_lines: How many lines the header takes.
         chunk_rows: The most records at once.
         plain: Of which columns text is not compared, such as numbers, of which few are equal.
-        encoding: Of the bytes; UTF-8 if left out.
+        refuse: Whether a record that cannot be read is refused; its cells are ``UNREAD`` otherwise.
 
     Raises:
-        DataError: A line has another number of fields than the header, or the file is damaged.
+        FaultyRecords: Records cannot be read; it names all of them.
+        DataError: The file is damaged.
     """
     import pyarrow as pa
-    from pyarrow import csv as arrow_csv
 
-    numbers = [str(number) for number in range(len(names))]  # names may be hostile or stand twice; numbers do not
-    first = dict(zip(reversed(names), reversed(numbers), strict=True))
-    places = [first[name] for name in wanted]
-    text = pa.dictionary(pa.int32(), pa.string())
-    types = dict.fromkeys(numbers, text) | {first[name]: pa.string() for name in plain}
+    numbers = [str(number) for number in range(len(header.names))]  # names may be hostile or twice there
+    first = dict(zip(reversed(header.names), reversed(numbers), strict=True))
+    distinct = pa.dictionary(pa.int32(), pa.string())
+    types = {first[name]: pa.string() if name in plain else distinct for name in wanted}
     try:
-        with (
-            _opened(path) as file,
-            arrow_csv.open_csv(
-                file,
-                read_options=arrow_csv.ReadOptions(
-                    column_names=numbers,
-                    skip_rows=header_lines,
-                    block_size=BLOCK_BYTES,
-                    encoding=encoding or "utf8",
-                ),
-                parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=arrow_csv.ConvertOptions(
-                    column_types=types, include_columns=places, strings_can_be_null=False
-                ),
-            ) as reader,
-        ):
-            for batch in reader:
-                for start in range(0, len(batch), chunk_rows):
-                    yield dict(zip(wanted, batch.slice(start, chunk_rows).columns, strict=True))
-    except pa.ArrowInvalid as error:
-        if "Empty CSV" in str(error) or "Could not skip" in str(error):  # nothing after the header
-            return
-        raise (_misencoded(path, encoding) if "UTF8" in str(error) else _ragged(path)) from None
-    except UnicodeDecodeError:
-        raise _misencoded(path, encoding) from None
+        with opened(path) as file:
+            file.read(header.size)
+            for block in csv_records.blocks(file, header.dialect):
+                batch, unread = _parsed(block, header.dialect, numbers, types)
+                if unread and refuse:
+                    found = [(path.name, each) for each in unread_in(path, header)]
+                    raise refused(path.name, found, header.dialect.encoding)
+                columns = {name: batch.column(first[name]).combine_chunks() for name in wanted}
+                for start in range(0, batch.num_rows, chunk_rows):
+                    yield {name: column.slice(start, chunk_rows) for name, column in columns.items()}
     except (pa.ArrowException, *_damage()):
         raise _unreadable(path) from None
 
 
+def _parsed(
+    block: bytes | None, dialect: Dialect, numbers: list[str], types: Mapping[str, pa.DataType]
+) -> tuple[pa.Table, bool]:
+    """Return a block's columns, and whether some of its records cannot be read.
+
+    Arrow is given the block as it stands first. Where it finds as many rows as there are lines, each row is a line: an
+    open quote joins lines, and an empty line is none.
+    """
+    plain = csv_records.as_it_stands(block, dialect)
+    if plain is not None:
+        table = _table(plain, dialect, numbers, types)
+        if table is not None and csv_records.are_lines(table.num_rows, plain, dialect):
+            return table, False
+    clean = csv_records.cleaned(block, dialect)
+    table = _table(clean.content, dialect, numbers, types)
+    if table is None:
+        clean = csv_records.without_ragged(clean, dialect)
+        table = _table(clean.content, dialect, numbers, types)
+    if table is None:
+        raise ValueError
+    return table, bool(clean.unread)
+
+
+def _table(content: bytes, dialect: Dialect, numbers: list[str], types: Mapping[str, pa.DataType]) -> pa.Table | None:
+    """Return what Arrow reads; None if it cannot read each row."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    content = csv_records.for_arrow(content)
+    if not content.strip(b"\r\n"):
+        return pa.table({name: pa.array([], kind) for name, kind in types.items()})
+    try:
+        return arrow_csv.read_csv(
+            pa.BufferReader(content),
+            read_options=arrow_csv.ReadOptions(column_names=numbers, block_size=len(content) + 1),
+            parse_options=arrow_csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=types, include_columns=list(types), strings_can_be_null=False, check_utf8=False
+            ),
+        )
+    except pa.ArrowInvalid:  # more or fewer fields, or an open quote
+        return None
+
+
+def unread_in(path: Path, header: Header) -> list[Unread]:
+    """Return the records that cannot be read. Private.
+
+    Raises:
+        DataError: The file is damaged.
+    """
+    try:
+        with opened(path) as file:
+            first_line = 1 + file.read(header.size).count(b"\n")
+            return list(csv_records.unread_in(file, header.dialect, first_line))
+    except _damage():
+        raise _unreadable(path) from None
+
+
+def spans_lines(path: Path, header: Header) -> bool:
+    """Whether a name or, among the first records, a quoted cell holds a line end: for the eyes of the owner alone.
+
+    Args:
+        path: The file.
+        header: Read as one whose quoted cells may hold line ends.
+    """
+    with suppress(DataError, *_damage()), opened(path) as file:  # quotes that are not closed, say
+        head = file.read(header.size)
+        block = next(csv_records.blocks(file, header.dialect), b"")
+        return head.count(b"\n") > 1 or csv_records.spans_lines(block, header.dialect)
+    return False
+
+
+def refused(name: str, unread: Sequence[tuple[str, Unread]], encoding: str = "utf-8") -> FaultyRecords:
+    """Return the refusal of records that cannot be read, of one file or of several.
+
+    Args:
+        name: Of the whole table.
+        unread: Each with its file's name. Private.
+        encoding: Of the files.
+    """
+    rules = sorted({each.rule for _, each in unread})
+    shown, usual = "UTF-8" if encoding == "utf-8" else encoding, _REMEDIES
+    if encoding != "utf-8":
+        usual = usual | {MISENCODED: "correct the schema's encoding"}
+    said = " or ".join(f"bytes that are not {shown} text" if rule == MISENCODED else rule for rule in rules)
+    remedies = [remedy for rule, remedy in usual.items() if rule in rules]
+    return FaultyRecords(
+        f"has records with {said}",
+        field=name,
+        remedy="; ".join([*remedies, "or declare misfit: coerce"]),
+        faults=[Fault(each.line, file, each.rule) for file, each in unread],
+    )
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, decompressed by its ending."""
     suffix = path.suffix.lower()
     if suffix == ".zip":
@@ -204,16 +315,4 @@ def _unreadable(path: Path) -> DataError:
 def _misencoded(path: Path, encoding: str | None) -> DataError:
     if encoding is not None:
         return DataError(f"is not {encoding} text", field=path.name, remedy="correct the schema's encoding")
-    remedy = (
-        "write its encoding into the schema, such as encoding: latin-1 (draft it with --encoding latin-1), or export "
-        "it again as UTF-8 CSV"
-    )
-    return DataError("is not UTF-8 text", field=path.name, remedy=remedy)
-
-
-def _ragged(path: Path) -> DataError:
-    return DataError(
-        "has lines with more or fewer fields than the header, or an unclosed quote",
-        field=path.name,
-        remedy="export it again with quoting",
-    )
+    return DataError("is not UTF-8 text", field=path.name, remedy=f"{_REMEDIES[MISENCODED]}, or export it as UTF-8")

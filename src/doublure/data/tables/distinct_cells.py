@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from doublure.data.tables.arrow_text import readable
 from doublure.schema.scalars import Misfit
 
 Cell = TypeVar("Cell")
@@ -30,7 +31,7 @@ def unwrapped(raw: pd.Series[Any]) -> pd.Series[Any]:
     if isinstance(raw.dtype, pd.ArrowDtype):
         import pyarrow as pa
 
-        plain: pd.Series[Any] = pa.array(raw.array).to_pandas(integer_object_nulls=True, date_as_object=False)
+        plain: pd.Series[Any] = readable(pa.array(raw.array)).to_pandas(integer_object_nulls=True, date_as_object=False)
         return plain
     if isinstance(raw.dtype, pd.SparseDtype):
         return pd.Series(np.asarray(raw))

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.csv_files import COMPRESSIONS, SUFFIXES
+from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
-from doublure.errors import DataError
+from doublure.errors import DataError, Fault, FaultyRecords
+from doublure.schema.scalars import Misfit
 
 PATTERN = frozenset("*?[")
 _REMEDY = "give files of one form with one header: Parquet, or CSV"
@@ -37,10 +39,25 @@ class FilesSource(TableSource):
         """Return the parts of every file, in the order of names."""
         return [piece for file in self._files for piece in file.pieces()]
 
-    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+    def raw(
+        self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
+    ) -> Iterator[Mapping[str, Raw]]:
         """Yield the raw columns file by file."""
         for file in self._files:
-            yield from file.raw(columns, plain)
+            try:
+                yield from file.raw(columns, plain, misfit)
+            except FaultyRecords as error:  # of this file; of all of them in one error
+                found = self.unread()
+                faults = [Fault(each.line, name, each.rule) for name, each in found]
+                raise FaultyRecords(error.message, field=self.name, remedy=error.remedy or "", faults=faults) from None
+
+    def unread(self) -> list[tuple[str, Unread]]:
+        """Return the records that cannot be read. Private."""
+        return [each for file in self._files for each in file.unread()]
+
+    def spans_lines(self) -> bool:
+        """Whether quoted cells of a file hold line ends."""
+        return any(file.spans_lines() for file in self._files)
 
 
 def files_of(given: Path) -> list[Path] | None:

@@ -17,11 +17,14 @@ import pandas as pd
 from doublure.data.tables import csv_files
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_streams import PROTOCOL, StreamSource
+from doublure.data.tables.arrow_text import readable
+from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.many_files import files_of, open_files
 from doublure.data.tables.rewriting import RewrittenSource
 from doublure.data.tables.source import Table as Table
 from doublure.data.tables.source import TableSource as TableSource
 from doublure.errors import DataError
+from doublure.schema.scalars import Misfit
 from doublure.schema.written import Written
 
 CHUNK_ROWS = 200_000
@@ -35,11 +38,13 @@ class _FrameSource(TableSource):
         super().__init__("DataFrame", [str(name).strip() for name in frame.columns])
         self._frame = frame.set_axis(self.columns, axis=1)
 
-    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+    def raw(
+        self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
+    ) -> Iterator[Mapping[str, Raw]]:
         for frame in self.chunks(list(columns)):
             yield {name: frame[name] for name in columns}
 
-    def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
+    def chunks(self, columns: list[str], misfit: Misfit = "coerce") -> Iterator[pd.DataFrame]:
         yield self._frame[columns]
 
 
@@ -79,7 +84,9 @@ class _ParquetSource(TableSource):
             held += count
         return [_ParquetSource(self._path, groups) for groups in found]
 
-    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+    def raw(
+        self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
+    ) -> Iterator[Mapping[str, Raw]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -89,7 +96,7 @@ class _ParquetSource(TableSource):
             with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=_BUFFER) as file:
                 for batch in file.iter_batches(batch_size=CHUNK_ROWS, row_groups=self._groups, columns=stored):
                     yield {
-                        name: batch.column(batch.schema.get_field_index(own))
+                        name: readable(batch.column(batch.schema.get_field_index(own)))
                         for name, own in zip(columns, stored, strict=True)
                     }
         except (pa.ArrowException, OSError, ValueError):
@@ -103,26 +110,27 @@ class _ParquetSource(TableSource):
 class _CsvSource(TableSource):
     def __init__(self, path: Path, written: Written | None) -> None:
         self._path = path
-        self._encoding = None if written is None else written.encoding
-        delimiter = None if written is None else written.delimiter
-        names, self._delimiter, self._header_lines = csv_files.read_header(path, self._encoding, delimiter)
-        super().__init__(path.name, names)
+        form = (None, None, False) if written is None else (written.encoding, written.delimiter, written.multiline)
+        self._header = csv_files.read_header(path, form[0], form[1], multiline=form[2])
+        super().__init__(path.name, self._header.names)
 
     def pieces(self) -> list[TableSource]:
-        """Return the file: where a record begins in the middle of it, nobody can tell."""
+        """Return the file."""
         return [self]
 
-    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
-        return csv_files.read_batches(
-            self._path,
-            self.columns,
-            list(columns),
-            self._delimiter,
-            self._header_lines,
-            CHUNK_ROWS,
-            plain,
-            self._encoding,
-        )
+    def unread(self) -> list[tuple[str, Unread]]:
+        """Return the records that cannot be read. Private."""
+        return [(self.name, each) for each in csv_files.unread_in(self._path, self._header)]
+
+    def spans_lines(self) -> bool:
+        """Whether quoted cells hold line ends."""
+        return csv_files.spans_lines(self._path, self._header)
+
+    def raw(
+        self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
+    ) -> Iterator[Mapping[str, Raw]]:
+        refuse = misfit == "refuse"
+        return csv_files.read_batches(self._path, self._header, list(columns), CHUNK_ROWS, plain, refuse=refuse)
 
 
 def open_table(source: str | os.PathLike[str] | pd.DataFrame | Any, written: Written | None = None) -> TableSource:

@@ -14,8 +14,10 @@ from typing import Any
 import pandas as pd
 
 from doublure.data.tables.arrow_cells import Raw
+from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
 from doublure.schema.columns import Column, DateColumn, DatetimeColumn
+from doublure.schema.scalars import Misfit
 from doublure.schema.written import Written, pattern_of
 
 MISFIT = "not as declared"
@@ -49,12 +51,18 @@ class RewrittenSource(TableSource):
         """Return the parts, each rewritten."""
         return [RewrittenSource(piece, self._written) for piece in self._source.pieces()]
 
+    def unread(self) -> list[tuple[str, Unread]]:
+        """Return the records that cannot be read. Private."""
+        return self._source.unread()
+
     def __reduce__(self) -> tuple[type[RewrittenSource], tuple[TableSource, Written]]:
         return RewrittenSource, (self._source, self._written)
 
-    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+    def raw(
+        self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
+    ) -> Iterator[Mapping[str, Raw]]:
         """Yield the columns, rewritten."""
-        for raw in self._source.raw(columns, plain):
+        for raw in self._source.raw(columns, plain, misfit):
             yield {name: rewritten(raw[name], self._rules.get(name)) for name in columns}
 
 

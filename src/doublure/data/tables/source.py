@@ -19,6 +19,7 @@ import pandas as pd
 from doublure.data.records import Loaded
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_cells import Raw, as_series, canonical
+from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.rules import checked
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
@@ -51,18 +52,36 @@ class TableSource:
         self.name = name
         self.columns = columns
 
-    def raw(self, columns: Sequence[str], plain: Collection[str] = ()) -> Iterator[Mapping[str, Raw]]:
+    def raw(
+        self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
+    ) -> Iterator[Mapping[str, Raw]]:
         """Yield the raw columns, of some records at a time.
 
         Args:
             columns: Which.
             plain: Those of which few cells are equal.
+            misfit: What becomes of a record that cannot be read: with ``coerce``, a record whose cells are misfits.
+
+        Raises:
+            FaultyRecords: Some cannot be read, and ``misfit`` says refuse; it names all of them.
         """
         raise DataError("cannot be read", field=self.name, remedy="give a CSV or Parquet file, or a DataFrame")
 
-    def chunks(self, columns: list[str]) -> Iterator[pd.DataFrame]:
-        """Yield the raw records as frames."""
-        for raw in self.raw(columns):
+    def unread(self) -> list[tuple[str, Unread]]:
+        """Return the records that cannot be read, each with its file's name. Private.
+
+        Raises:
+            DataError: A file is damaged.
+        """
+        return []
+
+    def spans_lines(self) -> bool:
+        """Whether quoted cells of its text hold line ends, as far as its first records show. Private."""
+        return False
+
+    def chunks(self, columns: list[str], misfit: Misfit = "coerce") -> Iterator[pd.DataFrame]:
+        """Yield the raw records as frames; see :meth:`raw`."""
+        for raw in self.raw(columns, misfit=misfit):
             yield pd.DataFrame({name: as_series(raw[name], name) for name in columns})
 
     def pieces(self) -> list[TableSource]:
@@ -164,7 +183,7 @@ class TableSource:
             DataError: As :meth:`read`.
         """
         plain = [name for name, column in columns.items() if column.numeric or hasattr(column, "timezone")]
-        for whole in self.raw(list(dict.fromkeys([*columns, *keys])), plain):
+        for whole in self.raw(list(dict.fromkeys([*columns, *keys])), plain, misfit):
             for raw in _slices(whole, rows):
                 named = {
                     name: cells.unit_ids(
