@@ -260,7 +260,7 @@ def test_a_fault_is_named_where_nobody_else_looks(folder, schema, pictures):
     assert [fault.name for fault in caught.value.faults] == ["a secret class"]
     (folder / "cat" / "list.txt").write_text("x")
     with pytest.raises(FaultyRecords) as caught:
-        open_images(folder)
+        open_images(folder).check(schema)
     assert [fault.name for fault in caught.value.faults] == ["cat/list.txt"]
     assert "list" not in str(caught.value)
 

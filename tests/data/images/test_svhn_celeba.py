@@ -201,6 +201,18 @@ def test_a_split_is_named_behind_the_folder(tmp_path, split, rows):
     assert loaded.labels.astype(int).tolist() == [int(mark == 1) for mark in marks[rows, 0]]
 
 
+def test_a_line_of_celebas_list_changes_no_other(tmp_path):
+    folder, _, _ = celeba(tmp_path / "celeba")
+    schema, path = Schema.parse(FACES.replace("units:", "misfit: coerce\nunits:")), folder / "list_attr_celeba.txt"
+    text = path.read_bytes()
+    before = open_images(folder).load(schema).content
+    for line in (b"\xff.jpg 1 1 1", b"000001.jpg", b"\0 1 1 1", b"nowhere.jpg -1 1 1", b"\r"):
+        path.write_bytes(text + line + b"\n" + line + b"\n")
+        after = open_images(folder).load(schema).content
+        assert np.array_equal(after.images[:12], before.images)
+        assert after.labels[:12].tolist() == before.labels.tolist()
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

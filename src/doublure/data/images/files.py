@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -11,11 +12,13 @@ import numpy as np
 
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource
+from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, image_schema
 from doublure.data.splits import labels_among, named, only
+from doublure.data.tables.arrow_text import readable
 from doublure.errors import DataError, Fault, FaultyRecords
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
+from doublure.schema.schema import Schema
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 KINDS = "PNG, JPEG, WebP, BMP or TIFF"
@@ -30,7 +33,12 @@ _BYTES = "bytes"
 class FolderSource(ImageSource):
     """A folder with one folder of pictures a class, or with the pictures themselves where there are no labels.
 
-    Pictures are taken in the order of their classes' and their own names; hidden files are not looked at.
+    Every file is a record, whatever it holds and however it is called, but for hidden files and those of ``_IGNORED``:
+    which files are records is told by each one's own name. With ``misfit: refuse`` files that are no pictures by their
+    endings, and folders in places where none is meant, are refused before any is read. With ``coerce`` each file is
+    read by itself: its label is the folder right below this one, if it lies in one.
+
+    Records are taken in the order of their classes' and their own names.
     """
 
     to_label = "put them into a folder for each class"
@@ -40,33 +48,60 @@ class FolderSource(ImageSource):
         try:
             inside = sorted(entry for entry in path.iterdir() if not _hidden(entry))
             self._classes = [entry for entry in inside if entry.is_dir()]
-            groups = [sorted(entry for entry in folder.iterdir() if not _hidden(entry)) for folder in self._classes]
+            groups = [_files_in(folder) for folder in self._classes]
         except OSError:
             raise DataError("cannot be read", field=path, remedy="check the folder's permissions") from None
-        loose = [entry for entry in inside if not entry.is_dir()]
-        lists = any(file.suffix.lower() in (".csv", ".tsv") for file in loose)
-        given = ", or give the table that names them and their labels" if lists else ""
-        if self._classes and loose:
-            remedy = f"move them into the folders of their classes{given}"
-            raise DataError("holds files beside the folders of its classes", field=name, remedy=remedy)
-        self._files = [file for group in groups for file in group] if self._classes else loose
+        self._loose = [entry for entry in inside if not entry.is_dir()]
+        self._files = [*self._loose, *(file for group in groups for file in group)]
+        self._sizes = [len(group) for group in groups]
         self._path = path
-        strange = [file for file in self._files if not file.is_file() or file.suffix.lower() not in ENDINGS]
+        super().__init__(name, len(self._files), labelled=bool(self._classes))
+
+    def check_form(self) -> None:
+        """Refuse a folder that is none of pictures.
+
+        Raises:
+            DataError: There are files beside the folders of the classes, or no pictures.
+            FaultyRecords: Some files are no pictures by their endings, or lie in a folder within a class's.
+        """
+        given = ""
+        if any(file.suffix.lower() in (".csv", ".tsv") for file in self._loose):
+            given = ", or give the table that names them and their labels"
+        if self._classes and self._loose:
+            remedy = f"move them into the folders of their classes{given}"
+            raise DataError("holds files beside the folders of its classes", field=self.name, remedy=remedy)
+        strange = [file for file in self._files if not self._is_picture(file)]
         if strange:
             raise FaultyRecords(
                 f"holds files or folders that are no {KINDS} by their endings: {len(strange)}",
-                field=name,
+                field=self.name,
                 remedy=f"move them elsewhere{given}: each picture must be read, or none",
-                faults=[Fault(None, str(file.relative_to(path)), "is no picture by its ending") for file in strange],
+                faults=[
+                    Fault(None, str(file.relative_to(self._path)), "is no picture by its ending") for file in strange
+                ],
             )
         if not self._files:
             remedy = f"give a folder of {KINDS} files, one folder a class"
-            raise DataError("holds no pictures", field=name, remedy=remedy)
-        self._sizes = [len(group) for group in groups]
-        super().__init__(name, len(self._files), labelled=bool(self._classes))
+            raise DataError("holds no pictures", field=self.name, remedy=remedy)
+
+    def _is_picture(self, file: Path) -> bool:
+        in_place = len(file.relative_to(self._path).parts) <= 1 + bool(self._classes)
+        return in_place and file.is_file() and file.suffix.lower() in ENDINGS
+
+    def has_labels(self, schema: ImageSchema) -> bool:
+        """Whether there are labels; with ``coerce`` that one is missing is a misfit."""
+        return self.labelled or schema.misfit == "coerce"
+
+    def check(self, schema: Schema) -> None:
+        """Compare the folder with the schema."""
+        if image_schema(schema).misfit == "refuse":
+            self.check_form()
+        super().check(schema)
 
     def check_more(self, schema: ImageSchema) -> None:
-        """Compare names and lengths with the schema."""
+        """Compare names with the schema, if it refuses what does not fit."""
+        if schema.misfit == "coerce":
+            return
         if schema.label is None:
             if self._classes:
                 remedy = "describe the classes under label, or give a folder of pictures alone"
@@ -74,7 +109,7 @@ class FolderSource(ImageSource):
             return
         known = [label(value) for value in schema.label.domain]
         unknown = [folder.name for folder in self._classes if class_of(folder.name, known) not in known]
-        if known and unknown and schema.label.other is None and schema.misfit == "refuse":
+        if known and unknown and schema.label.other is None:
             raise FaultyRecords(
                 f"has folders that are no class of the schema: {len(unknown)}",
                 field=self.name,
@@ -93,9 +128,26 @@ class FolderSource(ImageSource):
         return str(self._files[row].relative_to(self._path))
 
     def labels(self, known: Collection[str] = ()) -> Any:
-        """Return the classes' folders' names, in the spelling of those that are known."""
+        """Return the classes' folders' names, in the spelling of those that are known; None beside the folders."""
         classes = [class_of(folder.name, known) for folder in self._classes]
-        return np.repeat(np.array(classes, dtype=object), self._sizes)
+        return np.repeat(np.array([None, *classes], dtype=object), [len(self._loose), *self._sizes])
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return what lies in a class's folder and in folders within, hidden files and folders left out.
+
+    Raises:
+        OSError: One cannot be read.
+    """
+
+    def stop(error: OSError) -> None:
+        raise error
+
+    found = list[Path]()
+    for place, folders, files in os.walk(folder, onerror=stop):
+        folders[:] = [name for name in folders if not _hidden(Path(name))]
+        found += [Path(place, name) for name in files if not _hidden(Path(name))]
+    return sorted(found)
 
 
 def _hidden(path: Path) -> bool:
@@ -103,8 +155,10 @@ def _hidden(path: Path) -> bool:
 
 
 def content_of(path: Path) -> bytes | None:
-    """Return a file's bytes, one more than a picture may have at most; None if it cannot be read."""
+    """Return a file's bytes, one more than a picture may have at most; None if it cannot be read, or is none."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            return None
         with path.open("rb") as file:
             return file.read(LARGEST_FILE + 1)
     except OSError:
@@ -208,7 +262,7 @@ class ParquetSource(ImageSource):
         return self._column_of(name)
 
     def _column_of(self, name: str) -> Any:
-        values = [value for batch in self._batches([name], 65_536) for value in batch.column(0).to_pylist()]
+        values = [value for batch in self._batches([name], 65_536) for value in readable(batch.column(0)).to_pylist()]
         column = np.empty(len(values), dtype=object)
         column[:] = values
         return column

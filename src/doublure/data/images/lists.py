@@ -69,9 +69,11 @@ class ListSource(ImageSource):
         """Compare names with the schema.
 
         Raises:
-            FaultyRecords: One is not there, is no picture by its ending, lies elsewhere, or is named twice, and the
-                schema refuses that.
+            FaultyRecords: A row cannot be read, or its picture is not there, is none by its ending, lies elsewhere, or
+                is named twice, and the schema refuses that.
         """
+        if schema.misfit == "refuse" and (unread := self._table.unread()):
+            raise csv_files.refused(self.name, unread)
         if self._faults and schema.misfit == "refuse":
             raise FaultyRecords(
                 f"names files that are not there, are no {KINDS}, lie elsewhere or are named twice: "
@@ -124,7 +126,7 @@ def _found(table: Path, names: Sequence[str]) -> tuple[list[Path | None], list[F
         elif inside.suffix.lower() not in ENDINGS:
             rule = "is no picture by its ending"
         else:
-            file = next((place / inside for place in places if (place / inside).is_file()), None)
+            file = next((place / inside for place in places if _is_file(place / inside)), None)
             rule = "is not there" if file is None else "is named a second time" if file in seen else ""
         if rule:
             faults.append(Fault(number, name, rule))
@@ -132,3 +134,10 @@ def _found(table: Path, names: Sequence[str]) -> tuple[list[Path | None], list[F
             seen.add(file)
         files.append(file)
     return files, faults
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file system takes
+        return False

@@ -103,6 +103,13 @@ class ImageSource(ABC):
     def check_more(self, schema: ImageSchema) -> None:  # noqa: B027 (most containers have nothing to compare)
         """Compare what is particular to this container with the schema."""
 
+    def check_form(self) -> None:  # noqa: B027 (most containers have refused by then what is none of theirs)
+        """Refuse a container by the names in it, where no schema says what becomes of them; raises DataError."""
+
+    def has_labels(self, schema: ImageSchema) -> bool:
+        """Whether there are labels, or what is lacking is a misfit of each image."""
+        return self.labelled
+
     # -- what all do ---------------------------------------------------------------------------------------------
 
     def check(self, schema: Schema) -> None:
@@ -113,7 +120,7 @@ class ImageSource(ABC):
                 and the schema's rule is to refuse them.
         """
         schema = image_schema(schema)
-        if schema.label is not None and not self.labelled:
+        if schema.label is not None and not self.has_labels(schema):
             remedy = f"{self.to_label}, or take label out of the schema"
             raise DataError("has no labels", field=self.name, remedy=remedy)
         if schema.label is not None and schema.label.attributes and not self.attributes:

@@ -85,7 +85,7 @@ class CelebaSource(ImageSource):
     def __init__(self, path: Path, split: str | None) -> None:
         self._path = path
         self._names = self._attribute_names()
-        self._files = self._files_of(split)
+        self._files, self._split = self._files_of(split), split
         self._asked: Sequence[str] = ()
         name = path.name or str(path)
         super().__init__(name if split is None else f"{name}#{split}", len(self._files), labelled=True)
@@ -118,13 +118,14 @@ class CelebaSource(ImageSource):
     def labels(self, known: Collection[str] = ()) -> Any:
         """Return each image's attributes as one label: 1 or 0 for each that the schema names, in its order."""
         places = [self._names.index(name) + 1 for name in self._asked]
-        found: dict[str, str | None] = {}
+        found: list[tuple[str, str | None]] = []
         for line in self._lines(ATTRIBUTES)[2:]:
             if row := line.split():
                 marks = [_MARKS.get(row[place]) if place < len(row) else None for place in places]
-                found[row[0]] = None if None in marks else " ".join(mark for mark in marks if mark is not None)
-        column = np.empty(len(self._files), dtype=object)
-        column[:] = [found.get(name) for name in self._files]
+                said = None if None in marks else " ".join(mark for mark in marks if mark is not None)
+                found.append((row[0], said))
+        column, of_name = np.empty(len(self._files), dtype=object), dict(found)
+        column[:] = [of_name.get(name) for name in self._files] if self._split else [said for _, said in found]
         return column
 
     # -- inside --------------------------------------------------------------------------------------------------
@@ -145,9 +146,9 @@ class CelebaSource(ImageSource):
 
     def _lines(self, name: str, most: int | None = None) -> list[str]:
         try:
-            with (self._path / name).open(encoding="ascii") as file:
+            with (self._path / name).open(encoding="ascii", errors="replace", newline="\n") as file:
                 return [line for _, line in zip(range(most), file, strict=False)] if most else file.readlines()
-        except (OSError, UnicodeDecodeError):
+        except OSError:
             raise DataError("cannot be read", field=name, remedy=f"put CelebA's {name} into the folder") from None
 
     def _opened(self, held: ExitStack) -> zipfile.ZipFile | None:
