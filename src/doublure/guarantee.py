@@ -52,10 +52,14 @@ CHOSEN = "where each owner is one unit, nobody but whoever adds up knows who was
 """What a claim rests on where records stay with several owners."""
 
 ANY_DATA = (
-    "the container's form (its columns or arrays, and how they are stored) is public; all data of that form is read"
+    "the container's form is public: names of columns and arrays, the encoding and delimiter of text, types and "
+    "shapes of Parquet and arrays, and that files and folders can be read; all data of that form is read, each record "
+    "by itself"
 )
+QUOTING = "quoting is part of that form (multiline: true): a quote that is not closed may refuse a fit"
 REFUSALS = "what a refusal tells: neighbours are data sets that the schema admits, and a fit refuses all others"
-"""Among which data sets a claim holds: all of a form, with ``misfit: coerce``; what it leaves out with ``refuse``."""
+"""Among which data sets a claim holds: all of a form, with ``misfit: coerce``; what more is form where quoted cells may
+hold line ends; what it leaves out with ``refuse``."""
 
 FLOATING = "floating-point and timing side channels"
 TIMING = "timing side channels"

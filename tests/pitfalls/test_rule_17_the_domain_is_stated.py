@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import io
+import os
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,16 +16,18 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.data.images import files as image_files
 from doublure.data.images import open_images
 from doublure.data.images import opening as image_sources
 from doublure.data.series import open_series
 from doublure.data.series import rows as series_rows
-from doublure.data.tables import cells, distinct_cells
+from doublure.data.tables import cells, csv_records, distinct_cells
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError, SchemaError
-from doublure.guarantee import ANY_DATA, REFUSALS
+from doublure.guarantee import ANY_DATA, QUOTING, REFUSALS
 from doublure.schema import Schema
 
+FEW = {"components": 2, "fit_steps": 1, "starts": 1}  # of ``statistics``
 LATE = datetime.datetime(2001, 1, 1, 23, tzinfo=datetime.UTC)
 HOSTILE = [
     None, float("nan"), pd.NaT, pd.NA, decimal.Decimal("sNaN"), "", "?", True, False, 0, 1, 1.0, 2.5, -0.0, 9,
@@ -174,6 +178,81 @@ def test_how_many_records_there_are_refuses_no_claim(tmp_path, records):
         db.fit(pd.DataFrame({"x": [3] * records}), plan, ledger=ledger)
 
 
+# -- files of text -------------------------------------------------------------------------------------------------
+
+LINES = """
+doublure: 1
+kind: table
+misfit: coerce
+units: 40
+columns:
+  a: {type: category, values: [u, v], missing: false}
+  c: {type: integer, bounds: [0, 9], missing: false}
+"""
+FIT = [b"uv"[row % 2 :][:1] + b",%d" % (row % 10) for row in range(30)]
+HOSTILE_LINES = {
+    "no UTF-8": b"\xff\xfe,3", "a NUL": b"u\0,3", "more fields": b"u,3,4,5", "fewer fields": b"u",
+    "an open quote": b'"u,3', "a quote behind": b'u,"3', "a carriage return": b"u\rv,3",
+    "a quote in the middle": b'u"x"y,3', "a mark": b"\xef\xbb\xbfu,3",
+    "half a pair": b"\xed\xa0\x80,3", "a long cell": b"x" * 300_000 + b",3", "one quote": b'"',
+}  # fmt: skip
+
+
+@contextlib.contextmanager
+def taken() -> Iterator[None]:
+    """Fail where data is refused."""
+    try:
+        yield
+    except DataError as error:
+        raise AssertionError("refused") from error
+
+
+def check_lines(folder: Path) -> None:
+    """Each hostile line is one record more, at any place, and changes no other."""
+    for number, line in enumerate(HOSTILE_LINES.values()):
+        for place in (0, 7 + number, len(FIT)):
+            path = folder / "t.csv"
+            path.write_bytes(b"\n".join([b"a,c", *FIT[:place], line, *FIT[place:]]) + b"\n")
+            with taken():
+                table = open_table(path).load(Schema.parse(LINES))
+            assert table.n_units == len(FIT) + 1
+            others = table.frame.drop(index=place)
+            assert [f"{a},{c:g}".encode() for a, c in zip(others["a"], others["c"], strict=True)] == FIT
+
+
+def test_no_line_refuses_a_file_or_changes_another(tmp_path):
+    check_lines(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("cleaned", ("odd |= {*_suspects(content, bounds, dialect).tolist()}", "pass")),
+        ("_decoded", ("unread[place] = MISENCODED", "raise")),
+    ],
+    ids=["an open quote swallows", "a bad byte refuses"],
+)
+def test_a_file_in_which_lines_meet_is_caught(lab, tmp_path, name, edit):
+    lab.plant(csv_records, name, edit)
+    with lab.caught():
+        check_lines(tmp_path)
+
+
+def test_hostile_lines_are_fitted(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\n".join([b"a,c", *FIT, *HOSTILE_LINES.values()]))
+    plan = db.plan(Schema.parse(LINES), method="statistics", epsilon=4.0, delta=1e-3, accountant="rdp", **FEW)
+    ledger = db.Ledger.create(tmp_path / "ledger", dataset="x", epsilon=9.0, delta=0.1)
+    assert len(db.fit(path, plan, ledger=ledger).sample(5)) == 5
+    refusing = Schema.parse(LINES.replace("misfit: coerce\n", ""))
+    plan = db.plan(refusing, method="statistics", epsilon=4.0, delta=1e-3, accountant="rdp", **FEW)
+    with pytest.raises(DataError, match="has records with an unclosed quote or bytes that are not UTF-8 text"):
+        db.fit(path, plan, ledger=ledger, out=tmp_path / "run")
+    listed = (tmp_path / "run-refused.csv").read_text().splitlines()
+    assert len(listed) == 1 + 7
+    assert (tmp_path / "run-refused.csv").stat().st_mode & 0o777 == 0o600
+
+
 # -- images --------------------------------------------------------------------------------------------------------
 
 IMAGES = """
@@ -240,8 +319,8 @@ def pictures() -> Iterator[bytes]:
     yield b""
 
 
-@pytest.mark.parametrize(("rule", "taken"), [("refuse", 1), ("resize", 4)])
-def test_pictures_that_the_rule_refuses_are_left_out(tmp_path: Path, rule, taken):
+@pytest.mark.parametrize(("rule", "count"), [("refuse", 1), ("resize", 4)])
+def test_pictures_that_the_rule_refuses_are_left_out(tmp_path: Path, rule, count):
     text = IMAGES.replace("unit: {name: person, id: who, max_records: 2}\n", "").replace("[0, 1]", "[0, 255]")
     schema = Schema.parse(text.replace("images: {", f"images: {{on_mismatch: {rule}, "))
     good, *odd = pictures()
@@ -253,7 +332,107 @@ def test_pictures_that_the_rule_refuses_are_left_out(tmp_path: Path, rule, taken
         loaded = open_images(tmp_path).load(schema, at_least=0)
         assert loaded.frame["label"].tolist()[0] == "b"
         assert set(loaded.frame["label"][1:]) <= {"a"}
-    assert (loaded.n_units, len(loaded.content)) == (taken, taken)
+    assert (loaded.n_units, len(loaded.content)) == (count, count)
+
+
+FOLDER = """
+doublure: 1
+kind: images
+units: 9
+misfit: coerce
+images: {shape: [4, 5, 1], range: [0, 255]}
+LABEL
+"""
+LABEL = "label: {values: [a, b], other: b}"
+
+
+def shown(folder: Path, label: str = LABEL) -> list[tuple[bytes, str]]:
+    with taken():
+        loaded = open_images(folder).load(Schema.parse(FOLDER.replace("LABEL", label)), at_least=0)
+    labels = loaded.content.labels
+    named = [""] * len(loaded.content) if labels is None else map(str, labels)
+    return sorted(zip(map(bytes, loaded.content.images), named, strict=True))
+
+
+def add_a_file(place: Path, content: bytes) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(content)
+
+
+def grey(level: int) -> bytes:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("L", (5, 4), 20 + level).save(file, format="PNG")
+    return file.getvalue()
+
+
+def check_folders(folder: Path) -> None:
+    """A file of any name at any place is a record of its own: read, or left out if it is no picture."""
+    good, *odd = pictures()
+    for number, content in enumerate((*odd, b"GIF89a", b"%PDF-1.7")):
+        add_a_file(folder / "set" / "ab"[number % 2] / f"{number}.png", grey(number))
+        for label in (LABEL, ""):
+            before = shown(folder / "set", label)
+            assert (bytes([20]) * 20, "a" if label else "") in before
+            for name in ("a/x.gif", "x.png", "x.txt", "new/x.PNG", "a/deep/er/x.png", "a/x", "labels.csv", "b/x.tiff"):
+                for own, more in ((good, 1), (content, 0)):
+                    add_a_file(folder / "set" / name, own)
+                    after = shown(folder / "set", label)
+                    (folder / "set" / name).unlink()
+                    assert len(after) == len(before) + more
+                    assert all(after.count(each) >= before.count(each) for each in before)
+            (folder / "set" / "a" / "x.png").symlink_to(folder / "nowhere")
+            os.mkfifo(folder / "set" / "pipe.png")
+            assert shown(folder / "set", label) == before
+            for name in ("a/x.png", "pipe.png"):
+                (folder / "set" / name).unlink()
+
+
+def test_no_file_refuses_a_folder_or_changes_another(tmp_path):
+    check_folders(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert shown(tmp_path / "empty") == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "edit"),
+    [
+        (image_files.FolderSource, "check", ("image_schema(schema).misfit == 'refuse'", "True")),
+        (image_files.FolderSource, "has_labels", ("self.labelled or schema.misfit == 'coerce'", "self.labelled")),
+        (image_files.FolderSource, "labels", ("[None, *classes]", "[*classes, None]")),
+        (image_files, "content_of", ("not path.is_file()", "path.suffix.lower() not in ENDINGS")),
+    ],
+    ids=["by their endings", "labels by the folders", "another's label", "not by its content"],
+)
+def test_a_folder_in_which_files_decide_is_caught(lab, tmp_path, owner, name, edit):
+    lab.plant(owner, name, edit)
+    with lab.caught():
+        check_folders(tmp_path)
+        (tmp_path / "loose").mkdir()
+        add_a_file(tmp_path / "loose" / "x.png", next(pictures()))
+        assert [label for _, label in shown(tmp_path / "loose")] == ["b"]
+
+
+def test_a_row_that_names_no_picture_changes_no_other(tmp_path):
+    good, schema = next(pictures()), Schema.parse(FOLDER.replace("LABEL", LABEL))
+    add_a_file(tmp_path / "1.png", good)
+    rows = [b"file,label", b"1.png,a"]
+    (tmp_path / "list.csv").write_bytes(b"\n".join(rows))
+    assert len(open_images(tmp_path / "list.csv").load(schema, at_least=0).content) == 1
+    for line in (
+        b'"1.png,a',
+        b"1.png",
+        b"\xff.png,a",
+        b"x" * 5000 + b".png,a",
+        b"\0.png,a",
+        b"../1.png,a",
+        b"a,b,c",
+        b"\r",
+    ):
+        (tmp_path / "list.csv").write_bytes(b"\n".join([*rows, line, line]))
+        loaded = open_images(tmp_path / "list.csv").load(schema, at_least=0)
+        assert loaded.frame["label"].tolist() == ["a"]
 
 
 # -- series --------------------------------------------------------------------------------------------------------
@@ -363,6 +542,13 @@ def test_the_claim_names_its_domain(text):
         claim = db.plan(Schema.parse(schema), method="statistics", epsilon=4.0, delta=1e-3).guarantee
         assert (ANY_DATA in claim.assumptions) is said
         assert (REFUSALS in claim.excluded) is not said
+        assert QUOTING not in claim.assumptions
+
+
+def test_the_claim_says_where_quoting_is_form():
+    for line in ("multiline: true\n", ""):
+        plan = db.plan(Schema.parse(LINES.replace("columns:", f"{line}columns:")), epsilon=4.0, delta=1e-3, **FEW)
+        assert (QUOTING in plan.guarantee.assumptions) is bool(line)
 
 
 def test_the_rule_is_part_of_the_schema():

@@ -12,6 +12,7 @@ from doublure.guarantee import (
     CHOSEN,
     FLOATING,
     LARGE_EPSILON,
+    QUOTING,
     REFUSALS,
     TIMING,
     Guarantee,
@@ -139,7 +140,8 @@ def _guarantee(
             assumptions.append(CHOSEN)
     coerced = schema.misfit == "coerce"
     if coerced:
-        assumptions.append(ANY_DATA)
+        quoted = schema.written is not None and schema.written.multiline
+        assumptions += [ANY_DATA, QUOTING] if quoted else [ANY_DATA]
     training = tuple(access for access in touches if access.path is None)
     epsilon, delta = worst or (budget.epsilon, budget.delta)
     rates = {getattr(access.event, "sample_rate", None) for access in training}
