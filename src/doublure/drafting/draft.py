@@ -21,6 +21,7 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import Entry, entry_for, read_codebook
+from doublure.drafting.opening import SKELETON, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import Storage, first_cells, storage_types
@@ -30,7 +31,7 @@ from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
-from doublure.schema.written import KEYS, TextForm, Written
+from doublure.schema.written import KEYS, TextForm
 from doublure.support import yaml12 as yaml_text
 from doublure.support.guessing import nearest
 
@@ -39,7 +40,6 @@ _OF_COLUMNS = ("table", "relational")
 """The kinds that a codebook describes."""
 _MOST_UNKNOWN = 20
 _TYPES = {"text": "category"}
-_SKELETON: Mapping[str, Any] = {"doublure": 1, "kind": "table", "columns": {"any": {"type": "boolean"}}}
 _RULES = (
     "- {at_most: [COLUMN, COLUMN]}",
     "- {equal: [COLUMN, COLUMN]}",
@@ -247,30 +247,9 @@ def drafted(
     return DRAFTS[kind](data, codebook, keys)
 
 
-def _written(keys: Mapping[str, Any] | None) -> Written | None:
-    return Schema.from_plain({**_SKELETON, **keys}).written if keys else None
-
-
-def _opened(opens: Callable[..., Any], data: Any, keys: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any]]:
-    """Return a source, and what its text suggests of how it is written: whether quoted cells hold line ends.
-
-    Args:
-        opens: Opens data, as it is written.
-        data: What is drafted from.
-        keys: What is known of how it is written.
-    """
-    if isinstance(data, (str, Path)):
-        suggested = {"multiline": True}
-        source = opens(data, _written({**(keys or {}), **suggested}))
-        tables = getattr(source, "tables", {}).values() or [getattr(source, "table", source)]
-        if any(isinstance(table, TableSource) and table.spans_lines() for table in tables):
-            return source, suggested
-    return opens(data, _written(keys)), {}
-
-
 def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
     entries = {} if codebook is None else read_codebook(codebook)
-    source, suggested = _opened(open_table, data, keys)  # which refuses arrays itself
+    source, suggested = opened(open_table, data, keys)  # which refuses arrays itself
     for name in source.columns:
         try:
             check_name(name)
@@ -281,7 +260,7 @@ def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, st
     described = {name: entry_for(name, entries) for name in stored}
     columns = {name: _column(name, storage, described[name]) for name, storage in stored.items()}
     return Draft(
-        schema=Schema.from_plain({**_SKELETON, **(keys or {}), "columns": columns}, source.name),
+        schema=Schema.from_plain({**SKELETON, **(keys or {}), "columns": columns}, source.name),
         head=_HEAD,
         body=_columns,
         described=frozenset(name for name, entry in described.items() if entry),
@@ -352,7 +331,7 @@ def _pictures(made: Draft) -> str:
 
 def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, str] | None = None) -> Draft:
     """Draft from a table of readings, or from arrays: moments, numbers and texts have their places."""
-    source, suggested = _opened(open_series, data, keys)
+    source, suggested = opened(open_series, data, keys)
     lengths: set[int] = set()
     columns: Mapping[str, str] = {}
     found: dict[str, Proposal] = {}
@@ -445,7 +424,7 @@ def _drafted_related(data: Any, codebook: str | Path | None, keys: Mapping[str, 
     A row of the codebook is named ``table.column``, or for a column of every table by the column alone.
     """
     entries = {} if codebook is None else read_codebook(codebook)
-    source, suggested = _opened(open_related, data, keys)
+    source, suggested = opened(open_related, data, keys)
     described: dict[str, Entry | None] = {}
     found = proposed({name: table.columns for name, table in source.tables.items()})
     tables: dict[str, Any] = {}
