@@ -7,6 +7,8 @@ be a second answer for one price.
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import re
 import threading
 
@@ -15,7 +17,7 @@ import pandas as pd
 import pytest
 import torch
 from owners import Federation, dealt, plan_of, with_owners
-from parted import LEARNED, SEVERAL, people
+from parted import BOTH, LEARNED, SEVERAL, people
 from planting import plant
 
 from doublure.federated.silo import Silo
@@ -94,27 +96,147 @@ def test_a_process_that_does_not_look_what_others_have_answered_is_caught(monkey
         check_one_of_two_processes_answers(asked(SEVERAL))
 
 
-def test_of_two_questions_at_once_one_is_answered(asked, monkeypatch):
-    found = asked(SEVERAL)
-    owner, met = found.begun(), threading.Barrier(2)
-    pay, answers = Silo._authorise, []
+class Holder:
+    """Another process that answers from an owner's folder: as long as it holds the lock, nobody else may."""
 
-    def slowly(silo, access, step):
-        with contextlib.suppress(threading.BrokenBarrierError):
-            met.wait(1.0)  # for the other one, which must not come this far
-        pay(silo, access, step)
+    def __init__(self, owner):
+        self._path = owner._folder / "lock"
 
-    monkeypatch.setattr(Silo, "_authorise", slowly)
-    question = found.by_word["counts"][0]
-    both = [
-        threading.Thread(target=lambda said=said: answers.append(owner.heard(said)))
-        for said in (question, otherwise(question))
-    ]
-    for thread in both:
-        thread.start()
-    for thread in both:
+    def __enter__(self):
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(self._file, fcntl.LOCK_SH)  # which two may hold, unless the other one wants it for itself
+        return self
+
+    def __exit__(self, *error):
+        os.close(self._file)
+
+    def is_locked_out(self):
+        """Return whether somebody else holds it."""
+        with contextlib.suppress(BlockingIOError):
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            finally:
+                os.close(file)
+            return False
+        return True
+
+
+def check_who_finds_the_folder_held_waits(patch, found):
+    """No clock: the other one lets go when the owner has been refused the lock, or when it is done without it."""
+    owner, acts, refused_or_done = found.begun(), [], threading.Event()
+    lock, count = fcntl.flock, Silo._counts
+
+    def flock(file, how):
+        if how & fcntl.LOCK_UN:
+            return lock(file, how)
+        try:
+            lock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            acts.append("waits")
+            refused_or_done.set()
+            lock(file, how)
+
+    def answered():
+        try:
+            acts.append(owner.heard(found.by_word["counts"][0]).words["refused"])
+        finally:
+            refused_or_done.set()
+
+    with patch.context() as inner:
+        inner.setattr(Silo, "_counts", lambda silo, said: (acts.append("counts"), count(silo, said))[1])
+        with Holder(owner):
+            inner.setattr(fcntl, "flock", flock)
+            thread = threading.Thread(target=answered)
+            thread.start()
+            refused_or_done.wait()
+            acts.append("the other lets go")
         thread.join()
-    assert sorted(refusals(*answers), key=str) == [None, "its plan does not pay for what was asked"]
+    assert acts == ["waits", "the other lets go", "counts", None]
+
+
+def check_a_folder_is_held_while_it_is_answered_from(patch, found):
+    """From before it is looked at what was asked, until what is asked now is written down."""
+    owner, held = found.owner(), []
+    other = Holder(owner)
+    with patch.context() as inner:
+        for act in ("_book", "_go_on", "_authorise", "_note", "_write"):
+            done = getattr(Silo, act)
+
+            def watched(silo, *given, act=act, done=done):
+                made = done(silo, *given)
+                held.append((act, other.is_locked_out()))
+                return made
+
+            inner.setattr(Silo, act, watched)
+        for said in (found.begin, *found.by_word["fact"], found.schema, found.by_word["counts"][0]):
+            assert owner.heard(said).words["refused"] is None
+    assert {act for act, _ in held} == {"_book", "_go_on", "_authorise", "_note", "_write"}
+    assert all(locked for _, locked in held)
+    assert not other.is_locked_out()
+
+
+def test_who_finds_the_folder_held_waits(monkeypatch, asked):
+    check_who_finds_the_folder_held_waits(monkeypatch, asked(SEVERAL))
+
+
+def test_a_folder_is_held_while_it_is_answered_from(monkeypatch, asked):
+    check_a_folder_is_held_while_it_is_answered_from(monkeypatch, asked(BOTH))
+
+
+LOCK = "fcntl.flock(lock, fcntl.LOCK_EX)"
+UNLOCKED = {
+    "no lock": (Silo, "_alone", (LOCK, "pass")),
+    "a lock that several hold": (Silo, "_alone", ("fcntl.LOCK_EX", "fcntl.LOCK_SH")),
+    "a lock of one process": (Silo, "_alone", ("'lock'", "f'lock of {id(self)}'")),
+    "a lock that is let go at once": (Silo, "_alone", (LOCK, f"{LOCK}; fcntl.flock(lock, fcntl.LOCK_UN)")),
+}
+
+
+@pytest.mark.parametrize("mutant", UNLOCKED)
+def test_a_folder_that_two_answer_from_is_caught(monkeypatch, asked, mutant):
+    found = asked(BOTH)
+    plant(monkeypatch, *UNLOCKED[mutant])
+    if mutant != "a lock that is let go at once":
+        with pytest.raises(AssertionError):
+            check_who_finds_the_folder_held_waits(monkeypatch, found)
+    with pytest.raises(AssertionError):
+        check_a_folder_is_held_while_it_is_answered_from(monkeypatch, found)
+
+
+DECLARED_OTHERWISE = {
+    "max_records: 2": "max_records: 5",
+    "max_silos: 1": "max_silos: 2",
+    "type: integer, ": "type: integer, scale: log, ",
+    "10000.0], missing: false": "10000.0], missing: true",
+    "10000.0], ": "10000.0], precision: 4, ",
+    "other: Other": "other: Else",
+    "['no', 'yes']": "['yes', 'no']",
+    "roles: [condition]": "roles: [condition, target]",
+}
+
+
+def check_declared_facts_stay(found):
+    """The records are counted by the facts that the owner's own plan declares."""
+    text = found.schema.words["schema"]
+    owner = found.owner()
+    assert set(refusals(*map(owner.heard, (found.begin, *found.by_word["fact"])))) == {None}
+    for old, new in DECLARED_OTHERWISE.items():
+        other = text.replace(old, new, 1)
+        assert other != text
+        answer = owner.heard(Said({**found.schema.words, "schema": other}, {}))
+        assert answer.words["refused"] == "it declares other facts"
+    assert refusals(owner.heard(found.schema)) == [None]
+
+
+def test_what_an_owners_plan_declares_stays_declared(asked):
+    check_declared_facts_stay(asked(BOTH))
+
+
+def test_an_owner_that_takes_whatever_is_declared_is_caught(monkeypatch, asked):
+    plant(monkeypatch, Silo, "_schema", ("declared.resolve(learned).to_yaml() != found.to_yaml()", "False"))
+    with pytest.raises(AssertionError):
+        check_declared_facts_stay(asked(BOTH))
 
 
 def other_records(found):
