@@ -21,9 +21,12 @@ from doublure.errors import DoublureError
 from doublure.methods.statistics.relational import fitting as related_fitting
 from doublure.planning import planner as plans
 from doublure.private import mechanism, whole_noise
+from doublure.private.queries import facts
 from doublure.private.queries.counts import Counts
+from doublure.private.queries.facts import query_of
 from doublure.private.records import PrivateRecords
 from doublure.schema import ResolvedSchema, Schema
+from doublure.schema.relational import RelationalSchema
 
 UNITS, MOST = 24, 3
 PUBLIC = f"""
@@ -57,9 +60,11 @@ tables:
 """
 BOUGHT = (
     PUBLIC.replace(f"units: {UNITS}\n", f"units: {{learn: 1.0, magnitude: {UNITS}}}\n")
-    .replace("values: [heart, lung], other: Other, missing: true", "values: {learn: 1.0}, other: Other, missing: true")
+    .replace("values: [heart, lung], other: Other, missing: true",
+             "values: {learn: 1.0}, other: Other, missing: {learn: 1.0}")
+    .replace("bounds: [1930, 2010]", "bounds: {learn: 1.0}")
     .replace("bounds: [0, 90]", "bounds: {learn: 1.0}")
-)
+)  # fmt: skip
 ABOVE = PUBLIC.replace("[1930, 2010]", "[0, 3000]").replace("[0, 999]", "[0, 2500]")
 ABOVE += "constraints: [{at_most: [patients.born, stays.day]}]\n"
 """A stay's day is counted by its gap above the patient's number, as far as there is one."""
@@ -167,6 +172,56 @@ def test_whole_units_move_what_was_paid_for(lab, text):
 @pytest.mark.parametrize("text", [PUBLIC, BOUGHT, ABOVE], ids=["declared", "bought", "above the root"])
 def test_nothing_seen_depends_on_a_unit(lab, text):
     check_nothing_seen_depends_on_a_unit(lab, text)
+
+
+def alike(ward):
+    """Return a unit whose cells all fall in one cell of every histogram."""
+    more = one_more(40, 40)
+    return more | {"stays": more["stays"].assign(ward=ward), "calls": more["calls"].assign(minutes=5.0)}
+
+
+def distance(one, other):
+    """Return how far two exact answers are apart, in L1."""
+    if isinstance(one, dict):
+        return sum(abs(one.get(name, 0) - other.get(name, 0)) for name in one.keys() | other.keys())
+    return int(np.abs(other - one).sum())
+
+
+def check_facts_move_what_was_paid_for():
+    """Each learned fact's counts move by its query's sensitivity, which its noise is scaled by, and never by more."""
+    schema, base = Schema.parse(BOUGHT), units()
+    sources = [base, *(with_unit(base, more) for more in (*ODD_UNITS.values(), alike("heart"), alike(None)))]
+    kept, *others = [open_related(tables).load(schema, at_least=0) for tables in (*sources, without_unit(base, "p7"))]
+    reached = {}
+    for question in schema.questions:
+        query = query_of(question, schema, {})
+        alone = query.answer(kept, sample_rate=1.0).total
+        moved = [distance(alone, query.answer(each, sample_rate=1.0).total) for each in others]
+        assert max(moved) <= query.sensitivity.l1 == query.sensitivity.l2
+        reached[question.path] = max(moved)
+    assert reached == {
+        "units": 1, "tables.patients.columns.born.bounds": 1, "tables.stays.columns.ward.values": MOST,
+        "tables.stays.columns.ward.missing": MOST, "tables.calls.columns.minutes.bounds": 2,
+    }  # fmt: skip
+
+
+def test_facts_move_what_was_paid_for():
+    check_facts_move_what_was_paid_for()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        (RelationalSchema, "cells_of", ("self.most(column.partition('.')[0])", "1")),
+        (opening, "_kept", ("np.arange(len(placed)) - begins < most", "begins >= 0")),
+        (facts, "query_of", ("moved = most * schema.cells_of(name, question.fact)", "moved = most")),
+    ],
+    ids=["one cell a unit", "rows that are not bounded", "the records of a unit alone"],
+)
+def test_facts_that_move_further_are_caught(lab, edit):
+    lab.plant(*edit)
+    with lab.caught():
+        check_facts_move_what_was_paid_for()
 
 
 LIMIT = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUNDING)", "False"))
