@@ -213,7 +213,8 @@ class Allowed:
 
     def __init__(self, plan: db.Plan) -> None:
         events = [access.event for access in plan.touches if access.event is not None]
-        self._delta_at = functools.cache(lambda epsilon: accounting.delta_of(events, epsilon))
+        by = plan.guarantee.accountant
+        self._delta_at = functools.cache(lambda epsilon: accounting.delta_of(events, epsilon, accountant=by))
 
     def misses(self, false_alarms: float) -> float:
         """Return the least share of misses at this share of false alarms."""
