@@ -9,6 +9,7 @@ or the others' digits are lost it differs by more. Beside it neighbours of one r
 from __future__ import annotations
 
 import contextlib
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -110,7 +111,7 @@ def _dealt(folder: Path, more: bytes = b"") -> dict[int, Path]:
 
 
 def lengths(*, taken_back: bool) -> dict[str, Any]:
-    """Send 2^k C in one coordinate for all k, before the others, and let the last owner take it back, or not."""
+    """Send 2^k C more in each coordinate for all k, before the others, and let the last owner take it back, or not."""
     plan = db.plan(
         db.Schema.parse(_SCHEMA), method="dpgan", epsilon=4.0, delta=1e-4, accountant="rdp", **_CRITIC
     )  # fmt: skip
@@ -126,34 +127,34 @@ def _error(plan: db.Plan, length: float, *, taken_back: bool) -> float:
         sign = {1: 1.0, OWNERS: -1.0 if taken_back else 0.0}.get(node, 0.0)
         if said.words["ask"] != "step" or not sign or "total" not in answer.arrays:
             return answer
-        total = answer.arrays["total"].copy()
-        total[0] += np.float32(sign * length)
+        total = answer.arrays["total"] + np.float32(sign * length)
         return Said(answer.words, {**answer.arrays, "total": total})
 
     with tempfile.TemporaryDirectory() as folder, recording() as kept, _watched() as (added, drawn):
         federated(_dealt(Path(folder) / "clients"), plan, Path(folder), change)
     worst = 0.0
-    for release, exact, noise in zip(kept, added, drawn, strict=False):
-        worst = max(worst, float(np.linalg.norm(release.noisy.astype(np.float64) - exact - noise)))
+    for release, totals, noise in zip(kept, added, drawn, strict=False):
+        terms = zip(release.noisy, *(-total for total in totals), -noise, strict=True)
+        worst = max(worst, math.hypot(*(math.fsum(map(float, each)) for each in terms)))  # float64 may lose them, too
     return worst
 
 
 @contextlib.contextmanager
-def _watched() -> Iterator[tuple[list[Any], list[Any]]]:
-    """Yield the exact sums of what is added, and the noise that is drawn, both in float64."""
-    added: list[Any] = []
+def _watched() -> Iterator[tuple[list[list[Any]], list[Any]]]:
+    """Yield what is added, and the noise that is drawn, for each release."""
+    added: list[list[Any]] = []
     drawn: list[Any] = []
     answers, normal = Answers.answers, OsKeyedNoise.normal
 
     def adding(places: Any, query: Any, *, sample_rate: float) -> Iterator[Any]:
-        added.append(0.0)
+        added.append([])
         for answer in answers(places, query, sample_rate=sample_rate):
-            added[-1] = added[-1] + np.asarray(answer.total, dtype=np.float64)
+            added[-1].append(np.array(answer.total))
             yield answer
 
     def drawing(noise: OsKeyedNoise, size: int, std: float) -> Drawn:
         found = normal(noise, size, std)
-        drawn.append(np.asarray(found.values, dtype=np.float64).copy())  # what it is added to may be itself
+        drawn.append(np.array(found.values))
         return found
 
     with patch.object(Answers, "answers", adding), patch.object(OsKeyedNoise, "normal", drawing):
