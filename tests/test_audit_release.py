@@ -134,7 +134,9 @@ def test_transcripts_reach_what_is_claimed_and_do_not_pass_it(audit, pictures):
     assert not found["accused"]
     assert found["moved_mu"] == pytest.approx(found["claimed_mu"], rel=1e-3)
     assert found["variance"] == pytest.approx(1, abs=6 * found["variance_error"])
-    assert found["mean_without"] < 0 < found["mean_there"]
+    mu, error = found["moved_mu"], found["moved_mu"] / math.sqrt(found["fits"])
+    assert found["mean_without"] == pytest.approx(-(mu**2) / 2, abs=6 * error)
+    assert found["mean_there"] == pytest.approx(mu**2 / 2, abs=6 * error)
 
 
 def test_noise_that_is_scaled_is_found(audit, pictures):
@@ -144,11 +146,27 @@ def test_noise_that_is_scaled_is_found(audit, pictures):
     assert found["variance"] == pytest.approx(0.25, abs=0.01)
 
 
-def test_transcripts_that_move_further_than_is_claimed_are_found(audit, monkeypatch):
-    monkeypatch.setattr(Counts, "answer", twice(Counts.answer))
-    found = transcript(audit, audit.audit_transcripts.partitions(), lines=10)
+def test_transcripts_that_move_further_than_is_claimed_are_found(audit, monkeypatch, pictures):
+    monkeypatch.setattr(BoundedSums, "answer", twice(BoundedSums.answer))
+    found = transcript(audit, pictures)
     assert found["accused"]
-    assert found["moved_mu"] == pytest.approx(2 * found["claimed_mu"])
+    assert found["moved_mu"] == pytest.approx(2 * found["claimed_mu"], rel=1e-3)
+
+
+@pytest.mark.parametrize("louder", [1, 4])
+def test_ratios_that_tell_more_than_is_claimed_are_found(audit, pictures, louder):
+    """By their number alone: noise and distances are as they should be."""
+    draw, most = np.random.default_rng(0), audit.audit_transcripts.claimed_mu(pictures.plan)
+    mu = louder * most
+    lines = [
+        audit.Line(there=there, ratio=draw.normal((mu if there else -mu) * mu / 2, mu), squares=1e6, cells=10**6,
+                   moved=most**2)
+        for there in (False, True) for _ in range(1000)
+    ]  # fmt: skip
+    found = audit.audit_transcripts.found(lines, pictures.plan)
+    assert found["accused"] == (louder > 1)
+    assert (found["epsilon_shown"] > found["epsilon"]) == (louder > 1)
+    assert found["epsilon_shown"] > 1
 
 
 EVENTS = {

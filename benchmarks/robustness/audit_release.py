@@ -207,7 +207,7 @@ def _place(row: dict[str, Any]) -> tuple[str, str]:
 def _worst(row: dict[str, Any]) -> tuple[float, float]:
     """Return what counts of a row, and what it may be."""
     if row["part"] == "transcript":
-        return row["curve_mu"], row["allowed_mu"]
+        return row["epsilon_shown"], row["epsilon"]
     if row["part"] == "recompose":
         return row["recomposed"], row["epsilon"]
     return (row["shown"], row["allowed"]) if row["part"] == "owners" else (max(row["ratio_l1"], row["ratio_l2"]), 1.0)

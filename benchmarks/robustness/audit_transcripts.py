@@ -102,7 +102,11 @@ def deviation_of_discrete(scale: float) -> float:
 
 
 def found(lines: Sequence[Line], plan: db.Plan) -> dict[str, Any]:
-    """Return what transcripts show, beside what was claimed and what theory says."""
+    """Return what transcripts show, beside what was claimed and what theory says.
+
+    A claim is accused by Clopper and Pearson's bound, by too little noise, or by exact answers that move too far. The
+    curve is no reason: a transcript that reaches its claim passes it in one of forty audits, at 95 % confidence.
+    """
     inside, outside = (np.array([[line.ratio] for line in lines if line.there is world]) for world in (True, False))
     shown = judged(inside, outside, plan)
     cells = sum(line.cells for line in lines)
@@ -114,7 +118,7 @@ def found(lines: Sequence[Line], plan: db.Plan) -> dict[str, Any]:
         "mean_without": float(outside.mean()), "mean_there": float(inside.mean()),
         "moved_mu": mu, "claimed_mu": most,
         "variance": variance, "variance_error": error,
-        "accused": bool(shown["accused"] or less or mu > most * (1 + ALPHA)),
+        "accused": bool(shown["epsilon_shown"] > plan.epsilon or less or mu > most * (1 + ALPHA)),
     }  # fmt: skip
 
 
