@@ -10,9 +10,9 @@ from __future__ import annotations
 import datetime
 import decimal
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,6 @@ from PIL import Image
 
 import doublure as db
 
-Draw: TypeAlias = "Drawn"
 EPSILON, DELTA = 30.0, 1e-3
 _FEW: dict[str, Any] = {"components": 2, "fit_steps": 2, "starts": 1}
 _SHORT = datetime.datetime(2024, 3, 4)
@@ -46,7 +45,7 @@ class Drawn:
         seed: Of all of it.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | Sequence[int]) -> None:
         self.numbers = np.random.default_rng(seed)
 
     def one(self, of: Iterable[Any]) -> Any:
@@ -80,14 +79,14 @@ def _beside(base: pd.DataFrame, more: list[dict[str, Any]], at: int) -> pd.DataF
     return pd.concat([base.iloc[:at], _frame(more)[list(base)], base.iloc[at:]], ignore_index=True)
 
 
-def _units(draw: Draw, size: int) -> str:
+def _units(draw: Drawn, size: int) -> str:
     return f"{{learn: 0.5, magnitude: {size}}}" if draw.chance(0.4) else str(size)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def table(draw: Draw, folder: Path) -> Neighbours:
+def table(draw: Drawn, folder: Path) -> Neighbours:
     """Return a table of every kind of column, as a frame or as CSV, whose units have up to three records."""
     most, bound, rows = draw.one([1, 1, 2, 3]), draw.chance(0.3), 30
     unit = "{name: person}" if most == 1 else f"{{name: person, id: pid, max_records: {most}}}"
@@ -147,7 +146,7 @@ def _as_csv(frame: pd.DataFrame, folder: Path) -> str:
 # -- related tables ----------------------------------------------------------------------------------------------------
 
 
-def related(draw: Draw, folder: Path) -> Neighbours:
+def related(draw: Drawn, folder: Path) -> Neighbours:
     """Return a root with two children, and one more root row with any key and up to forty rows that hang on it."""
     above = draw.chance(0.3)  # a child's number lies above its parent's, whose bounds are declared then
     text = f"""
@@ -215,7 +214,7 @@ tables:
 # -- series ------------------------------------------------------------------------------------------------------------
 
 
-def series(draw: Draw, folder: Path) -> Neighbours:
+def series(draw: Drawn, folder: Path) -> Neighbours:
     """Return series by steps or by the clock, and one more unit: of any cells, or with more series than are used."""
     has_ids, by_clock, gaps, ends = (draw.chance(share) for share in (0.7, 0.4, 0.6, 0.3))
     most = draw.one([1, 2])
@@ -255,7 +254,7 @@ attributes:
     )  # fmt: skip
 
 
-def _of_one(draw: Draw, own: Any, group: int, by_clock: bool) -> list[dict[str, Any]]:
+def _of_one(draw: Drawn, own: Any, group: int, by_clock: bool) -> list[dict[str, Any]]:
     """Return four readings of one unit."""
     when: list[dict[str, Any]] = (
         [{"src": own, "t": f"2024-03-30T{hour:02d}:00"} for hour in (0, 6, 12, 18)] if by_clock
@@ -267,7 +266,7 @@ def _of_one(draw: Draw, own: Any, group: int, by_clock: bool) -> list[dict[str, 
     ]
 
 
-def _wild(draw: Draw, by_clock: bool) -> dict[str, Any]:
+def _wild(draw: Drawn, by_clock: bool) -> dict[str, Any]:
     """Return cells that may be anything."""
     at = {"t": draw.one(STAMPS)} if by_clock else {"step": draw.one(STEPS)}
     return {**at, "x": draw.one(ODD), "y": draw.one(ODD), "g": draw.one(ODD), "n": draw.one([4, 1, 0, 9, None, "x"])}
@@ -276,7 +275,7 @@ def _wild(draw: Draw, by_clock: bool) -> dict[str, Any]:
 # -- images ------------------------------------------------------------------------------------------------------------
 
 
-def images(draw: Draw, folder: Path) -> Neighbours:
+def images(draw: Drawn, folder: Path) -> Neighbours:
     """Return a folder of images, and one more file: another size, another mode, cut short, or none."""
     channels = draw.one([1, 3])
     text = f"""
@@ -305,7 +304,7 @@ label: {{values: [a, b]{draw.one(["", ", other: a"])}}}
     )  # fmt: skip
 
 
-def _pixels(draw: Draw, channels: int, height: int = 8, width: int = 8) -> np.ndarray[Any, Any]:
+def _pixels(draw: Drawn, channels: int, height: int = 8, width: int = 8) -> np.ndarray[Any, Any]:
     shape = (height, width, channels) if channels > 1 else (height, width)
     return draw.numbers.integers(0, 255, shape, dtype=np.uint8)
 
@@ -316,13 +315,13 @@ def _encoded(pixels: np.ndarray[Any, Any], mode: str | None = None, form: str = 
     return written.getvalue()
 
 
-def _turned(draw: Draw) -> bytes:
+def _turned(draw: Drawn) -> bytes:
     exif = Image.Exif()
     exif[274] = 6  # a quarter turn
     return _encoded(_pixels(draw, 3, 8, 16), form="JPEG", exif=exif)
 
 
-_FILES: dict[str, Callable[[Draw], bytes]] = {
+_FILES: dict[str, Callable[[Drawn], bytes]] = {
     "an image": lambda draw: _encoded(_pixels(draw, 3)),
     "a grey one": lambda draw: _encoded(_pixels(draw, 1)),
     "transparent": lambda draw: _encoded(_pixels(draw, 3), "RGBA"),
@@ -345,6 +344,6 @@ _FILES: dict[str, Callable[[Draw], bytes]] = {
     ),
 }
 
-KINDS: dict[str, Callable[[Draw, Path], Neighbours]] = {
+KINDS: dict[str, Callable[[Drawn, Path], Neighbours]] = {
     "table": table, "relational": related, "series": series, "images": images,
 }  # fmt: skip

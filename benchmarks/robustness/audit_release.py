@@ -183,7 +183,7 @@ def rows(parts: Sequence[str]) -> list[dict[str, Any]]:
 
 def _said(row: dict[str, Any]) -> str:
     left_out = ("part", "case", "seed", "version", "command", "date")
-    figures = {key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()}
+    figures = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()}
     told = ", ".join(f"{key} {value}" for key, value in figures.items() if key not in left_out)
     return f"{row['part']}, {row['case']}{'' if row['seed'] is None else ' ' + str(row['seed'])}: {told}"
 
