@@ -229,5 +229,6 @@ columns:
   c: {{type: real, bounds: {{learn: 0.8}}, precision: 1, missing: false}}
 """
 CASES: Mapping[str, Callable[[], Neighbours]] = {
-    "related tables": related, "series": series, "images": images, "partitions": partitions,
+    "images": images, "series": series, "partitions": partitions, "related tables": related,
 }  # fmt: skip
+"""The cheapest first."""

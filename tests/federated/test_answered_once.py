@@ -234,7 +234,8 @@ def test_what_an_owners_plan_declares_stays_declared(asked):
 
 
 def test_an_owner_that_takes_whatever_is_declared_is_caught(monkeypatch, asked):
-    plant(monkeypatch, Silo, "_schema", ("declared.resolve(learned).to_yaml() != found.to_yaml()", "False"))
+    refusal = "raise _Refusal('it declares other facts', field='schema', remedy='give every owner the same plan.json')"
+    plant(monkeypatch, Silo, "_schema", (refusal, "pass"))
     with pytest.raises(AssertionError):
         check_declared_facts_stay(asked(BOTH))
 
