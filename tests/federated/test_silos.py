@@ -18,7 +18,7 @@ import doublure as db
 from doublure.errors import BudgetRefused, InputError, Interrupted, NotAsPriced, SchemaError, SettingError
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.wire import Said, digest_of
+from doublure.federated.wire import VERSION, Said, digest_of
 from doublure.ledger import Ledger
 from doublure.private.owners import Answers, Owner
 
@@ -321,7 +321,7 @@ def changed(name):
             "too many": lambda: Said(answer.words, {"total": total + 2**60}),
             "replayed": lambda: earlier[0],
             "twice": lambda: answer,
-            "version": lambda: Said({**answer.words, "version": 2}, answer.arrays),
+            "version": lambda: Said({**answer.words, "version": VERSION + 1}, answer.arrays),
             "plan": lambda: Said({**answer.words, "plan": "0"}, answer.arrays),
             "words": lambda: Said({**answer.words, "names": ["a"], "counts": [1]}, {}),
             "garbage": lambda: Said({**answer.words, "names": 7}, {}),
@@ -337,7 +337,7 @@ def changed(name):
 
 REASONS = {
     "NaN": "whole numbers", "shape": "another shape", "type": "whole numbers", "negative": "below zero",
-    "one table": "other records in one table", "too many": "more records", "replayed": "another question",
+    "one table": "other records in one table", "too many": "more than its units", "replayed": "another question",
     "twice": "another question", "version": "another version", "plan": "another plan", "words": "another shape",
     "garbage": "not in the form", "unreadable": "unreadable",
 }  # fmt: skip
@@ -495,6 +495,11 @@ def test_a_plan_is_paid_again_only_if_that_is_said(monkeypatch, tmp_path):
     (tmp_path / "run").rename(tmp_path / "first")
     with pytest.raises(BudgetRefused, match="again"):
         made.fitted(monkeypatch)
+    with pytest.raises(InputError, match="client owner-0: refused: its ledger does not pay for the plan"):
+        made.fitted(monkeypatch, again=True)  # so says the coordinator, of its own ledger alone
+    assert [made.book(number).spent.epsilon for number in made.files] == [20.0] * 3
+    made.again = True
+    made.post.owners = {number: made.owner(number) for number in made.files}
     made.fitted(monkeypatch, again=True)
     assert made.ledger.spent.epsilon == 40.0
     assert [made.book(number).spent.epsilon for number in made.files] == [40.0] * 3
@@ -540,5 +545,5 @@ def test_a_refusal_is_logged_once_a_run(tmp_path, caplog):
     made = federation(tmp_path, cap=5.0)
     silo = Silo(name="owner-0", data=str(made.files[1]), plan=made.plan, ledger=made.book(1).path, folder=tmp_path)
     for run in ("one", "one", "another"):
-        silo.heard(Said({"version": 1, "plan": digest_of(made.plan), "ask": "elsewhere", "run": run}, {}))
+        silo.heard(Said({"version": VERSION, "plan": digest_of(made.plan), "ask": "elsewhere", "run": run}, {}))
     assert len(caplog.records) == 2

@@ -64,7 +64,8 @@ class HandToHand:
 class Federation:
     """Some owners, their ledgers, and a coordinator's."""
 
-    def __init__(self, folder, plan, files, *, cap=1000.0, change=None):
+    def __init__(self, folder, plan, files, *, cap=1000.0, change=None, units=None, again=False):
+        self.units, self.again = units, again
         self.folder, self.plan = folder, plan
         self.files = {number: Path(file) for number, file in enumerate(files, start=1)}
         for number in self.files:
@@ -81,7 +82,8 @@ class Federation:
         folder = self.folder / f"at {number}"
         return Silo(
             name=self.files[number].stem, data=str(self.files[number]), plan=plan or self.plan,
-            ledger=folder / "ledger", folder=folder,
+            ledger=folder / "ledger", folder=folder, again=self.again,
+            units=None if self.units is None else self.units[number - 1],
         )  # fmt: skip
 
     def book(self, number):

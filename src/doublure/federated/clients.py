@@ -19,7 +19,7 @@ from doublure._version import __version__
 from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
 from doublure.errors import InputError, SchemaError, printable
-from doublure.federated import steps, wire
+from doublure.federated import declared, steps, wire
 from doublure.federated.wire import Said
 from doublure.methods import registry as methods
 from doublure.planning import Plan
@@ -99,6 +99,7 @@ class Clients(Elsewhere, AskedRecords):
         self._digest = wire.digest_of(plan)
         self._run = secrets.token_hex(_NONCE_BYTES)
         self._names: dict[int, str] = {}
+        self._units: dict[str, int] = {}
         self._strangers: set[int] = set()
         self._told: set[tuple[str, str]] = set()
         self._encoder: Encoder | None = None
@@ -132,6 +133,14 @@ class Clients(Elsewhere, AskedRecords):
             more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""
             raise InputError(f"{why}{more}", field=f"client {who}", remedy="put it right, or leave it out; nothing ran")
         self._names = {node: f"{name} ({node})" if name in several else name for node, name in names.items()}
+        self._units = self._bounds({name: found[node].words.get(wire.UNITS) for node, name in self._names.items()})
+
+    def _bounds(self, told: Mapping[str, object]) -> dict[str, int]:
+        """Return how many units bound what each owner sends; each has to say where lengths count by their shares."""
+        if self._one_unit:
+            return dict.fromkeys(told, 1)
+        lengths = self._plan.guarantee.kind == "bayesian-dp"
+        return declared.bounds_of(told, self._plan.schema, everybody=lengths)
 
     # -- a run that is charged -----------------------------------------------------------------------------------
 
@@ -190,7 +199,14 @@ class Clients(Elsewhere, AskedRecords):
         return methods.method(plan.method).needs_torch(plan.schema, plan.settings)
 
     def _answers(self, post: Asking, nobody: Any) -> Answers[Any]:
-        return Answers(post, nobody, refused=self._refused, one_unit=self._one_unit, owners=lambda: self.names)
+        return Answers(
+            post,
+            nobody,
+            refused=self._refused,
+            one_unit=self._one_unit,
+            owners=lambda: self.names,
+            units=lambda: self._units,
+        )
 
     def end(self, *, done: bool) -> None:
         """Let every owner close its charge; who does not hear of it keeps the full charge."""
@@ -204,6 +220,7 @@ class Clients(Elsewhere, AskedRecords):
         """Return what the run folder says of the owners."""
         return {
             "clients": self.names,
+            "units": {} if self._one_unit else self._units,
             "rounds": [{"asked": each.asked, "missed": each.missed} for each in self.rounds],
             "bytes_sent": self.bytes[0],
             "bytes_received": self.bytes[1],

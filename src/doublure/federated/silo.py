@@ -4,8 +4,9 @@
 asked                                  what is done
 =====================================  ==============================================================================
 ``hello``                              plans are compared, the data's header is checked, the ledger is looked at;
-                                       nothing is charged
-``begin``                              the plan is charged to the owner's own ledger, then the records are read
+                                       nothing is charged. The owner says how many units it declares: public
+``begin``                              the plan is charged to the owner's own ledger, once, or again with the owner's
+                                       own leave; then the records are read
 ``schema``                             the facts that were learned are taken over, where they were to be learned
 ``fact``, ``counts``, ``sums``,        the exact answer, or the clipped gradients of a lot, if this owner's own plan
 ``step``                               pays for it
@@ -33,7 +34,7 @@ from doublure.data.opening import Given, Source, open_data
 from doublure.data.tables.source import TableSource
 from doublure.encode.choice import encoder_for
 from doublure.errors import BudgetRefused, DataError, DoublureError, InputError, LedgerError, SettingError
-from doublure.federated import wire
+from doublure.federated import declared, wire
 from doublure.federated.steps import STEP, SUMS, Networks, Rebuilding, step_heard
 from doublure.federated.wire import Said
 from doublure.ledger import Ledger, Reservation
@@ -71,17 +72,32 @@ class Silo:
         plan: The owner's copy of the plan.
         ledger: The owner's, or where one is made that pays for this plan alone, if ``makes_ledger``.
         folder: The owner's own, for what was asked, and for records while they are counted.
+        units: How many units the owner has, at most: public, and never counted off the records. It bounds what the
+            owner's answers may be; None: the plan's units do (:mod:`doublure.federated.declared`).
+        again: Whether a run may be charged for a plan that the ledger is charged for already: the owner's own leave,
+            which nobody who asks can give.
         makes_ledger: Whether a ledger that is not there is made: for simulations.
     """
 
     def __init__(
-        self, *, name: str, data: Given, plan: Plan, ledger: Path, folder: Path, makes_ledger: bool = False
+        self,
+        *,
+        name: str,
+        data: Given,
+        plan: Plan,
+        ledger: Path,
+        folder: Path,
+        units: int | None = None,
+        again: bool = False,
+        makes_ledger: bool = False,
     ) -> None:
         self.name = name
         self._data = data
         self._plan = plan
         self._ledger = ledger
         self._folder = folder
+        self._units = units
+        self._again = again
         self._makes_ledger = makes_ledger
         self._digest = wire.digest_of(plan)
         self._warned: tuple[object, str] | None = None
@@ -182,18 +198,25 @@ class Silo:
         return HeldRecords(source, plan.schema)
 
     def _hello(self, run: str) -> Said:
+        try:
+            declared.require_declarable(self._units, self._plan.schema, field=self.name)
+        except InputError as error:  # of public numbers alone
+            raise _Refusal(f"it {error.message}", field="units", remedy=error.remedy) from None
         self._source()
         methods.method(self._plan.method).ready(self._plan.schema, self._plan.settings)
         begun = run in (self._run, self._session().get("run"))  # and is charged, so that nothing more has to be paid
         if not begun and not (self._makes_ledger and not self._ledger.exists()):
-            refuse_unaffordable(Ledger.open(self._ledger), self._plan)
-        return Said({}, {})
+            book = Ledger.open(self._ledger)
+            if not self._again:
+                book.refuse_repeated(self._plan)
+            refuse_unaffordable(book, self._plan)
+        return Said({wire.UNITS: self._units}, {})
 
     def _begin(self, run: str) -> Said:
         """Charge the plan, once a run; then read."""
         if self._run != run and self._session().get("run") != run:
             self._close()
-            reservation = self._book().reserve(self._plan)
+            reservation = self._book().reserve(self._plan, again=self._again)
             self._kept = {"run": run, "reservation": reservation.id, "session": reservation.session}
             self._write()
             self._take(run, reservation)
@@ -221,7 +244,13 @@ class Silo:
     def _take(self, run: str, reservation: Reservation) -> None:
         self._run, self._reservation = run, reservation
         self._forget()
-        self._owner = Owner(self._plan.touches, authorise=self._authorise, note=self._note, asked=self._asked(run))
+        self._owner = Owner(
+            self._plan.touches,
+            units=declared.bound_of(self._units, self._plan.schema),
+            authorise=self._authorise,
+            note=self._note,
+            asked=self._asked(run),
+        )
 
     def _resumed(self) -> Reservation:
         kept, refusal = self._kept, None
@@ -271,12 +300,12 @@ class Silo:
         if self._kept.get("schema", text) != text:  # what is counted by other codes is another answer
             raise _Refusal("its facts were learned before", field="schema", remedy="begin again")
         found = ResolvedSchema.parse(text)
-        declared = self._plan.schema
+        planned = self._plan.schema
         learned = {
             each.path: found.units if each.column is None else getattr(found.columns.get(each.column), each.fact, None)
-            for each in declared.questions
+            for each in planned.questions
         }
-        if declared.resolve(learned).to_yaml() != found.to_yaml():
+        if planned.resolve(learned).to_yaml() != found.to_yaml():
             raise _Refusal("it declares other facts", field="schema", remedy="give every owner the same plan.json")
         self._encode(found)
         if self._codes is None:
@@ -297,7 +326,7 @@ class Silo:
             raise _Refusal("its records are others than before", field="data", remedy="put them back, or begin again")
         self._codes = codes
         if isinstance(codes, EncodedHere):
-            self._rebuilding = Rebuilding(self._plan, encoder)
+            self._rebuilding = Rebuilding(self._plan, encoder, units=self._units)
 
     def _fact(self, said: Said) -> Said:
         if self._records is None or self._codes is not None:
@@ -321,7 +350,9 @@ class Silo:
         if not isinstance(access.event, GaussianEvent):
             raise wire.garbled("question")
         view, event = own.view(said), access.event
-        with _NETWORKS.lent(said, (self._digest, own.schema, access), lambda: own.critic(event, view)) as critic:
+        with _NETWORKS.lent(
+            said, (self._digest, own.schema, access, self._units), lambda: own.critic(event, view)
+        ) as critic:
             query, chosen = step_heard(said, critic)
             if chosen and codes.n_units > 1:
                 raise _Refusal("it has more than one unit", field="unit", remedy="leave --one-unit out")
