@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from typer.testing import CliRunner
 
 import doublure as db
 from doublure.cli.main import app as cli
-from doublure.errors import InputError
+from doublure.errors import InputError, SettingError
 from doublure.ledger import Ledger
 
 if importlib.util.find_spec("flwr") is None:
@@ -32,7 +33,7 @@ if importlib.util.find_spec("flwr") is None:
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
-from doublure.federated.flower import client_app, read, written
+from doublure.federated.flower import client_app, owner_of_node, read, written
 from doublure.federated.simulate import simulate
 from doublure.federated.wire import Said
 
@@ -135,6 +136,38 @@ def test_the_command_says_what_came_of_it(tmp_path):
         CliRunner().invoke(cli, asked, standalone_mode=False, catch_exceptions=False)
 
 
+def test_a_file_says_how_many_units_clients_have(tmp_path):
+    dealt(people(), tmp_path / "clients", 3, "who")
+    plan_of(with_owners(SEVERAL)).save(tmp_path / "plan.json")
+    coordinators(tmp_path)
+    (tmp_path / "units.yaml").write_text("owner-0.csv: 90\nowner-2.csv: 80\n")
+    asked = [
+        "federate", "simulate", "--plan", str(tmp_path / "plan.json"), "--clients", str(tmp_path / "clients"),
+        "--ledger", str(tmp_path / "ledger"), "-o", str(tmp_path / "run"), "--units", str(tmp_path / "units.yaml"),
+    ]  # fmt: skip
+    outcome = CliRunner().invoke(cli, asked, standalone_mode=False, catch_exceptions=False).return_value
+    assert outcome.data["federated"]["units"] == {"owner-0.csv": 90, "owner-1.csv": 300, "owner-2.csv": 80}
+    with pytest.raises(SettingError, match="units owner-3: is no client"):
+        simulate(
+            tmp_path / "clients", plan_of(with_owners(SEVERAL)), ledger=tmp_path / "ledger", out=tmp_path / "other",
+            units={"owner-3": 1},
+        )  # fmt: skip
+
+
+def test_a_nodes_configuration_says_its_units_and_whether_it_pays_again(tmp_path):
+    plan_of(with_owners(SEVERAL)).save(tmp_path / "plan.json")
+
+    def owner(folder, **more):
+        config = {"data": "x.csv", "plan": str(tmp_path / "plan.json"), "ledger": "l", "folder": str(tmp_path / folder)}
+        return owner_of_node(SimpleNamespace(node_id=1, node_config=config | more))
+
+    assert (owner("a")._units, owner("a")._again) == (None, False)
+    assert (owner("b", units=90, again=True)._units, owner("b", units=90, again=True)._again) == (90, True)
+    for wrong, field in (({"units": "90"}, "units"), ({"units": True}, "units"), ({"again": "yes"}, "again")):
+        with pytest.raises(SettingError, match=f"node-config {field}"):
+            owner("c", **wrong)
+
+
 # -- SuperLink and SuperNodes ------------------------------------------------------------------------------------------
 
 
@@ -218,7 +251,7 @@ class Network:
         said = " ".join(f'{key}="{value}"' for key, value in {**config, "name": f"site-{number}"}.items())
         self.start(
             f"node-{number}", "flower-supernode", "--root-certificates", "ca.pem", "--superlink",
-            f"127.0.0.1:{self.port}", "--port", str(free_port()), "--node-config", said,
+            f"127.0.0.1:{self.port}", "--port", str(free_port()), "--node-config", f"{said} units=150",
         )  # fmt: skip
 
     def kill(self, name):

@@ -151,6 +151,15 @@ def test_an_owners_lots_do_not_follow_what_was_bought(monkeypatch, tmp_path, uni
     check_rates(monkeypatch, tmp_path, units)
 
 
+def test_owners_of_one_process_that_share_a_rate_are_caught(monkeypatch, tmp_path):
+    plant(
+        monkeypatch, Silo, "_step",
+        ("(self._digest, own.schema, access, self._units)", "(self._digest, own.schema, access)"),
+    )  # fmt: skip
+    with pytest.raises(AssertionError):
+        check_rates(monkeypatch, tmp_path, UNITS * 10)
+
+
 def test_an_owner_whose_sample_follows_what_was_bought_is_caught(monkeypatch, tmp_path):
     plant(
         monkeypatch, Rebuilding, "critic",

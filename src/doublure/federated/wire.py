@@ -21,6 +21,8 @@ from doublure.private.queries.axes import axis_of, described, whole
 from doublure.private.queries.counts import Counts
 
 VERSION = 2
+"""Of this form; in the first one owners did not declare their units."""
+
 NUMBERS = frozenset("if")
 """Arrays of what may be sent: NumPy's letters of whole and of real numbers."""
 

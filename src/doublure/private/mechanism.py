@@ -187,7 +187,8 @@ class Mechanism:
 
 def _sum(total: npt.NDArray[Any], noise: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return real numbers with noise, before they are rounded to what is given out."""
-    return total.astype(np.float64) + noise
+    noisy: npt.NDArray[np.float64] = total.astype(np.float64) + noise
+    return noisy
 
 
 def _no_access(access: Access) -> SettingError:
