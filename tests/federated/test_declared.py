@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import numpy as np
@@ -14,8 +15,9 @@ from owners import Federation, dealt, plan_of, with_owners
 from parted import BOTH, LEARNED, SEVERAL, people
 from planting import plant
 
-from doublure.errors import InputError, SettingError
+from doublure.errors import DoublureError, InputError, SettingError
 from doublure.federated import declared
+from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.wire import VERSION, Said, digest_of
 from doublure.private.owners import Owner
@@ -61,6 +63,32 @@ def test_units_that_are_to_be_learned_bound_nobody_who_declares_nothing():
 def test_units_that_there_cannot_be_are_refused_by_name(told, said):
     with pytest.raises(InputError, match=said):
         declared.bounds_of(told, PLANNED, everybody=True)
+
+
+def test_one_owner_has_no_more_units_than_the_plan_though_two_share_them():
+    with pytest.raises(InputError, match="client a: declares more units than the plan has"):
+        declared.bounds_of({"a": TO_LEARN.public_units + 1}, TO_LEARN, everybody=True)
+
+
+BELIEVED = {
+    "what is no number": ("require_declarable", "type(units) is not int or units < 1", {"a": 0}),
+    "more than the plan has, together": ("bounds_of", "together > most", {"a": 200, "b": 101}),
+    "nothing, where shares count": ("bounds_of", "everybody and units is None", {"a": 100, "b": None}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", BELIEVED)
+def test_a_coordinator_that_believes_all_that_is_declared_is_caught(monkeypatch, mutant):
+    function, check, told = BELIEVED[mutant]
+    plant(monkeypatch, declared, function, (check, "False"))
+    with pytest.raises(pytest.fail.Exception):
+        test_units_that_there_cannot_be_are_refused_by_name(told, "declare")
+
+
+def test_a_coordinator_that_believes_one_owner_to_have_all_units_twice_is_caught(monkeypatch):
+    plant(monkeypatch, declared, "require_declarable", ("units > schema.public_units", "False"))
+    with pytest.raises(pytest.fail.Exception):
+        test_one_owner_has_no_more_units_than_the_plan_though_two_share_them()
 
 
 def test_a_unit_of_two_owners_may_be_declared_by_both():
@@ -110,6 +138,33 @@ def test_a_bayesian_plan_has_every_owner_declare_its_units(monkeypatch, tmp_path
     with pytest.raises(InputError, match="client owner-002: does not declare its units"):
         made.fitted(monkeypatch)
     assert made.ledger.spent.epsilon == 0
+
+
+def check_no_owner_adds_more_than_its_units(patch, folder):
+    """One owner of many adds to one count what half of all could, and is within the plan's units all the same."""
+
+    def change(words, node, answer):
+        if node == 2 and words["ask"] == "counts":
+            answer.arrays["total"][:] = 150 * made.plan.schema.most_records
+        return [(node, answer)]
+
+    made = federation(folder, units=[100, 50, 100], change=change)
+    with contextlib.suppress(DoublureError):
+        made.fitted(patch)
+    rounds = made.clients.rounds
+    assert {each.missed.get("owner-1") for each in rounds if each.missed} == {"counts more than its units can have"}
+
+
+def test_no_owner_adds_more_than_its_units(monkeypatch, tmp_path):
+    check_no_owner_adds_more_than_its_units(monkeypatch, tmp_path)
+
+
+def test_a_coordinator_that_forgets_what_was_declared_is_caught(monkeypatch, tmp_path):
+    plant(
+        monkeypatch, Clients, "check", ("found[node].words.get(wire.UNITS)", "None"),
+    )  # fmt: skip
+    with pytest.raises(AssertionError):
+        check_no_owner_adds_more_than_its_units(monkeypatch, tmp_path)
 
 
 def check_nobody_is_refused(patch, folder, schema):
