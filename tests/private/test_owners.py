@@ -257,7 +257,7 @@ def check_lengths_count_by_share():
     told, thirds = {"a": ONES, "b": ONES, "evil": ZEROS}, {"a": 50, "b": 50, "evil": 50}
     assert zeros_of(9, thirds, told) == (9, 3)
     assert zeros_of(10, {"a": 30, "b": 50, "evil": 20}, told) == (9, 2)  # one of five is missing, and is the longest
-    assert zeros_of(9, thirds, {"a": ONES, "evil": ZEROS}) == (6, 3)  # so are all of who has not answered
+    assert zeros_of(9, thirds, {"a": ONES, "b": ONES[:0], "evil": ZEROS}) == (6, 3)  # so are all of who tells none
     runs = 400
     count, zeros = zeros_of(8, thirds, told, runs)
     assert count == 8 * runs
@@ -291,9 +291,9 @@ BY_SHARE = {
         owners, "_by_share", ("np.cumsum([*units.values()], dtype=np.float64)", "np.arange(1.0, len(units) + 1)"),
     ),
     "shares are always rounded down": (owners, "_by_share", ("freshly_keyed().random()", "0.0")),
-    "who answers shares what is missing": (
+    "who tells shares what is missing": (
         owners, "_by_share", ("np.cumsum([*units.values()], dtype=np.float64)",
-                              "np.cumsum([units[owner] if owner in told else 1e-9 for owner in units])"),
+                              "np.cumsum([units[owner] if told[owner] else 1e-9 for owner in units])"),
     ),
 }  # fmt: skip
 
