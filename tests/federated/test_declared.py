@@ -185,7 +185,7 @@ def test_an_owner_that_is_held_against_other_units_than_its_own_is_caught(monkey
         monkeypatch, Silo, "_take", ("declared.bound_of(self._units, self._plan.schema)",
                                      "declared.bound_of(None, self._plan.schema)"),
     )  # fmt: skip
-    with pytest.raises((AssertionError, InputError)):
+    with pytest.raises((AssertionError, DoublureError)):
         check_nobody_is_refused(monkeypatch, tmp_path, SEVERAL)
 
 
@@ -213,7 +213,7 @@ def test_an_owner_with_more_units_than_it_declares_keeps_its_steps_within(monkey
 
 def test_an_owner_whose_steps_are_as_long_as_they_come_out_is_caught(monkeypatch, tmp_path):
     plant(monkeypatch, Owner, "told", ("not chosen", "False"))
-    with pytest.raises((AssertionError, InputError)):
+    with pytest.raises((AssertionError, DoublureError)):
         check_steps_stay_within(monkeypatch, tmp_path)
 
 

@@ -13,6 +13,7 @@ import pytest
 from planting import plant
 
 from doublure.access import Access
+from doublure.errors import Interrupted
 from doublure.private import mechanism, owners, partitions
 from doublure.private.accounting import GaussianEvent
 from doublure.private.mechanism import Mechanism
@@ -70,7 +71,7 @@ ORDERS = ["alone, before", "alone, after", "taken back around", "taken back befo
 
 
 def released(patch, answers, units=UNITS):
-    """Return what is released, what it was before it was rounded, and who was refused."""
+    """Return what is released, what it was before it was rounded, and who was refused; nothing where that ends a run."""
     refused, sums, real = [], [], mechanism._sum
 
     def post(*_):
@@ -83,7 +84,10 @@ def released(patch, answers, units=UNITS):
     with patch.context() as inner:
         inner.setattr(mechanism, "_sum", lambda *given: (sums.append(real(*given)), sums[-1])[1])
         made = Mechanism([ACCESS], noise=Fixed(), authorise=lambda *_: None, allow_test_noise=True)
-        noisy = made.release(Gradients(), ACCESS, places)
+        try:
+            noisy = made.release(Gradients(), ACCESS, places)
+        except Interrupted:
+            return None, None, refused
     return noisy, sums[0], refused
 
 
@@ -100,6 +104,8 @@ def check_nothing_is_swallowed(patch, order):
         fits = np.linalg.norm(np.full(WIDTH, much, np.float64)) <= UNITS * C
         assert bool(refused) != fits
         assert {why for _, why in refused} <= {"is longer than what its units may add"}
+        if refused and one is None:
+            continue
         assert np.abs(other - one - (honest + TARGET - honest).astype(np.float64)).max() <= 1e-6 * C
         assert np.array_equal(out, other.astype(np.float32))
         if refused:

@@ -65,6 +65,8 @@ class Federation:
     """Some owners, their ledgers, and a coordinator's."""
 
     def __init__(self, folder, plan, files, *, cap=1000.0, change=None, units=None, again=False):
+        if units is None and plan.guarantee.kind == "bayesian-dp":  # then each has to declare some
+            units = [plan.schema.public_units // len(files)] * len(files)
         self.units, self.again = units, again
         self.folder, self.plan = folder, plan
         self.files = {number: Path(file) for number, file in enumerate(files, start=1)}
