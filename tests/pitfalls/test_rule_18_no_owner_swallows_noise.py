@@ -71,7 +71,7 @@ ORDERS = ["alone, before", "alone, after", "taken back around", "taken back befo
 
 
 def released(patch, answers, units=UNITS):
-    """Return what is released, what it was before it was rounded, and who was refused; nothing where that ends a run."""
+    """Return what is released, what it was before rounding, and who was refused; none where that ends a run."""
     refused, sums, real = [], [], mechanism._sum
 
     def post(*_):
