@@ -20,7 +20,13 @@ from doublure.planning import Plan
 from doublure.private.queries.axes import axis_of, described, whole
 from doublure.private.queries.counts import Counts
 
-VERSION = 1
+VERSION = 2
+"""Of this form; in the first one an owner's failure did not end a run."""
+
+HELLO, HEADER, BEGIN, END = "hello", "header", "begin", "end"
+CHARGED = "charged"
+"""Under which an owner says at the end whether a run stays charged."""
+
 NUMBERS = frozenset("if")
 """Arrays of what may be sent: NumPy's letters of whole and of real numbers."""
 
