@@ -121,7 +121,7 @@ def test_who_was_invited_and_is_not_there_counts_among_all(monkeypatch, tmp_path
 
 
 def check_data_decides_nobody(patch, folder):
-    """Data of another form refuses the run, though two of three were enough: else a record might leave its owner out."""
+    """Data of another form refuses the run, though two of three are enough: a record might leave its owner out."""
     made = federation(folder, 2, unready=0)
     made.files[2].write_text("age\n1\n")
     with pytest.raises(InputError, match=r"client owner-1: refused: its data does not fit the schema; .*nothing ran"):

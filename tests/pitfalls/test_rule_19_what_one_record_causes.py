@@ -233,8 +233,8 @@ def check_the_run_ends(patch, folder, ask, how):
 
 ENDS = [
     *(("counts", how) for how in ("refuses", "is late", "is garbled", "answers nonsense", "crashes")),
-    ("begin", "crashes"), ("begin", "refuses"), ("schema", "is late"), ("fact", "refuses"), ("sums", "answers nonsense"),
-    ("step", "is late"), ("step", "crashes"),
+    ("begin", "crashes"), ("begin", "refuses"), ("schema", "is late"), ("fact", "refuses"),
+    ("sums", "answers nonsense"), ("step", "is late"), ("step", "crashes"),
 ]  # fmt: skip
 
 

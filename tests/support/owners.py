@@ -95,7 +95,6 @@ class Federation:
             self.clients = Clients(self.post, self.plan, one_unit=one_unit, said=self.lines.append)
             return fit_elsewhere(self.clients, self.plan, ledger=self.ledger, out=self.folder / "run", seed=1, **more)
 
-
     def ended(self, patch, **more):
         """Fit, and return what an owner failed by; a run that goes on all the same is none that may."""
         try:

@@ -210,7 +210,9 @@ class Silo:
         kept = self._session()
         if kept.get("run") != run:
             return False
-        closed = {(each.body.get("id"), each.body.get("status")) for each in self._book().entries if each.kind == "close"}
+        closed = {
+            (each.body.get("id"), each.body.get("status")) for each in self._book().entries if each.kind == "close"
+        }
         return (kept.get("reservation"), _NOTHING) not in closed
 
     def _go_on(self, run: str) -> None:

@@ -54,7 +54,9 @@ def assemble(
     work = chosen.work(schema, settings)
     if schema.federated is not None and schema.misfit == "refuse":
         why = "is refuse, and one record that does not fit would end a run that several owners see"
-        raise SchemaError(why, field="misfit", remedy="write misfit: coerce, or leave it out: with federated it is coerce")
+        raise SchemaError(
+            why, field="misfit", remedy="write misfit: coerce, or leave it out: with federated it is coerce"
+        )
     if schema.federated is not None and not chosen.asks_owners(schema, settings):
         remedy = "leave federated out of the schema, or take what docs/federated.md says that owners are asked for"
         raise SettingError("cannot be asked of owners yet", field=f"method {chosen.name}", remedy=remedy)
