@@ -299,7 +299,8 @@ def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
     assert record["federated"]["clients"] == ["site-0", "site-1"]
     assert record["owners"] == {"answered": 2, "of": 2}
     assert len((tmp_path / "site-1" / "asked.jsonl").read_text().splitlines()) > before
-    assert not any(each["missed"] for each in record["federated"]["rounds"])
+    # Flower may name the node that was killed for a while: it is asked who is there, and does not answer.
+    assert not any(each["missed"] for each in record["federated"]["rounds"] if each["asked"] != "who is there")
     assert len(db.load(tmp_path / "run").sample(5)) == 5
     for number in range(2):
         book = Ledger.open(tmp_path / f"site-{number}" / "ledger")

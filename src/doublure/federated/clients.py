@@ -8,9 +8,9 @@ many they are is public, and stands on the card; who they are is not.
 
 After the charge an owner fails where it refuses, says nothing in time, or what there cannot be. A record may be why.
 
-- **An owner of many units ends the run** (:class:`OwnerLost`): what answers came are dropped, no noise is drawn, nothing
-  is given out. A sum without it would lack all of its units, where the noise hides one: one record that its owner
-  cannot read would move the release by all of them. The run can be resumed once that owner answers as the others did.
+- **An owner of many units ends the run** (:class:`OwnerLost`): answers that came are dropped, no noise is drawn,
+  nothing is given out. A sum without it would lack all of its units, where the noise hides one: one record that its
+  owner cannot read would move the release by all of them. The run can be resumed once that owner answers, too.
 - **An owner that is one unit counts for zero**, and the run goes on. That is the sum of a data set without this unit,
   a neighbour's: whatever its records make of its answer, that is C or m records at most, or nothing.
 

@@ -60,7 +60,7 @@ def _owners(made: PlanContents) -> list[str]:
         return []
     needed = "every owner that is asked has" if federated.need is None else f"{federated.need} of them have"
     return [
-        f"Records stay with their owners: at most {federated.max_silos} has records of one {made.schema.unit.name}, and "
+        f"Records stay with their owners: at most {federated.max_silos} has records of one {made.unit['name']}, and "
         f"{needed} to be ready",
         f"Data that does not fit: {made.schema.misfit} (misfit), cell by cell by public rules",
     ]

@@ -457,7 +457,7 @@ class Run:
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def _stopped(self, stop: BaseException, *, spent: bool, keeps: bool) -> Interrupted:
-        """Return what to say to somebody who stopped the run, or whose run was stopped by a rank's or an owner's end."""
+        """Return what to say to somebody who stopped the run, or whose run a rank or an owner has ended."""
         kind, why, go_on = Interrupted, "stopped", "go on with --resume"
         if isinstance(stop, OwnerLost | RankLost):
             kind, why = type(stop), f"{stop.message}, so that the run was stopped"
