@@ -180,9 +180,11 @@ def federation(folder, ask):
     if ask in TABLES:
         schema = BOTH if ask == "fact" else SEVERAL
         return Federation(folder, plan_of(with_owners(schema)), dealt(people(120), folder / "clients", 3, "who"))
-    case = {"sums": "statistics on images", "step": "bayesgan on tables"}[ask]
+    case = {"sums": "statistics on images", "step": "dpgan on images"}[ask]
     groups = [SILOS[0][:4], SILOS[0][4:], SILOS[1]]
-    return Federation(folder, planned(case), dealt_to(folder / "clients", everything(CASES[case][1]), groups))
+    return Federation(
+        folder, planned(case, accountant="rdp"), dealt_to(folder / "clients", everything(CASES[case][1]), groups)
+    )
 
 
 def price_of(made):
