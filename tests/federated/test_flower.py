@@ -288,6 +288,7 @@ def test_hospitals_over_tls_one_of_which_is_killed_and_comes_back(tmp_path):
         until(lambda: "federated" in status(), 1800, "the run does not end")
         assert status()["status"] == "interrupted"
         network.node(1)
+        until(lambda: (tmp_path / "link.log").read_text().count("Activated node_id") == 3, 90, "it does not come back")
         config = tmp_path / "hospitals" / "pyproject.toml"
         config.write_text(config.read_text().replace("resume = false", "resume = true"))
         submitted()
