@@ -10,7 +10,7 @@ import pytest
 from planting import plant
 
 from doublure.access import Access
-from doublure.errors import RunFolderError, SettingError
+from doublure.errors import OwnerLost, RunFolderError, SettingError
 from doublure.private import owners
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 from doublure.private.owners import Answers, Heard, Nobody, Owner, _lengths, fault_of, own_fact
@@ -166,24 +166,37 @@ def test_nobody_is_no_unit_and_has_no_record():
         own_fact(SCHEMA, "columns.age.bounds", None)
 
 
-def test_answers_are_added_that_can_be_and_the_others_are_named():
+@pytest.mark.parametrize("one_unit", [False, True])
+def test_answers_are_added_that_can_be_and_the_others_are_named(one_unit):
+    """One unit that has given none is a neighbour's sum; an owner of many is no sum."""
     refused, access = [], Access(purpose="count", event=DiscreteGaussianEvent(scale=1.0, tables=2, records=2))
     asked = []
 
     def post(query, pays, names, view):
         asked.append((pays, names, view))
-        for owner, total in {"a": [1, 0, 0, 1, 0], "b": [1, 0, 0, 0, 0], "c": [0, 5, 0, 0, 5]}.items():
+        for owner, total in {"a": [1, 0, 0, 1, 0], "b": [1, 0, 0, 0, 0], "c": [0, 2, 0, 0, 2]}.items():
             yield Heard(owner, np.array(total))
 
+    there = ["abc"]
     answers = Answers(
-        post, NOBODY, refused=lambda *said: refused.append(said), one_unit=False, owners=lambda: "abc",
+        post, NOBODY, refused=lambda *said: refused.append(said), one_unit=one_unit, owners=lambda: there[0],
         units=lambda: dict.fromkeys("abc", 10),
     )  # fmt: skip
     with pytest.raises(TypeError, match="what pays"):
         answers.ask(COUNTS, sample_rate=1.0)
     answers.paid_by(access)
-    assert answers.ask(COUNTS, sample_rate=1.0).total.tolist() == [1, 5, 0, 1, 5]
-    assert asked == [(access, None, None)]  # everybody
+    if one_unit:
+        assert answers.ask(COUNTS, sample_rate=1.0).total.tolist() == [1, 2, 0, 1, 2]
+    else:
+        with pytest.raises(OwnerLost, match="b has not answered"):
+            answers.ask(COUNTS, sample_rate=1.0)
+        there[0] = "acd"
+        with pytest.raises(OwnerLost, match="d has not answered"):
+            answers.ask(COUNTS, sample_rate=1.0)
+        there[0], refused[1:] = "ac", []
+        assert answers.ask(COUNTS, sample_rate=1.0).total.tolist() == [1, 2, 0, 1, 2]
+        del refused[1:]
+    assert {*asked} == {(access, None, None)}  # everybody
     assert refused == [("b", "counts other records in one table than in another")]
 
 
@@ -224,16 +237,19 @@ def asked_beside(query, answers, units=10, **more):
 
 
 def test_lengths_of_many_units_are_those_that_owners_tell():
-    """One that tells none, or some that there cannot be, is left out altogether."""
-    query = Beside(count=6)
-    found, refused = asked_beside(
-        query,
-        {"a": ([1, 0, 0], np.array([0.25, 1.0])), "b": ([0, 2, 0], None), "c": ([0, 0, 3], np.array([1.5]))},
-        one_unit=False,
-    )
+    query = Beside(count=3)
+    found, refused = asked_beside(query, {"a": ([1, 0, 0], np.array([0.25, 1.0]))}, one_unit=False)
     assert found == [1, 0, 0]
+    assert refused == []
     assert query.charged == [([0.25, 1.0], 1.0, 6)]
-    assert refused == [("b", "does not say how long gradients are"), ("c", "says lengths that there cannot be")]
+
+
+@pytest.mark.parametrize("told", [None, np.array([1.5])], ids=["none", "too long"])
+def test_an_owner_that_tells_no_lengths_that_there_can_be_has_not_answered(told):
+    query = Beside(count=3)
+    with pytest.raises(OwnerLost, match="b has not answered"):
+        asked_beside(query, {"a": ([1, 0, 0], np.array([0.25])), "b": ([0, 2, 0], told)}, one_unit=False)
+    assert query.charged == []
 
 
 ONES, ZEROS = np.ones(4), np.zeros(10**4)

@@ -11,6 +11,7 @@ from keyed import Keyed
 from parted import replayed
 
 import doublure as db
+from doublure.errors import OwnerLost
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.simulate import fit_elsewhere
@@ -97,6 +98,23 @@ class Federation:
             replayed(inner)
             self.clients = Clients(self.post, self.plan, one_unit=one_unit, said=self.lines.append)
             return fit_elsewhere(self.clients, self.plan, ledger=self.ledger, out=self.folder / "run", seed=1, **more)
+
+    def ended(self, patch, **more):
+        """Fit, and return what an owner failed by; a run that goes on all the same is none that may."""
+        try:
+            self.fitted(patch, **more)
+        except OwnerLost as lost:
+            return lost
+        raise AssertionError("the run went on")
+
+    def fitted_at_last(self, patch, **more):
+        """Fit, and go on with the run as often as an owner fails; begin anew where nothing is left of it."""
+        resume = False
+        while True:
+            try:
+                return self.fitted(patch, resume=resume, **more)
+            except OwnerLost:
+                resume = (self.folder / "run" / "run.json").is_file()
 
 
 class Killed(BaseException):

@@ -75,7 +75,7 @@ def simulate(
     lines = [
         syn.guarantee.sentence,
         f"Wrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}.",
-        f"{len(federated['clients'])} clients, {len(federated['rounds'])} rounds; "
+        f"{syn.run['owners']['answered']} of {syn.run['owners']['of']} clients, {len(federated['rounds'])} rounds; "
         + (f"in {missed} of them some were missed: see run.json." if missed else "none was missed."),
     ]
     known = federated.get("epsilon_where_lots_are_known")

@@ -3,14 +3,15 @@
 =====================================  ==============================================================================
 asked                                  what is done
 =====================================  ==============================================================================
-``hello``                              plans are compared, the data's header is checked, the ledger is looked at;
-                                       nothing is charged. The owner says how many units it declares: public
+``hello``                              plans are compared, the ledger is looked at; nothing is charged, and the data is
+                                       not opened. The owner says how many units it declares: public
+``header``                             the data's form is compared with the schema
 ``begin``                              the plan is charged to the owner's own ledger, once, or again with the owner's
                                        own leave; then the records are read
 ``schema``                             the facts that were learned are taken over, where they were to be learned
 ``fact``, ``counts``, ``sums``,        the exact answer, or the clipped gradients of a lot, if this owner's own plan
 ``step``                               pays for it
-``end``                                the charge is closed; where nothing was asked, at zero
+``end``                                the charge is closed; where nothing was asked, at zero. No record is read for it
 =====================================  ==============================================================================
 
 What was asked is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), so that an owner
@@ -27,7 +28,7 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from doublure._version import __version__
 from doublure.data.opening import Given, Source, open_data
@@ -36,7 +37,7 @@ from doublure.encode.choice import encoder_for
 from doublure.errors import BudgetRefused, DataError, DoublureError, InputError, LedgerError, SettingError
 from doublure.federated import declared, wire
 from doublure.federated.steps import STEP, SUMS, Networks, Rebuilding, step_heard
-from doublure.federated.wire import Said
+from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO, Said
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
 from doublure.planning import Plan
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("doublure.federated")
 _NETWORKS = Networks()
 _SESSION, _ASKED = "session.json", "asked.jsonl"
+_NOTHING: Literal["no-noise-drawn"] = "no-noise-drawn"
 _KINDS: tuple[tuple[type[DoublureError], str], ...] = (
     (BudgetRefused, "its ledger does not pay for the plan"),
     (LedgerError, "its ledger refuses"),
@@ -145,13 +147,18 @@ class Silo:
         ask, run = words.get("ask"), words.get("run")
         if not isinstance(run, str) or not isinstance(ask, str):
             raise wire.garbled("message")
-        if ask == "hello":
+        if ask == HELLO:
             return self._hello(run)
-        if ask != "begin" and self._session().get("run") is None:
+        if ask == HEADER:
+            self._source()
+            return Said({}, {})
+        if ask not in (BEGIN, END) and self._session().get("run") is None:
             raise _absent()
         with self._alone():
-            if ask == "begin":
+            if ask == BEGIN:
                 return self._begin(run)
+            if ask == END:
+                return self._end(said)
             self._go_on(run)
             known = {
                 "schema": self._schema,
@@ -159,7 +166,6 @@ class Silo:
                 "counts": self._counts,
                 STEP: self._step,
                 SUMS: self._sums,
-                "end": self._end,
             }
             if ask not in known:
                 raise wire.garbled("message")
@@ -198,14 +204,13 @@ class Silo:
         return HeldRecords(source, plan.schema)
 
     def _hello(self, run: str) -> Said:
+        """Say whether this owner is ready; no record decides it, as the data is not opened."""
         try:
             declared.require_declarable(self._units, self._plan.schema, field=self.name)
         except InputError as error:  # of public numbers alone
             raise _Refusal(f"it {error.message}", field="units", remedy=error.remedy) from None
-        self._source()
         methods.method(self._plan.method).ready(self._plan.schema, self._plan.settings)
-        begun = run in (self._run, self._session().get("run"))  # and is charged, so that nothing more has to be paid
-        if not begun and not (self._makes_ledger and not self._ledger.exists()):
+        if not self._charged(run) and not (self._makes_ledger and not self._ledger.exists()):
             book = Ledger.open(self._ledger)
             if not self._again:
                 book.refuse_repeated(self._plan)
@@ -214,7 +219,7 @@ class Silo:
 
     def _begin(self, run: str) -> Said:
         """Charge the plan, once a run; then read."""
-        if self._run != run and self._session().get("run") != run:
+        if not self._charged(run):
             self._close()
             reservation = self._book().reserve(self._plan, again=self._again)
             self._kept = {"run": run, "reservation": reservation.id, "session": reservation.session}
@@ -223,8 +228,32 @@ class Silo:
         self._go_on(run)
         return Said({}, {})
 
+    def _charged(self, run: str) -> bool:
+        """Whether this owner is charged for a run: it has begun here, and was not closed at zero."""
+        kept = self._session()
+        if kept.get("run") != run:
+            return False
+        closed = {
+            (each.body.get("id"), each.body.get("status")) for each in self._book().entries if each.kind == "close"
+        }
+        return (kept.get("reservation"), _NOTHING) not in closed
+
     def _go_on(self, run: str) -> None:
-        """Be at work for a run: as this process has begun it, or another one, which then is at work no more.
+        """Be at work for a run, with its records read.
+
+        Raises:
+            InputError: It never began here, or its records cannot be read.
+        """
+        self._take_up(run)
+        if self._records is None:
+            records = self._read()
+            records.read()
+            self._records = records
+            if (schema := self._kept.get("schema")) is not None:
+                self._encode(ResolvedSchema.parse(schema))
+
+    def _take_up(self, run: str) -> None:
+        """Hold a run's charge: as this process has begun it, or another one, which then is at work no more.
 
         Raises:
             InputError: It never began here.
@@ -235,11 +264,6 @@ class Silo:
                 raise _absent()
             self._kept = kept
             self._take(run, self._resumed())
-        if self._records is None:
-            self._records = self._read()
-            self._records.read()
-            if (schema := self._kept.get("schema")) is not None:
-                self._encode(ResolvedSchema.parse(schema))
 
     def _take(self, run: str, reservation: Reservation) -> None:
         self._run, self._reservation = run, reservation
@@ -271,8 +295,12 @@ class Silo:
         raise refusal or LedgerError("knows no session", field=self.name, remedy="begin again")
 
     def _end(self, said: Said) -> Said:
-        self._close(done=said.words.get("done") is True)
-        return Said({}, {})
+        """Close a run's charge, and say whether it stays."""
+        run = said.words["run"]
+        if self._charged(run):
+            self._take_up(run)
+            self._close(done=said.words.get("done") is True)
+        return Said({CHARGED: self._charged(run)}, {})
 
     def _close(self, *, done: bool = False) -> None:
         """Close the charge: at zero where nothing was asked; it stays where anything was."""
@@ -282,7 +310,7 @@ class Silo:
         if reservation is None or reservation.status != "open":
             return
         if reservation.authorised == 0 and not reservation.drawn:
-            reservation.close("no-noise-drawn", steps=None)
+            reservation.close(_NOTHING, steps=None)
         else:
             reservation.close("done" if done else "interrupted", steps=reservation.authorised)
 

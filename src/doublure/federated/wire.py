@@ -21,7 +21,11 @@ from doublure.private.queries.axes import axis_of, described, whole
 from doublure.private.queries.counts import Counts
 
 VERSION = 2
-"""Of this form; in the first one owners did not declare their units."""
+"""Of this form; in the first one owners did not declare their units, and none that failed ended a run."""
+
+HELLO, HEADER, BEGIN, END = "hello", "header", "begin", "end"
+CHARGED = "charged"
+"""Under which an owner says at the end whether a run stays charged."""
 
 NUMBERS = frozenset("if")
 """Arrays of what may be sent: NumPy's letters of whole and of real numbers."""

@@ -26,19 +26,22 @@ can be. Lengths are private, are added to nothing, and stay with whoever asks (r
 Guarantee: none of its own; the sum has the sensitivity that the query states, because a unit has at most m records with
 all owners together (``max_records`` with each of at most ``max_silos``). Exact sums leave an owner for whoever adds
 them up, who is trusted with them, and who adds the noise once. An owner that says nothing, or something impossible,
-adds zero: removing units changes no sensitivity and no noise.
+adds zero where it is one unit: without one unit a sum is a neighbour's. An owner of many units would take all of them
+with it, for what one record may have caused: where one is missing there is no sum, and no noise is drawn.
 
 ==============================================  ===================================================================
 edge case                                       what happens
 ==============================================  ===================================================================
-no owner answers                                zeros, and noise
+an owner of many units does not answer, or not  there is no sum (:class:`OwnerLost`), and answers that came are dropped
+what there can be
+no owner answers, where each is one unit        zeros, and noise
 the same question, asked again                  the same answer, which costs nothing: whoever asked has it already;
                                                  of a gradient, which would be another one, none
 records or facts that changed meanwhile, so     refused: it would be a second answer for one price
 that it would be another answer
 another question for an access that is used up  refused by the owner, before it looks at a record
 fewer tables in a question than were paid for   the rest may be asked later: all tables together are paid once
-an answer of another shape or type, below zero  refused by name, and counts for zero
+an answer of another shape or type, below zero  refused by name
 tables of one answer that count different       refused by name: each record is in one cell of each
 numbers of records
 counts beyond what one unit can have, a         refused by name, where each owner is one unit
@@ -46,7 +49,7 @@ gradient or a sum longer than C
 a gradient sum longer than C times an owner's   refused by name
 public units, a count beyond them
 an owner with more units than it has declared   answers within its bounds, as :func:`bounded` says, and is not refused
-lengths that are no shares of C                 the whole answer is refused by name, and counts for zero
+lengths that are no shares of C                 the whole answer is refused by name
 more lengths than an owner's share              an even sample of them counts
 fewer lengths than an owner's share             those that are missing count as the longest
 lengths that a single unit tells of itself      not looked at: the length of what it sends is measured
@@ -66,7 +69,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from doublure.errors import RunFolderError, SettingError, printable
+from doublure.errors import OwnerLost, RunFolderError, SettingError, printable
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, GaussianEvent, PureEvent
 from doublure.private.entropy import freshly_keyed
 from doublure.private.executed import steps_of
@@ -252,7 +255,11 @@ class Answers(Partitions[P]):
         )
 
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
-        """Yield nobody's answer, and one of each owner that has given a possible one."""
+        """Yield nobody's answer, and one of each owner that has given a possible one.
+
+        Raises:
+            OwnerLost: One of many units has given none.
+        """
         if self._access is None:
             raise TypeError("nobody has said what pays")
         measured = query.measured if isinstance(query, Measured) else None
@@ -267,6 +274,7 @@ class Answers(Partitions[P]):
             looked_at = {*_some(owners, 0 if measured is None else measured.count)}
         units = self._units()
         lengths: dict[str, list[float]] = {}
+        missing = set() if self._one_unit else {*self._owners()}
         for owner, total, told in self._post(asked, self._access, None if lot is None else lot | looked_at, self._view):
             fault = fault_of(asked, nothing, total, units=units[owner], one_unit=self._one_unit)
             if fault is None and measured is not None and not self._one_unit:
@@ -274,10 +282,13 @@ class Answers(Partitions[P]):
             if fault is not None:
                 self._refused(owner, fault)
                 continue
+            missing.discard(owner)
             if measured is not None and (lot is None or owner in looked_at):
                 lengths[owner] = _lengths(None if self._one_unit else told, total, nothing)
             if lot is None or owner in lot:
                 yield replace(nothing, total=total)
+        if missing:
+            raise OwnerLost(f"{min(missing)} has not answered", field="clients", remedy="go on with --resume")
         if measured is not None and isinstance(query, Measured):
             found = [*chain(*lengths.values())] if self._one_unit else _by_share(lengths, units, measured.count)
             measured.charge(found, sample_rate=sample_rate, step=query.step)
