@@ -28,8 +28,8 @@ from doublure.support import files
 BUNDLE = {"data.csv", "data.parquet", "card.json", "card.html", "dictionary.json"}
 CARD = {
     "version", "doublure_version", "created", "title", "contact", "method", "watermark", "guarantee", "touches",
-    "executed", "columns", "margins", "description", "licence", "citation", "links", "schema_sha256", "public_sources",
-    "ledger", "files", "limits", "review_by",
+    "executed", "owners", "columns", "margins", "description", "licence", "citation", "links", "schema_sha256",
+    "public_sources", "ledger", "files", "limits", "review_by",
 }  # fmt: skip
 GUARANTEE = {
     "kind", "epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma", "unit", "max_records", "relation",

@@ -16,7 +16,8 @@
     ├── GateFailed                 exit 4   a check said no: verify, audit
     │   └── CeilingPassed                   ε_μ came out above its ceiling; the run is kept under its worst case
     └── Interrupted                exit 130 stopped by the user; what was spent stays spent
-        └── RankLost                        one of several processes is gone, and the run was stopped
+        ├── RankLost                        one of several processes is gone, and the run was stopped
+        └── OwnerLost                       an owner of records failed, and the run was ended, unpublished
 
 Every message is one line that names the field and the remedy, and never a private value (design §5, rule 16).
 """
@@ -208,6 +209,10 @@ class Interrupted(DoublureError):
 
 class RankLost(Interrupted):
     """One of the processes that run together is gone, so that the run was stopped. It can be resumed."""
+
+
+class OwnerLost(Interrupted):
+    """An owner of records failed after the charge, so that the run was ended, unpublished. It can be resumed."""
 
 
 class DataWarning(UserWarning):

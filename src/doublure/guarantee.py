@@ -50,6 +50,8 @@ CHOICE_OF_KIND = "which claim was made depends on the private data and is not ac
 AGGREGATOR = "whoever adds up the owners' answers sees each owner's exact sums, and is trusted with them"
 CHOSEN = "where each owner is one unit, nobody but whoever adds up knows who was asked in which step"
 """What a claim rests on where records stay with several owners."""
+ENDED = "what an end tells: an owner that fails, whatever the cause, ends the run, and nothing of it is published"
+"""What a claim leaves out there: one record may make its owner fail, and whoever waits for the release sees none."""
 
 ANY_DATA = (
     "the container's form is public: names of columns and arrays, the encoding and delimiter of text, types and "

@@ -91,7 +91,7 @@ def test_of_two_processes_each_knows_what_the_other_has_answered(asked):
 
 
 def test_a_process_that_does_not_look_what_others_have_answered_is_caught(monkeypatch, asked):
-    plant(monkeypatch, Silo, "_go_on", ("self._run != run or kept != self._kept", "self._run != run"))
+    plant(monkeypatch, Silo, "_take_up", ("self._run != run or kept != self._kept", "self._run != run"))
     with pytest.raises(AssertionError):
         check_one_of_two_processes_answers(asked(SEVERAL))
 

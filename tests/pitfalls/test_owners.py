@@ -4,12 +4,13 @@ where owners add up what they compute: sums of bounded vectors, clipped gradient
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from owned_cases import CASES, SILOS, UNITS, dealt, everything, planned
+from owned_cases import CASES, SILOS, UNITS, dealt, declared, everything, planned
 from owners import Federation
 from planting import plant
 
@@ -44,7 +45,9 @@ class Heard:
     def __init__(self, patch, folder, case, records=None, **more):
         self.plan = planned(case, **more)
         self.records = everything(CASES[case][1]) if records is None else records
-        self.made = Federation(folder, self.plan, dealt(folder / "clients", self.records, SILOS))
+        self.units = declared(self.plan, SILOS)
+        files = dealt(folder / "clients", self.records, SILOS)
+        self.made = Federation(folder, self.plan, files, units=self.units)
         self.owner, self.pairs = self.made.post.owners[1], []
         self.hear, self.owner._end = self.owner.heard, lambda said: Said({}, {})
         self.owner.heard = lambda said: (self.pairs.append((kept(said), self.hear(said))), self.pairs[-1][1])[1]
@@ -58,7 +61,11 @@ class Heard:
         folder = self.made.folder / f"again {number}"
         folder.mkdir()
         Ledger.create(folder / "ledger", dataset="again", epsilon=1000.0, delta=0.5)
-        silo = Silo(name="again", data=str(self.made.files[1]), plan=self.plan, ledger=folder / "ledger", folder=folder)
+        units = None if self.units is None else self.units[0]
+        silo = Silo(
+            name="again", data=str(self.made.files[1]), plan=self.plan, ledger=folder / "ledger", folder=folder,
+            units=units,
+        )  # fmt: skip
         for said, _ in self.pairs:
             if said.words["ask"] in ("begin", "schema"):
                 assert silo.heard(said).words["refused"] is None
@@ -120,25 +127,37 @@ def check_rates(patch, folder, units):
     drawn = PoissonSampler.lot
     patch.setattr(PoissonSampler, "lot", lambda own: (rates.append(own.sample_rate), drawn(own))[1])
     heard = Heard(patch, folder, ASKED["step"], distances=3)
-    assert {*rates} == {heard.plan.sample_rate, owned_rate(3)}
+    own = [owned_rate(math.ceil(3 * len(group) / UNITS), len(group)) for group in SILOS]
+    assert {*rates} == {heard.plan.sample_rate, *own}
     (event,) = (access.event for access in heard.plan.training)
     asked = [
-        Rebuilding(heard.plan, encoder_for(schema, heard.plan.settings.encoding)).critic(event, None)._queries[False]
+        Rebuilding(heard.plan, encoder_for(schema, heard.plan.settings.encoding), units=len(SILOS[0]))
+        .critic(event, None)
+        ._queries[False]
         for schema in (heard.plan.schema.resolve({}), heard.plan.schema.model_copy(update={"units": units}).resolve({}))
     ]
-    assert asked[0]._lengths == asked[1]._lengths == owned_rate(3)
+    assert asked[0]._lengths == asked[1]._lengths == own[0]
     assert asked[1].settings.expected_units == event.sample_rate * units  # the divisor alone
 
 
-def owned_rate(count):
+def owned_rate(count, units):
     from doublure.private.queries.distances import rate_of
 
-    return rate_of(count, UNITS)
+    return rate_of(count, units)
 
 
 @pytest.mark.parametrize("units", [UNITS // 10, UNITS * 10])
 def test_an_owners_lots_do_not_follow_what_was_bought(monkeypatch, tmp_path, units):
     check_rates(monkeypatch, tmp_path, units)
+
+
+def test_owners_of_one_process_that_share_a_rate_are_caught(monkeypatch, tmp_path):
+    plant(
+        monkeypatch, Silo, "_step",
+        ("(self._digest, own.schema, access, self._units)", "(self._digest, own.schema, access)"),
+    )  # fmt: skip
+    with pytest.raises(AssertionError):
+        check_rates(monkeypatch, tmp_path, UNITS * 10)
 
 
 def test_an_owner_whose_sample_follows_what_was_bought_is_caught(monkeypatch, tmp_path):

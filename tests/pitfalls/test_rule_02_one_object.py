@@ -267,14 +267,14 @@ def test_clip_then_sum_then_noise(lab):
     check_noise_is_added_after_the_clip(lab)
 
 
-RETURNED = "total.astype(np.float32) + real.values"
+RETURNED = "_sum(total, real.values)"
 
 
 @pytest.mark.parametrize(
     "edit",
     [
         (RETURNED, f"({RETURNED}) * np.float32(min(1.0, moved.l2 / float(np.linalg.norm({RETURNED}))))"),
-        (RETURNED, "total.astype(np.float32) + real.values * np.float32(2 * np.random.default_rng().random())"),
+        (RETURNED, "_sum(total, real.values * np.float32(2 * np.random.default_rng().random()))"),
         ("self._noise.normal(total.size, event.noise_multiplier * moved.l2)",
          "self._noise.normal(1, event.noise_multiplier * moved.l2)"),
     ],

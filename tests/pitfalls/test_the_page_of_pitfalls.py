@@ -24,7 +24,7 @@ def rules_and_rows(text):
 
 def check_page(text):
     rules, rows = rules_and_rows(text)
-    assert rules == set(range(1, 18))
+    assert rules == set(range(1, 20))
     assert rows == set(range(1, 26))
     assert [line for line in text.splitlines() if line.startswith("## ")] == list(GRADES)
     named = set(re.findall(r"`((?:tests/[\w/]*)?test_\w+\.py)`", text))

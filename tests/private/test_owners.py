@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from planting import plant
 
 from doublure.access import Access
-from doublure.errors import RunFolderError, SettingError
+from doublure.errors import OwnerLost, RunFolderError, SettingError
+from doublure.private import owners
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 from doublure.private.owners import Answers, Heard, Nobody, Owner, _lengths, fault_of, own_fact
 from doublure.private.queries.axes import Axis
@@ -59,14 +61,16 @@ def people(codes):
         ([0, 0, 0, 0, 0], None, None),
         ([1, 0, 0, 0, 2], "other records in one table", "other records in one table"),
         ([3, 0, -1, 0, 2], "below zero", "below zero"),
-        ([2**50, 0, 0, 2**50, 0], "more than one unit can have", "more records than anybody has"),
-        ([2**62, 2**62, 0, 2**62, 2**62], "more than one unit can have", "more records than anybody has"),
+        ([20, 0, 0, 20, 0], "more than one unit can have", None),  # all that ten units can have
+        ([20, 3, 0, 20, 0], "more than one unit can have", None),  # more than that, and cut off at it
+        ([21, 0, 0, 21, 0], "more than one unit can have", "more than its units can have"),
+        ([2**62, 2**62, 0, 2**62, 2**62], "more than one unit can have", "more than its units can have"),
     ],
 )
 def test_counts_that_there_cannot_be_are_not_added(total, alone, together):
     nothing = COUNTS.answer(NOBODY, sample_rate=1.0)
     for one_unit, fault in ((True, alone), (False, together)):
-        found = fault_of(COUNTS, nothing, np.array(total), one_unit=one_unit)
+        found = fault_of(COUNTS, nothing, np.array(total), units=1 if one_unit else 10, one_unit=one_unit)
         assert found is None if fault is None else fault in found
 
 
@@ -74,8 +78,9 @@ def test_a_unit_counts_in_each_table_no_more_than_its_records():
     """Even where all tables together would let it have more."""
     nothing = COUNTS.answer(NOBODY, sample_rate=1.0)
     assert "one unit can have" in fault_of(
-        COUNTS, replace(nothing, sensitivity=Sensitivity.of_cells(2, 3)), np.array([3, 0, 0, 3, 0]), one_unit=True
-    )
+        COUNTS, replace(nothing, sensitivity=Sensitivity.of_cells(2, 3)), np.array([3, 0, 0, 3, 0]), units=1,
+        one_unit=True,
+    )  # fmt: skip
 
 
 FORMS = {
@@ -95,11 +100,11 @@ FORMS = {
 def test_an_answer_has_the_shape_and_the_type_of_nobodys(form):
     nothing, kind = FORMS[form]
     right = np.zeros_like(nothing.total)
-    assert fault_of(COUNTS, nothing, right, one_unit=True) is None
+    assert fault_of(COUNTS, nothing, right, units=1, one_unit=True) is None
     for wrong in (right[:-1], right[None], right.tolist(), None, {"a": 1}):
-        assert fault_of(COUNTS, nothing, wrong, one_unit=True) == "has another shape than what was asked"
+        assert fault_of(COUNTS, nothing, wrong, units=1, one_unit=True) == "has another shape than what was asked"
     for wrong in (right.astype(np.float64), right.astype(np.int32)):
-        assert fault_of(COUNTS, nothing, wrong, one_unit=True) == f"is not in {kind}"
+        assert fault_of(COUNTS, nothing, wrong, units=1, one_unit=True) == f"is not in {kind}"
 
 
 @pytest.mark.parametrize("form", ["a gradient", "a sum"])
@@ -108,15 +113,16 @@ def test_what_one_unit_adds_is_no_longer_than_was_priced(form):
     steps = 1.0 if nothing.unit is None else nothing.unit
     for length, fault in ((5.0, None), (5.5, "is longer than what one unit may add")):
         total = np.array([0, length / steps, 0]).astype(nothing.total.dtype)
-        assert fault_of(object(), nothing, total, one_unit=True) == fault
-        assert fault_of(object(), nothing, total, one_unit=False) is None
+        assert fault_of(object(), nothing, total, units=1, one_unit=True) == fault
+        assert fault_of(object(), nothing, total, units=2, one_unit=False) is None
 
 
 @pytest.mark.parametrize("wrong", [NAN, float("inf"), -float("inf")])
 def test_a_gradient_that_is_not_finite_is_not_added(wrong):
     nothing, _ = FORMS["a gradient"]
     for one_unit in (True, False):
-        assert fault_of(object(), nothing, np.array([0, wrong, 0], np.float32), one_unit=one_unit) == "is not finite"
+        found = fault_of(object(), nothing, np.array([0, wrong, 0], np.float32), units=1, one_unit=one_unit)
+        assert found == "is not finite"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +139,14 @@ def test_a_gradient_that_is_not_finite_is_not_added(wrong):
 )
 def test_texts_are_counted_by_whole_numbers_above_zero(total, fault):
     nothing = Answer(total={}, sensitivity=Sensitivity(l1=2.0, l2=2.0))
-    assert fault_of(object(), nothing, total, one_unit=True) == fault
+    assert fault_of(object(), nothing, total, units=1, one_unit=True) == fault
+
+
+def test_of_many_units_no_text_is_counted_more_often_than_they_can():
+    nothing = Answer(total={}, sensitivity=Sensitivity(l1=2.0, l2=2.0))
+    for count, fault in ((14, None), (15, "counts more than its units can have")):
+        total = {"cook": count, "nurse": 14}
+        assert fault_of(object(), nothing, total, units=7, one_unit=False) == fault
 
 
 def test_a_units_length_is_told_or_that_of_its_gradient_and_never_made_shorter():
@@ -153,21 +166,37 @@ def test_nobody_is_no_unit_and_has_no_record():
         own_fact(SCHEMA, "columns.age.bounds", None)
 
 
-def test_answers_are_added_that_can_be_and_the_others_are_named():
+@pytest.mark.parametrize("one_unit", [False, True])
+def test_answers_are_added_that_can_be_and_the_others_are_named(one_unit):
+    """One unit that has given none is a neighbour's sum; an owner of many is no sum."""
     refused, access = [], Access(purpose="count", event=DiscreteGaussianEvent(scale=1.0, tables=2, records=2))
     asked = []
 
     def post(query, pays, names, view):
         asked.append((pays, names, view))
-        for owner, total in {"a": [1, 0, 0, 1, 0], "b": [1, 0, 0, 0, 0], "c": [0, 5, 0, 0, 5]}.items():
+        for owner, total in {"a": [1, 0, 0, 1, 0], "b": [1, 0, 0, 0, 0], "c": [0, 2, 0, 0, 2]}.items():
             yield Heard(owner, np.array(total))
 
-    answers = Answers(post, NOBODY, refused=lambda *said: refused.append(said), one_unit=False, owners=lambda: "abc")
+    there = ["abc"]
+    answers = Answers(
+        post, NOBODY, refused=lambda *said: refused.append(said), one_unit=one_unit, owners=lambda: there[0],
+        units=lambda: dict.fromkeys("abc", 10),
+    )  # fmt: skip
     with pytest.raises(TypeError, match="what pays"):
         answers.ask(COUNTS, sample_rate=1.0)
     answers.paid_by(access)
-    assert answers.ask(COUNTS, sample_rate=1.0).total.tolist() == [1, 5, 0, 1, 5]
-    assert asked == [(access, None, None)]  # everybody
+    if one_unit:
+        assert answers.ask(COUNTS, sample_rate=1.0).total.tolist() == [1, 2, 0, 1, 2]
+    else:
+        with pytest.raises(OwnerLost, match="b has not answered"):
+            answers.ask(COUNTS, sample_rate=1.0)
+        there[0] = "acd"
+        with pytest.raises(OwnerLost, match="d has not answered"):
+            answers.ask(COUNTS, sample_rate=1.0)
+        there[0], refused[1:] = "ac", []
+        assert answers.ask(COUNTS, sample_rate=1.0).total.tolist() == [1, 2, 0, 1, 2]
+        del refused[1:]
+    assert {*asked} == {(access, None, None)}  # everybody
     assert refused == [("b", "counts other records in one table than in another")]
 
 
@@ -198,25 +227,98 @@ def sent(**answers):
     return post
 
 
-def asked_beside(query, answers, **more):
+def asked_beside(query, answers, units=10, **more):
     refused = []
+    declared = units if isinstance(units, dict) else dict.fromkeys(answers, units)
     made = Answers(sent(**answers), NOBODY, refused=lambda *said: refused.append(said), owners=lambda: [*answers],
-                   **more)  # fmt: skip
+                   units=lambda: declared, **more)  # fmt: skip
     made.paid_by(TRAIN)
     return made.ask(query, sample_rate=1.0).total.tolist(), refused
 
 
 def test_lengths_of_many_units_are_those_that_owners_tell():
-    """One that tells none, or some that there cannot be, is left out altogether."""
     query = Beside(count=3)
-    found, refused = asked_beside(
-        query,
-        {"a": ([1, 0, 0], np.array([0.25, 1.0])), "b": ([0, 2, 0], None), "c": ([0, 0, 3], np.array([1.5]))},
-        one_unit=False,
-    )
+    found, refused = asked_beside(query, {"a": ([1, 0, 0], np.array([0.25, 1.0]))}, one_unit=False)
     assert found == [1, 0, 0]
+    assert refused == []
     assert query.charged == [([0.25, 1.0], 1.0, 6)]
-    assert refused == [("b", "does not say how long gradients are"), ("c", "says lengths that there cannot be")]
+
+
+@pytest.mark.parametrize("told", [None, np.array([1.5])], ids=["none", "too long"])
+def test_an_owner_that_tells_no_lengths_that_there_can_be_has_not_answered(told):
+    query = Beside(count=3)
+    with pytest.raises(OwnerLost, match="b has not answered"):
+        asked_beside(query, {"a": ([1, 0, 0], np.array([0.25])), "b": ([0, 2, 0], told)}, one_unit=False)
+    assert query.charged == []
+
+
+ONES, ZEROS = np.ones(4), np.zeros(10**4)
+
+
+def zeros_of(count, units, told, runs=1):
+    """Return how many lengths count, and how many of them are zero: the ones are honest, the zeros are not."""
+    found = []
+    for _ in range(runs):
+        query = Beside(count=count)
+        answers = {owner: ([0, 0, 0], own) for owner, own in told.items()}
+        _, refused = asked_beside(query, answers, units, one_unit=False)
+        assert refused == []
+        ((lengths, _, _),) = query.charged
+        found += lengths
+    return len(found), found.count(0.0)
+
+
+def check_lengths_count_by_share():
+    """However many lengths of zero an owner tells, of m it gives its share of all public units."""
+    told, thirds = {"a": ONES, "b": ONES, "evil": ZEROS}, {"a": 50, "b": 50, "evil": 50}
+    assert zeros_of(9, thirds, told) == (9, 3)
+    assert zeros_of(10, {"a": 30, "b": 50, "evil": 20}, told) == (9, 2)  # one of five is missing, and is the longest
+    assert zeros_of(9, thirds, {"a": ONES, "b": ONES[:0], "evil": ZEROS}) == (6, 3)  # so are all of who tells none
+    runs = 400
+    count, zeros = zeros_of(8, thirds, told, runs)
+    assert count == 8 * runs
+    assert abs(zeros - runs * 8 / 3) < 5 * np.sqrt(runs) / 2  # two or three each time
+
+
+def test_one_owner_does_not_decide_what_all_are_measured_by():
+    check_lengths_count_by_share()
+
+
+def test_of_an_owners_lengths_an_even_sample_counts():
+    told, seen = np.linspace(0, 1, 11), []
+    for _ in range(300):
+        query = Beside(count=2)
+        asked_beside(query, {"a": ([0, 0, 0], told)}, one_unit=False)
+        seen += query.charged[0][0]
+    assert len(seen) == 600
+    assert abs(np.mean(seen) - 0.5) < 5 * 0.32 / np.sqrt(600)
+    assert {*seen} == {*told}
+
+
+BY_SHARE = {
+    "as many count as are told": (
+        owners, "_by_share", ("_some(told.get(owner, []), share)", "told.get(owner, [])"),
+    ),
+    "an even sample of all that are told": (
+        Answers, "answers", ("_by_share(lengths, units, measured.count)",
+                             "_some([*chain(*lengths.values())], measured.count)"),
+    ),
+    "owners count alike, whatever their units": (
+        owners, "_by_share", ("np.cumsum([*units.values()], dtype=np.float64)", "np.arange(1.0, len(units) + 1)"),
+    ),
+    "shares are always rounded down": (owners, "_by_share", ("freshly_keyed().random()", "0.0")),
+    "who tells shares what is missing": (
+        owners, "_by_share", ("np.cumsum([*units.values()], dtype=np.float64)",
+                              "np.cumsum([units[owner] if told[owner] else 1e-9 for owner in units])"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", BY_SHARE)
+def test_a_sample_that_one_owner_decides_is_caught(monkeypatch, mutant):
+    plant(monkeypatch, *BY_SHARE[mutant])
+    with pytest.raises(AssertionError):
+        check_lengths_count_by_share()
 
 
 @pytest.mark.parametrize("told", [[7.0], [0.0], [0.0] * 500, ["long"]], ids=["long", "none", "many", "words"])
@@ -245,6 +347,7 @@ class Book:
         self.paid, self.noted = [], []
         self.owner = Owner(
             accesses,
+            units=10,
             authorise=lambda access, step: self.paid.append((access.purpose, step)),
             note=lambda *said: self.noted.append(said),
             asked=asked or {},

@@ -73,6 +73,11 @@ def planned(case, **more):
     return db.plan(db.Schema.parse(schema), method=method, epsilon=8.0, delta=1e-4, **(settings | more))
 
 
+def declared(plan, groups):
+    """Return how many units owners declare, where they have to."""
+    return [len(group) for group in groups] if plan.guarantee.kind == "bayesian-dp" else None
+
+
 def dealt(folder, records, groups):
     folder.mkdir(parents=True)
     files = []

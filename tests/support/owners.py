@@ -11,6 +11,7 @@ from keyed import Keyed
 from parted import replayed
 
 import doublure as db
+from doublure.errors import OwnerLost
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.simulate import fit_elsewhere
@@ -64,7 +65,10 @@ class HandToHand:
 class Federation:
     """Some owners, their ledgers, and a coordinator's."""
 
-    def __init__(self, folder, plan, files, *, cap=1000.0, change=None):
+    def __init__(self, folder, plan, files, *, cap=1000.0, change=None, units=None, again=False):
+        if units is None and plan.guarantee.kind == "bayesian-dp":  # then each has to declare some
+            units = [plan.schema.public_units // len(files)] * len(files)
+        self.units, self.again = units, again
         self.folder, self.plan = folder, plan
         self.files = {number: Path(file) for number, file in enumerate(files, start=1)}
         for number in self.files:
@@ -81,7 +85,8 @@ class Federation:
         folder = self.folder / f"at {number}"
         return Silo(
             name=self.files[number].stem, data=str(self.files[number]), plan=plan or self.plan,
-            ledger=folder / "ledger", folder=folder,
+            ledger=folder / "ledger", folder=folder, again=self.again,
+            units=None if self.units is None else self.units[number - 1],
         )  # fmt: skip
 
     def book(self, number):
@@ -93,6 +98,23 @@ class Federation:
             replayed(inner)
             self.clients = Clients(self.post, self.plan, one_unit=one_unit, said=self.lines.append)
             return fit_elsewhere(self.clients, self.plan, ledger=self.ledger, out=self.folder / "run", seed=1, **more)
+
+    def ended(self, patch, **more):
+        """Fit, and return what an owner failed by; a run that goes on all the same is none that may."""
+        try:
+            self.fitted(patch, **more)
+        except OwnerLost as lost:
+            return lost
+        raise AssertionError("the run went on")
+
+    def fitted_at_last(self, patch, **more):
+        """Fit, and go on with the run as often as an owner fails; begin anew where nothing is left of it."""
+        resume = False
+        while True:
+            try:
+                return self.fitted(patch, resume=resume, **more)
+            except OwnerLost:
+                resume = (self.folder / "run" / "run.json").is_file()
 
 
 class Killed(BaseException):

@@ -31,6 +31,9 @@ def simulate(
     out: _Out,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was cut off.")] = False,
     again: Again = False,
+    units: Annotated[
+        Path | None, typer.Option(help="A YAML file of each client's public number of units, such as north.csv: 2500.")
+    ] = None,
     one_unit: Annotated[
         bool, typer.Option("--one-unit", help="Each client is one unit, and lots are drawn here.")
     ] = False,
@@ -40,6 +43,7 @@ def simulate(
     config: Config = None,
 ) -> Outcome:
     """Fit with all clients in this process, through Flower's messages."""
+    from doublure.federated import declared
     from doublure.federated.simulate import simulate as run
     from doublure.ledger import Ledger
     from doublure.planning import Plan
@@ -58,6 +62,7 @@ def simulate(
             out=out,
             resume=resume,
             again=again,
+            units=None if units is None else declared.read(units),
             one_unit=one_unit,
             seed=seed,
             threads=threads,
@@ -70,7 +75,7 @@ def simulate(
     lines = [
         syn.guarantee.sentence,
         f"Wrote {out}. Left in {ledger}: ε = {left.epsilon:g}, δ = {left.delta:g}.",
-        f"{len(federated['clients'])} clients, {len(federated['rounds'])} rounds; "
+        f"{syn.run['owners']['answered']} of {syn.run['owners']['of']} clients, {len(federated['rounds'])} rounds; "
         + (f"in {missed} of them some were missed: see run.json." if missed else "none was missed."),
     ]
     known = federated.get("epsilon_where_lots_are_known")

@@ -1,9 +1,20 @@
 """Owners as a place that a run asks: rounds of Flower messages, each of which every owner may answer once.
 
-A round puts one question to all owners who were there at the beginning. An answer counts if it is to this question of
-this run (a nonce of 128 bits, one an owner and round), under the same plan and version, and a possible one; every other
-is refused by name, and its owner counts for zero in this round. So does one who says nothing. The run goes on: what is
-missing costs utility, and never privacy, because the noise is the plan's whoever answers.
+A round puts one question to all owners who take part. An answer counts if it is to this question of this run (a nonce
+of 128 bits, one an owner and round), under the same plan and version, and a possible one.
+
+Who takes part is decided before anything is charged, and before anybody's data is opened: no record decides it. How
+many they are is public, and stands on the card; who they are is not.
+
+After the charge an owner fails where it refuses, says nothing in time, or what there cannot be. A record may be why.
+
+- **An owner of many units ends the run** (:class:`OwnerLost`): answers that came are dropped, no noise is drawn,
+  nothing is given out. A sum without it would lack all of its units, where the noise hides one: one record that its
+  owner cannot read would move the release by all of them. The run can be resumed once that owner answers, too.
+- **An owner that is one unit counts for zero**, and the run goes on. That is the sum of a data set without this unit,
+  a neighbour's: whatever its records make of its answer, that is C or m records at most, or nothing.
+
+Rounds, and who missed one, stay in the run folder: no release is made of them.
 """
 
 from __future__ import annotations
@@ -18,9 +29,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from doublure._version import __version__
 from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
-from doublure.errors import InputError, SchemaError, printable
-from doublure.federated import steps, wire
-from doublure.federated.wire import Said
+from doublure.errors import InputError, OwnerLost, SchemaError, printable
+from doublure.federated import declared, steps, wire
+from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO, Said
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private import accounting
@@ -40,7 +51,7 @@ if TYPE_CHECKING:
 
 _FEDERATION = "federation.json"
 _NONCE_BYTES = 16
-_HELLO = "hello"
+_BACK = "go on with --resume when that owner is back and answers alike"
 _ANOTHER = "answers another question"
 
 
@@ -60,10 +71,12 @@ class Round:
 
     Attributes:
         asked: What, in words.
-        missed: Who counted for zero -> why.
+        binding: Whether the run counts on every answer: between the charge and the end.
+        missed: Who failed -> why.
     """
 
     asked: str
+    binding: bool
     missed: dict[str, str] = field(default_factory=dict)
 
 
@@ -74,7 +87,8 @@ class Clients(Elsewhere, AskedRecords):
         post: Carries messages.
         plan: What is run; every owner has the same.
         one_unit: Whether each owner is one unit; a lot's owners are then chosen by coins that are tossed here.
-        said: Told one line at a time who was refused or has missed a round, and why; each once.
+        said: Told one line at a time who is left out or counts for zero, and why; each once.
+        invited: How many owners there are, where they need not all be there: public.
 
     Attributes:
         rounds: What was asked until now, and who missed it.
@@ -84,7 +98,13 @@ class Clients(Elsewhere, AskedRecords):
     """
 
     def __init__(
-        self, post: Post, plan: Plan, *, one_unit: bool = False, said: Callable[[str], None] = lambda _: None
+        self,
+        post: Post,
+        plan: Plan,
+        *,
+        one_unit: bool = False,
+        said: Callable[[str], None] = lambda _: None,
+        invited: int = 0,
     ) -> None:
         if plan.schema.federated is None:
             raise SchemaError(
@@ -96,9 +116,15 @@ class Clients(Elsewhere, AskedRecords):
         self._plan = plan
         self._one_unit = one_unit
         self._said = said
+        self._need = plan.schema.federated.need
+        self._of = invited
+        self._taking_part: list[str] | None = None
+        self._charged: set[int] = set()
+        self._ended = False
         self._digest = wire.digest_of(plan)
         self._run = secrets.token_hex(_NONCE_BYTES)
         self._names: dict[int, str] = {}
+        self._units: dict[str, int] = {}
         self._strangers: set[int] = set()
         self._told: set[tuple[str, str]] = set()
         self._encoder: Encoder | None = None
@@ -115,45 +141,123 @@ class Clients(Elsewhere, AskedRecords):
     # -- before anything is charged ------------------------------------------------------------------------------
 
     def check(self, schema: Schema) -> None:
-        """Ask everybody whether plan, version, data and ledger are as planned.
+        """Ask who is ready, and then each of them whether its data has the plan's form.
+
+        Owners open their data for the second question alone. So no record decides who takes part, and what is wrong
+        with somebody's data refuses the run, however many are needed.
 
         Raises:
-            InputError: Nobody is there, or somebody refuses; nothing was charged anywhere.
+            InputError: Nobody is there, or fewer than are needed, or somebody's data has another form; nothing was
+                charged anywhere. Or the run has begun, and one that takes part is not there.
         """
         nodes = list(self._post.nodes())
         if not nodes:
             raise InputError("are none", field="clients", remedy="start at least one")
         self._names = {node: f"node {node}" for node in nodes}
-        found = dict(self._round(_HELLO, "who is there"))
+        found = dict(self._round(HELLO, "who is there"))
         names = {node: printable(str(said.words.get("name"))) for node, said in found.items()}
         several = {name for name in names.values() if [*names.values()].count(name) > 1}
-        if missed := self.rounds[-1].missed:
-            who, why = next(iter(missed.items()))
-            more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""
-            raise InputError(f"{why}{more}", field=f"client {who}", remedy="put it right, or leave it out; nothing ran")
         self._names = {node: f"{name} ({node})" if name in several else name for node, name in names.items()}
+        remedy = _BACK
+        if self._taking_part is None:
+            remedy = "put it right, or leave it out; nothing ran"
+            self._of = max(self._of, len(nodes))
+            self._refuse_too_few(remedy)
+            self._taking_part = self.names
+        else:
+            self._refuse_absent(self._taking_part)
+        self._strangers |= {*nodes} - {*self._names}
+        self._units = self._bounds({name: found[node].words.get(wire.UNITS) for node, name in self._names.items()})
+        for _ in self._round(HEADER, "the data's form"):
+            pass
+        if self.rounds[-1].missed:
+            raise self._by_name(remedy)
+
+    def _refuse_too_few(self, remedy: str) -> None:
+        """Refuse a run for which fewer owners are ready than are needed; else leave out who is not.
+
+        Raises:
+            InputError: So it is.
+        """
+        ready, missed = len(self._names), self.rounds[-1].missed
+        if ready >= (self._need or self._of):
+            for owner, why in missed.items():
+                self._said(f"{owner} {why}; it is left out, and {ready} of {self._of} owners take part")
+        elif self._need is None and missed:
+            raise self._by_name(remedy)
+        else:
+            why = "".join(f"; {owner} {why}" for owner, why in list(missed.items())[:1])
+            needed = "all are needed" if self._need is None else f"the schema needs {self._need} (federated.need)"
+            remedy = "start the others, or plan with fewer; nothing ran"
+            raise InputError(f"{ready} of {self._of} are ready, and {needed}{why}", field="clients", remedy=remedy)
+
+    def _refuse_absent(self, taking_part: Collection[str]) -> None:
+        """Go on with those with whom the run began, and nobody else.
+
+        Raises:
+            InputError: One of them is not there, and is more than one unit.
+        """
+        self._names = {node: name for node, name in self._names.items() if name in taking_part}
+        absent = sorted({*taking_part} - {*self._names.values()})
+        if absent and not self._one_unit:
+            why = self.rounds[-1].missed.get(absent[0], "is not there")
+            raise InputError(f"{why}, and the run began with it", field=f"client {absent[0]}", remedy=_BACK)
+
+    def _by_name(self, remedy: str) -> InputError:
+        """Return the refusal to begin, or to go on, for who failed in the last round."""
+        missed = self.rounds[-1].missed
+        who, why = next(iter(missed.items()))
+        more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""
+        return InputError(f"{why}{more}", field=f"client {who}", remedy=remedy)
+
+    def _bounds(self, told: Mapping[str, object]) -> dict[str, int]:
+        """Return how many units bound what each owner sends; each has to say where lengths count by their shares."""
+        if self._one_unit:
+            return dict.fromkeys(told, 1)
+        lengths = self._plan.guarantee.kind == "bayesian-dp"
+        return declared.bounds_of(told, self._plan.schema, everybody=lengths)
 
     # -- a run that is charged -----------------------------------------------------------------------------------
 
     def go_on(self, internal: Path) -> None:
         """Ask in the name of a run that has begun, from the first question on: owners have paid for it already."""
-        with contextlib.suppress(InputError):
-            kept = files.read_json(internal / _FEDERATION, "federation", dict).get("run")
-            if isinstance(kept, str):
-                self._run = kept
+        with contextlib.suppress(InputError, KeyError):
+            kept = files.read_json(internal / _FEDERATION, "federation", dict)
+            self._run, self._taking_part, self._of = str(kept["run"]), [*map(str, kept["owners"])], int(kept["of"])
 
     def begun(self, internal: Path) -> AskedRecords:
-        """Return the owners' records, and keep the run's name for who goes on with it."""
+        """Return the owners' records, and keep the run's name, and theirs, for who goes on with it."""
         self.at_work = True
-        files.write_json(internal / _FEDERATION, {"run": self._run}, mode=0o600)
+        kept = {"run": self._run, "owners": self._taking_part, "of": self._of}
+        files.write_json(internal / _FEDERATION, kept, mode=0o600)
         return self
 
+    @property
+    def public(self) -> dict[str, Any]:
+        """How many of how many owners take part, which was decided before a record was read; never which."""
+        return {"owners": {"answered": len(self._taking_part or ()), "of": self._of}}
+
     def read(self) -> None:
-        """Have every owner charge its own ledger and read its records; who cannot counts for zero from now on."""
-        there = {node for node, _ in self._round("begin", "begin")}
+        """Have every owner charge its own ledger and read its records.
+
+        Raises:
+            OwnerLost: One cannot; where each is one unit, it counts for zero from now on.
+            InputError: None can.
+        """
+        self._charged = {*self._names}
+        there = {node for node, _ in self._round(BEGIN, "begin")}
         if not there:
             raise InputError("none has begun", field="clients", remedy="see what each was refused for")
         self._names = {node: name for node, name in self._names.items() if node in there}
+
+    def given_back(self) -> bool:
+        """Have every owner close its charge at zero, and say whether all have: not where one has answered."""
+        self._ended, closed = True, set()
+        with contextlib.suppress(Exception):  # the run ends already: who cannot be asked stays charged
+            for node, said in self._round(END, "end", {"done": False}):
+                if said.words.get(CHARGED) is False:
+                    closed.add(node)
+        return closed >= self._charged
 
     def facts(self) -> Partitions[Cells]:
         """Return the owners' records as facts look at them."""
@@ -190,20 +294,28 @@ class Clients(Elsewhere, AskedRecords):
         return methods.method(plan.method).needs_torch(plan.schema, plan.settings)
 
     def _answers(self, post: Asking, nobody: Any) -> Answers[Any]:
-        return Answers(post, nobody, refused=self._refused, one_unit=self._one_unit, owners=lambda: self.names)
+        return Answers(
+            post,
+            nobody,
+            refused=self._failed,
+            one_unit=self._one_unit,
+            owners=lambda: self.names,
+            units=lambda: self._units,
+        )
 
     def end(self, *, done: bool) -> None:
         """Let every owner close its charge; who does not hear of it keeps the full charge."""
-        if not self.at_work:  # nobody has been charged for this run by now, or a run is there that has ended
+        if not self.at_work or self._ended:  # nobody is charged for this run by now, or a run is there that has ended
             return
         with contextlib.suppress(InputError):
-            for _ in self._round("end", "end", {"done": done}):
+            for _ in self._round(END, "end", {"done": done}):
                 pass
 
     def told(self) -> dict[str, Any]:
         """Return what the run folder says of the owners."""
         return {
             "clients": self.names,
+            "units": {} if self._one_unit else self._units,
             "rounds": [{"asked": each.asked, "missed": each.missed} for each in self.rounds],
             "bytes_sent": self.bytes[0],
             "bytes_received": self.bytes[1],
@@ -268,7 +380,7 @@ class Clients(Elsewhere, AskedRecords):
             try:
                 total = wire.total_heard(said)
             except InputError as error:
-                self._refused(self._names[node], error.message)
+                self._failed(self._names[node], error.message)
             else:
                 yield Heard(self._names[node], total, said.arrays.get(wire.LENGTHS))
 
@@ -282,7 +394,7 @@ class Clients(Elsewhere, AskedRecords):
         if not gone or not newcomers:
             return
         known, self._names = self._names, {node: f"node {node}" for node in newcomers}
-        found = {str(said.words.get("name")): node for node, said in self._round(_HELLO, "who has come back")}
+        found = {str(said.words.get("name")): node for node, said in self._round(HELLO, "who has come back")}
         self._names = known
         for name in gone.keys() & found.keys():
             del self._names[gone[name]]
@@ -297,10 +409,16 @@ class Clients(Elsewhere, AskedRecords):
         arrays: wire.Arrays | None = None,
         chosen: Collection[int] | None = None,
     ) -> Iterator[tuple[int, Said]]:
-        """Put a question to everybody, or to some; yield whose answer is to this question, and what it is."""
-        if ask != _HELLO:
+        """Put a question to everybody, or to some; yield whose answer is to this question, and what it is.
+
+        What comes from somebody who was not asked, or has answered already, is not looked at.
+
+        Raises:
+            OwnerLost: An owner of many units has failed, and the run counts on it.
+        """
+        if ask != HELLO:
             self._welcome_back()
-        this = Round(asked=asked)
+        this = Round(asked=asked, binding=ask not in (HELLO, HEADER, END))
         self.rounds.append(this)
         asked_nodes = self._names if chosen is None else [node for node in chosen if node in self._names]
         own = {node: secrets.token_hex(_NONCE_BYTES) for node in asked_nodes}
@@ -316,27 +434,28 @@ class Clients(Elsewhere, AskedRecords):
         if chosen is None:
             self.bytes[0] += sum(array.nbytes for array in (arrays or {}).values()) * len(messages)
         for node, said in self._post.sent(messages):
-            if node not in self._names:
-                self._refused(f"node {node}", "was not asked")
+            nonce = own.pop(node, None)
+            if nonce is None:
+                self._tell_once(self._names.get(node, f"node {node}"), "answers what it was not asked, or again")
                 continue
-            fault = self._fault(said, own.pop(node, None))
+            fault = self._fault(said, nonce)
             if fault is None and said is not None:
                 if chosen is None:
                     self.bytes[1] += sum(array.nbytes for array in said.arrays.values())
                 yield node, said
             else:
-                name = said.words.get("name") if said is not None and ask == _HELLO else None
-                self._refused(printable(name) if isinstance(name, str) else self._names[node], fault or _ANOTHER)
+                name = said.words.get("name") if said is not None and ask == HELLO else None
+                self._failed(printable(name) if isinstance(name, str) else self._names[node], fault or _ANOTHER)
         for node in own:
-            self._refused(self._names[node], "did not answer")
+            self._failed(self._names[node], "did not answer")
 
-    def _fault(self, said: Said | None, nonce: str | None) -> str | None:
+    def _fault(self, said: Said | None, nonce: str) -> str | None:
         """Return why something is no answer to what was asked."""
         if said is None:
             return "sent something unreadable"
         if said.words.get("version") != wire.VERSION:
             return "speaks another version"
-        if nonce is None or said.words.get("nonce") != nonce:
+        if said.words.get("nonce") != nonce:
             return _ANOTHER
         refused = said.words.get("refused")
         if refused is not None:
@@ -345,12 +464,23 @@ class Clients(Elsewhere, AskedRecords):
             return "has another plan"
         return None
 
-    def _refused(self, owner: str, why: str) -> None:
+    def _failed(self, owner: str, why: str) -> None:
+        """Note that an owner has failed; where the run counts on it, and it is no single unit, end the run.
+
+        Raises:
+            OwnerLost: So it is.
+        """
         this = self.rounds[-1]
         this.missed.setdefault(owner, why)
-        if not this.asked.startswith("who ") and (owner, why) not in self._told:
+        if this.binding and not self._one_unit:
+            raise OwnerLost(f"{owner} {why} ({this.asked})", remedy=_BACK)
+        if this.binding:
+            self._tell_once(owner, why, f"; it counts for zero in each such round, first: {this.asked}")
+
+    def _tell_once(self, owner: str, why: str, more: str = "") -> None:
+        if (owner, why) not in self._told:
             self._told.add((owner, why))
-            self._said(f"{owner} {why}; it counts for zero in each such round, first: {this.asked}")
+            self._said(f"{owner} {why}{more}")
 
     def _nobody(self, parts: int) -> Nobody:
         schema = self._plan.schema

@@ -100,10 +100,13 @@ _OWNERS: dict[str, Silo] = {}
 
 
 def owner_of_node(context: Context) -> Silo:
-    """Return the owner that a SuperNode's ``--node-config`` describes: data, plan, ledger, folder, and a name.
+    """Return the owner that a SuperNode's ``--node-config`` describes.
+
+    It names data, plan, ledger and folder; and, if that is wanted, the owner, its public number of units, and whether
+    a plan may be charged again.
 
     Raises:
-        SettingError: One of them is missing.
+        SettingError: One of them is missing, or of another form.
     """
     from doublure.planning import Plan
 
@@ -113,6 +116,11 @@ def owner_of_node(context: Context) -> Silo:
             remedy = 'start flower-supernode with --node-config \'data="…" plan="…" ledger="…" folder="…"\''
             raise SettingError("is missing", field=f"node-config {key}", remedy=remedy)
     folder = Path(str(config["folder"])).resolve()
+    units, again = config.get("units"), config.get("again", False)
+    if units is not None and type(units) is not int:
+        raise SettingError("is no whole number", field="node-config units", remedy="write units=2500, without quotes")
+    if type(again) is not bool:
+        raise SettingError("is neither true nor false", field="node-config again", remedy="write again=true")
     if str(folder) not in _OWNERS:
         _OWNERS[str(folder)] = Silo(
             name=str(config.get("name", f"node {context.node_id}")),
@@ -120,5 +128,7 @@ def owner_of_node(context: Context) -> Silo:
             plan=Plan.load(str(config["plan"])),
             ledger=Path(str(config["ledger"])),
             folder=folder,
+            units=units,
+            again=again,
         )
     return _OWNERS[str(folder)]

@@ -3,13 +3,15 @@
 =====================================  ==============================================================================
 asked                                  what is done
 =====================================  ==============================================================================
-``hello``                              plans are compared, the data's header is checked, the ledger is looked at;
-                                       nothing is charged
-``begin``                              the plan is charged to the owner's own ledger, then the records are read
+``hello``                              plans are compared, the ledger is looked at; nothing is charged, and the data is
+                                       not opened. The owner says how many units it declares: public
+``header``                             the data's form is compared with the schema
+``begin``                              the plan is charged to the owner's own ledger, once, or again with the owner's
+                                       own leave; then the records are read
 ``schema``                             the facts that were learned are taken over, where they were to be learned
 ``fact``, ``counts``, ``sums``,        the exact answer, or the clipped gradients of a lot, if this owner's own plan
 ``step``                               pays for it
-``end``                                the charge is closed; where nothing was asked, at zero
+``end``                                the charge is closed; where nothing was asked, at zero. No record is read for it
 =====================================  ==============================================================================
 
 What was asked is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), so that an owner
@@ -26,16 +28,16 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from doublure._version import __version__
 from doublure.data.opening import Given, Source, open_data
 from doublure.data.tables.source import TableSource
 from doublure.encode.choice import encoder_for
 from doublure.errors import BudgetRefused, DataError, DoublureError, InputError, LedgerError, SettingError
-from doublure.federated import wire
+from doublure.federated import declared, wire
 from doublure.federated.steps import STEP, SUMS, Networks, Rebuilding, step_heard
-from doublure.federated.wire import Said
+from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO, Said
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
 from doublure.planning import Plan
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("doublure.federated")
 _NETWORKS = Networks()
 _SESSION, _ASKED = "session.json", "asked.jsonl"
+_NOTHING: Literal["no-noise-drawn"] = "no-noise-drawn"
 _KINDS: tuple[tuple[type[DoublureError], str], ...] = (
     (BudgetRefused, "its ledger does not pay for the plan"),
     (LedgerError, "its ledger refuses"),
@@ -71,17 +74,32 @@ class Silo:
         plan: The owner's copy of the plan.
         ledger: The owner's, or where one is made that pays for this plan alone, if ``makes_ledger``.
         folder: The owner's own, for what was asked, and for records while they are counted.
+        units: How many units the owner has, at most: public, and never counted off the records. It bounds what the
+            owner's answers may be; None: the plan's units do (:mod:`doublure.federated.declared`).
+        again: Whether a run may be charged for a plan that the ledger is charged for already: the owner's own leave,
+            which nobody who asks can give.
         makes_ledger: Whether a ledger that is not there is made: for simulations.
     """
 
     def __init__(
-        self, *, name: str, data: Given, plan: Plan, ledger: Path, folder: Path, makes_ledger: bool = False
+        self,
+        *,
+        name: str,
+        data: Given,
+        plan: Plan,
+        ledger: Path,
+        folder: Path,
+        units: int | None = None,
+        again: bool = False,
+        makes_ledger: bool = False,
     ) -> None:
         self.name = name
         self._data = data
         self._plan = plan
         self._ledger = ledger
         self._folder = folder
+        self._units = units
+        self._again = again
         self._makes_ledger = makes_ledger
         self._digest = wire.digest_of(plan)
         self._warned: tuple[object, str] | None = None
@@ -129,13 +147,18 @@ class Silo:
         ask, run = words.get("ask"), words.get("run")
         if not isinstance(run, str) or not isinstance(ask, str):
             raise wire.garbled("message")
-        if ask == "hello":
+        if ask == HELLO:
             return self._hello(run)
-        if ask != "begin" and self._session().get("run") is None:
+        if ask == HEADER:
+            self._source()
+            return Said({}, {})
+        if ask not in (BEGIN, END) and self._session().get("run") is None:
             raise _absent()
         with self._alone():
-            if ask == "begin":
+            if ask == BEGIN:
                 return self._begin(run)
+            if ask == END:
+                return self._end(said)
             self._go_on(run)
             known = {
                 "schema": self._schema,
@@ -143,7 +166,6 @@ class Silo:
                 "counts": self._counts,
                 STEP: self._step,
                 SUMS: self._sums,
-                "end": self._end,
             }
             if ask not in known:
                 raise wire.garbled("message")
@@ -182,26 +204,56 @@ class Silo:
         return HeldRecords(source, plan.schema)
 
     def _hello(self, run: str) -> Said:
-        self._source()
+        """Say whether this owner is ready; no record decides it, as the data is not opened."""
+        try:
+            declared.require_declarable(self._units, self._plan.schema, field=self.name)
+        except InputError as error:  # of public numbers alone
+            raise _Refusal(f"it {error.message}", field="units", remedy=error.remedy) from None
         methods.method(self._plan.method).ready(self._plan.schema, self._plan.settings)
-        begun = run in (self._run, self._session().get("run"))  # and is charged, so that nothing more has to be paid
-        if not begun and not (self._makes_ledger and not self._ledger.exists()):
-            refuse_unaffordable(Ledger.open(self._ledger), self._plan)
-        return Said({}, {})
+        if not self._charged(run) and not (self._makes_ledger and not self._ledger.exists()):
+            book = Ledger.open(self._ledger)
+            if not self._again:
+                book.refuse_repeated(self._plan)
+            refuse_unaffordable(book, self._plan)
+        return Said({wire.UNITS: self._units}, {})
 
     def _begin(self, run: str) -> Said:
         """Charge the plan, once a run; then read."""
-        if self._run != run and self._session().get("run") != run:
+        if not self._charged(run):
             self._close()
-            reservation = self._book().reserve(self._plan)
+            reservation = self._book().reserve(self._plan, again=self._again)
             self._kept = {"run": run, "reservation": reservation.id, "session": reservation.session}
             self._write()
             self._take(run, reservation)
         self._go_on(run)
         return Said({}, {})
 
+    def _charged(self, run: str) -> bool:
+        """Whether this owner is charged for a run: it has begun here, and was not closed at zero."""
+        kept = self._session()
+        if kept.get("run") != run:
+            return False
+        closed = {
+            (each.body.get("id"), each.body.get("status")) for each in self._book().entries if each.kind == "close"
+        }
+        return (kept.get("reservation"), _NOTHING) not in closed
+
     def _go_on(self, run: str) -> None:
-        """Be at work for a run: as this process has begun it, or another one, which then is at work no more.
+        """Be at work for a run, with its records read.
+
+        Raises:
+            InputError: It never began here, or its records cannot be read.
+        """
+        self._take_up(run)
+        if self._records is None:
+            records = self._read()
+            records.read()
+            self._records = records
+            if (schema := self._kept.get("schema")) is not None:
+                self._encode(ResolvedSchema.parse(schema))
+
+    def _take_up(self, run: str) -> None:
+        """Hold a run's charge: as this process has begun it, or another one, which then is at work no more.
 
         Raises:
             InputError: It never began here.
@@ -212,16 +264,17 @@ class Silo:
                 raise _absent()
             self._kept = kept
             self._take(run, self._resumed())
-        if self._records is None:
-            self._records = self._read()
-            self._records.read()
-            if (schema := self._kept.get("schema")) is not None:
-                self._encode(ResolvedSchema.parse(schema))
 
     def _take(self, run: str, reservation: Reservation) -> None:
         self._run, self._reservation = run, reservation
         self._forget()
-        self._owner = Owner(self._plan.touches, authorise=self._authorise, note=self._note, asked=self._asked(run))
+        self._owner = Owner(
+            self._plan.touches,
+            units=declared.bound_of(self._units, self._plan.schema),
+            authorise=self._authorise,
+            note=self._note,
+            asked=self._asked(run),
+        )
 
     def _resumed(self) -> Reservation:
         kept, refusal = self._kept, None
@@ -242,8 +295,12 @@ class Silo:
         raise refusal or LedgerError("knows no session", field=self.name, remedy="begin again")
 
     def _end(self, said: Said) -> Said:
-        self._close(done=said.words.get("done") is True)
-        return Said({}, {})
+        """Close a run's charge, and say whether it stays."""
+        run = said.words["run"]
+        if self._charged(run):
+            self._take_up(run)
+            self._close(done=said.words.get("done") is True)
+        return Said({CHARGED: self._charged(run)}, {})
 
     def _close(self, *, done: bool = False) -> None:
         """Close the charge: at zero where nothing was asked; it stays where anything was."""
@@ -253,7 +310,7 @@ class Silo:
         if reservation is None or reservation.status != "open":
             return
         if reservation.authorised == 0 and not reservation.drawn:
-            reservation.close("no-noise-drawn", steps=None)
+            reservation.close(_NOTHING, steps=None)
         else:
             reservation.close("done" if done else "interrupted", steps=reservation.authorised)
 
@@ -271,12 +328,12 @@ class Silo:
         if self._kept.get("schema", text) != text:  # what is counted by other codes is another answer
             raise _Refusal("its facts were learned before", field="schema", remedy="begin again")
         found = ResolvedSchema.parse(text)
-        declared = self._plan.schema
+        planned = self._plan.schema
         learned = {
             each.path: found.units if each.column is None else getattr(found.columns.get(each.column), each.fact, None)
-            for each in declared.questions
+            for each in planned.questions
         }
-        if declared.resolve(learned).to_yaml() != found.to_yaml():
+        if planned.resolve(learned).to_yaml() != found.to_yaml():
             raise _Refusal("it declares other facts", field="schema", remedy="give every owner the same plan.json")
         self._encode(found)
         if self._codes is None:
@@ -297,7 +354,7 @@ class Silo:
             raise _Refusal("its records are others than before", field="data", remedy="put them back, or begin again")
         self._codes = codes
         if isinstance(codes, EncodedHere):
-            self._rebuilding = Rebuilding(self._plan, encoder)
+            self._rebuilding = Rebuilding(self._plan, encoder, units=self._units)
 
     def _fact(self, said: Said) -> Said:
         if self._records is None or self._codes is not None:
@@ -321,7 +378,9 @@ class Silo:
         if not isinstance(access.event, GaussianEvent):
             raise wire.garbled("question")
         view, event = own.view(said), access.event
-        with _NETWORKS.lent(said, (self._digest, own.schema, access), lambda: own.critic(event, view)) as critic:
+        with _NETWORKS.lent(
+            said, (self._digest, own.schema, access, self._units), lambda: own.critic(event, view)
+        ) as critic:
             query, chosen = step_heard(said, critic)
             if chosen and codes.n_units > 1:
                 raise _Refusal("it has more than one unit", field="unit", remedy="leave --one-unit out")

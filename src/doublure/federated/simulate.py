@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doublure.errors import InputError, SettingError
+from doublure.federated import declared
 from doublure.federated.clients import Clients, Post
 from doublure.federated.silo import Silo
 from doublure.ledger import Ledger
@@ -35,6 +36,7 @@ def simulate(
     out: str | Path,
     resume: bool = False,
     again: bool = False,
+    units: Mapping[str, int] | None = None,
     one_unit: bool = False,
     seed: int | None = None,
     threads: int | None = None,
@@ -50,7 +52,9 @@ def simulate(
         ledger: The coordinator's. Each client has one of its own, under ``internal/clients/`` of the run folder.
         out: The run folder.
         resume: Go on with the run in ``out``.
-        again: Whether to charge a plan that a run of the coordinator's ledger is charged for already.
+        again: Whether to charge a plan that a run of the ledger is charged for already; for each client likewise.
+        units: How many units a client has, at most, by the name of its file or folder: public, as each owner would
+            declare it. They are never counted. A client that is left out is bounded by the plan's units.
         one_unit: Whether each client is one unit, so that what it sends has a bound; coins then choose clients.
         seed: Public: of the generator, never of the noise.
         threads: CPU threads; left out, one where no torch is needed.
@@ -67,6 +71,7 @@ def simulate(
     """
     post_of = _flower()
     found = clients_in(Path(clients))
+    declared.of_clients(units or {}, [path.name for path in found])
     folder = Path(out) / "internal" / CLIENTS
     owners = {
         number: Silo(
@@ -75,6 +80,8 @@ def simulate(
             plan=plan,
             ledger=folder / path.name / "ledger",
             folder=folder / path.name,
+            units=(units or {}).get(path.name),
+            again=again,
             makes_ledger=True,
         )
         for number, path in enumerate(found, start=1)

@@ -83,13 +83,15 @@ class Rebuilding:
     Args:
         plan: The owner's.
         encoder: Of the resolved schema.
+        units: How many the owner declares; None: as many as the plan.
 
     Attributes:
         schema: As text.
     """
 
-    def __init__(self, plan: Plan, encoder: Encoder) -> None:
+    def __init__(self, plan: Plan, encoder: Encoder, *, units: int | None = None) -> None:
         self._plan = plan
+        self._units = units
         self._encoder = encoder
         self.schema = encoder.schema.to_yaml()
         self._own: AtOwner = methods.method(plan.method).at_owner(encoder, plan.settings)
@@ -145,11 +147,13 @@ class Rebuilding:
         """Return networks that take up a critic's states."""
         if self._own.adversary is None:
             raise unplanned("step")
+        planned = max(1, self._plan.schema.public_units)
         return OwnedCritic(
             self._own.adversary(view),
             event,
             units=max(1, self._encoder.schema.public_units),
-            declared_units=max(1, self._plan.schema.public_units),
+            planned_units=planned,
+            own_units=planned if self._units is None else self._units,
         )
 
 

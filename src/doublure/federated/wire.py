@@ -20,9 +20,18 @@ from doublure.planning import Plan
 from doublure.private.queries.axes import axis_of, described, whole
 from doublure.private.queries.counts import Counts
 
-VERSION = 1
+VERSION = 2
+"""Of this form; in the first one owners did not declare their units, and none that failed ended a run."""
+
+HELLO, HEADER, BEGIN, END = "hello", "header", "begin", "end"
+CHARGED = "charged"
+"""Under which an owner says at the end whether a run stays charged."""
+
 NUMBERS = frozenset("if")
 """Arrays of what may be sent: NumPy's letters of whole and of real numbers."""
+
+UNITS = "units"
+"""Under which an owner says how many units it declares."""
 
 LENGTHS = "lengths"
 """Under which an owner of many units tells how long some units' gradients are."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from doublure.access import Access
-from doublure.errors import SettingError
+from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import (
     AGGREGATOR,
     ANY_DATA,
     CHOSEN,
+    ENDED,
     FLOATING,
     LARGE_EPSILON,
     QUOTING,
@@ -52,6 +53,11 @@ def assemble(
         worst: The (ε, δ) that everything composes to, where the settings fix the noise; else it is what was asked for.
     """
     work = chosen.work(schema, settings)
+    if schema.federated is not None and schema.misfit == "refuse":
+        why = "is refuse, and one record that does not fit would end a run that several owners see"
+        raise SchemaError(
+            why, field="misfit", remedy="write misfit: coerce, or leave it out: with federated it is coerce"
+        )
     if schema.federated is not None and not chosen.asks_owners(schema, settings):
         remedy = "leave federated out of the schema, or take what docs/federated.md says that owners are asked for"
         raise SettingError("cannot be asked of owners yet", field=f"method {chosen.name}", remedy=remedy)
@@ -159,6 +165,7 @@ def _guarantee(
             TIMING if all(access.exact for access in touches) else FLOATING,
             "internal reports",
             *(() if coerced else (REFUSALS,)),
+            *(() if schema.federated is None else (ENDED,)),
             *settings.excluded,
         ),
         unit=unit,

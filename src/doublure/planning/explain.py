@@ -23,6 +23,7 @@ def explain(made: PlanContents) -> str:
     unit = made.unit
     most = f", at most {unit['max_records']} records of each" if unit["max_records"] > 1 else ""
     lines.append(f"Unit of privacy: one {unit['name']}{most}")
+    lines += _owners(made)
     lines.append(budget_of(made))
     several = sum(access.epsilon is not None for access in made.touches) > 1
     lines.append(f"What touches private records{_ALONE if several else ''}:")
@@ -50,6 +51,19 @@ def explain(made: PlanContents) -> str:
     lines += warned(made)
     lines += _claims(made)
     return "\n".join(lines)
+
+
+def _owners(made: PlanContents) -> list[str]:
+    """Return how many owners there are of a unit, how many have to be ready, and what becomes of what does not fit."""
+    federated = made.schema.federated
+    if federated is None:
+        return []
+    needed = "every owner that is asked has" if federated.need is None else f"{federated.need} of them have"
+    return [
+        f"Records stay with their owners: at most {federated.max_silos} has records of one {made.unit['name']}, and "
+        f"{needed} to be ready",
+        f"Data that does not fit: {made.schema.misfit} (misfit), cell by cell by public rules",
+    ]
 
 
 def warned(made: PlanContents) -> list[str]:

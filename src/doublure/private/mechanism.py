@@ -10,7 +10,9 @@ noise was scaled, the sensitivity and the rate of the lot make an event anew, wh
 anything is given out (:mod:`doublure.private.executed`).
 
 Of an answer in whole numbers the noise is whole, and exact; what a sum in steps of a grid (:attr:`Answer.unit`) gets is
-what the Gaussian mechanism gives out, rounded to the grid. Of real numbers, which gradients are, the noise is float32.
+what the Gaussian mechanism gives out, rounded to the grid. Of real numbers, which gradients are, the noise is float32,
+and is added in float64: what comes of it is rounded to float32 afterwards, which is post-processing. Rounded before,
+a term that is large enough would swallow the rest of the sum and the noise with it.
 
 ==========================================  =================================================================
 edge case                                   what happens
@@ -31,6 +33,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from doublure.access import Access
 from doublure.errors import Interrupted, NotAsPriced, SettingError
@@ -169,7 +172,7 @@ class Mechanism:
             ran = GaussianEvent(
                 noise_multiplier=real.scale / moved.l2, sample_rate=answer.sample_rate, sampling=answer.sampling
             )
-            return total.astype(np.float32) + real.values, ran
+            return _sum(total, real.values).astype(np.float32), ran
         if isinstance(event, DiscreteGaussianEvent):
             whole = whole_noise.gaussian(total, scale=event.scale)
             return whole.values, DiscreteGaussianEvent(scale=whole.scale, tables=moved.cells, records=moved.each)
@@ -180,6 +183,12 @@ class Mechanism:
             found = whole_noise.thresholded(total, epsilon=event.epsilon, delta=event.delta, moved=round(moved.l1))
             return found.counts, ApproximateEvent(epsilon=moved.l1 / found.scale, delta=found.delta)
         raise TypeError(f"{access.purpose}: nothing is protected")
+
+
+def _sum(total: npt.NDArray[Any], noise: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return real numbers with noise, before they are rounded to what is given out."""
+    noisy: npt.NDArray[np.float64] = total.astype(np.float64) + noise
+    return noisy
 
 
 def _no_access(access: Access) -> SettingError:

@@ -26,6 +26,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private.executed import DEFECT
 from doublure.private.queries.query import Answer, Query
@@ -175,14 +177,17 @@ def refuse_undivided(query: Query[Any]) -> None:
 def added(one: Any, other: Any) -> Any:
     """Return the sum of two totals: arrays of one shape, or counts by name.
 
+    Real numbers are added in float64, whatever they came in: what is rounded here is rounded before the noise.
+
     Raises:
         NotAsPriced: They have different shapes.
     """
     if isinstance(one, Mapping):
         return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
-    if one.shape != other.shape or one.dtype != other.dtype:
+    real = one.dtype.kind == other.dtype.kind == "f"
+    if one.shape != other.shape or not (real or one.dtype == other.dtype):
         raise NotAsPriced("is answered in different shapes by partitions", field="query", remedy=DEFECT)
-    return one + other
+    return one.astype(np.float64) + other if real else one + other
 
 
 def _stated(answer: Answer) -> tuple[Any, ...]:

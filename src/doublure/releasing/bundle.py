@@ -297,6 +297,7 @@ def card_of(
             "guarantee": syn.guarantee.to_json(),
             "touches": [access.to_json() for access in syn.plan.touches],
             "executed": executed,
+            "owners": syn.run.get("owners"),
             "columns": {name: said for name, one in syn.schema.columns.items() if (said := one.description)},
             "margins": margins_of(syn.schema, syn.tables) if syn.guarantee.epsilon is not None else None,
             "schema_sha256": syn.plan.schema_sha256,

@@ -80,6 +80,7 @@ def context(card: Mapping[str, Any], records: str, described: Mapping[str, Any],
         "excluded": _list(guarantee.get("excluded")),
         "touches": [_touched(touch, guarantee.get("kind")) for touch in card.get("touches") or ()],
         "ran": _RAN.get(card.get("executed")),
+        "owners": _owners(card.get("owners")),
         "about": [
             (name, _text(card[key]))
             for key, name in {
@@ -144,6 +145,14 @@ def _touched(touch: Mapping[str, Any], kind: object) -> dict[str, str]:
         scale = _text(event.get("scale"))
         found["event"] = f"discrete-gaussian: scale {scale} on each count of votes; a label moves two"
     return found
+
+
+def _owners(said: object) -> str | None:
+    """Return how many of how many owners took part, where records stay with several."""
+    if not isinstance(said, Mapping):
+        return None
+    answered, of = (_text(said.get(key)) for key in ("answered", "of"))
+    return f"The private records stayed with their owners, of whom {answered} of {of} answered. Which is not published."
 
 
 def _text(value: object) -> str:

@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -54,6 +54,13 @@ class AskedRecords(ABC):
             path: Where they may stay until the run is closed; None: nowhere.
         """
 
+    def given_back(self) -> bool:
+        """Have every other ledger that was charged for this run closed at zero, and say whether none is charged.
+
+        Called where a run ends before anything was drawn; one that is charged elsewhere is kept, to be gone on with.
+        """
+        return True
+
 
 class Elsewhere(ABC):
     """A place of its own, that a fit is given in place of data."""
@@ -73,3 +80,8 @@ class Elsewhere(ABC):
         Args:
             internal: The run's internal folder.
         """
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What ``run.json``, and with it a card, says of the place: decided before a record was read."""
+        return {}

@@ -36,6 +36,7 @@ from doublure.errors import (
     LedgerError,
     LostRun,
     NotAsPriced,
+    OwnerLost,
     RankLost,
     RunFolderError,
     SettingError,
@@ -124,6 +125,7 @@ class Run:
         self._tells_what_ran = tells_what_ran
         self._estimate: BayesianAccountant | None = None
         self._tables: tuple[NoisyTable, ...] = ()
+        self._asked: AskedRecords | None = None
 
     @classmethod
     def begun(
@@ -256,9 +258,10 @@ class Run:
     def _read(self, source: Source | Elsewhere, placement: RecordPlacement) -> Loaded | AskedRecords:
         """Return the records: held, or asked where they are; as an interrupted run has kept them, if it has."""
         if isinstance(source, Elsewhere):
-            asked = source.begun(self._folder.internal)
-            asked.read()
-            return asked
+            self._asked = source.begun(self._folder.internal)
+            self._folder.update_run(**source.public)
+            self._asked.read()
+            return self._asked
         plan, at_least = self._plan, fewest_records(self._plan)
         kept = Codes.opened(self._folder.codes) or RowCodes.opened(self._folder.codes)
         if placement is RecordPlacement.HELD and kept is None:
@@ -431,10 +434,11 @@ class Run:
 
         Then the folder goes too, so that it does not stand in the way of another try. A ledger that cannot be written
         any more keeps the charge, and the folder stays for when it can. Where the folder holds long work that a resumed
-        run goes on with (and ``keeps`` says that the folder stays), the charge stays with it.
+        run goes on with, or others are charged for the run (and ``keeps`` says that the folder stays), the charge stays
+        with it.
         """
         reservation = self._reservation
-        free = reservation.authorised == 0 and not reservation.drawn and not (keeps and self._folder.works)
+        free = reservation.authorised == 0 and not reservation.drawn and not (keeps and self._has_to_stay())
         try:
             reservation.close("no-noise-drawn" if free else status, steps=0 if free else None)
         except LedgerError:
@@ -446,13 +450,19 @@ class Run:
                 self._folder.update_run(status=status)
         return not free
 
+    def _has_to_stay(self) -> bool:
+        """Whether what was done, or charged to others, would be lost with the folder."""
+        return self._folder.works or not (self._asked is None or self._asked.given_back())
+
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def _stopped(self, stop: BaseException, *, spent: bool, keeps: bool) -> Interrupted:
-        """Return what to say to somebody who stopped the run, or whose run was stopped by a rank's end."""
-        kind, why = Interrupted, "stopped"
-        if isinstance(stop, RankLost):
-            kind, why = RankLost, f"{stop.message}, so that the run was stopped"
+        """Return what to say to somebody who stopped the run, or whose run a rank or an owner has ended."""
+        kind, why, go_on = Interrupted, "stopped", "go on with --resume"
+        if isinstance(stop, OwnerLost | RankLost):
+            kind, why = type(stop), f"{stop.message}, so that the run was stopped"
+        if isinstance(stop, OwnerLost):
+            go_on += " when that owner is back and answers alike; nothing of the run is published until then"
         if not spent:
             return kind(f"{why} before anything was drawn; nothing was spent", remedy="fit again")
         if not keeps:
@@ -463,7 +473,7 @@ class Run:
             return kind(said, field=self._folder.path, remedy="fit into a new folder")
         drew = self._reservation.authorised or self._reservation.drawn
         said = "what was spent stays spent" if drew else "nothing was drawn yet, and its charge is kept"
-        return kind(f"{why}; {said}", field=self._folder.path, remedy="go on with --resume")
+        return kind(f"{why}; {said}", field=self._folder.path, remedy=go_on)
 
 
 def _restore(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:

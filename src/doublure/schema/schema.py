@@ -57,9 +57,11 @@ class Federated(Frozen):
     """Private data that lies with several owners (docs/federated.md).
 
     ``max_silos`` is how many of them hold records of the same unit, at most: it multiplies what a unit moves.
+    ``need`` is how many have to be ready before anything is charged; None: every owner that is asked.
     """
 
     max_silos: Positive = 1
+    need: Positive | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +81,8 @@ class Schema(Frozen):
     Attributes:
         unit: Whom the guarantee protects.
         units: How many there are.
-        misfit: What becomes of private data that does not fit: it is refused, or coerced by public rules.
+        misfit: What becomes of private data that does not fit: it is refused, or coerced by public rules. Left out, it
+            is refused; with ``federated`` coerced, as the others would learn of a refusal that one record caused.
         release: What the cards of its releases say.
         federated: Whether private data lies with several owners, who answer for themselves.
         columns: Name -> what is known of it, in file order.
@@ -109,10 +112,19 @@ class Schema(Frozen):
     unit: Unit = Unit()
     units: Fact[Positive] = UNDECLARED
     misfit: Misfit = Field(
-        default="refuse", description="data that does not fit is refused, or changed cell by cell by public rules"
+        default="refuse",
+        description="data that does not fit is refused, or changed cell by cell by public rules: coerce, which is the "
+        "default with federated",
     )
     federated: Federated | None = None
     release: ReleaseWords | None = Field(default=None, description="what the cards of its releases say")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _coerced_with_owners(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and data.get("federated") is not None and "misfit" not in data:
+            return {**data, "misfit": "coerce"}
+        return data
 
     if TYPE_CHECKING:
 
@@ -199,7 +211,7 @@ class Schema(Frozen):
     def to_plain(self) -> dict[str, Any]:
         """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
         data = self.model_dump(mode="json", exclude_none=True)
-        if self.misfit == "refuse":
+        if self.misfit == "refuse" and self.federated is None:
             del data["misfit"]
         if self.release is not None:
             data["release"] = self.release.model_dump(mode="json", exclude_defaults=True)

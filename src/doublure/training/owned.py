@@ -8,6 +8,7 @@ numbers from its operating system, and clips by its own plan.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -159,10 +160,13 @@ class OwnedCritic:
         adversary: By the owner's plan.
         event: What pays for the steps.
         units: N, the divisor of the step, public.
-        declared_units: N as the plan has it.
+        planned_units: N as the plan has it.
+        own_units: How many of them the owner declares.
     """
 
-    def __init__(self, adversary: Adversary, event: GaussianEvent, *, units: int, declared_units: int) -> None:
+    def __init__(
+        self, adversary: Adversary, event: GaussianEvent, *, units: int, planned_units: int, own_units: int
+    ) -> None:
         import torch
 
         from doublure.private.noise import secret_draws
@@ -179,7 +183,8 @@ class OwnedCritic:
         self._steps = event.steps
         step = critic_settings(settings, expected_units=event.sample_rate * units, **adversary.special)
         self._paired = step.paired
-        lengths = rate_of(adversary.distances, declared_units) if adversary.distances else None
+        share = math.ceil(adversary.distances * own_units / planned_units)
+        lengths = rate_of(share, own_units) if adversary.distances else None
         self._queries = {
             chosen: CriticGradients(step, source=settings.stream, lengths=None if chosen else lengths)
             for chosen in (True, False)

@@ -156,13 +156,13 @@ class MeasuredDistances:
 
 
 def rate_of(count: int, units: int) -> float:
-    """Return at what rate owners draw their units, so that m distances and hardly ever fewer come together.
+    """Return at what rate an owner draws its units, so that its share of m distances comes, and hardly ever less.
 
     What is drawn so is, of however many units there are, an even sample, and so is a part of it.
 
     Args:
-        count: m.
-        units: N, public.
+        count: Its share of m, rounded up.
+        units: How many it has, publicly.
     """
     return min(1.0, (count + _SPARE * math.sqrt(count)) / units)
 
