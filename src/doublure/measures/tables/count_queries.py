@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from doublure.encode.columns import Floats
 from doublure.intervals import Result
+from doublure.measures.resampling import ROWS_OF, grouped
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.fidelity import Tables
@@ -74,6 +76,7 @@ def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> Cou
         rng: Draws the queries.
     """
     shares: dict[str, list[float]] = {role: [] for role in ("train", *tables.others)}
+    queries: list[list[Range]] = []
     if len(coder.names) >= 2:
         for _ in range(TRIES * QUERIES):
             query = _drawn(coder, tables.train, rng)
@@ -81,19 +84,41 @@ def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> Cou
             if real < LEAST_SHARE:
                 continue
             shares["train"].append(real)
+            queries.append(query)
             for role, table in tables.others.items():
                 shares[role].append(_share(query, table))
             if len(shares["train"]) == QUERIES:
                 break
     asked = len(shares["train"])
-    return CountQueries(scores=_scores(shares) if asked else (), asked=asked)
+    if not asked:
+        return CountQueries(scores=(), asked=0)
+    _resample(tables, queries, shares)
+    return CountQueries(scores=tuple(tables.resamples.sure(score) for score in _scores(shares)), asked=asked)
 
 
 def _share(query: Sequence[Range], table: Coded) -> float:
+    return float(_fits(query, table).mean())
+
+
+def _fits(query: Sequence[Range], table: Coded) -> _Marks:
     rows = query[0].fits(table)
     for part in query[1:]:
         rows = rows & part.fits(table)
-    return float(rows.mean())
+    return rows
+
+
+def _resample(tables: Tables, queries: Sequence[Sequence[Range]], shares: Mapping[str, Sequence[float]]) -> None:
+    """Keep the resamples of both errors; a median is no smooth figure, so that every answer is resampled."""
+
+    def answers(role: str, rows: str, table: Coded) -> Floats:
+        fits = np.stack([grouped(_fits(query, table)) for query in queries], axis=1)
+        return np.asarray(shares[role]) + tables.resamples.moved(rows, fits, len(table))
+
+    real = np.maximum(answers("train", "train", tables.train), np.finfo(float).tiny)
+    for role in ("value", "real"):
+        gaps = np.abs(answers(role, ROWS_OF[role], tables.others[role]) - real)
+        tables.resamples.keep("count_queries", role, gaps.mean(axis=1))
+        tables.resamples.keep("count_queries_relative", role, np.minimum(1.0, np.median(gaps / real, axis=1)))
 
 
 def _drawn(coder: Coder, train: Coded, rng: np.random.Generator) -> list[Range]:

@@ -9,6 +9,7 @@ from doublure.errors import DataError
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, sides
 from doublure.measures.registry import with_registered
+from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.coding import BINS, Coded, Coder
@@ -104,6 +105,7 @@ def evaluate_table(
     unit: Whole | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    resamples: Resamples | None = None,
 ) -> TableEvaluation:
     """Compare synthetic rows with real ones.
 
@@ -116,6 +118,7 @@ def evaluate_table(
         unit: ``(N,)`` the unit of each row of ``train``, so that a unit's rows stay together in the split.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
+        resamples: Where figures are resampled, of one run of several; its own if not given.
 
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.
@@ -130,7 +133,10 @@ def evaluate_table(
     kept = None if holdout is None else coder.read(holdout, "the holdout")
     both = sides(real, kept, unit, rng, field="the real table", records="rows")
     baseline = independent_columns(both.train, len(artificial), rng)
-    tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test)
+    resampled = resamples or Resamples(seed=seed)
+    tables = Tables(
+        train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test, resamples=resampled
+    )
     listener.stage("compare columns and pairs")
     fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
     target = target_of(coder, both.train)
@@ -147,7 +153,7 @@ def evaluate_table(
     found = TableEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),
-        overall=overall(finer, utility, explained, asked, kept_rules),
+        overall=overall(finer, utility, explained, asked, kept_rules, resampled),
         fidelity=fidelity,
         marginals=finer,
         special_values=special_values(coder, tables),
@@ -176,7 +182,7 @@ def _utility(
     training_sets = prepare(coder, target, trained, tables.holdout, rng)
     if isinstance(training_sets, str):
         return None, None, f"Nothing was predicted: {training_sets}."
-    utility, guesses = measured_utility(target, training_sets, seed, rng, progress)
+    utility, guesses = measured_utility(target, training_sets, seed, rng, progress, tables.resamples)
     return utility, by_group(coder, target, training_sets, guesses, trained), None
 
 

@@ -14,16 +14,18 @@ are not at distance 0, because a finite table is a sample.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
+from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.counts import Cells, Counts, Pair, count
+from doublure.measures.tables.influence import of_association, of_variation, of_wasserstein
 
 MOST_PAIRED = 60
 """The most columns whose pairs are looked at; of more, a uniform sample is."""
@@ -77,12 +79,21 @@ class Fidelity(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """The four tables that are compared: one Coded each, over the same columns."""
+    """The four tables that are compared: one Coded each, over the same columns.
+
+    Attributes:
+        train: The real rows that were fitted.
+        synthetic: Synthetic rows.
+        baseline: Independent columns.
+        holdout: Other real rows.
+        resamples: Where figures are resampled.
+    """
 
     train: Coded
     synthetic: Coded
     baseline: Coded
     holdout: Coded
+    resamples: Resamples = field(default_factory=Resamples)
 
     @property
     def others(self) -> dict[str, Coded]:
@@ -109,8 +120,10 @@ def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fid
     distances = {role: {pair: pair_variation(train, counts, pair) for pair in pairs} for role, counts in others.items()}
     matrices = {role: association_matrix(counts, [int(place) for place in paired]) for role, counts in others.items()}
     matrix = association_matrix(train, [int(place) for place in paired])
+    scores = _scores(columns, distances, {role: _mean_gap(matrix, other) for role, other in matrices.items()})
+    _resample(coder, tables, scores, pairs)
     fidelity = Fidelity(
-        scores=_scores(columns, distances, {role: _mean_gap(matrix, other) for role, other in matrices.items()}),
+        scores=tuple(tables.resamples.sure(score) for score in scores),
         columns=tuple(sorted(columns, key=lambda column: -(column.variation.value or 0.0))),
         pairs=_worst_pairs(names, distances),
         n_pairs=len(pairs),
@@ -194,6 +207,35 @@ def _mean_gap(real: Floats, other: Floats) -> float | None:
 
 def _rows(matrix: Floats) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(round(float(cell), 4) for cell in row) for row in matrix)
+
+
+def _resample(coder: Coder, tables: Tables, scores: tuple[Score, ...], pairs: list[Pair]) -> None:
+    """Keep the resamples of the synthetic rows' distances."""
+    figures = {score.key: score.value for score in scores}
+    codes = tables.train.codes, tables.synthetic.codes, coder.sizes
+    found = {"columns": of_variation(*codes, [(place,) for place in range(len(coder.names))])}
+    if pairs:
+        found |= {"pairs": of_variation(*codes, pairs), "association": of_association(*codes, pairs)}
+    if "wasserstein" in figures:
+        found["wasserstein"] = _moved_numbers(coder, tables)
+    for key, (real, own) in found.items():
+        tables.resamples.add(key, "value", figures[key], {"train": real, "value": own})
+
+
+def _moved_numbers(coder: Coder, tables: Tables) -> tuple[Floats, Floats]:
+    """Return the influences on the mean of the numbers' distances, in shares of their public ranges."""
+    total = np.zeros(len(tables.train)), np.zeros(len(tables.synthetic))
+    known = [
+        name
+        for name in tables.train.numbers
+        if len(_present(tables.train, name)) and len(_present(tables.synthetic, name))
+    ]
+    for name in known:
+        lower, upper, unit = coder.bounds(name)
+        found = of_wasserstein(tables.train.numbers[name], tables.synthetic.numbers[name])
+        for one, own in zip(total, found, strict=True):
+            one += own / max(upper - lower, unit) / len(known)
+    return total
 
 
 # -- words -----------------------------------------------------------------------------------------------------------

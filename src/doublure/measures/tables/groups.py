@@ -6,7 +6,9 @@ trained on real rows on the whole can still be much worse for a small group: noi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +25,8 @@ FEWEST_ROWS = 50
 MOST_VALUES = 20
 """Columns with more values form no groups."""
 
+_Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+
 
 class Group(Result):
     """One group.
@@ -35,7 +39,9 @@ class Group(Result):
         real_interval: The interval of the accuracy after training on real rows.
         loss: By how much training on real rows is better, in shares of the group's rows.
         loss_interval: Its interval, from the same rows twice (paired).
-        clear: Whether the loss is above 0 even after allowing for how many groups were looked at (Bonferroni).
+        excess: By how much the loss passes everybody's; 0 for all test rows together.
+        excess_interval: Its interval.
+        clear: Whether it passes everybody's even after allowing for how many groups were looked at (Bonferroni).
         share: The group's share of the synthetic rows, beside the real training rows'.
     """
 
@@ -46,12 +52,14 @@ class Group(Result):
     real_interval: Interval | None
     loss: float
     loss_interval: Interval | None
+    excess: float
+    excess_interval: Interval | None
     clear: bool
     share: Score | None = None
 
 
 class Groups(Result):
-    """All groups, the worst served first.
+    """All groups, the one that loses most first.
 
     Attributes:
         everybody: All test rows.
@@ -82,9 +90,7 @@ def by_group(
         guesses: What gradient boosting predicted for the test rows from each training set.
         tables: Where the groups' shares come from: synthetic rows, independent columns and real training rows.
     """
-    right: dict[TrainedOn, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {
-        role: guess == training_sets.truth for role, guess in guesses.items()
-    }
+    right: dict[TrainedOn, _Marks] = {role: guess == training_sets.truth for role, guess in guesses.items()}
     columns = [
         name
         for name, column, size in zip(coder.names, coder.columns.values(), coder.sizes, strict=True)
@@ -105,27 +111,67 @@ def by_group(
     for (name, code, value), rows in members.items():
         place = coder.names.index(name)
         shares = {role: float((table.codes[:, place] == code).mean()) for role, table in tables.items()}
-        found.append(_group(name, value, {role: hits[rows] for role, hits in right.items()}, level, shares))
+        found.append(_group(name, value, right, rows, level, shares))
     return Groups(
-        everybody=_group(None, None, right, LEVEL, None),
+        everybody=_group(None, None, right, np.ones(len(training_sets.truth), dtype=np.bool_), LEVEL, None),
         groups=tuple(sorted(found, key=lambda group: (-group.loss, group.rows))),
         columns=tuple(columns),
         too_small=too_small,
     )
 
 
+def excess_loss(right: Mapping[TrainedOn, _Marks], rows: _Marks, level: float) -> tuple[float, Interval | None]:
+    """Return by how much a group loses more than everybody does, and its interval.
+
+    Everybody is the group and the rest, so that the excess is the difference of these two, times the rest's share. Both
+    are measured on rows of their own, each row twice (paired).
+
+    Args:
+        right: Of each training set ``(N,)`` which test rows are predicted right.
+        rows: ``(N,)`` which of them the group has.
+        level: The interval's coverage.
+
+    Returns:
+        The excess in shares of rows, and its interval; 0 and none where nobody else is there.
+
+    References:
+        Zou & Donner (2008), Construction of confidence limits about effect measures: the limits of a difference from
+        those of its two parts.
+    """
+    losses: list[float] = []
+    limits: list[Interval] = []
+    for part in (rows, ~rows):
+        only_real, only_synthetic = _swapped(right, part)
+        ends = paired_difference(only_real, only_synthetic, int(part.sum()), level=level)
+        if ends is None:
+            return 0.0, None
+        losses.append((only_real - only_synthetic) / int(part.sum()))
+        limits.append(ends)
+    rest, excess = float((~rows).mean()), losses[0] - losses[1]
+    low = excess - math.hypot(losses[0] - limits[0][0], limits[1][1] - losses[1])
+    high = excess + math.hypot(limits[0][1] - losses[0], losses[1] - limits[1][0])
+    return rest * excess, (rest * low, rest * high)
+
+
+def _swapped(right: Mapping[TrainedOn, _Marks], rows: _Marks) -> tuple[int, int]:
+    """Return how many rows only training on real rows gets right, and how many only training on synthetic rows does."""
+    real, own = right["real"][rows], right["value"][rows]
+    return int((real & ~own).sum()), int((own & ~real).sum())
+
+
 def _group(
     column: str | None,
     value: str | None,
-    right: Mapping[TrainedOn, np.ndarray[tuple[int], np.dtype[np.bool_]]],
+    right: Mapping[TrainedOn, _Marks],
+    rows: _Marks,
     level: float,
     shares: Mapping[TrainedOn, float] | None,
 ) -> Group:
-    n = len(right["value"])
-    hits: dict[str, int] = {role: int(found.sum()) for role, found in right.items()}
-    only_real = int((right["real"] & ~right["value"]).sum())
-    only_synthetic = int((right["value"] & ~right["real"]).sum())
-    strict = paired_difference(only_real, only_synthetic, n, level=level)
+    n = int(rows.sum())
+    hits: dict[str, int] = {role: int(found[rows].sum()) for role, found in right.items()}
+    only_real, only_synthetic = _swapped(right, rows)
+    excess, interval = excess_loss(right, rows, LEVEL)
+    strict = excess_loss(right, rows, level)[1]
     share = None
     if shares is not None:
         share = Score(
@@ -145,6 +191,8 @@ def _group(
         real_interval=wilson(hits["real"], n),
         loss=(only_real - only_synthetic) / n,
         loss_interval=paired_difference(only_real, only_synthetic, n),
+        excess=excess,
+        excess_interval=interval,
         clear=strict is not None and strict[0] > 0,
         share=share,
     )

@@ -16,10 +16,12 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
+from doublure.measures.resampling import ROWS_OF
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coder, Integers
-from doublure.measures.tables.counts import Counts, Whole, count
-from doublure.measures.tables.fidelity import MOST_PAIRED, Tables, association_matrix, pair_variation, variation
+from doublure.measures.tables.counts import Pair, count
+from doublure.measures.tables.fidelity import MOST_PAIRED, Tables, association_matrix, variation
+from doublure.measures.tables.influence import codes_of_both, of_association, of_variation
 from doublure.measures.tables.quantiles import (
     JOINT_BINS,
     ONE_WAY_BINS,
@@ -31,7 +33,17 @@ from doublure.measures.tables.quantiles import (
 MOST_TRIPLES = 500
 """The most triples of columns that are looked at; of more, so many are drawn uniformly."""
 
-_MOST_CELLS = 1 << 22
+
+class Furthest(Result):
+    """A column, or a pair of columns, that lies further from the real rows than any other, against other real rows.
+
+    Attributes:
+        names: The column, or both.
+        variation: Total variation in quantile bins.
+    """
+
+    names: tuple[str, ...]
+    variation: Score
 
 
 class Marginals(Result):
@@ -39,6 +51,8 @@ class Marginals(Result):
 
     Attributes:
         scores: Of columns, of pairs, and the k-marginal score.
+        furthest: The column whose distance passes that of other real rows by most, then the pair that does, if there
+            are pairs.
         columns: Each number's bins, in the schema's order.
         triples: How many triples of columns were looked at.
         association: Each pair's Cramér's V: the mean absolute difference to the real rows' as a share of the real
@@ -46,6 +60,7 @@ class Marginals(Result):
     """
 
     scores: tuple[Score, ...]
+    furthest: tuple[Furthest, ...]
     columns: tuple[QuantileShares, ...]
     triples: int
     association: Score | None
@@ -60,44 +75,68 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
         rng: Draws the columns whose pairs are looked at, and the triples, where there are too many.
     """
     fine = QuantileBins.of(coder, tables.train, ONE_WAY_BINS)
-    singles = {role: fine.count(table) for role, table in tables.others.items()}
-    train = fine.count(tables.train)
-    places = range(len(coder.names))
-    one = {
-        role: float(np.mean([variation(train.shares(place), counts.shares(place)) for place in places]))
-        for role, counts in singles.items()
-    }
+    read = {role: fine.read(table) for role, table in {"train": tables.train, **tables.others}.items()}
+    train = read.pop("train")
+    alone = [(place,) for place in range(len(coder.names))]
+    one = variations(train, read, fine.sizes, alone)
     scores = [
         distance_score(
             "quantile_columns",
             "One-way TVD, quantile bins",
-            one,
+            _means(one),
             f"Total variation of a column, numbers in {ONE_WAY_BINS} bins that real rows fill evenly; mean over "
             "columns.",
         )
     ]
+    found = {"quantile_columns": of_variation(train, read["value"], fine.sizes, alone)}
+    furthest = [_furthest(coder.names, alone, one)]
     joint = QuantileBins.of(coder, tables.train, JOINT_BINS)
     codes = {role: joint.read(table) for role, table in tables.others.items()}
     real = joint.read(tables.train)
-    two, association = _pairs(real, codes, joint.sizes, rng)
-    if two is not None:
+    pairs = _pairs(len(coder.names), rng)
+    association = None
+    if pairs:
+        two = variations(real, codes, joint.sizes, pairs)
         scores.append(
             distance_score(
                 "quantile_pairs",
                 "Two-way TVD, quantile bins",
-                two,
+                _means(two),
                 f"Total variation of two columns together, numbers in {JOINT_BINS} bins that real rows fill evenly; "
                 "mean over pairs.",
             )
         )
+        found["quantile_pairs"] = of_variation(real, codes["value"], joint.sizes, pairs)
+        furthest.append(_furthest(coder.names, pairs, two))
+        association = _association(tables, real, codes, joint.sizes, pairs)
     triples = _triples(len(coder.names), rng)
     if triples:
         scores.append(_k_marginal(variations(real, codes, joint.sizes, triples)))
+        of_triples = of_variation(real, codes["value"], joint.sizes, triples)
+        found["k_marginal"] = -1000 * of_triples[0], -1000 * of_triples[1]
+    figures = {score.key: score.value for score in scores}
+    for key, (of_real, own) in found.items():
+        tables.resamples.add(key, "value", figures[key], {"train": of_real, "value": own})
+    shown = [count(each, fine.sizes, []) for each in (train, read["value"])]
     return Marginals(
-        scores=tuple(scores),
-        columns=quantile_shares(fine, train, singles["value"]),
+        scores=tuple(tables.resamples.sure(score) for score in scores),
+        furthest=tuple(furthest),
+        columns=quantile_shares(fine, *shown),
         triples=len(triples),
         association=association,
+    )
+
+
+def _means(found: Mapping[str, Floats]) -> dict[str, float | None]:
+    return {role: float(values.mean()) for role, values in found.items()}
+
+
+def _furthest(names: tuple[str, ...], sets: Sequence[tuple[int, ...]], found: Mapping[str, Floats]) -> Furthest:
+    worst = int(np.argmax(found["value"] - found["real"]))
+    figures: dict[str, float | None] = {role: float(values[worst]) for role, values in found.items()}
+    return Furthest(
+        names=tuple(names[place] for place in sets[worst]),
+        variation=distance_score("variation", "total variation", figures),
     )
 
 
@@ -117,52 +156,43 @@ def variations(
     """
     found = {role: np.empty(len(sets)) for role in others}
     for number, places in enumerate(sets):
-        keys = _keys(train, sizes, places)
-        cells = math.prod(sizes[place] for place in places)
         for role, codes in others.items():
-            found[role][number] = _variation(keys, _keys(codes, sizes, places), cells)
+            left, right, cells = codes_of_both(train, codes, sizes, places)
+            shares = [np.bincount(keys, minlength=cells) / len(keys) for keys in (left, right)]
+            found[role][number] = variation(*shares)
     return found
 
 
-def _keys(codes: Integers, sizes: Sequence[int], places: Sequence[int]) -> Whole:
-    keys = np.zeros(len(codes), dtype=np.int64)
-    for place in places:
-        keys = keys * sizes[place] + codes[:, place]
-    return keys
+def _pairs(columns: int, rng: np.random.Generator) -> list[Pair]:
+    paired = np.arange(columns)
+    if columns > MOST_PAIRED:
+        paired = np.sort(rng.choice(columns, MOST_PAIRED, replace=False))
+    return [(int(left), int(right)) for left, right in combinations(paired, 2)]
 
 
-def _variation(left: Whole, right: Whole, cells: int) -> float:
-    if cells > _MOST_CELLS:
-        values, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-        left, right, cells = places[: len(left)], places[len(left) :], len(values)
-    shares = [np.bincount(keys, minlength=cells) / len(keys) for keys in (left, right)]
-    return variation(*shares)
+def _association(
+    tables: Tables, real: Integers, codes: Mapping[str, Integers], sizes: Sequence[int], pairs: list[Pair]
+) -> Score | None:
+    """Return how much of the real rows' association is off, and keep its resamples; None where there is none at all.
 
-
-def _pairs(
-    real: Integers, codes: Mapping[str, Integers], sizes: Sequence[int], rng: np.random.Generator
-) -> tuple[dict[str, float] | None, Score | None]:
-    """Return the mean total variation of pairs, and how much of the real rows' association is off."""
-    paired = np.arange(len(sizes))
-    if len(sizes) > MOST_PAIRED:
-        paired = np.sort(rng.choice(len(sizes), MOST_PAIRED, replace=False))
-    places = [int(place) for place in paired]
-    pairs = list(combinations(places, 2))
-    if not pairs:
-        return None, None
-    train = count(real, sizes, pairs)
-    matrix = association_matrix(train, places)
+    More than all of it is off where the rows invent association.
+    """
+    places = sorted({place for pair in pairs for place in pair})
     above = np.triu_indices(len(places), 1)
-    distances, gaps = {}, {}
-    for role, table in codes.items():
-        counts: Counts = count(table, sizes, pairs)
-        distances[role] = float(np.mean([pair_variation(train, counts, pair) for pair in pairs]))
-        gaps[role] = float(np.abs(association_matrix(counts, places) - matrix)[above].mean())
-    whole = float(matrix[above].mean())
+    matrix = association_matrix(count(real, sizes, pairs), places)[above]
+    whole = float(matrix.mean())
     if not whole:
-        return distances, None
-    lost = {role: min(1.0, gap / whole) for role, gap in gaps.items()}
-    return distances, distance_score("association_lost", "Association off", lost)
+        return None
+    lost: dict[str, float] = {}
+    for role, table in codes.items():
+        own = association_matrix(count(table, sizes, pairs), places)[above]
+        lost[role] = float(np.abs(own - matrix).mean()) / whole
+        of_real, of_own = of_association(real, table, sizes, pairs)
+        influence = {"train": of_real / whole, ROWS_OF[role]: of_own / whole}
+        tables.resamples.add("association_lost", role, lost[role], influence)
+    return Score(
+        key="association_lost", name="Association off", goal="low", range=(0.0, max(1.0, *lost.values())), **lost
+    )
 
 
 def _triples(columns: int, rng: np.random.Generator) -> list[tuple[int, ...]]:

@@ -1,26 +1,35 @@
 """One score from 0 to 100: the mean of how close the rows are, how useful, and how coherent.
 
-Each of the three is the mean of a few parts from 0 to 1, times 100; a part that a table does not have is left out:
+Each of the three is the mean of a few parts. A part is the share of the way from its zero to what other real rows
+reach, cut off at 0 and 1, times 100:
 
-===========  =====================================================================================================
-closeness    1 − total variation in quantile bins of real rows: of columns, of pairs, of triples
-usefulness   what models trained on the rows keep of the real rows' ranking (AUC above ½) and of their average
-             precision (above guessing); how far more than half of the regression coefficients have the right sign;
-             1 − the median relative error of count queries
-coherence    the share of rows that break no rule of the real rows; the share of the associations that is right
-===========  =====================================================================================================
+===========  ==========================================  ==============================================================
+             zero                                        figures
+===========  ==========================================  ==============================================================
+closeness    no frequency in common                      total variation in quantile bins of real rows: of columns, of
+                                                         pairs, of triples
+usefulness   guessing                                    ranking (AUC) and average precision after training on the
+                                                         rows; regression coefficients with the right sign; the median
+                                                         relative error of count queries
+coherence    independent columns                         the share of rows that break no rule of the real rows; how
+                                                         much of the associations is off
+===========  ==========================================  ==============================================================
 
-Real rows kept aside and independent columns are measured in the same way and stand beside it: the one is what can be
-hoped for, the other the least to expect. There is no weight to choose, and none was fitted to any method.
+Other real rows are those kept aside; without any, a quarter of the fitted ones. (Rankings: training on the fitted
+rows.) Where the resamples do not tell them from the zero, a part cannot be told, and is left out: its way would be made
+of chance. There is no weight to choose, and none was fitted to any method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from doublure.intervals import Result
+from doublure.measures.resampling import Resamples, interval_of
 from doublure.measures.scores import Score
 from doublure.measures.tables.count_queries import CountQueries
 from doublure.measures.tables.marginals import Marginals
@@ -29,7 +38,6 @@ from doublure.measures.tables.rules import Rules
 from doublure.measures.tables.utility import Utility
 
 _ROLES = ("value", "baseline", "real")
-_LEAST_LEARNED = 0.01
 
 
 class Part(Result):
@@ -38,7 +46,7 @@ class Part(Result):
     Attributes:
         name: What it is.
         formula: How it follows from figures of the report.
-        score: The synthetic rows', beside the anchors'.
+        score: The synthetic rows', beside the anchors'; null where it cannot be told.
     """
 
     name: str
@@ -51,11 +59,16 @@ class Third(Result):
 
     Attributes:
         score: From 0 to 100; its value is null where no part of it is known.
-        parts: What it is the mean of, times 100.
+        parts: What it is the mean of, times 100; those that cannot be told are left out of it.
     """
 
     score: Score
     parts: tuple[Part, ...]
+
+    @property
+    def untold(self) -> bool:
+        """Whether it was measured and cannot be told: other real rows are no better than the zero of any part."""
+        return bool(self.parts) and self.score.value is None
 
 
 class Overall(Result):
@@ -86,111 +99,157 @@ class Overall(Result):
 
 
 def overall(
-    found: Marginals, utility: Utility | None, regression: Regression | None, queries: CountQueries, rules: Rules
+    found: Marginals,
+    utility: Utility | None,
+    regression: Regression | None,
+    queries: CountQueries,
+    rules: Rules,
+    resamples: Resamples,
 ) -> Overall:
     """Return the score of a table from its figures."""
-    closeness = _third("closeness", "Closeness", _closeness(found), "How close frequencies are to those of real rows.")
-    usefulness = _third(
-        "usefulness",
-        "Usefulness",
-        [*_prediction(utility), *_signs(regression), *_counts(queries)],
-        "What predictions, regressions and counts from the rows are worth.",
-    )
-    coherence = _third(
-        "coherence", "Coherence", _coherence(found, rules), "Whether what stands in a row goes together."
-    )
-    thirds = [third.score for third in (closeness, usefulness, coherence)]
-    return Overall(
-        score=_mean("overall", "Overall", thirds, 1.0, "The mean of closeness, usefulness and coherence, 0 to 100."),
-        closeness=closeness,
-        usefulness=usefulness,
-        coherence=coherence,
-    )
+    parts = {
+        "closeness": _closeness(found),
+        "usefulness": [*_prediction(utility), *_signs(regression), *_counts(queries)],
+        "coherence": _coherence(found, rules),
+    }
+    thirds = {key: _third(key, [each.part(resamples) for each in own], resamples) for key, own in parts.items()}
+    scores = [third.score for third in thirds.values()]
+    meaning = "The mean of closeness, usefulness and coherence, 0 to 100; 100 is what other real rows reach."
+    return Overall(score=_mean("overall", "Overall", scores, 1.0, meaning, resamples), **thirds)
 
 
-def _third(key: str, name: str, parts: list[Part], meaning: str) -> Third:
-    return Third(score=_mean(key, name, [part.score for part in parts], 100.0, meaning), parts=tuple(parts))
+_MEANINGS = {
+    "closeness": "How close frequencies are to those of real rows, from nothing in common (0) to other real rows (100).",
+    "usefulness": "What predictions, regressions and counts from the rows are worth, from guessing (0) to real rows "
+    "(100).",
+    "coherence": "Whether what stands in a row goes together, from independent columns (0) to other real rows (100).",
+}
 
 
-def _mean(key: str, name: str, scores: list[Score], times: float, meaning: str) -> Score:
+def _third(key: str, parts: list[Part], resamples: Resamples) -> Third:
+    scores = [part.score for part in parts]
+    return Third(score=_mean(key, key.capitalize(), scores, 100.0, _MEANINGS[key], resamples), parts=tuple(parts))
+
+
+def _mean(key: str, name: str, scores: list[Score], times: float, meaning: str, resamples: Resamples) -> Score:
+    known = [score for score in scores if score.value is not None]
     figures: dict[str, float | None] = {}
     for role in _ROLES:
-        known = [figure for score in scores if (figure := getattr(score, role)) is not None]
-        figures[role] = times * float(np.mean(known)) if known else None
-    return Score(key=key, name=name, goal="high", range=(0.0, 100.0), meaning=meaning, **figures)
+        each = [figure for score in known if (figure := getattr(score, role)) is not None]
+        figures[role] = times * float(np.mean(each)) if each else None
+    resampled = [resamples.of(score.key) for score in known]
+    if known and not any(each is None for each in resampled):
+        resamples.keep(key, "value", times * np.mean(np.stack(resampled), axis=0))  # type: ignore[arg-type]
+    return resamples.sure(Score(key=key, name=name, goal="high", range=(0.0, 100.0), meaning=meaning, **figures))
 
 
-def _part(key: str, name: str, formula: str, of: Callable[[str], float]) -> Part:
-    figures = {role: min(1.0, max(0.0, of(role))) for role in _ROLES}
-    score = Score(key=key, name=name, goal="high", range=(0.0, 1.0), **figures)
-    return Part(name=name, formula=formula, score=score)
+@dataclass(frozen=True, kw_only=True)
+class _Measured:
+    """A figure that a part follows from.
+
+    Attributes:
+        key: The part's.
+        name: The part's.
+        formula: How it follows.
+        score: The figure.
+        good: The figure to a number of which more is better.
+        zero: Where such numbers begin; null: at that of independent columns.
+    """
+
+    key: str
+    name: str
+    formula: str
+    score: Score
+    good: Callable[[Any], Any]
+    zero: float | None
+
+    def part(self, resamples: Resamples) -> Part:
+        """Return the share of the way from the zero to other real rows; null where that way is made of chance."""
+        figures = {role: self.good(getattr(self.score, role)) for role in _ROLES}
+        zero = figures["baseline"] if self.zero is None else self.zero
+        way = figures["real"] - zero
+        key = f"part {self.key}"
+        score = Score(key=key, name=self.name, value=None, goal="high", range=(0.0, 1.0))
+        if way > 0 and self._least_way(way, resamples) > 0:
+            shares = {role: _cut((figure - zero) / way) for role, figure in figures.items()}
+            score = score.model_copy(update=shares)
+            resampled = resamples.of(self.score.key)
+            if resampled is not None:
+                # Away from the ends, so that the resamples of a part at its end still say how sure it is.
+                resamples.keep(key, "value", (self.good(resampled) - zero) / way)
+        return Part(name=self.name, formula=self.formula, score=score)
+
+    def _least_way(self, way: float, resamples: Resamples) -> float:
+        """Return the lower end of how far other real rows are from the zero; the way itself where nobody knows."""
+        ends = [resamples.of(self.score.key, "real"), resamples.of(self.score.key, "baseline")]
+        if ends[0] is None or (self.zero is None and ends[1] is None):
+            return way
+        return interval_of(self.good(ends[0]) - (self.good(ends[1]) if self.zero is None else self.zero), way)[0]
 
 
-def _known(score: Score) -> Mapping[str, float] | None:
-    """Return a score's three figures, if all are known."""
-    figures = {role: getattr(score, role) for role in _ROLES}
-    return None if None in figures.values() else figures
+def _cut(share: float) -> float:
+    return min(1.0, max(0.0, share))
 
 
-def _closeness(found: Marginals) -> list[Part]:
+def _measured(
+    score: Score | None, key: str, name: str, formula: str, good: Callable[[Any], Any], zero: float | None
+) -> list[_Measured]:
+    """Return what a part follows from; nothing where one of the three figures is not known."""
+    if score is None or None in (score.value, score.baseline, score.real):
+        return []
+    return [_Measured(key=key, name=name, formula=formula, score=score, good=good, zero=zero)]
+
+
+def _closeness(found: Marginals) -> list[_Measured]:
     scores = {score.key: score for score in found.scores}
-    parts = []
-    for key, name in {"quantile_columns": "columns", "quantile_pairs": "pairs of columns"}.items():
-        if key in scores and (figures := _known(scores[key])) is not None:
-            parts.append(_part(key, name, "1 − total variation", lambda role, own=figures: 1 - own[role]))  # type: ignore[misc]
-    if "k_marginal" in scores and (figures := _known(scores["k_marginal"])) is not None:
-        parts.append(
-            _part("k_marginal", "triples of columns", "k-marginal score ÷ 1000", lambda role: figures[role] / 1000)
-        )
-    return parts
-
-
-def _prediction(utility: Utility | None) -> list[Part]:
-    if utility is None:
-        return []
-    scores = {score.key: score for score in utility.scores}
-    guesses = {"auc": 0.5, "average_precision": utility.guessing}
-    names = {
-        "auc": ("ranking", "(AUC − ½) ÷ (AUC of real rows − ½)"),
-        "average_precision": ("average precision", "(AP − g) ÷ (AP of real rows − g), g = AP of guessing"),
-    }
-    parts = []
-    for key, guess in guesses.items():
-        figures = _known(scores[key])
-        if figures is not None and figures["real"] - guess > _LEAST_LEARNED:
-            parts.append(_part(key, *names[key], _kept(figures, guess)))
-    return parts
-
-
-def _kept(figures: Mapping[str, float], guess: float) -> Callable[[str], float]:
-    return lambda role: (figures[role] - guess) / (figures["real"] - guess)
-
-
-def _signs(found: Regression | None) -> list[Part]:
-    figures = None if found is None else _known(found.scores[0])
-    if figures is None:
-        return []
+    formula, triples = "(1 − TVD) ÷ (1 − TVD of other real rows)", "k-marginal score ÷ that of other real rows"
     return [
-        _part(
-            "coefficient_signs", "coefficients", "2 · share with the right sign − 1", lambda role: 2 * figures[role] - 1
-        )
+        *_measured(scores.get("quantile_columns"), "columns", "columns", formula, _less, 0.0),
+        *_measured(scores.get("quantile_pairs"), "pairs", "pairs of columns", formula, _less, 0.0),
+        *_measured(scores.get("k_marginal"), "triples", "triples of columns", triples, _as_it_is, 0.0),
     ]
 
 
-def _counts(found: CountQueries) -> list[Part]:
-    figures = _known(found.scores[1]) if found.asked else None
-    if figures is None:
+def _prediction(utility: Utility | None) -> list[_Measured]:
+    if utility is None:
         return []
-    return [_part("count_queries", "count queries", "1 − median relative error", lambda role: 1 - figures[role])]
+    scores = {score.key: score for score in utility.scores}
+    ranking = "(AUC − ½) ÷ (AUC of real rows − ½)"
+    precision = "(AP − g) ÷ (AP of real rows − g), g = AP of guessing"
+    return [
+        *_measured(scores["auc"], "ranking", "ranking", ranking, _as_it_is, 0.5),
+        *_measured(
+            scores["average_precision"], "precision", "average precision", precision, _as_it_is, utility.guessing
+        ),
+    ]
 
 
-def _coherence(found: Marginals, rules: Rules) -> list[Part]:
-    parts = []
-    figures = _known(rules.score)
-    if figures is not None and rules.rules:
-        parts.append(_part("rules", "rules", "1 − share of rows that break one", lambda role: 1 - figures[role]))
-    lost = None if found.association is None else _known(found.association)
-    if lost is not None:
-        formula = "1 − Σ|V − V of real rows| ÷ Σ V of real rows, Cramér’s V of all pairs"
-        parts.append(_part("association", "associations", formula, lambda role: 1 - lost[role]))
-    return parts
+def _signs(found: Regression | None) -> list[_Measured]:
+    formula = "(2 s − 1) ÷ (2 s of other real rows − 1), s = share with the right sign"
+    score = None if found is None else found.scores[0]
+    return _measured(score, "signs", "coefficients", formula, lambda share: 2 * share - 1, 0.0)
+
+
+def _counts(found: CountQueries) -> list[_Measured]:
+    formula = "(1 − e) ÷ (1 − e of other real rows), e = median relative error"
+    return _measured(found.scores[1] if found.asked else None, "counts", "count queries", formula, _less, 0.0)
+
+
+def _coherence(found: Marginals, rules: Rules) -> list[_Measured]:
+    broken = "(i − b) ÷ (i − b of other real rows), b = share of rows that break a rule, i = b of independent columns"
+    off = (
+        "(i − a) ÷ (i − a of other real rows), a = Σ|V − V of real rows| over all pairs, Cramér’s V, i = a of "
+        "independent columns"
+    )
+    return [
+        *_measured(rules.score if rules.rules else None, "rules", "rules", broken, _less, None),
+        *_measured(found.association, "association", "associations", off, _less, None),
+    ]
+
+
+def _less(figure: Any) -> Any:
+    return 1 - figure
+
+
+def _as_it_is(figure: Any) -> Any:
+    return figure

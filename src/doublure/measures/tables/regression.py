@@ -16,6 +16,7 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
+from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.coding import MISSING, Coded, Coder
 from doublure.measures.tables.features import Target, features_of
@@ -33,6 +34,7 @@ _CLEAR = 2.0
 _RIDGE = 1.0
 _ROUNDS = 60
 _FEWEST_ROWS = 20
+_ROWS = {"train": "train", **ROWS_OF}
 
 
 class Coefficient(Result):
@@ -112,25 +114,27 @@ def regression(coder: Coder, target: Target, tables: Tables, rng: np.random.Gene
     terms = _chosen(_terms(coder, train), train, truth["train"])
     if not terms:
         return None
-    fits = {
-        role: fit_logistic(np.stack([term.read(part) for term in terms], axis=1), truth[role])
-        for role, (part, _) in known.items()
-    }
-    real, errors = fits["train"]
+    designs = {role: np.stack([term.read(part) for term in terms], axis=1) for role, (part, _) in known.items()}
+    fits = {role: fit_logistic(design, truth[role]) for role, design in designs.items()}
+    real, errors, _ = fits["train"]
     clear = np.flatnonzero(np.abs(real) > _CLEAR * errors).tolist()
     if not clear:
         return None
-    found = {role: values for role, (values, _) in fits.items()}
+    found = {role: values for role, (values, _, _) in fits.items()}
+    _resample(tables.resamples, {role: (values[clear], rows[:, clear]) for role, (values, _, rows) in fits.items()})
+    scores = _scores({role: values[clear] for role, values in found.items()})
     return Regression(
         outcome=f"{target.name} = {target.labels[own]}",
-        scores=_scores({role: values[clear] for role, values in found.items()}),
+        scores=tuple(tables.resamples.sure(score) for score in scores),
         coefficients=_coefficients([terms[place].name for place in clear], found, errors, clear),
         terms=len(terms),
     )
 
 
-def fit_logistic(design: Floats, truth: Floats) -> tuple[Floats, Floats]:
-    """Return a logistic regression's coefficients and their standard errors, the intercept left out.
+def fit_logistic(design: Floats, truth: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return a logistic regression's coefficients, their standard errors, and each row's influence on them ``(N, Q)``.
+
+    The intercept is left out.
 
     Newton's method, with a ridge of 1 on every coefficient but the intercept, so that a table in which a term decides
     the outcome has coefficients too.
@@ -154,8 +158,9 @@ def fit_logistic(design: Floats, truth: Floats) -> tuple[Floats, Floats]:
         weights, gained, loss = weights + size * step, loss - moved, min(loss, moved)
         if gained < 1e-9 * max(1.0, abs(loss)):
             break
-    errors = np.sqrt(np.diag(np.linalg.inv(hessian)))
-    return weights[1:], errors[1:]
+    inverse = np.linalg.inv(hessian)
+    influence = len(x) * (x * (truth - _logistic(x @ weights))[:, None]) @ inverse
+    return weights[1:], np.sqrt(np.diag(inverse))[1:], influence[:, 1:]
 
 
 def _logistic(values: Floats) -> Floats:
@@ -244,6 +249,14 @@ def _standardised(column: Floats) -> Floats:
 
 
 # -- figures ---------------------------------------------------------------------------------------------------------
+
+
+def _resample(resamples: Resamples, fits: Mapping[str, tuple[Floats, Floats]]) -> None:
+    """Keep the resamples of both figures: of all coefficients, because a sign is no smooth figure."""
+    found = {role: values + resamples.moved(f"{_ROWS[role]} of coefficients", rows) for role, (values, rows) in fits.items()}
+    for role in ("value", "baseline", "real"):
+        resamples.keep("coefficient_signs", role, (np.sign(found[role]) == np.sign(found["train"])).mean(axis=1))
+        resamples.keep("coefficients", role, np.abs(found[role] - found["train"]).mean(axis=1))
 
 
 def _scores(found: Mapping[str, Floats]) -> tuple[Score, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
+from doublure.measures.resampling import ROWS_OF
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import MISSING, Coded, Coder
 from doublure.measures.tables.fidelity import Tables
@@ -178,6 +179,7 @@ def _broken(states: Sequence[_State], found: Mapping[tuple[int, int, bool], floa
             any_of |= rows
             each[role][left, right, never] = float(rows.mean())
         either[role] = float(any_of.mean())
+        tables.resamples.add("broken_rules", role, either[role], {ROWS_OF[role]: any_of.astype(np.float64)})
     score = distance_score(
         "broken_rules",
         "Broken rules",
@@ -199,7 +201,7 @@ def _broken(states: Sequence[_State], found: Mapping[tuple[int, int, bool], floa
         for left, right, never in sorted(found, key=lambda key: -value[key])[:MOST_LISTED]
     ]
     return Rules(
-        score=score,
+        score=tables.resamples.sure(score),
         found=len(found),
         broken=sum(share > 0 for share in value.values()),
         rules=tuple(listed),

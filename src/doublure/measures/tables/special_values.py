@@ -16,12 +16,13 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.intervals import Result, wilson
 from doublure.measures.scores import Score, distance_score
-from doublure.measures.tables.coding import Coder
+from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.fidelity import Tables
 from doublure.schema.columns import DateColumn, DatetimeColumn
 
 What: TypeAlias = Literal["missing", "negative", "zero", "lowest", "highest", "repeated", "multiple"]
-_Holds: TypeAlias = Callable[[Floats], "np.ndarray[Any, np.dtype[np.bool_]]"]
+_Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+_Holds: TypeAlias = Callable[[Floats], _Marks]
 
 LEAST_SHARE = 0.01
 """A value that fewer rows share, real and synthetic, is not listed."""
@@ -75,6 +76,7 @@ class _Candidate:
     value: float | None
     label: str
     shares: dict[str, float]
+    holds: Callable[[Coded], _Marks]
 
 
 def special_values(coder: Coder, tables: Tables) -> SpecialValues:
@@ -87,7 +89,8 @@ def special_values(coder: Coder, tables: Tables) -> SpecialValues:
     rows = len(tables.synthetic), len(tables.train)
     listed = [_value(each, *rows) for each in found]
     return SpecialValues(
-        score=_score(own) if own else None, values=tuple(sorted(listed, key=lambda entry: -_gap(entry)))
+        score=tables.resamples.sure(_resampled(_score(own), own, tables)) if own else None,
+        values=tuple(sorted(listed, key=lambda entry: -_gap(entry)))
     )
 
 
@@ -103,6 +106,17 @@ def _score(own: list[_Candidate]) -> Score:
         "By how much the share of rows that are missing, zero, negative, at a top code or at a repeated or round value "
         f"is off; mean over the {len(own)} that a hundredth of the real rows has.",
     )
+
+
+def _resampled(score: Score, own: list[_Candidate], tables: Tables) -> Score:
+    """Keep the score's resamples."""
+    found = {"train": np.zeros(len(tables.train)), "value": np.zeros(len(tables.synthetic))}
+    for each in own:
+        sign = float(np.sign(each.shares["value"] - each.shares["train"])) / len(own)
+        found["train"] -= sign * each.holds(tables.train)
+        found["value"] += sign * each.holds(tables.synthetic)
+    tables.resamples.add(score.key, "value", score.value, found)
+    return score
 
 
 def _gap(entry: SpecialValue) -> float:
@@ -142,7 +156,14 @@ def _candidates(coder: Coder, tables: Tables) -> Iterator[_Candidate]:
             role: float((table.codes[:, place] == coder.sizes[place] - 1).mean()) for role, table in everything.items()
         }
         if _listed(missing):
-            yield _Candidate(column=name, what="missing", value=None, label="missing", shares=missing)
+            yield _Candidate(
+                column=name,
+                what="missing",
+                value=None,
+                label="missing",
+                shares=missing,
+                holds=lambda table, place=place: table.codes[:, place] == coder.sizes[place] - 1,  # type: ignore[misc]
+            )
         if column.numeric:
             moments = isinstance(column, (DateColumn, DatetimeColumn))
             numbers = {role: table.numbers[name] for role, table in everything.items()}
@@ -158,7 +179,14 @@ def _of_numbers(
 ) -> Iterator[_Candidate]:
     def candidate(what: What, value: float | None, label: str, holds: _Holds) -> _Candidate:
         shares = {role: float(holds(values).mean()) for role, values in numbers.items()}
-        return _Candidate(column=name, what=what, value=value, label=label, shares=shares)
+        return _Candidate(
+            column=name,
+            what=what,
+            value=value,
+            label=label,
+            shares=shares,
+            holds=lambda table: holds(table.numbers[name]),
+        )
 
     present = numbers["train"][~np.isnan(numbers["train"])]
     if not len(present):

@@ -24,6 +24,8 @@ from doublure.measures.classification import (
     guessed_precision,
     macro_f1,
 )
+from doublure.measures.influence import of_area, of_average_precision, of_macro_f1, of_share
+from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, rate_score
 from doublure.measures.tables.classifiers import CLASSIFIERS, Kind, predict
 from doublure.measures.tables.coding import Coded, Coder
@@ -115,24 +117,38 @@ def prepare(
         test: Real rows that the classifiers are tested on.
         rng: Picks the rows where there are more than ``MOST_ROWS``.
     """
+    kept, truth = target.known(test, rng, MOST_ROWS)  # first, so that whoever is compared is tested on the same rows
+    features_of_test = features_of(coder, kept)
     trained: dict[TrainedOn, tuple[Features, Labels]] = {}
     for role, table in tables.items():
-        kept, classes = target.known(table, rng, MOST_ROWS)
-        trained[role] = features_of(coder, kept), classes
-    kept, truth = target.known(test, rng, MOST_ROWS)
+        some, classes = target.known(table, rng, MOST_ROWS)
+        trained[role] = features_of(coder, some), classes
     if not trained["real"][0].names:
         return "there is no other column to predict the target from"
     if min(len(truth), *(len(classes) for _, classes in trained.values())) < _FEWEST_ROWS:
         return f"fewer than {_FEWEST_ROWS} rows have a known target"
     if len(np.unique(trained["real"][1])) < 2:
         return "the real rows have one and the same target"
-    return TrainingSets(trained=trained, test=kept, test_features=features_of(coder, kept), truth=truth)
+    return TrainingSets(trained=trained, test=kept, test_features=features_of_test, truth=truth)
 
 
 def measured_utility(
-    target: Target, training_sets: TrainingSets, seed: int, rng: np.random.Generator, progress: Progress
+    target: Target,
+    training_sets: TrainingSets,
+    seed: int,
+    rng: np.random.Generator,
+    progress: Progress,
+    resamples: Resamples | None = None,
 ) -> tuple[Utility, Mapping[TrainedOn, Labels]]:
     """Train every classifier three times and test it.
+
+    Args:
+        target: What is predicted.
+        training_sets: From what, and what is tested.
+        seed: Fixes the classifiers' own randomness.
+        rng: Draws the intervals' resamples.
+        progress: Receives progress events.
+        resamples: Where the means over classifiers are resampled.
 
     Returns:
         The figures, and what gradient boosting predicted for the test rows from each training set.
@@ -141,6 +157,7 @@ def measured_utility(
     shares = np.bincount(training_sets.trained["real"][1], minlength=classes) / len(training_sets.trained["real"][1])
     rarer, imbalanced = int(shares.argmin()), bool(shares.max() >= IMBALANCED)
     classifiers, shown = [], {}
+    influence: dict[str, dict[TrainedOn, Floats]] = {}
     progress.stage("train models", len(CLASSIFIERS) * len(training_sets.trained))
     done = itertools.count(1)
     for kind in CLASSIFIERS:
@@ -150,13 +167,22 @@ def measured_utility(
             progress.at(next(done))
         guesses: dict[TrainedOn, Labels] = {role: found.argmax(axis=1) for role, found in chances.items()}
         classifiers.append(_grade(kind, training_sets.truth, chances, guesses, rarer, rng))
+        for role, found in chances.items():
+            for key, own in _influence(training_sets.truth, found, guesses[role], rarer).items():
+                total = influence.setdefault(key, {})
+                total[role] = total.get(role, 0.0) + own / len(CLASSIFIERS)
         if kind == "boosting":
             shown = guesses
+    scores = _means(classifiers, len(training_sets.truth), imbalanced=imbalanced)
+    kept = Resamples() if resamples is None else resamples
+    for score in scores:
+        for role in training_sets.trained:
+            kept.add(score.key, role, getattr(score, role), {"test of target": influence[score.key][role]})
     utility = Utility(
         target=target.name,
         imbalanced=imbalanced,
         guessing=guessed_precision(training_sets.truth, classes, rarer),
-        scores=_means(classifiers, len(training_sets.truth), imbalanced=imbalanced),
+        scores=tuple(kept.sure(score) for score in scores),
         classifiers=tuple(classifiers),
         classes=_balance(target, training_sets, shown),
         rows={
@@ -203,6 +229,16 @@ def _grade(
         average_precision=score("average_precision", "average precision", precisions),
         macro_f1=score("macro_f1", "macro-F1", f1),
     )
+
+
+def _influence(truth: Labels, chances: Floats, guessed: Labels, rarer: int) -> dict[str, Floats]:
+    """Return by how much each test row moves each figure of a classifier."""
+    return {
+        "accuracy": of_share(guessed == truth),
+        "auc": of_area(truth, chances),
+        "average_precision": of_average_precision(truth, chances, rarer),
+        "macro_f1": of_macro_f1(truth, guessed, chances.shape[1]),
+    }
 
 
 def _means(classifiers: list[Classifier], n: int, *, imbalanced: bool) -> tuple[Score, ...]:

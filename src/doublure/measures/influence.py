@@ -1,0 +1,85 @@
+"""By how much a figure of predictions moves if a test row counts twice: what the bootstrap of rows needs of it.
+
+Every function returns ``(N,)``, whose mean is 0: the derivative of the figure as a function of the rows' shares
+(Efron & Tibshirani 1993, §22.2). That of an area under the ROC curve is DeLong's placement.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from doublure.encode.columns import Floats
+from doublure.measures.classification import Labels, confusion
+
+
+def of_share(marks: Floats) -> Floats:
+    """Return the influence on a share, or on any mean over rows.
+
+    Args:
+        marks: ``(N,)`` what is averaged.
+    """
+    found: Floats = np.asarray(marks, dtype=np.float64)
+    return found - found.mean()
+
+
+def of_area(truth: Labels, chances: Floats) -> Floats:
+    """Return the influence on the area under the ROC curve; the mean over classes, where there are several.
+
+    Args:
+        truth: ``(N,)`` classes.
+        chances: ``(N, K)`` predicted probabilities.
+    """
+    places = [1] if chances.shape[1] == 2 else list(range(chances.shape[1]))
+    found = [_of_area(truth == place, chances[:, place]) for place in places if 0 < (truth == place).sum() < len(truth)]
+    return np.asarray(np.mean(found, axis=0)) if found else np.zeros(len(truth))
+
+
+def _of_area(positive: np.ndarray, scores: Floats) -> Floats:
+    from scipy.stats import rankdata
+
+    many, few = int(positive.sum()), int((~positive).sum())
+    ranks = rankdata(scores)
+    found = np.empty(len(scores))
+    found[positive] = (ranks[positive] - rankdata(scores[positive])) / few
+    found[~positive] = 1 - (ranks[~positive] - rankdata(scores[~positive])) / many
+    area = found[positive].mean()
+    share = many / len(scores)
+    return np.where(positive, (found - area) / share, (found - area) / (1 - share))
+
+
+def of_average_precision(truth: Labels, chances: Floats, rarer: int) -> Floats:
+    """Return the influence on :func:`doublure.measures.classification.average_precision`, with its arguments."""
+    wanted = [rarer] if chances.shape[1] == 2 else list(range(chances.shape[1]))
+    found = [_of_precision(truth == place, chances[:, place]) for place in wanted if (truth == place).any()]
+    return np.asarray(np.mean(found, axis=0)) if found else np.zeros(len(truth))
+
+
+def _of_precision(positive: np.ndarray, scores: Floats) -> Floats:
+    """Return the influence of each row: on where it stands itself, and on the precision at every row below it."""
+    _, level = np.unique(-scores, return_inverse=True)  # rows of one score stand together, the highest first
+    hits = np.bincount(level, weights=positive)
+    all_of = np.bincount(level).astype(np.float64)
+    above, rows = np.cumsum(hits), np.cumsum(all_of)
+    total, n = above[-1], len(scores)
+    precision = above / rows
+    figure = float((hits * precision).sum() / total)
+    below_if_hit = np.cumsum((hits * (rows - above) / rows**2)[::-1])[::-1]
+    below_if_not = np.cumsum((hits * above / rows**2)[::-1])[::-1]
+    gained = np.where(positive, precision[level] - figure + below_if_hit[level], -below_if_not[level])
+    return np.asarray(n * gained / total, dtype=np.float64)
+
+
+def of_macro_f1(truth: Labels, guessed: Labels, classes: int) -> Floats:
+    """Return the influence on macro-F1.
+
+    Args:
+        truth: ``(N,)`` classes.
+        guessed: ``(N,)`` predicted ones.
+        classes: How many there are.
+    """
+    table = confusion(truth, guessed, classes)
+    sides = (table.sum(axis=0) + table.sum(axis=1)).astype(np.float64)
+    f1 = np.where(sides > 0, 2 * np.diagonal(table) / np.maximum(sides, 1), 0.0)
+    right = np.where(truth == guessed, 2 / sides[truth], 0.0)
+    lost = f1[truth] / sides[truth] + f1[guessed] / sides[guessed]
+    return np.asarray(len(truth) * (right - lost) / (sides > 0).sum(), dtype=np.float64)
