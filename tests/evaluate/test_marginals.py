@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure.measures.tables import marginals as module
+from doublure.measures.tables import influence
+from doublure.measures.tables import marginals as marginals_module
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.fidelity import Tables
 from doublure.measures.tables.marginals import marginals, variations
@@ -27,7 +28,7 @@ def tables(schema, real, holdout, drawn, shuffle_columns):
 
 @pytest.mark.parametrize("cells", [1, 1 << 22])
 def test_a_variation_is_that_of_all_cells(cells, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_CELLS", cells)
+    monkeypatch.setattr(influence, "_MOST_CELLS", cells)
     rng = np.random.default_rng(0)
     left, right = rng.integers(0, 4, (500, 3)), rng.integers(0, 3, (300, 3))
     sets = [(0,), (1, 2), (0, 1, 2)]
@@ -58,7 +59,7 @@ def test_equal_rows_are_at_no_distance(tables):
 
 
 def test_of_many_triples_a_sample_is_looked_at(tables, monkeypatch):
-    monkeypatch.setattr(module, "MOST_TRIPLES", 7)
+    monkeypatch.setattr(marginals_module, "MOST_TRIPLES", 7)
     coder, all_of = tables
     one, again = (marginals(coder, all_of, np.random.default_rng(3)) for _ in range(2))
     assert one.triples == 7

@@ -14,7 +14,7 @@ def test_the_fit_is_scikit_learns():
     rng = np.random.default_rng(0)
     design = rng.normal(size=(500, 3))
     truth = (rng.random(500) < 1 / (1 + np.exp(-design @ [1.0, -2.0, 0.0] - 0.5))).astype(float)
-    found, errors = fit_logistic(design, truth)
+    found, errors, _ = fit_logistic(design, truth)
     other = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(design, truth)
     assert found == pytest.approx(other.coef_[0], abs=1e-4)
     assert (np.abs(found - [1.0, -2.0, 0.0]) < 4 * errors).all()
@@ -22,7 +22,7 @@ def test_the_fit_is_scikit_learns():
 
 def test_a_term_that_decides_the_outcome_has_a_coefficient():
     design = np.linspace(-1, 1, 100)[:, None]
-    found, errors = fit_logistic(design, (design[:, 0] > 0).astype(float))
+    found, errors, _ = fit_logistic(design, (design[:, 0] > 0).astype(float))
     assert np.isfinite([found, errors]).all()
     assert found[0] > 2
 

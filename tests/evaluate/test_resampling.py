@@ -7,7 +7,7 @@ import pytest
 
 from doublure.measures import influence as of_predictions
 from doublure.measures.classification import area_under_roc, average_precision, confusion, macro_f1
-from doublure.measures.resampling import MOST_DRAWN, RESAMPLES, Resamples, grouped, interval_of, together
+from doublure.measures.resampling import MOST_DRAWN, RESAMPLES, Resamples, interval_of, together
 from doublure.measures.scores import Score
 from doublure.measures.tables import influence as of_tables
 from doublure.measures.tables.counts import count
@@ -45,7 +45,9 @@ def _area(classes):
 
 def _precision(classes):
     return _of_predictions(
-        lambda *given: average_precision(*given, 1), lambda *given: of_predictions.of_average_precision(*given, 1), classes
+        lambda *given: average_precision(*given, 1),
+        lambda *given: of_predictions.of_average_precision(*given, 1),
+        classes,
     )
 
 
@@ -148,14 +150,18 @@ def test_the_interval_of_a_mean_is_that_of_its_standard_error():
     assert (low + high) / 2 == pytest.approx(marks.mean(), abs=error / 3)
 
 
-def test_many_rows_are_drawn_in_parts_with_the_same_error():
+@pytest.mark.parametrize("sort", [False, True])
+def test_many_rows_are_drawn_in_parts_with_the_same_error(sort):
     marks = np.random.default_rng(0).random(3 * MOST_DRAWN + 5)
-    parts = grouped(marks)
+    marks = np.sort(marks) if sort else marks
+    resamples = Resamples(seed=1)
+    parts = resamples.parts("train", marks)
     assert len(parts) == MOST_DRAWN
     assert parts.sum() == pytest.approx(marks.sum())
-    moved = Resamples(seed=1).moved("train", marks)
+    moved = resamples.moved("train", marks)
     assert moved.shape == (RESAMPLES,)
-    assert moved.std() == pytest.approx(marks.std() / np.sqrt(len(marks)), rel=0.15)
+    assert moved.std() == pytest.approx(marks.std() / np.sqrt(len(marks)), rel=0.1)
+    assert np.array_equal(moved, Resamples(seed=1, run=5).moved("train", marks))
 
 
 def test_several_differences_hold_at_once():

@@ -5,8 +5,9 @@ from doublure.intervals import wilson
 from doublure.measures.scores import Score, rate_score
 
 
-def score(value, baseline, real, goal="high"):
-    return Score(key="k", name="n", value=value, goal=goal, range=(0, 1), baseline=baseline, real=real)
+def score(value, baseline, real, goal="high", interval=None):
+    known = {"value": value, "baseline": baseline, "real": real, "interval": interval}
+    return Score(key="k", name="n", goal=goal, range=(0, 1), **known)
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,6 @@ def score(value, baseline, real, goal="high"):
         (0.85, 0.75, 0.95, "high", 0.5),
         (0.10, 0.30, 0.05, "low", 0.8),
         (0.70, 0.75, 0.95, "high", -0.25),
-        (0.85, 0.949, 0.95, "high", None),  # no way to go
         (0.85, 0.97, 0.95, "high", None),  # backwards
         (0.85, 0.75, 0.95, "near", None),
         (None, 0.75, 0.95, "high", None),
@@ -24,6 +24,11 @@ def score(value, baseline, real, goal="high"):
 )
 def test_way_from_independent_columns_to_real_rows(value, baseline, real, goal, way):
     assert score(value, baseline, real, goal).way == (None if way is None else pytest.approx(way))
+
+
+def test_a_way_within_the_error_of_the_figure_is_none():
+    assert score(0.85, 0.92, 0.95, interval=(0.83, 0.87)).way == pytest.approx(-7 / 3)
+    assert score(0.85, 0.93, 0.95, interval=(0.82, 0.88)).way is None
 
 
 def test_a_rate_is_counted_and_has_the_interval_of_its_own_count():

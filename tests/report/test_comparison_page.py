@@ -8,10 +8,9 @@ import stat
 import pytest
 
 from doublure.errors import InputError
-from doublure.evaluate.comparison import UNLIKE, Comparison, Contender
+from doublure.evaluate.comparison import UNLIKE, Comparison, Contender, PairedDifference
 from doublure.measures.scores import Score
 from doublure.report import page_of, write_page
-from doublure.report.comparison import best_of
 
 
 def score(value, **changes):
@@ -107,7 +106,8 @@ def test_a_figure_that_one_run_lacks_is_a_dash_in_either_order():
         place = [one.name for one in contenders].index("lacking") + 1
         rows = {line.split("  ")[0]: line for line in str(found).splitlines()}
         cells = {name: [cell.strip() for cell in row.split("  ") if cell] for name, row in rows.items()}
-        assert (cells["accuracy"][place], cells["two-way TV distance"][place]) == ("–", "0.200")
+        assert cells["accuracy"][place] == "–"
+        assert cells["two-way TV distance"][place].startswith("0.200")
     assert "All were measured alike" in page_of(comparison(contender("one"), contender("two")))
 
 
@@ -141,12 +141,46 @@ def test_runs_are_titled_by_method_and_epsilon():
     assert "gan<small>none</small>" in html
 
 
-def test_the_best_is_marked_where_it_is_more_than_chance():
-    for values, best in (((0.8, 0.6), 1), ((0.8, 0.799), 0)):
-        html = page_of(comparison(*(contender(f"run {place}", value) for place, value in enumerate(values))))
-        assert html.count("(best)") == best
-    (entry, _) = comparison(contender("one", 0.6), contender("two", 0.8)).side_by_side
-    assert best_of(entry) == {1}
+def paired(first, second, *interval):
+    value = sum(interval) / 2
+    return PairedDifference(
+        key="accuracy", name="accuracy", first=first, second=second, value=value, interval=interval
+    )
+
+
+@pytest.mark.parametrize(
+    ("intervals", "best"),
+    [
+        ({("one", "two"): (0.01, 0.2), ("one", "three"): (0.02, 0.3), ("two", "three"): (-0.1, 0.2)}, {0}),
+        ({("two", "one"): (-0.2, 0.01), ("one", "three"): (0.02, 0.3), ("two", "three"): (-0.1, 0.2)}, {0, 1}),
+        ({("one", "two"): (-0.01, 0.2), ("one", "three"): (0.0, 0.3), ("two", "three"): (-0.1, 0.2)}, set()),
+        ({("one", "two"): (0.01, 0.2)}, set()),  # of the third nobody knows
+        ({}, set()),
+    ],
+)
+def test_a_winner_is_named_only_where_the_paired_interval_excludes_0(intervals, best):
+    runs = [contender("one", 0.8), contender("two", 0.7), contender("three", 0.65)]
+    found = comparison(*runs, paired=[paired(*names, *ends) for names, ends in intervals.items()])
+    accuracy, distance = found.side_by_side
+    assert (accuracy.best, accuracy.first) == (best, 0)
+    assert distance.best == set()  # not resampled, however far apart
+    html = page_of(found)
+    assert html.count("(best)") == len(best)
+    assert html.count("no interval)") == 2 - sum("one" in names for names in intervals) + 2
+    assert sum("*" in line for line in str(found).splitlines()[:-4]) == bool(best)
+
+
+def test_a_difference_says_by_how_much_and_who():
+    runs = [contender("one", 0.7), contender("two", 0.8)]
+    html = page_of(comparison(*runs, paired=[paired("one", "two", -0.15, -0.05)]))
+    assert "B better by 10.0 points (5.0 to 15.0 points)" in html
+    assert "0.700 (5.0 to 15.0 points)" in str(comparison(*runs, paired=[paired("one", "two", -0.15, -0.05)]))
+
+
+def test_one_run_alone_is_no_contest():
+    html = page_of(comparison(contender("one")))
+    assert "★ is the best run" not in html
+    assert "better by" not in html
 
 
 def test_runs_of_one_title_are_told_apart_by_their_folders():

@@ -24,6 +24,7 @@ from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_sy
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
 from doublure.measures.images.feature_extractors import Extractor, refuse_other_kinds
 from doublure.measures.relational import MOST_UNITS, evaluate_related
+from doublure.measures.resampling import Resamples
 from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
 from doublure.methods import registry as methods
@@ -77,6 +78,50 @@ def report(
         SettingError: ``rows`` is not positive, features are chosen for other data than images, or the holdout is the
             data that the fit has seen.
     """
+    return reported(
+        syn,
+        real,
+        holdout,
+        rows=rows,
+        seed=seed,
+        rule=rule,
+        loss=loss,
+        attacks=True,
+        extractor=extractor,
+        progress=progress,
+        resamples=Resamples(seed=seed),
+    )
+
+
+def reported(
+    syn: Synthesizer,
+    real: Given,
+    holdout: Given | None,
+    *,
+    rows: int | None = None,
+    seed: int,
+    rule: EstimatorConfig | None = None,
+    loss: bool = False,
+    attacks: bool = False,
+    extractor: Extractor | None = None,
+    progress: Progress | bool | None,
+    resamples: Resamples,
+) -> Internal:
+    """Return what :func:`report` does, and keep the figures' resamples.
+
+    Args:
+        syn: As there, and so are all but the following.
+        real: The data it was fitted on.
+        holdout: Real records it has never seen.
+        rows: How many synthetic records to draw.
+        seed: Fixes every random choice.
+        rule: How the expected privacy loss is estimated.
+        loss: Whether it is.
+        attacks: Whether the two quickest are made.
+        extractor: Features of images.
+        progress: Receives progress events.
+        resamples: Where the figures' resamples are kept.
+    """
     if rows is not None and rows < 1:
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
     if extractor is not None:
@@ -91,8 +136,8 @@ def report(
         artificial = syn.draw(wanted, seed=seed)
         chosen = (rule or _planned(syn)) if loss else None
         lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
-        found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener)
-        asked: dict[str, Any] = {"unit": train.unit, "seed": seed}
+        found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener) if attacks else ((), None)
+        asked: dict[str, Any] = {"unit": train.unit, "seed": seed, "resamples": resamples}
         asked |= {"extractor": extractor} if evaluated.takes_extractor else {}
         asked |= {"progress": listener} if evaluated.says_how_far else {}
         listener.stage("compare")

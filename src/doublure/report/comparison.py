@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from doublure.measures.scores import BY_CHANCE, Score, SideBySide, figure, interval
+from doublure.measures.scores import SideBySide, amount, figure
 from doublure.report.cells import Cell, cells_of
 from doublure.report.contents import Compared
 
@@ -43,7 +43,6 @@ def comparison_context(found: Compared) -> dict[str, Any]:
 
 def _line(entry: SideBySide) -> dict[str, Any]:
     score = entry.score
-    best = best_of(entry)
     shown: list[Cell | None] = cells_of(entry.scores)
     places = [
         (_SHAPES[place % len(_SHAPES)], cell.dots["synthetic"])
@@ -59,39 +58,27 @@ def _line(entry: SideBySide) -> dict[str, Any]:
         "one_scale": entry.one_scale,
         "baseline": figure(score, score.baseline),
         "real": figure(score, score.real),
-        "cells": [_cell(one, best=place in best) for place, one in enumerate(entry.scores)],
+        "cells": [_cell(entry, place) for place in range(len(entry.scores))],
         "places": places,
         "anchors": anchors if entry.one_scale else {},
         "ends": ends,
     }
 
 
-def _cell(score: Score | None, *, best: bool) -> dict[str, Any] | None:
+def _cell(entry: SideBySide, place: int) -> dict[str, Any] | None:
+    score, first = entry.scores[place], entry.first
     if score is None:
         return None
+    behind = ""
+    if first is not None and first != place and score.value is not None:
+        apart = entry.difference(first, place)
+        who = f"{_SHAPES[first % len(_SHAPES)]} better by {amount(score, apart.value)}"
+        ends = "no interval" if apart.interval is None else amount(score, *apart.interval)
+        behind = f"{who} ({ends})"
     return {
         "value": figure(score, score.value),
-        "interval": interval(score, score.interval),
+        "behind": behind,
         "baseline": figure(score, score.baseline),
         "real": figure(score, score.real),
-        "best": best,
+        "best": place in entry.best,
     }
-
-
-def best_of(entry: SideBySide) -> frozenset[int]:
-    """Return the places of the best figures: those that chance does not tell from the best one.
-
-    Nothing where runs are measured on scales of their own, where fewer than two have a figure, or where all are as
-    good as the best.
-    """
-    known = {place: one.value for place, one in enumerate(entry.scores) if one is not None and one.value is not None}
-    goal, real = entry.score.goal, entry.score.real
-    if not entry.one_scale or len(known) < 2 or (goal == "near" and real is None):
-        return frozenset()
-    losses = {
-        place: {"low": value, "high": -value, "near": abs(value - (real or 0.0))}[goal]
-        for place, value in known.items()
-    }
-    least = min(losses.values()) + BY_CHANCE * entry.score.width
-    best = frozenset(place for place, loss in losses.items() if loss <= least)
-    return best if len(best) < len(known) else frozenset()

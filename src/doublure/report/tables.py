@@ -14,6 +14,7 @@ from doublure.measures.tables.groups import Group
 from doublure.measures.tables.overall import Part
 from doublure.measures.tables.summaries import NumberSummary, Statistic, rounded
 from doublure.measures.tables.utility import ClassBalance, Classifier
+from doublure.measures.tables.verdict import others_called
 from doublure.report.cells import Cell, cell_of, cells_of
 from doublure.results import percent, points
 
@@ -83,9 +84,10 @@ def _utility(table: TableEvaluation) -> dict[str, Any] | None:
 
 def _overall(table: TableEvaluation) -> dict[str, Any]:
     found = table.overall
-    known = [third for third in found.thirds if third.score.value is not None]
+    known = [third for third in found.thirds if third.parts]
     return {
         "cell": cell_of(found.score, (0.0, 100.0)),
+        "others": others_called(table.rows.kept_aside),
         "thirds": [
             {
                 "name": third.score.name,
@@ -101,7 +103,7 @@ def _overall(table: TableEvaluation) -> dict[str, Any]:
 def _part(part: Part) -> dict[str, str]:
     figures = {role: getattr(part.score, role) for role in ("value", "baseline", "real")}
     return {"name": part.name, "formula": part.formula} | {
-        role: "–" if value is None else f"{100 * value:.1f}" for role, value in figures.items()
+        role: "cannot be told" if value is None else f"{100 * value:.1f}" for role, value in figures.items()
     }
 
 
@@ -204,6 +206,10 @@ def _group(group: Group, cell: Cell | None) -> dict[str, Any]:
         "cell": cell,
         "loss": points(group.loss),
         "loss_interval": "" if ends is None else f"{points(ends[0])} to {points(ends[1])}",
+        "excess": "" if group.excess_interval is None else points(group.excess),
+        "excess_interval": ""
+        if group.excess_interval is None
+        else f"{points(group.excess_interval[0])} to {points(group.excess_interval[1])}",
         "stands_out": group.clear,
         "share": None if group.share is None else percent(group.share.value),
         "real_share": None if group.share is None else percent(group.share.real),

@@ -19,6 +19,7 @@ from doublure.measures.tables.overall import Overall
 from doublure.report.cells import Cell, cell_of
 
 _WHOLE = (0.0, 100.0)
+_UNTOLD = "Other real rows are not clearly better than independent columns: there is no scale."
 _QUESTIONS = {
     "Closeness": "Are frequencies close to those of real records?",
     "Usefulness": "What are analyses of the records worth?",
@@ -59,6 +60,7 @@ class Tile:
         meaning: What that is, in a sentence; not shown where the figure is a score that the question explains.
         unit: What stands behind the value.
         cell: Its figures.
+        untold: Why it cannot be told; empty where it can.
     """
 
     name: str
@@ -67,14 +69,15 @@ class Tile:
     meaning: str
     unit: str
     cell: Cell
+    untold: str = ""
 
 
 def of_table(overall: Overall) -> list[Tile]:
     """Return the tiles of a table."""
     return [
-        _tile(name, third.score, scale=_WHOLE, unit="of 100")
+        _tile(name, third.score, scale=_WHOLE, unit="of 100", untold=_UNTOLD if third.untold else "")
         for name, third in zip(_QUESTIONS, overall.thirds, strict=True)
-        if third.score.value is not None
+        if third.parts
     ]
 
 
@@ -109,7 +112,13 @@ def of_related(found: RelationalEvaluation) -> list[Tile]:
 
 
 def _tile(
-    name: str, score: Score, *, figure: str = "", scale: tuple[float, float] | None = None, unit: str = ""
+    name: str,
+    score: Score,
+    *,
+    figure: str = "",
+    scale: tuple[float, float] | None = None,
+    unit: str = "",
+    untold: str = "",
 ) -> Tile:
     return Tile(
         name=name,
@@ -118,6 +127,7 @@ def _tile(
         meaning=score.meaning,
         unit=unit,
         cell=cell_of(score, scale),
+        untold=untold,
     )
 
 

@@ -35,6 +35,7 @@ from doublure.measures.images.distribution_metrics import resemblance
 from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor, codes_of, pixels
 from doublure.measures.images.texture import texture
 from doublure.measures.registry import with_registered
+from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score, interval, rate_score
 from doublure.results import Verdict, percent, versions
 from doublure.schema.images import ImageSchema
@@ -129,6 +130,7 @@ def evaluate_images(
     extractor: Extractor | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    resamples: Resamples | None = None,
 ) -> ImageEvaluation:
     """Compare synthetic images with real ones.
 
@@ -144,6 +146,7 @@ def evaluate_images(
             given.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
+        resamples: Where figures are resampled, of one run of several; its own if not given.
 
     Raises:
         DataError: There are too few images.

@@ -19,6 +19,7 @@ from doublure.measures.relational.histories import MOST_COMPARED, two_sample
 from doublure.measures.relational.prediction import prediction
 from doublure.measures.relational.relations import MOST_DEPENDENT, Relation, Sides, relation
 from doublure.measures.relational.units import Coders, as_units, independent
+from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, figure
 from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
 from doublure.results import Verdict, versions
@@ -109,6 +110,7 @@ def evaluate_related(
     tables: bool = True,
     seed: int = 0,
     progress: Progress | None = None,
+    resamples: Resamples | None = None,
 ) -> RelationalEvaluation:
     """Compare synthetic units with real ones.
 
@@ -122,6 +124,7 @@ def evaluate_related(
         tables: Whether each table is measured by itself.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
+        resamples: Where figures are resampled, of one run of several; its own if not given.
 
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.

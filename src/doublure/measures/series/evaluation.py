@@ -17,6 +17,7 @@ from doublure.data.series.clock import clock_texts
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, sides
 from doublure.measures.registry import with_registered
+from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series import plot_data as drawings
 from doublure.measures.series.classifiers import LAGS, MOST_TRAINING, ROUNDS, classifier_scores
@@ -77,6 +78,7 @@ def evaluate_series(
     nearest: bool = True,
     seed: int = 0,
     progress: Progress | None = None,
+    resamples: Resamples | None = None,
 ) -> SeriesEvaluation:
     """Compare synthetic series with real ones.
 
@@ -91,6 +93,7 @@ def evaluate_series(
         nearest: Whether the nearest real series are looked for.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
+        resamples: Where figures are resampled, of one run of several; its own if not given.
 
     Raises:
         DataError: There are too few series.

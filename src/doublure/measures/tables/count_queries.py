@@ -14,7 +14,7 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
-from doublure.measures.resampling import ROWS_OF, grouped
+from doublure.measures.resampling import ROWS_OF
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.fidelity import Tables
@@ -28,6 +28,7 @@ LEAST_SHARE = 0.005
 TRIES = 20
 """So many times as many queries are drawn as are to be asked, and no more."""
 
+_ROWS = {"train": "train", **ROWS_OF}
 _Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 
@@ -76,28 +77,24 @@ def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> Cou
         rng: Draws the queries.
     """
     shares: dict[str, list[float]] = {role: [] for role in ("train", *tables.others)}
-    queries: list[list[Range]] = []
+    everybody = {"train": tables.train, **tables.others}
+    sums: dict[str, list[Floats]] = {role: [] for role in everybody}
     if len(coder.names) >= 2:
         for _ in range(TRIES * QUERIES):
             query = _drawn(coder, tables.train, rng)
-            real = _share(query, tables.train)
-            if real < LEAST_SHARE:
+            if _fits(query, tables.train).mean() < LEAST_SHARE:
                 continue
-            shares["train"].append(real)
-            queries.append(query)
-            for role, table in tables.others.items():
-                shares[role].append(_share(query, table))
+            for role, table in everybody.items():
+                rows = _fits(query, table)
+                shares[role].append(float(rows.mean()))
+                sums[role].append(tables.resamples.parts(_ROWS[role], rows))
             if len(shares["train"]) == QUERIES:
                 break
     asked = len(shares["train"])
     if not asked:
         return CountQueries(scores=(), asked=0)
-    _resample(tables, queries, shares)
+    _resample(tables, sums, shares)
     return CountQueries(scores=tuple(tables.resamples.sure(score) for score in _scores(shares)), asked=asked)
-
-
-def _share(query: Sequence[Range], table: Coded) -> float:
-    return float(_fits(query, table).mean())
 
 
 def _fits(query: Sequence[Range], table: Coded) -> _Marks:
@@ -107,16 +104,22 @@ def _fits(query: Sequence[Range], table: Coded) -> _Marks:
     return rows
 
 
-def _resample(tables: Tables, queries: Sequence[Sequence[Range]], shares: Mapping[str, Sequence[float]]) -> None:
-    """Keep the resamples of both errors; a median is no smooth figure, so that every answer is resampled."""
+def _resample(tables: Tables, sums: Mapping[str, Sequence[Floats]], shares: Mapping[str, Sequence[float]]) -> None:
+    """Keep the resamples of both errors; a median is no smooth figure, so that every answer is resampled.
 
-    def answers(role: str, rows: str, table: Coded) -> Floats:
-        fits = np.stack([grouped(_fits(query, table)) for query in queries], axis=1)
-        return np.asarray(shares[role]) + tables.resamples.moved(rows, fits, len(table))
+    Args:
+        tables: Whom was asked.
+        sums: Of each, for every query, how many rows of each part fit.
+        shares: Of each, its answers.
+    """
 
-    real = np.maximum(answers("train", "train", tables.train), np.finfo(float).tiny)
+    def answers(role: str, rows: int) -> Floats:
+        moved = tables.resamples.moved_parts(_ROWS[role], np.stack(sums[role], axis=1))
+        return np.asarray(shares[role]) + moved / rows
+
+    real = np.maximum(answers("train", len(tables.train)), np.finfo(float).tiny)
     for role in ("value", "real"):
-        gaps = np.abs(answers(role, ROWS_OF[role], tables.others[role]) - real)
+        gaps = np.abs(answers(role, len(tables.others[role])) - real)
         tables.resamples.keep("count_queries", role, gaps.mean(axis=1))
         tables.resamples.keep("count_queries_relative", role, np.minimum(1.0, np.median(gaps / real, axis=1)))
 

@@ -92,6 +92,8 @@ class TableEvaluation(Evaluation):
             self.rules,
             self.special_values,
             self.summaries,
+            self.overall,
+            self.marginals.furthest,
             kept_aside=self.rows.kept_aside,
         )
 
@@ -134,9 +136,7 @@ def evaluate_table(
     both = sides(real, kept, unit, rng, field="the real table", records="rows")
     baseline = independent_columns(both.train, len(artificial), rng)
     resampled = resamples or Resamples(seed=seed)
-    tables = Tables(
-        train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test, resamples=resampled
-    )
+    tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test, resamples=resampled)
     listener.stage("compare columns and pairs")
     fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
     target = target_of(coder, both.train)

@@ -51,7 +51,7 @@ def of_association(train: Integers, other: Integers, sizes: Sequence[int], pairs
 
 
 def _of_v(keys: Whole, cells: int, wide: int) -> tuple[float, Floats]:
-    """Return Cramér's V of a two-way table, bias-corrected, and each row's influence on it; none where it is cut off."""
+    """Return Cramér's V of a two-way table, bias-corrected, and each row's influence; none where it is cut off."""
     n = len(keys)
     if cells <= _MOST_CELLS:
         table = np.bincount(keys, minlength=cells)
@@ -68,12 +68,14 @@ def _of_v(keys: Whole, cells: int, wide: int) -> tuple[float, Floats]:
     part = shares**2 / (left[rows] * right[columns])
     phi2 = float(part.sum()) - 1 - (high - 1) * (broad - 1) / (n - 1)
     least = min(high - (high - 1) ** 2 / (n - 1), broad - (broad - 1) ** 2 / (n - 1)) - 1
-    if least <= 0 or not 0 < phi2 < least:
-        return (1.0 if least > 0 and phi2 > 0 else 0.0), np.zeros(n)
-    value = math.sqrt(phi2 / least)
+    if least <= 0 or phi2 >= least:
+        return (1.0 if least > 0 else 0.0), np.zeros(n)
+    value = math.sqrt(max(0.0, phi2) / least)
+    # A root is infinitely steep at 0. Over a standard error of φ² of independent columns, χ²'s √(2 df) / n, it is not.
+    steep = max(value, math.sqrt(math.sqrt(2 * (high - 1) * (broad - 1)) / (n * least)))
     of_left = np.bincount(rows, weights=part)[rows] / left[rows]
     of_right = np.bincount(columns, weights=part)[columns] / right[columns]
-    each = (2 * part / shares - of_left - of_right) / (2 * value * least)
+    each = (2 * part / shares - of_left - of_right) / (2 * steep * least)
     return value, each[place]
 
 

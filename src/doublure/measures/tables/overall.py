@@ -119,7 +119,7 @@ def overall(
 
 
 _MEANINGS = {
-    "closeness": "How close frequencies are to those of real rows, from nothing in common (0) to other real rows (100).",
+    "closeness": "How close frequencies are to real rows', from nothing in common (0) to other real rows (100).",
     "usefulness": "What predictions, regressions and counts from the rows are worth, from guessing (0) to real rows "
     "(100).",
     "coherence": "Whether what stands in a row goes together, from independent columns (0) to other real rows (100).",

@@ -253,7 +253,9 @@ def _standardised(column: Floats) -> Floats:
 
 def _resample(resamples: Resamples, fits: Mapping[str, tuple[Floats, Floats]]) -> None:
     """Keep the resamples of both figures: of all coefficients, because a sign is no smooth figure."""
-    found = {role: values + resamples.moved(f"{_ROWS[role]} of coefficients", rows) for role, (values, rows) in fits.items()}
+    found = {
+        role: values + resamples.moved(f"{_ROWS[role]} of coefficients", rows) for role, (values, rows) in fits.items()
+    }
     for role in ("value", "baseline", "real"):
         resamples.keep("coefficient_signs", role, (np.sign(found[role]) == np.sign(found["train"])).mean(axis=1))
         resamples.keep("coefficients", role, np.abs(found[role] - found["train"]).mean(axis=1))

@@ -90,7 +90,7 @@ def special_values(coder: Coder, tables: Tables) -> SpecialValues:
     listed = [_value(each, *rows) for each in found]
     return SpecialValues(
         score=tables.resamples.sure(_resampled(_score(own), own, tables)) if own else None,
-        values=tuple(sorted(listed, key=lambda entry: -_gap(entry)))
+        values=tuple(sorted(listed, key=lambda entry: -_gap(entry))),
     )
 
 

@@ -8,6 +8,8 @@ from doublure.errors import printable
 from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.groups import Groups
+from doublure.measures.tables.marginals import Furthest
+from doublure.measures.tables.overall import Overall
 from doublure.measures.tables.rules import Rules
 from doublure.measures.tables.special_values import SpecialValue, SpecialValues
 from doublure.measures.tables.summaries import NumberSummary, rounded
@@ -31,6 +33,8 @@ def verdict(
     rules: Rules,
     special: SpecialValues,
     summaries: Sequence[NumberSummary],
+    overall: Overall,
+    furthest: Sequence[Furthest],
     *,
     kept_aside: bool,
 ) -> Verdict:
@@ -43,17 +47,17 @@ def verdict(
         rules: What real rows never have together.
         special: Zeros, negative numbers, top codes, repeated values.
         summaries: Of each number, those that are off first.
+        overall: The one score.
+        furthest: The column, and the pair of columns, furthest from the real rows.
         kept_aside: Whether the fit has never seen the real rows that test it.
     """
     scores = {score.key: score for score in found}
-    lines = [_overall(scores)] if "overall" in scores else []
+    headline, *lines = [_furthest(each, kept_aside=kept_aside) for each in furthest]
+    if "overall" in scores:
+        lines.append(_overall(scores, overall, kept_aside=kept_aside))
     if utility is not None:
-        headline, line = _ranking(scores) if utility.imbalanced else _prediction(scores)
-        lines.append(line)
-    else:
-        headline = _frequencies(scores)
-    if utility is not None:
-        lines.append(_frequencies(scores))
+        lines += _ranking(scores) if utility.imbalanced else _prediction(scores)
+    lines.append(_frequencies(scores))
     if "association" in scores:
         lines.append(_association(scores["association"]))
     if groups is not None:
@@ -62,20 +66,40 @@ def verdict(
     return Verdict(headline=headline, lines=tuple(lines), warnings=warnings)
 
 
-def _overall(scores: dict[str, Score]) -> str:
+def _furthest(found: Furthest, *, kept_aside: bool) -> str:
+    """Return the column or pair that is worst against what other real rows reach."""
+    called, others = "column" if len(found.names) == 1 else "pair", others_called(kept_aside)
+    value, real = found.variation.value or 0.0, found.variation.real or 0.0
+    said = f"{' × '.join(printable(name) for name in found.names)}, total variation distance (TVD) {percent(value)}"
+    if value <= real:
+        return f"No {called} is further from the real rows than {others} are. Closest to it: {said} ({percent(real)})."
+    return f"Worst {called}: {said} ({others}: {percent(real)})."
+
+
+def others_called(kept_aside: bool) -> str:
+    """Return which real rows are held against the fitted ones."""
+    return "real rows kept aside" if kept_aside else "a quarter of the fitted rows"
+
+
+def _overall(scores: dict[str, Score], overall: Overall, *, kept_aside: bool) -> str:
     score = scores["overall"]
-    thirds = ", ".join(
-        f"{key} {figure(scores[key], scores[key].value)}"
-        for key in ("closeness", "usefulness", "coherence")
-        if key in scores
+    known = [
+        f"{third.score.key} {figure(third.score, third.score.value)}"
+        for third in overall.thirds
+        if third.score.value is not None
+    ]
+    untold = [third.score.name for third in overall.thirds if third.untold]
+    line = (
+        f"Overall score {figure(score, score.value)} of 100 ({', '.join(known)}). 100 is what "
+        f"{others_called(kept_aside)} reach; independent columns reach {figure(score, score.baseline)}."
     )
-    return (
-        f"Overall score {figure(score, score.value)} of 100 ({thirds}). Real rows kept aside reach "
-        f"{figure(score, score.real)}, independent columns {figure(score, score.baseline)}."
-    )
+    if not untold:
+        return line
+    why = "other real rows are not clearly better than its zero"
+    return f"{line} {' and '.join(untold)} cannot be told: {why}."
 
 
-def _prediction(scores: dict[str, Score]) -> tuple[str, str]:
+def _prediction(scores: dict[str, Score]) -> list[str]:
     accuracy, area = scores["accuracy"], scores["auc"]
     value, real = accuracy.value or 0.0, accuracy.real or 0.0
     line = (
@@ -89,19 +113,19 @@ def _prediction(scores: dict[str, Score]) -> tuple[str, str]:
         )
     ends = accuracy.interval or (0.0, 0.0)
     if real - (accuracy.baseline or 0.0) < max(_HARDLY, (ends[1] - ends[0]) / 2):
-        return "Even real rows hardly predict the target better than independent columns do.", line
+        return ["Even real rows hardly predict the target better than independent columns do.", line]
     kept = f"{min(100.0, 100 * value / real):.0f}\u00a0%"
     headline = f"Models trained on the synthetic rows reach {kept} of the accuracy that real rows give"
     # Guessing the most frequent class keeps much of an accuracy too: the way up from there says more.
     if accuracy.way is None:
-        return headline + ".", line
+        return [headline + ".", line]
     if accuracy.way < _NOWHERE:
-        return headline + ", no more than independent columns do.", line
+        return [headline + ", no more than independent columns do.", line]
     least = f"{min(100.0, 100 * (accuracy.baseline or 0.0) / real):.0f}\u00a0%"
-    return f"{headline} (independent columns: {least}).", line
+    return [f"{headline} (independent columns: {least}).", line]
 
 
-def _ranking(scores: dict[str, Score]) -> tuple[str, str]:
+def _ranking(scores: dict[str, Score]) -> list[str]:
     """Return what is said of a target with one common class, for which accuracy says little."""
     area, precision = scores["auc"], scores["average_precision"]
     line = (
@@ -111,16 +135,16 @@ def _ranking(scores: dict[str, Score]) -> tuple[str, str]:
     )
     value, real, least = area.value or 0.0, area.real or 0.0, area.baseline or 0.0
     if real - max(least, 0.5) < _HARDLY:
-        return "Even real rows hardly predict the target better than independent columns do.", line
+        return ["Even real rows hardly predict the target better than independent columns do.", line]
     headline = (
         f"Models trained on the synthetic rows rank real rows with an AUC of {figure(area, value)}, those trained on "
         f"real rows with {figure(area, real)}"
     )
     if area.way is None:
-        return headline + ".", line
+        return [headline + ".", line]
     if area.way < _NOWHERE:
-        return headline + ", no better than independent columns do.", line
-    return f"{headline} (independent columns: {figure(area, least)}).", line
+        return [headline + ", no better than independent columns do.", line]
+    return [f"{headline} (independent columns: {figure(area, least)}).", line]
 
 
 def _frequencies(scores: dict[str, Score]) -> str:
@@ -149,26 +173,25 @@ def _served_worst(groups: Groups) -> str:
     clear = [group for group in groups.groups if group.clear]
     if not groups.groups:
         return "No public group is large enough to be looked at on its own."
+    everybody = f"everybody: {100 * groups.everybody.loss:.1f}"
     if not clear:
-        return (
-            f"Subgroup accuracy: in none of {len(groups.groups)} public groups is it clearly below that of real rows."
-        )
+        return f"Subgroup accuracy: none of {len(groups.groups)} public groups clearly loses more than all rows do."
     worst = clear[0]
     others = _lose_too([100 * group.loss for group in clear[1:]])
     return (
-        f"Subgroup accuracy: lowest, against training on real rows, where {printable(worst.column)} = "
-        f"{printable(worst.value)}, by {100 * worst.loss:.1f} points ({worst.rows:,} rows).{others}"
+        f"Subgroup accuracy: {printable(worst.column)} = {printable(worst.value)} loses most against training on real "
+        f"rows, {100 * worst.loss:.1f} points ({everybody}; {worst.rows:,} rows).{others}"
     )
 
 
 def _lose_too(points: Sequence[float]) -> str:
-    """Return how many more groups lose, and how much."""
+    """Return how many more groups lose more than everybody, and how much."""
     if not points:
         return ""
     ends = sorted({f"{min(points):.1f}", f"{max(points):.1f}"}, key=float)
     if len(points) == 1:
-        return f" One more group loses, {ends[0]} points."
-    return f" {len(points)} more groups lose, {' to '.join(ends)} points."
+        return f" One more group loses more than everybody, {ends[0]} points."
+    return f" {len(points)} more groups lose more than everybody, {' to '.join(ends)} points."
 
 
 def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool) -> tuple[str, ...]:
@@ -233,7 +256,7 @@ def _far(summaries: Sequence[NumberSummary]) -> list[str]:
 
 
 def _beaten(score: Score) -> bool:
-    """Whether the synthetic rows are worse than independent columns, and than real rows, by more than chance does."""
+    """Whether the synthetic rows are clearly worse than independent columns, and than real rows."""
     if score.value is None or score.baseline is None or score.real is None:
         return False
     if score.goal == "high":
