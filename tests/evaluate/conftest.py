@@ -97,6 +97,7 @@ class AnySynthesizer:
         self.asked = None
         self.guarantee = Guarantee(kind="none")
         self.plan = SimpleNamespace(method="gan")
+        self.run = {}
 
     def draw(self, n, given=None, seed=None):
         self.asked = (n, seed)

@@ -1,3 +1,5 @@
+import json
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -5,12 +7,17 @@ import pandas as pd
 import pytest
 
 from doublure import evaluate
+from doublure.auditing.audit import attack_data_around
 from doublure.data.images import Images
-from doublure.errors import DataError, SettingError
-from doublure.evaluate.evaluation import _marks, _seen_before
+from doublure.errors import DataError, DataWarning, SettingError
+from doublure.evaluate.evaluation import load_both
+from doublure.evaluate.real_data import _recorded, marks, seen_before
 from doublure.guarantee import Guarantee
+from doublure.ledger import Ledger
 from doublure.methods.noisecritic.settings import NoisecriticSettings
 from doublure.schema import Schema
+from doublure.support.progress import Silent
+from doublure.support.tensors import sha256_of
 
 SENTENCE = "No privacy guarantee. Do not publish."
 
@@ -55,6 +62,47 @@ def test_what_the_fit_has_seen_is_no_holdout(tmp_path, synthesizer, real, holdou
     assert evaluate.report(synthesizer, real, holdout).table.rows.kept_aside
 
 
+def test_what_was_released_is_no_real_data(tmp_path, synthesizer, real, holdout):
+    """A copy of it, too: a card beside the file names it, or the run's ledger does, by its hash."""
+    bundle, other = tmp_path / "bundle", tmp_path / "other"
+    bundle.mkdir()
+    other.mkdir()
+    synthesizer.sample(300, seed=9).to_csv(bundle / "data.csv", index=False)
+    released = {"path": "data.csv", "sha256": sha256_of(bundle / "data.csv")}
+    (bundle / "card.json").write_text(json.dumps({"files": [released]}))
+    real.to_csv(bundle / "real.csv", index=False)  # beside a card, and not on it
+    (other / "data.csv").write_bytes((bundle / "data.csv").read_bytes())
+    assert evaluate.report(synthesizer, bundle / "real.csv", holdout).table.rows.train == len(real)
+    pairs = [(bundle / "data.csv", None, "real"), (real, bundle / "data.csv", "holdout")]
+    for data, kept, field in pairs:
+        with pytest.raises(SettingError, match="is synthetic data: a file that was released") as caught:
+            evaluate.report(synthesizer, data, kept)
+        assert (caught.value.field, caught.value.exit_code) == (field, 2)
+        with pytest.raises(SettingError, match="that was released"):
+            evaluate.compare({"one": synthesizer}, data, kept)
+        with pytest.raises(SettingError, match="that was released"):
+            attack_data_around(synthesizer, data, kept, inside=None, seed=0, shadows=1, progress=Silent())
+    assert [each.name for each in other.iterdir()] == ["data.csv"]
+    assert not set(_recorded(synthesizer))
+    ledger = Ledger.create(tmp_path / "book.ledger", dataset="d", epsilon=1.0, delta=1e-5)
+    synthesizer.run = {"ledger": {"path": str(ledger.path), "reservation": "r"}}
+    record = SimpleNamespace(kind="release", body={"files": {"data.csv": released["sha256"]}})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "entries", (record,))
+        with pytest.raises(SettingError, match="that was released"):
+            evaluate.report(synthesizer, other / "data.csv")
+
+
+def test_real_records_that_the_run_draws_are_warned_of(synthesizer, real):
+    drawn = load_both(synthesizer, synthesizer.rows, None)[0].content
+    synthesizer.draw = lambda n, given=None, seed=None: drawn.iloc[:n].copy()
+    with pytest.warns(DataWarning, match="drawn by the run itself"):
+        evaluate.report(synthesizer, drawn.sample(frac=1, random_state=3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        evaluate.report(synthesizer, real, rows=400)
+
+
 def test_records_that_are_equal_by_chance_may_be_kept_aside():
     """Of eight possible rows each is in both tables; of many, a few are."""
     draw = np.random.default_rng(0)
@@ -62,9 +110,9 @@ def test_records_that_are_equal_by_chance_may_be_kept_aside():
     many = [pd.DataFrame({"a": draw.random(size)}) for size in (300, 100)]
     many[1].loc[:30] = many[0].loc[:30]
     for one, other in (few, many):
-        assert not _seen_before(_marks(one), _marks(other))
+        assert not seen_before(marks(one), marks(other))
     for other, seen in ((many[0][:100], True), (few[0].sample(frac=1, random_state=0), True), (few[0][:100], False)):
-        assert _seen_before(_marks(few[0] if len(other.columns) == 3 else many[0]), _marks(other)) == seen
+        assert seen_before(marks(few[0] if len(other.columns) == 3 else many[0]), marks(other)) == seen
 
 
 def test_images_in_another_order_are_the_same_images():
@@ -73,11 +121,11 @@ def test_images_in_another_order_are_the_same_images():
     order = draw.permutation(40)
     for kept in (None, labels):
         own = Images(images=pixels, labels=kept)
-        assert _seen_before(_marks(own), _marks(own.take(order)))
-        assert _seen_before(_marks(own), _marks(own.take(order[:10])))
-        assert not _seen_before(_marks(own), _marks(Images(images=255 - pixels, labels=kept)))
+        assert seen_before(marks(own), marks(own.take(order)))
+        assert seen_before(marks(own), marks(own.take(order[:10])))
+        assert not seen_before(marks(own), marks(Images(images=255 - pixels, labels=kept)))
     relabelled = Images(images=pixels, labels=1 - labels)
-    assert not _seen_before(_marks(Images(images=pixels, labels=labels)), _marks(relabelled))
+    assert not seen_before(marks(Images(images=pixels, labels=labels)), marks(relabelled))
 
 
 def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, synthesizer, real, holdout):

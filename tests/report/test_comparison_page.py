@@ -143,9 +143,7 @@ def test_runs_are_titled_by_method_and_epsilon():
 
 def paired(first, second, *interval):
     value = sum(interval) / 2
-    return PairedDifference(
-        key="accuracy", name="accuracy", first=first, second=second, value=value, interval=interval
-    )
+    return PairedDifference(key="accuracy", name="accuracy", first=first, second=second, value=value, interval=interval)
 
 
 @pytest.mark.parametrize(

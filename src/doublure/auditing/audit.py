@@ -72,7 +72,7 @@ def attack_data_around(
 ) -> AttackData:
     """Read both sides and return what attacks may draw on."""
     progress.stage("read the real records")
-    seen, kept = load_both(syn.schema, real, holdout)
+    seen, kept = load_both(syn, real, holdout)
     if kept is None:
         remedy = "give records of the same kind that the fit never saw"
         message = "is needed: an attack on members has to be compared with one on others"

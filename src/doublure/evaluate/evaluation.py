@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import os
+import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from doublure.attack.results import AttackResult, Claim
-from doublure.data.opening import Given, open_data
+from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
-from doublure.data.relational import RelatedRows
-from doublure.data.series import Series
-from doublure.errors import DataError, SettingError
+from doublure.errors import DataError, DataWarning, SettingError
+from doublure.evaluate.real_data import OWN, marks, read_both, seen_before
 from doublure.evaluate.reports import ImageReport, Internal, RelationalReport, Report, SeriesReport
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
@@ -30,7 +27,6 @@ from doublure.measures.tables.evaluation import evaluate_table
 from doublure.methods import registry as methods
 from doublure.results import About
 from doublure.run.synthesizer import Synthesizer
-from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import ByKind
 from doublure.support.progress import Progress, following
 
@@ -129,11 +125,13 @@ def reported(
     evaluated = EVALUATIONS[syn.schema.kind]
     with following(progress, "report") as listener:
         listener.stage("read the real records")
-        train, aside = load_both(syn.schema, real, holdout)
+        train, aside = load_both(syn, real, holdout)
         kept = None if aside is None else aside.content
         wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
         listener.stage("draw synthetic records")
         artificial = syn.draw(wanted, seed=seed)
+        if seen_before(marks(artificial), marks(train.content)):
+            warnings.warn(OWN, DataWarning, stacklevel=3)
         chosen = (rule or _planned(syn)) if loss else None
         lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
         found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener) if attacks else ((), None)
@@ -164,21 +162,14 @@ def about(syn: Synthesizer) -> About:
     )
 
 
-def load_both(schema: ResolvedSchema, real: Given, holdout: Given | None) -> tuple[Loaded, Loaded | None]:
-    """Read the records that a fit has seen, and those that it has not, if there are any.
+def load_both(syn: Synthesizer, real: Given, holdout: Given | None) -> tuple[Loaded, Loaded | None]:
+    """Read the records that a fit has seen, and those that it has not, as :func:`read_both` does.
 
     Raises:
         DataError: The data does not fit the schema.
-        SettingError: The holdout is the data that was fitted, in whatever order, or most of it is.
+        SettingError: It is not what it is said to be.
     """
-    lenient = EVALUATIONS[schema.kind].lenient(schema)
-    if holdout is not None and _same_file(real, holdout):
-        raise _not_kept_aside()
-    train = open_data(real, schema.kind, schema.written).load(lenient)
-    kept = None if holdout is None else open_data(holdout, schema.kind, schema.written).load(lenient, at_least=1)
-    if kept is not None and _seen_before(_marks(train.content), _marks(kept.content)):
-        raise _not_kept_aside()
-    return train, kept
+    return read_both(syn, EVALUATIONS[syn.schema.kind].lenient(syn.schema), real, holdout)
 
 
 def _planned(syn: Synthesizer) -> EstimatorConfig | None:
@@ -227,43 +218,6 @@ def _attacked(
     except DataError as error:
         return (), f"{error.field} {error.message}"
     return table.run(data, IN_SHORT), None
-
-
-def _same_file(real: Given, holdout: Given) -> bool:
-    paths = [Path(given) for given in (real, holdout) if isinstance(given, (str, os.PathLike))]
-    return len(paths) == 2 and all(path.exists() for path in paths) and paths[0].samefile(paths[1])
-
-
-def _marks(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
-    """Return a number for each record ``(N,)``; equal records have equal ones."""
-    if isinstance(content, pd.DataFrame):
-        return pd.util.hash_pandas_object(content, index=False).to_numpy()
-    if isinstance(content, RelatedRows):
-        return content.fingerprints()
-    body = content.values if isinstance(content, Series) else content.images
-    beside = content.attributes if isinstance(content, Series) else pd.DataFrame(content.labels)
-    told = pd.util.hash_pandas_object(beside, index=False).tolist() if len(beside.columns) else [0] * len(body)
-    return np.array([hash((one.tobytes(), other)) for one, other in zip(body, told, strict=True)])
-
-
-def _seen_before(fitted: np.ndarray[Any, Any], aside: np.ndarray[Any, Any]) -> bool:
-    """Whether records kept aside are the fitted ones, or, for the most part, some of them.
-
-    Where few records are possible, some are equal by chance: about as many of those kept aside are among the fitted
-    ones as fitted ones are among one another.
-    """
-    if len(fitted) == len(aside) and np.array_equal(np.sort(fitted), np.sort(aside)):
-        return True
-    _, place, counts = np.unique(fitted, return_inverse=True, return_counts=True)
-    return bool(np.isin(aside, fitted).mean() - (counts[place] > 1).mean() > _MOST_SHARED)
-
-
-def _not_kept_aside() -> SettingError:
-    return SettingError(
-        "is the data that was fitted",
-        field="holdout",
-        remedy="give records that were kept aside, or leave it out",
-    )
 
 
 # -- tables, images, series ------------------------------------------------------------------------------------------

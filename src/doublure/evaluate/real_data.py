@@ -1,0 +1,152 @@
+"""The real records of an evaluation or an audit: read, and not taken at their word.
+
+A measure on the wrong records says the best of a run. So the data that was fitted is no holdout, and what was released
+is no real data.
+
+====================================  ===========  ================================================================
+given                                 what is done  by what it is known
+====================================  ===========  ================================================================
+a released file, wherever it lies     refused       its hash: a card beside it, or a release in the run's ledger
+the holdout is the fitted data        refused       equal records in any order
+most of the holdout is                refused       more than half are fitted records, beyond those that are equal by
+                                                    chance
+real records are drawn by the run     warned of     the same, of real records among drawn ones: it may be its own
+                                                    data, or a run that copies
+====================================  ===========  ================================================================
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from doublure.data.opening import Given, open_data
+from doublure.data.records import Loaded
+from doublure.data.relational import RelatedRows
+from doublure.data.series import Series
+from doublure.errors import InputError, SettingError
+from doublure.ledger import Ledger
+from doublure.run.synthesizer import Synthesizer
+from doublure.support import files
+from doublure.support.tensors import sha256_of
+
+OWN = (
+    "Most of these real records are drawn by the run itself, record for record. Either --real is its own synthetic "
+    "data (give the data it was fitted on), or the run copies its data (make an audit)."
+)
+
+_CARD = "card.json"
+_MOST_SHARED = 0.5
+"""More than half: then a record kept aside is rather a fitted one than not."""
+
+
+def read_both(syn: Synthesizer, schema: Any, real: Given, holdout: Given | None) -> tuple[Loaded, Loaded | None]:
+    """Read the records that a fit has seen, and those that it has not, if there are any.
+
+    Args:
+        syn: The run.
+        schema: Its schema, or one that also takes what a measure counts and a fit refuses.
+        real: The data it was fitted on.
+        holdout: Real records it has never seen.
+
+    Raises:
+        DataError: The data does not fit the schema.
+        SettingError: Either is a released file; or the holdout is the data that was fitted, in whatever order, or most
+            of it is.
+    """
+    for field, given in (("real", real), ("holdout", holdout)):
+        _refuse_released(syn, field, given)
+    if holdout is not None and _same_file(real, holdout):
+        raise _not_kept_aside()
+    train = open_data(real, schema.kind, schema.written).load(schema)
+    kept = None if holdout is None else open_data(holdout, schema.kind, schema.written).load(schema, at_least=1)
+    if kept is not None and seen_before(marks(train.content), marks(kept.content)):
+        raise _not_kept_aside()
+    return train, kept
+
+
+def marks(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
+    """Return a number for each record ``(N,)``; equal records have equal ones."""
+    if isinstance(content, pd.DataFrame):
+        plain = pd.DataFrame({name: _plain(content[name]) for name in content})
+        return pd.util.hash_pandas_object(plain, index=False).to_numpy()
+    if isinstance(content, RelatedRows):
+        return content.fingerprints()
+    body = content.values if isinstance(content, Series) else content.images
+    beside = content.attributes if isinstance(content, Series) else pd.DataFrame(content.labels)
+    told = pd.util.hash_pandas_object(beside, index=False).tolist() if len(beside.columns) else [0] * len(body)
+    return np.array([hash((one.tobytes(), other)) for one, other in zip(body, told, strict=True)])
+
+
+def _plain(column: pd.Series[Any]) -> Any:
+    """Return a column's values in the one type that loaded and drawn cells are compared in."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return column.to_numpy().astype("datetime64[s]")
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return column.to_numpy(dtype="float64", na_value=np.nan)
+    return column.to_numpy(dtype=object)
+
+
+def seen_before(known: np.ndarray[Any, Any], asked: np.ndarray[Any, Any]) -> bool:
+    """Whether some records are known ones, or, for the most part, some of them.
+
+    Where few records are possible, some are equal by chance: about as many of those that are asked about are among the
+    known ones as known ones are among one another.
+
+    Args:
+        known: The marks of known records.
+        asked: Those of the records that should be others.
+    """
+    if len(known) == len(asked) and np.array_equal(np.sort(known), np.sort(asked)):
+        return True
+    _, place, counts = np.unique(known, return_inverse=True, return_counts=True)
+    return bool(np.isin(asked, known).mean() - (counts[place] > 1).mean() > _MOST_SHARED)
+
+
+def _refuse_released(syn: Synthesizer, field: str, given: Given | None) -> None:
+    """Refuse synthetic data in the place of real data: a file that a card beside it or the run's ledger names."""
+    if not isinstance(given, (str, os.PathLike)):
+        return
+    path = Path(given)
+    inside = sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else []
+    released = {digest for card in (path / _CARD, path.parent / _CARD) for digest in _on(card)} | set(_recorded(syn))
+    if released and any(each.is_file() and sha256_of(each) in released for each in inside):
+        remedy = "give the data that the run was fitted on" if field == "real" else "give real records kept aside"
+        raise SettingError("is synthetic data: a file that was released", field=field, remedy=remedy)
+
+
+def _on(card: Path) -> Iterator[str]:
+    """Return the hashes of the files that a card lists, if it is one."""
+    with suppress(InputError, KeyError, TypeError):
+        if card.is_file():
+            for entry in files.read_json(card, "card")["files"]:
+                yield entry["sha256"]
+
+
+def _recorded(syn: Synthesizer) -> Iterator[str]:
+    """Return the hashes of the files that were released from a run, where its ledger is still in its place."""
+    kept = syn.run.get("ledger")
+    with suppress(InputError, KeyError, TypeError):
+        if kept is not None:
+            for record in Ledger.open(str(kept["path"])).entries:
+                if record.kind == "release":
+                    yield from record.body["files"].values()
+
+
+def _same_file(real: Given, holdout: Given) -> bool:
+    paths = [Path(given) for given in (real, holdout) if isinstance(given, (str, os.PathLike))]
+    return len(paths) == 2 and all(path.exists() for path in paths) and paths[0].samefile(paths[1])
+
+
+def _not_kept_aside() -> SettingError:
+    return SettingError(
+        "is the data that was fitted",
+        field="holdout",
+        remedy="give records that were kept aside, or leave it out",
+    )
