@@ -287,8 +287,9 @@ def _resampled_loss(score: Score | None, resamples: Resamples) -> Any:
     """Return how far each resample's figure is from what is good; None where the figure is not resampled."""
     if score is None or score.value is None:
         return None
-    real = resamples.of(score.key, "real")
-    return loss(score, resamples.of(score.key), score.real if real is None else real)
+    key = next((key for key in (f"{score.key} {score.name}", score.key) if key in resamples.figures), score.key)
+    real = resamples.of(key, "real")
+    return loss(score, resamples.of(key), score.real if real is None else real)
 
 
 def _figure(score: Score, value: float | None) -> str:

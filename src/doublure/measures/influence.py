@@ -47,6 +47,21 @@ def _of_area(positive: np.ndarray, scores: Floats) -> Floats:
     return np.where(positive, (found - area) / share, (found - area) / (1 - share))
 
 
+def of_two_samples(which: Labels, chances: Floats) -> tuple[Floats, Floats]:
+    """Return the influences on the area, where the rows of each class are resampled among themselves.
+
+    Args:
+        which: ``(N,)`` 0 and 1.
+        chances: ``(N, 2)`` predicted probabilities.
+
+    Returns:
+        Those of class 0, and those of class 1.
+    """
+    each = of_area(which, chances)
+    share = float((which == 1).mean())
+    return each[which == 0] * (1 - share), each[which == 1] * share
+
+
 def of_average_precision(truth: Labels, chances: Floats, rarer: int) -> Floats:
     """Return the influence on :func:`doublure.measures.classification.average_precision`, with its arguments."""
     wanted = [rarer] if chances.shape[1] == 2 else list(range(chances.shape[1]))

@@ -34,6 +34,7 @@ from doublure.measures.images.classifiers import (
 from doublure.measures.images.distribution_metrics import resemblance
 from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor, codes_of, pixels
 from doublure.measures.images.texture import texture
+from doublure.measures.influence import of_share
 from doublure.measures.registry import with_registered
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score, interval, rate_score
@@ -46,6 +47,7 @@ MOST_IMAGES = 5_000
 
 _FEWEST_IMAGES = 20
 _BESIDE = 20
+_FLAT = 1e-6
 _LOST = 0.01
 _SLIGHT = 0.005
 _MUCH_MORE = 1.25
@@ -160,10 +162,11 @@ def evaluate_images(
     skipped = _skipped(schema, sets)
     trained = {"synthetic": training_sets["value"], "real": training_sets["real"], "test": training_sets["test"]}
     listener, asked = progress or Silent(), () if skipped else tuple(classifiers)
+    kept = resamples or Resamples(seed=seed)
     if asked:
         listener.stage("train classifiers", len(asked) * len(_ROLES))
     scores = tuple(
-        _train(classifier, sets, training_sets, seed, listener, place) for place, classifier in enumerate(asked)
+        _train(classifier, sets, training_sets, seed, listener, place, kept) for place, classifier in enumerate(asked)
     )
     listener.at(len(asked) * len(_ROLES))
     listener.stage("compare images")
@@ -173,8 +176,8 @@ def evaluate_images(
         classifiers=scores,
         classifiers_skipped=skipped,
         classes=() if schema.label is None else _balance(sets),
-        pixels=_pixels(sets),
-        texture=texture({"value": synthetic, "baseline": baseline, "real": test}),
+        pixels=_pixels(sets, kept),
+        texture=texture({"value": synthetic, "baseline": baseline, "real": test}, kept),
         resemblance=_resemblance(sets, training_sets, extractor, seed, labelled=skipped is None),
         trained={} if skipped else {name: len(rows) for name, rows in trained.items()},
         notes=_notes(both.kept_aside),
@@ -237,17 +240,21 @@ def _train(
     seed: int,
     progress: Progress,
     place: int,
+    resamples: Resamples,
 ) -> ClassifierScore:
     test, truth = sets.images["test"].take(training_sets["test"]), sets.classes["test"][training_sets["test"]]
     right: dict[str, int] = {}
+    name = CLASSIFIERS[classifier].capitalize()
     for number, role in enumerate(_ROLES):
         progress.at(place * len(_ROLES) + number)
         rows = training_sets[role]
         training, classes = sets.images[role].take(rows), sets.classes[role][rows]
         chances = predict(classifier, training, classes, test, len(sets.labels), seed)
-        right[role] = int((chances.argmax(axis=1) == truth).sum())
+        hits = chances.argmax(axis=1) == truth
+        right[role] = int(hits.sum())
+        resamples.add(f"accuracy {name}", role, float(hits.mean()), {"test of target": of_share(hits)})
     meaning = f"Accuracy of a {CLASSIFIERS[classifier]} on real test images."
-    accuracy = rate_score("accuracy", CLASSIFIERS[classifier].capitalize(), right, len(truth), meaning)
+    accuracy = rate_score("accuracy", name, right, len(truth), meaning)
     return ClassifierScore(classifier=classifier, name=CLASSIFIERS[classifier], accuracy=accuracy)
 
 
@@ -272,7 +279,7 @@ def _balance(sets: _Sets) -> tuple[ClassShare, ...]:
     )
 
 
-def _pixels(sets: _Sets) -> tuple[Score, ...]:
+def _pixels(sets: _Sets, resamples: Resamples) -> tuple[Score, ...]:
     described = {
         "pixel_mean": ("Mean image", "How far a pixel’s mean is off, of full intensity; mean over classes.", 0),
         "pixel_spread": ("Spread", "How far a pixel’s standard deviation is off, likewise.", 1),
@@ -282,8 +289,29 @@ def _pixels(sets: _Sets) -> tuple[Score, ...]:
     for key, (name, meaning, which) in described.items():
         places = {"value": "value", "baseline": "baseline", "real": "test"}
         found = {role: _distance(moments["real"], moments[place], which) for role, place in places.items()}
-        scores.append(distance_score(key, name, found, meaning))
+        influence = _of_moments(sets, moments, which)
+        resamples.add(key, "value", found["value"], influence)
+        scores.append(resamples.sure(distance_score(key, name, found, meaning)))
     return tuple(scores)
+
+
+def _of_moments(sets: _Sets, moments: Mapping[str, dict[int, tuple[Any, Any]]], which: int) -> dict[str, Any]:
+    """Return by how much each image moves the distance of means (0) or of spreads (1), mean over classes."""
+    classes = [code for code in moments["real"] if code in moments["value"]]
+    found = {}
+    for rows, place, way in (("train", "real", 1.0), ("value", "value", -1.0)):
+        images, codes = sets.images[place].images, sets.classes[place]
+        found[rows] = np.zeros(len(images))
+        for code in classes:
+            own = np.flatnonzero(codes == code)
+            mean, spread = moments[place][code]
+            sign = way * np.sign(moments["real"][code][which] - moments["value"][code][which])
+            for first in range(0, len(own), MOST_IMAGES):
+                some = own[first : first + MOST_IMAGES]
+                apart = images[some].astype(np.float32) / 255 - mean
+                moved = apart if which == 0 else (apart**2 - spread**2) / (2 * np.maximum(spread, _FLAT))
+                found[rows][some] = (moved * sign).mean(axis=(1, 2, 3)) * len(images) / len(own) / len(classes)
+    return found
 
 
 def _moments(sets: _Sets, name: str) -> dict[int, tuple[Any, Any]]:

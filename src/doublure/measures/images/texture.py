@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from doublure.data.images import Images
+from doublure.encode.columns import Floats
+from doublure.measures.influence import of_share
+from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 
 if TYPE_CHECKING:
@@ -37,14 +40,21 @@ _FIGURES = {
 }
 
 
-def texture(images: Mapping[str, Images]) -> tuple[Score, ...]:
+def texture(images: Mapping[str, Images], resamples: Resamples | None = None) -> tuple[Score, ...]:
     """Return both figures of sets of images.
 
     Args:
         images: ``value``, ``baseline`` and ``real``.
+        resamples: Where they are resampled.
     """
-    found = {role: figures_of(each) for role, each in images.items()}
-    return tuple(
+    each = {role: figures_of_each(own) for role, own in images.items()}
+    found = {role: _means(own) for role, own in each.items()}
+    kept = Resamples() if resamples is None else resamples
+    for role, own in each.items():
+        for key, figures in own.items():
+            if len(figures):
+                kept.add(key, role, found[role][key], {ROWS_OF[role]: of_share(figures)})
+    scores = (
         Score(
             key=key,
             name=name,
@@ -55,20 +65,30 @@ def texture(images: Mapping[str, Images]) -> tuple[Score, ...]:
         )
         for key, (name, meaning) in _FIGURES.items()
     )
+    return tuple(kept.sure(score) for score in scores)
 
 
 def figures_of(images: Images) -> dict[str, float | None]:
     """Return ``checkerboard`` (of a chessboard of black and white) and ``block_spread`` of a set; None of no image."""
+    return _means(figures_of_each(images))
+
+
+def figures_of_each(images: Images) -> dict[str, Floats]:
+    """Return the same of each image, ``(N,)``."""
     from doublure.networks.texture import block_spread, checkerboard
 
     measures = {"checkerboard": checkerboard, "block_spread": block_spread}
-    sums = dict.fromkeys(measures, 0.0)
+    found: dict[str, list[Floats]] = {key: [np.zeros(0)] for key in measures}
     for first in range(0, len(images), AT_A_TIME):
         shown = _shares(images.take(slice(first, first + AT_A_TIME)))
         for key, measure in measures.items():
-            sums[key] += float(measure(shown).sum())
-    sums["checkerboard"] /= _STRONGEST
-    return {key: total / len(images) if len(images) else None for key, total in sums.items()}
+            found[key].append(measure(shown).numpy().astype(np.float64))
+    each = {key: np.concatenate(parts) for key, parts in found.items()}
+    return each | {"checkerboard": each["checkerboard"] / _STRONGEST}
+
+
+def _means(each: Mapping[str, Floats]) -> dict[str, float | None]:
+    return {key: float(figures.mean()) if len(figures) else None for key, figures in each.items()}
 
 
 def _shares(images: Images) -> Tensor:

@@ -11,8 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.encode.columns import Floats
+from doublure.measures.classification import area_under_roc
+from doublure.measures.influence import of_area
 from doublure.measures.relational.histories import MOST_COMPARED, aggregates
 from doublure.measures.relational.units import Coders, Units
+from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.coding import Coder
 from doublure.schema.relational import RelationalSchema
@@ -23,7 +26,7 @@ _LEAST = 0.01
 """A value that fewer units have is too rare to be ranked by, and so is one that fewer lack."""
 
 
-def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int) -> Score | None:
+def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int, resamples: Resamples) -> Score | None:
     """Return the area under the ROC curve.
 
     Args:
@@ -31,6 +34,7 @@ def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int
         train: Real units, to learn from: the best to hope for.
         others: ``value`` and ``baseline``, to learn from, and ``real``, which are ranked.
         seed: Fixes which units are learned from, where there are many, and the trees.
+        resamples: Where it is resampled.
 
     Returns:
         The score; None without a target of few values, or where real units are almost all alike in it.
@@ -52,8 +56,12 @@ def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int
     for role, units in (("value", others["value"]), ("baseline", others["baseline"]), ("real", train)):
         some = rng.permutation(len(units))[:MOST_COMPARED]
         training = aggregates(coders, units, (table, column))[some]
-        figures[role] = _ranked(training, _having(coders, units, (table, column), code)[some], seen, wanted, seed)
-    return Score(
+        chances = _ranked(training, _having(coders, units, (table, column), code)[some], seen, wanted, seed)
+        figures[role] = None if chances is None else area_under_roc(wanted.astype(np.int64), chances)[0]
+        if chances is not None:
+            influence = of_area(wanted.astype(np.int64), chances)
+            resamples.add("prediction", role, figures[role], {"test": influence})
+    score = Score(
         key="prediction",
         name=f"AUC, {target} = {labels[code]}",
         goal="high",
@@ -62,6 +70,7 @@ def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int
         f"{labels[code]} in {column}, from everything else of them; 0.5 is by chance.",
         **figures,
     )
+    return resamples.sure(score)
 
 
 def _having(coders: Coders, units: Units, column: tuple[str, str], code: int) -> Marks:
@@ -79,14 +88,13 @@ def _coder(coders: Coders, schema: RelationalSchema, table: str) -> Coder:
     return coders.root if table == schema.root else coders.children[table]
 
 
-def _ranked(training: Floats, trained: Marks, seen: Floats, wanted: Marks, seed: int) -> float | None:
-    """Return the AUC; one half of who has learned from units that are all alike, None where those ranked are."""
+def _ranked(training: Floats, trained: Marks, seen: Floats, wanted: Marks, seed: int) -> Floats | None:
+    """Return probabilities ``(N, 2)``, all alike of who has learned from such units; None where those ranked are."""
     from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.metrics import roc_auc_score
 
     if wanted.all() or not wanted.any():
         return None
     if trained.all() or not trained.any():
-        return 0.5
+        return np.full((len(seen), 2), 0.5)
     model = HistGradientBoostingClassifier(max_iter=100, random_state=seed).fit(training, trained)
-    return float(roc_auc_score(wanted, model.predict_proba(seen)[:, 1]))
+    return np.asarray(model.predict_proba(seen), dtype=np.float64)

@@ -23,9 +23,11 @@ from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.relational.counts import counts_across
 from doublure.measures.relational.units import Coders, Ints, Units
+from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.counts import Counts, count
 from doublure.measures.tables.fidelity import cramers_v, pair_variation, variation
+from doublure.measures.tables.influence import of_variation
 
 MOST_DEPENDENT = 30
 """So many pairs of a parent's and a child's column are looked at, those that depend on one another most."""
@@ -82,7 +84,7 @@ class Sides:
         return {"value": self.synthetic, "baseline": self.baseline, "real": self.test}
 
 
-def relation(coders: Coders, sides: Sides, child: str, seed: int) -> Relation:
+def relation(coders: Coders, sides: Sides, child: str, seed: int, resamples: Resamples) -> Relation:
     """Return how near the synthetic rows of a child table hang on their parents as real ones do.
 
     Args:
@@ -90,6 +92,7 @@ def relation(coders: Coders, sides: Sides, child: str, seed: int) -> Relation:
         sides: The units.
         child: The child table.
         seed: Fixes which counts are asked for.
+        resamples: Where the figures are resampled, whole units at a time.
     """
     schema = sides.train.content.schema
     most = schema.most(child)
@@ -128,8 +131,62 @@ def relation(coders: Coders, sides: Sides, child: str, seed: int) -> Relation:
     gaps = _gaps(sides, child)
     counts = counts_across(coders, sides.train, sides.others, child, np.random.default_rng(seed))
     scores += [score for score in (gaps, counts) if score is not None]
+    _resample(coders, sides, child, {score.key: score for score in scores}, pairs, resamples)
+    scores = [resamples.sure(score, f"{score.key} {child}") for score in scores]
     found = [(round(float(one), 4), round(float(other), 4)) for one, other in zip(train, shares["value"], strict=True)]
     return Relation(child=child, scores=tuple(scores), parent_child=pairs, transitions=steps, children=tuple(found))
+
+
+def _resample(
+    coders: Coders,
+    sides: Sides,
+    child: str,
+    scores: Mapping[str, Score],
+    pairs: tuple[PairOff, ...],
+    resamples: Resamples,
+) -> None:
+    """Keep the resamples of the relation's distances: rows are drawn with their unit.
+
+    Counts across tables and gaps have none.
+    """
+    both = {"train": sides.train, "value": sides.synthetic}
+    most = sides.train.content.schema.most(child)
+    counted = [np.minimum(units.content.counts(child), most).astype(np.int32)[:, None] for units in both.values()]
+    found = {"children": of_variation(*counted, [most + 1], [(0,)])}
+    rows = [units.children[child] for units in both.values()]
+    owners = [units.owners(child) for units in both.values()]
+    sizes, own = [*coders.root.sizes, *coders.children[child].sizes], coders.children[child]
+    if "parent_child" in scores and None not in rows:
+        names = [*((True, name) for name in coders.root.names), *((False, name) for name in own.names)]
+        places = [(names.index((True, one)), names.index((False, other))) for one, other in (p.names for p in pairs)]
+        codes = [
+            np.concatenate([units.root.codes[whose], each.codes], axis=1)
+            for units, whose, each in zip(both.values(), owners, rows, strict=True)
+            if each is not None
+        ]
+        found["parent_child"] = _by_unit(of_variation(*codes, sizes, places), owners, both)
+    if "transitions" in scores and None not in rows:
+        firsts = [units.successive(child) for units in both.values()]
+        if all(map(len, firsts)):
+            codes = [
+                np.concatenate([each.codes[first], each.codes[first + 1]], axis=1)
+                for each, first in zip(rows, firsts, strict=True)
+                if each is not None
+            ]
+            steps = [(place, len(own.names) + place) for place in range(len(own.names))]
+            whose = [owner[first] for owner, first in zip(owners, firsts, strict=True)]
+            found["transitions"] = _by_unit(of_variation(*codes, [*own.sizes] * 2, steps), whose, both)
+    for key, (real, artificial) in found.items():
+        resamples.add(f"{key} {child}", "value", scores[key].value, {"train": real, "value": artificial})
+
+
+def _by_unit(influence: tuple[Floats, Floats], owners: list[Ints], both: Mapping[str, Units]) -> tuple[Floats, Floats]:
+    """Return the influences of units from those of their rows, on shares of all rows."""
+    found = [
+        np.bincount(whose, weights=each - each.mean(), minlength=len(units)) * (len(units) / len(each))
+        for each, whose, units in zip(influence, owners, both.values(), strict=True)
+    ]
+    return found[0], found[1]
 
 
 def _numbers(units: Units, child: str, most: int) -> Floats:

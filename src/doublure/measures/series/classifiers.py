@@ -32,6 +32,8 @@ from doublure.encode.attribute_groups import groups_of
 from doublure.encode.grids import Floats
 from doublure.intervals import Interval, wilson
 from doublure.measures.classification import Labels, area_under_roc
+from doublure.measures.influence import of_share, of_two_samples
+from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series.figures import PLACES, average, scored
 from doublure.measures.series.statistics import codes_by_attribute
@@ -53,7 +55,7 @@ _ROLES = ("value", "baseline", "real")
 
 
 def classifier_scores(
-    schema: SeriesSchema, sets: Mapping[str, Series], seed: int
+    schema: SeriesSchema, sets: Mapping[str, Series], seed: int, resamples: Resamples | None = None
 ) -> tuple[tuple[Score, ...], str | None]:
     """Return the classifiers' scores, and why there are none.
 
@@ -61,15 +63,16 @@ def classifier_scores(
         schema: Channels and attributes.
         sets: ``value``, ``baseline``, ``real``, and ``test``: other real series.
         seed: Fixes what is drawn for them.
+        resamples: Where the accuracy, and how well sets are told apart, are resampled.
     """
     if min(len(each) for each in sets.values()) < _FEWEST:
         return (), f"No classifier was trained: a set has fewer than {_FEWEST} series."
-    rng = np.random.default_rng([seed, 7])
+    rng, resamples = np.random.default_rng([seed, 7]), resamples or Resamples(seed=seed)
     samples = {name: _some(each, MOST_TRAINING, rng) for name, each in sets.items()}
-    found = [_discriminative(samples, seed), _predictive(schema, samples, rng, seed)]
+    found = [_discriminative(samples, seed, resamples), _predictive(schema, samples, rng, seed)]
     target = schema.with_role("target")
     if target:
-        found.append(_classified(schema, target[0], samples, seed))
+        found.append(_classified(schema, target[0], samples, seed, resamples))
     return tuple(found), None
 
 
@@ -107,10 +110,12 @@ def _some(series: Series, most: int, rng: np.random.Generator) -> Series:
 # -- told apart ------------------------------------------------------------------------------------------------------
 
 
-def _discriminative(samples: Mapping[str, Series], seed: int) -> Score:
-    found: dict[str, tuple[float | None, Interval | None]] = {
-        role: two_sample_auc(samples["real"], samples[place], seed) for role, place in PLACES.items()
-    }
+def _discriminative(samples: Mapping[str, Series], seed: int, resamples: Resamples) -> Score:
+    tested = {role: two_samples(samples["real"], samples[place], seed) for role, place in PLACES.items()}
+    found = {role: area_under_roc(*each) for role, each in tested.items()}
+    real, own = of_two_samples(*tested["value"])
+    influence = {"train of two samples": real, "value of two samples": own}
+    resamples.add("discriminative", "value", found["value"][0], influence)
     figures = {role: area for role, (area, _) in found.items()}
     meaning = (
         "Area under ROC of boosted trees that classify synthetic and real series: 0.5 at chance, 1 if always right."
@@ -120,13 +125,18 @@ def _discriminative(samples: Mapping[str, Series], seed: int) -> Score:
 
 def two_sample_auc(real: Series, other: Series, seed: int) -> tuple[float | None, Interval | None]:
     """Return the area under the ROC curve of a classifier that learns from half of both sets, on the other halves."""
+    return area_under_roc(*two_samples(real, other, seed))
+
+
+def two_samples(real: Series, other: Series, seed: int) -> tuple[Labels, Floats]:
+    """Return which set each series of the other halves is of, ``(N,)`` 0 real, and its probabilities ``(N, 2)``."""
     rng = np.random.default_rng([seed, 11])
     size = min(len(real), len(other)) // 2 * 2
     rows = np.concatenate([described(each.take(rng.permutation(len(each))[:size])) for each in (real, other)])
     which = np.repeat(np.arange(2, dtype=np.int64), size)
     training = np.tile(np.arange(size) < size // 2, 2)
     chances = _classes(rows[training], which[training], rows[~training], 2, seed)
-    return area_under_roc(which[~training], chances)
+    return which[~training], chances
 
 
 # -- prediction ------------------------------------------------------------------------------------------------------
@@ -174,7 +184,9 @@ def _error(training: tuple[Floats, Floats], test: tuple[Floats, Floats], seed: i
     return min(_WORST, float(np.abs(guessed - test[1]).mean()) / least)
 
 
-def _classified(schema: SeriesSchema, target: str, samples: Mapping[str, Series], seed: int) -> Score:
+def _classified(
+    schema: SeriesSchema, target: str, samples: Mapping[str, Series], seed: int, resamples: Resamples
+) -> Score:
     """Return how often a classifier that learned from a set is right about real series' target."""
     classes = groups_of(schema.attributes[target])
     codes = {name: codes_by_attribute(schema, each)[target].astype(np.int64) for name, each in samples.items()}
@@ -182,7 +194,9 @@ def _classified(schema: SeriesSchema, target: str, samples: Mapping[str, Series]
     right = {}
     for role in _ROLES:
         chances = _classes(described(samples[role]), codes[role], seen, classes, seed)
-        right[role] = float((chances.argmax(axis=1) == truth).mean())
+        hits = chances.argmax(axis=1) == truth
+        right[role] = float(hits.mean())
+        resamples.add("accuracy", role, right[role], {"test of target": of_share(hits)})
     interval = wilson(right["value"] * len(truth), len(truth))
     meaning = "Accuracy, on real series, of boosted trees that were trained on them to classify the target attribute."
     return scored("accuracy", "Accuracy (TSTR)", "high", (0.0, 1.0), right, meaning, interval)

@@ -22,6 +22,7 @@ from doublure.measures.scores import Score
 from doublure.measures.series import plot_data as drawings
 from doublure.measures.series.classifiers import LAGS, MOST_TRAINING, ROUNDS, classifier_scores
 from doublure.measures.series.figures import distances
+from doublure.measures.series.influence import resample_distances
 from doublure.measures.series.nearest_neighbours import MOST_SEARCHED, QUERIES, Nearest, nearest_scores
 from doublure.measures.series.plot_data import Curve, Histogram, Pair, Profile, ValueProfile
 from doublure.measures.series.statistics import series_statistics
@@ -104,15 +105,19 @@ def evaluate_series(
     sets = {"value": synthetic, "baseline": independent_steps(real, len(synthetic), rng), "real": real, "test": test}
     statistics = {name: series_statistics(schema, each) for name, each in sets.items()}
     clock = clock_texts(schema.series, schema.length)
-    listener = progress or Silent()
+    listener, kept = progress or Silent(), resamples or Resamples(seed=seed)
+    apart = distances(schema, statistics)
+    resample_distances(apart, statistics, kept)
     listener.stage("train models")
-    trained, skipped = classifier_scores(schema, sets, seed) if classifiers else ((), "No classifier was asked for.")
+    trained, skipped = (
+        classifier_scores(schema, sets, seed, kept) if classifiers else ((), "No classifier was asked for.")
+    )
     listener.stage("search nearest series")
     near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
     found = SeriesEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
-        scores=(*distances(schema, statistics), *trained, *near[0]),
+        scores=tuple(kept.sure(score) for score in (*apart, *trained, *near[0])),
         classifiers_skipped=skipped,
         clock=None if clock is None else tuple(clock),
         profiles=drawings.profiles(schema, real, synthetic),

@@ -109,7 +109,7 @@ def autocorrelation(values: Floats) -> Floats:
     """
     lags = lags_of(values.shape[1])
     total, count = np.zeros(len(lags)), 0
-    for moving in _moving(values):
+    for moving, _ in moving_of(values):
         power = (moving**2).sum(axis=1)
         total += [float(((moving[:, :-lag] * moving[:, lag:]).sum(axis=1) / power).sum()) for lag in lags]
         count += len(moving)
@@ -128,15 +128,15 @@ def spectrum(values: Floats) -> Floats:
         ``(length // 2,)`` from one wave a series to one in two steps.
     """
     total, count = np.zeros(values.shape[1] // 2), 0
-    for moving in _moving(values):
+    for moving, _ in moving_of(values):
         power = np.abs(np.fft.rfft(moving, axis=1)[:, 1:]) ** 2
         total += (power / power.sum(axis=1, keepdims=True)).sum(axis=0)
         count += len(moving)
     return total / max(count, 1)
 
 
-def _moving(values: Floats) -> Iterator[Floats]:
-    """Yield blocks of the series that are not flat, each less its own mean, with zero for gaps."""
+def moving_of(values: Floats) -> Iterator[tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int64]]]]:
+    """Yield blocks of the series that are not flat, each less its own mean, with zero for gaps; and their places."""
     smallest = _FLAT * max(1.0, float(np.nanmax(np.abs(values), initial=0.0))) ** 2
     size = max(1, _BLOCK_NUMBERS // values.shape[1])
     for first in range(0, len(values), size):
@@ -145,7 +145,8 @@ def _moving(values: Floats) -> Iterator[Floats]:
         count = np.maximum(known.sum(axis=1, keepdims=True), 1)
         mean = np.where(known, block, 0.0).sum(axis=1, keepdims=True) / count
         centred = np.where(known, block - mean, 0.0)
-        yield centred[(centred**2).sum(axis=1) > smallest]
+        moving = np.flatnonzero((centred**2).sum(axis=1) > smallest)
+        yield centred[moving], first + moving
 
 
 def _heights(values: Floats) -> tuple[Floats, Floats, Floats]:
