@@ -164,14 +164,14 @@ def test_a_winner_is_named_only_where_the_paired_interval_excludes_0(intervals, 
     assert distance.best == set()  # not resampled, however far apart
     html = page_of(found)
     assert html.count("(best)") == len(best)
-    assert html.count("no interval)") == 2 - sum("one" in names for names in intervals) + 2
+    assert html.count("<small>no interval</small>") == 2 - sum("one" in names for names in intervals) + 2
     assert sum("*" in line for line in str(found).splitlines()[:-4]) == bool(best)
 
 
 def test_a_difference_says_by_how_much_and_who():
     runs = [contender("one", 0.7), contender("two", 0.8)]
     html = page_of(comparison(*runs, paired=[paired("one", "two", -0.15, -0.05)]))
-    assert "B better by 10.0 points (5.0 to 15.0 points)" in html
+    assert "<small>B better by 10.0 points</small><small>5.0 to 15.0 points</small>" in html
     assert "0.700 (5.0 to 15.0 points)" in str(comparison(*runs, paired=[paired("one", "two", -0.15, -0.05)]))
 
 
@@ -179,6 +179,7 @@ def test_one_run_alone_is_no_contest():
     html = page_of(comparison(contender("one")))
     assert "★ is the best run" not in html
     assert "better by" not in html
+    assert "not told from" not in html
 
 
 def test_runs_of_one_title_are_told_apart_by_their_folders():

@@ -69,15 +69,15 @@ def _cell(entry: SideBySide, place: int) -> dict[str, Any] | None:
     score, first = entry.scores[place], entry.first
     if score is None:
         return None
-    behind = ""
+    behind, ends = "", ""
     if first is not None and first != place and score.value is not None:
-        apart = entry.difference(first, place)
-        who = f"{_SHAPES[first % len(_SHAPES)]} better by {amount(score, apart.value)}"
+        apart, who = entry.difference(first, place), _SHAPES[first % len(_SHAPES)]
+        behind = f"{who} better by {amount(score, apart.value)}" if apart.told else f"not told from {who}"
         ends = "no interval" if apart.interval is None else amount(score, *apart.interval)
-        behind = f"{who} ({ends})"
     return {
         "value": figure(score, score.value),
         "behind": behind,
+        "ends": ends,
         "baseline": figure(score, score.baseline),
         "real": figure(score, score.real),
         "best": place in entry.best,

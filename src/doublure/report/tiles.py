@@ -19,7 +19,6 @@ from doublure.measures.tables.overall import Overall
 from doublure.report.cells import Cell, cell_of
 
 _WHOLE = (0.0, 100.0)
-_UNTOLD = "Other real rows are not clearly better than independent columns: there is no scale."
 _QUESTIONS = {
     "Closeness": "Are frequencies close to those of real records?",
     "Usefulness": "What are analyses of the records worth?",
@@ -75,7 +74,13 @@ class Tile:
 def of_table(overall: Overall) -> list[Tile]:
     """Return the tiles of a table."""
     return [
-        _tile(name, third.score, scale=_WHOLE, unit="of 100", untold=_UNTOLD if third.untold else "")
+        _tile(
+            name,
+            third.score,
+            scale=_WHOLE,
+            unit="of 100",
+            untold=f"{third.why[0].upper()}{third.why[1:]}." if third.untold else "",
+        )
         for name, third in zip(_QUESTIONS, overall.thirds, strict=True)
         if third.parts
     ]

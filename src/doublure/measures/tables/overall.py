@@ -70,6 +70,11 @@ class Third(Result):
         """Whether it was measured and cannot be told: other real rows are no better than the zero of any part."""
         return bool(self.parts) and self.score.value is None
 
+    @property
+    def why(self) -> str:
+        """Why it cannot be told, where it cannot."""
+        return f"other real rows are not clearly better than {_ZEROS[self.score.key]}"
+
 
 class Overall(Result):
     """One score, and what it is made of.
@@ -118,6 +123,7 @@ def overall(
     return Overall(score=_mean("overall", "Overall", scores, 1.0, meaning, resamples), **thirds)
 
 
+_ZEROS = {"closeness": "rows with nothing in common", "usefulness": "guessing", "coherence": "independent columns"}
 _MEANINGS = {
     "closeness": "How close frequencies are to real rows', from nothing in common (0) to other real rows (100).",
     "usefulness": "What predictions, regressions and counts from the rows are worth, from guessing (0) to real rows "

@@ -88,15 +88,12 @@ def _overall(scores: dict[str, Score], overall: Overall, *, kept_aside: bool) ->
         for third in overall.thirds
         if third.score.value is not None
     ]
-    untold = [third.score.name for third in overall.thirds if third.untold]
+    untold = [f" {third.score.name} cannot be told: {third.why}." for third in overall.thirds if third.untold]
     line = (
         f"Overall score {figure(score, score.value)} of 100 ({', '.join(known)}). 100 is what "
         f"{others_called(kept_aside)} reach; independent columns reach {figure(score, score.baseline)}."
     )
-    if not untold:
-        return line
-    why = "other real rows are not clearly better than its zero"
-    return f"{line} {' and '.join(untold)} cannot be told: {why}."
+    return line + "".join(untold)
 
 
 def _prediction(scores: dict[str, Score]) -> list[str]:
