@@ -1,9 +1,12 @@
 import json
 
+import numpy as np
 import pytest
 
 from doublure import evaluate
 from doublure.errors import SettingError
+from doublure.measures import registry
+from doublure.measures.scores import distance_score
 
 PREDICTIONS = {"accuracy", "auc", "average_precision", "macro_f1", "coefficient_signs", "coefficients"}
 
@@ -116,3 +119,34 @@ def test_other_targets_are_refused(make_synthesizer, schema, real, holdout):
     }
     with pytest.raises(SettingError, match="different targets"):
         evaluate.compare(runs, real, holdout)
+
+
+def test_one_generator_has_no_winner_over_itself_and_a_worse_one_loses(make_synthesizer, shuffle_columns, drawn):
+    """Two samples of one generator, and its columns shuffled; the same answers for the same seed."""
+    runs = {"one": drawn(900, 11), "same": drawn(900, 12), "poor": shuffle_columns(drawn(900, 13))}
+    runs = {name: make_synthesizer(rows) for name, rows in runs.items()}
+    real, aside = drawn(900, 1), drawn(600, 2)
+    found = evaluate.compare(runs, real, aside, seed=4)
+    for entry in found.side_by_side:
+        assert not entry.difference(0, 1).told
+        assert not entry.difference(1, 0).told
+        assert entry.best in (set(), {0, 1})
+    won = {entry.score.key for entry in found.side_by_side if entry.best}
+    assert {"overall", "usefulness", "accuracy", "auc", "average_precision", "macro_f1"} <= won
+    assert not won & {"columns", "quantile_columns", "wasserstein"}  # each column alone is right in all three
+    assert evaluate.compare(runs, real, aside, seed=4).paired == found.paired
+    assert {each.first for each in found.paired} | {each.second for each in found.paired} == set(runs)
+
+
+def test_what_is_not_resampled_has_no_winner(two, real, holdout, monkeypatch):
+    """A metric from elsewhere, however far apart."""
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+
+    def made(coder, tables, rng):
+        value = float(len(np.unique(tables.synthetic.codes, axis=0)) > 640)
+        return distance_score("made", "Made", {"value": value, "baseline": 0.5, "real": 0.0})
+
+    registry.register("made", made)
+    (entry,) = (entry for entry in evaluate.compare(two, real, holdout).side_by_side if entry.score.key == "made")
+    assert entry.first is not None
+    assert entry.best == frozenset()

@@ -179,7 +179,7 @@ def test_one_run_alone_is_no_contest():
     html = page_of(comparison(contender("one")))
     assert "★ is the best run" not in html
     assert "better by" not in html
-    assert "not told from" not in html
+    assert "no clear difference" not in html
 
 
 def test_runs_of_one_title_are_told_apart_by_their_folders():

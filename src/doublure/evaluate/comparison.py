@@ -25,8 +25,8 @@ from doublure.support.progress import Progress
 
 UNLIKE = "These claims differ: a run that spends more should be better. Compare methods at the same ε, δ and unit."
 _KEY = (
-    "* best, or not told from the best. In brackets: how far behind the best, 95 % for all figures together (paired "
-    "bootstrap of rows); without an interval nothing is marked."
+    "* best, or no clear difference from the best. In brackets: how far behind the best, 95 % for all figures together "
+    "(paired bootstrap of rows). Without an interval nothing is marked."
 )
 _LARGE = 100.0  # figures from 0 to 100 or 1000 need no thousandths
 

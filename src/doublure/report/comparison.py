@@ -72,7 +72,7 @@ def _cell(entry: SideBySide, place: int) -> dict[str, Any] | None:
     behind, ends = "", ""
     if first is not None and first != place and score.value is not None:
         apart, who = entry.difference(first, place), _SHAPES[first % len(_SHAPES)]
-        behind = f"{who} better by {amount(score, apart.value)}" if apart.told else f"not told from {who}"
+        behind = f"{who} better by {amount(score, apart.value)}" if apart.told else f"no clear difference from {who}"
         ends = "no interval" if apart.interval is None else amount(score, *apart.interval)
     return {
         "value": figure(score, score.value),
