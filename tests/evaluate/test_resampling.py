@@ -134,10 +134,10 @@ def test_tables_of_one_distribution_are_said_to_be_no_surer_than_they_are():
 def test_real_rows_are_drawn_alike_for_all_runs_and_synthetic_ones_for_each_anew():
     marks = np.random.default_rng(0).random(300)
     one, other, later = Resamples(seed=3, run=0), Resamples(seed=3, run=1), Resamples(seed=4, run=0)
-    for rows in ("train", "test", "test of target"):
+    for rows in ("train", "test", "test of target", "baseline"):
         assert np.array_equal(one.moved(rows, marks), other.moved(rows, marks))
         assert not np.array_equal(one.moved(rows, marks), later.moved(rows, marks))
-    for rows in ("value", "baseline", "value of coefficients"):
+    for rows in ("value", "value of coefficients"):
         assert not np.array_equal(one.moved(rows, marks), other.moved(rows, marks))
         assert np.array_equal(one.moved(rows, marks), Resamples(seed=3, run=0).moved(rows, marks))
 

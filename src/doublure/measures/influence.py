@@ -6,20 +6,23 @@ Every function returns ``(N,)``, whose mean is 0: the derivative of the figure a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels, confusion
 
 
-def of_share(marks: Floats) -> Floats:
+def of_share(marks: Any) -> Floats:
     """Return the influence on a share, or on any mean over rows.
 
     Args:
         marks: ``(N,)`` what is averaged.
     """
-    found: Floats = np.asarray(marks, dtype=np.float64)
-    return found - found.mean()
+    each = np.asarray(marks, dtype=np.float64)
+    found: Floats = each - each.mean()
+    return found
 
 
 def of_area(truth: Labels, chances: Floats) -> Floats:

@@ -39,7 +39,6 @@ A standard error from so many parts is itself known to 1.1 % (√(1 / 2 · 4096)
 ROWS_OF = {"value": "value", "baseline": "baseline", "real": "test"}
 """Whose rows a figure's are: those of real records are of the test rows."""
 
-_OWN = frozenset({"value", "baseline"})
 _AT_ONCE = 100
 _Weights: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 
@@ -80,7 +79,7 @@ class Resamples:
             [(weights[first : first + _AT_ONCE].astype(np.float64) - 1.0) @ parts for first in starts]
         )
 
-    def parts(self, rows: str, influence: Floats) -> Floats:
+    def parts(self, rows: str, influence: Any) -> Floats:
         """Return the sums over the parts that are drawn; the rows themselves, where there are few."""
         each = np.asarray(influence, dtype=np.float64)
         if len(each) <= MOST_DRAWN:
@@ -125,7 +124,7 @@ class Resamples:
         return score.model_copy(update={"interval": (min(ends[0], score.value), max(ends[1], score.value))})
 
     def _rng(self, rows: str, number: int) -> np.random.Generator:
-        own = self.run + 1 if rows.partition(" ")[0] in _OWN else 0
+        own = self.run + 1 if rows.partition(" ")[0] == "value" else 0  # real rows, and the baseline, are every run's
         return np.random.default_rng([self.seed, own, zlib.crc32(rows.encode()), number])
 
     def _order(self, rows: str, many: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -174,6 +173,6 @@ def together(resampled: Floats, level: float = LEVEL) -> Floats:
     errors = apart.std(axis=0)
     moving = errors > 0
     if not moving.any():
-        return errors
+        return np.zeros(len(errors))
     largest = np.abs(apart[:, moving] / errors[moving]).max(axis=1)
     return np.asarray(errors * np.quantile(largest, level), dtype=np.float64)

@@ -141,24 +141,24 @@ def evaluate_related(
         test=coders.read(both.test, "the holdout"),
     )
     listener, own = progress or Silent(), {}
-    kept = resamples or Resamples(seed=seed)
+    resampled = resamples or Resamples(seed=seed)
     for name in schema.tables if tables else ():
         frames = [each.frames[name] for each in (artificial, both.train, both.test)]
         if all(len(frame) for frame in frames):
-            alone = Resamples(seed=seed, run=kept.run)
+            alone = Resamples(seed=seed, run=resampled.run)
             own[name] = evaluate_table(
                 ResolvedSchema.of(schema.table(name)), *frames, seed=seed, progress=listener, resamples=alone
             )
-            if (found := alone.of("overall")) is not None:
-                kept.keep(f"overall {name}", "value", found)
+            if (overall := alone.of("overall")) is not None:
+                resampled.keep(f"overall {name}", "value", overall)
     listener.stage("compare parents and children")
     found = RelationalEvaluation(
         seed=seed,
         rows=both.rows(len(artificial)),
         tables=own,
-        relations=tuple(relation(coders, compared, child, seed, kept) for child in schema.children),
+        relations=tuple(relation(coders, compared, child, seed, resampled) for child in schema.children),
         units=two_sample(coders, compared.train, compared.others, seed),
-        prediction=prediction(coders, compared.train, compared.others, seed, kept),
+        prediction=prediction(coders, compared.train, compared.others, seed, resampled),
         notes=_notes(both.kept_aside),
         versions=versions(),
     )

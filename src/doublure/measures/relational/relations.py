@@ -152,7 +152,7 @@ def _resample(
     both = {"train": sides.train, "value": sides.synthetic}
     most = sides.train.content.schema.most(child)
     counted = [np.minimum(units.content.counts(child), most).astype(np.int32)[:, None] for units in both.values()]
-    found = {"children": of_variation(*counted, [most + 1], [(0,)])}
+    found = {"children": of_variation(counted[0], counted[1], [most + 1], [(0,)])}
     rows = [units.children[child] for units in both.values()]
     owners = [units.owners(child) for units in both.values()]
     sizes, own = [*coders.root.sizes, *coders.children[child].sizes], coders.children[child]
@@ -164,7 +164,7 @@ def _resample(
             for units, whose, each in zip(both.values(), owners, rows, strict=True)
             if each is not None
         ]
-        found["parent_child"] = _by_unit(of_variation(*codes, sizes, places), owners, both)
+        found["parent_child"] = _by_unit(of_variation(codes[0], codes[1], sizes, places), owners, both)
     if "transitions" in scores and None not in rows:
         firsts = [units.successive(child) for units in both.values()]
         if all(map(len, firsts)):
@@ -175,15 +175,16 @@ def _resample(
             ]
             steps = [(place, len(own.names) + place) for place in range(len(own.names))]
             whose = [owner[first] for owner, first in zip(owners, firsts, strict=True)]
-            found["transitions"] = _by_unit(of_variation(*codes, [*own.sizes] * 2, steps), whose, both)
+            found["transitions"] = _by_unit(of_variation(codes[0], codes[1], [*own.sizes] * 2, steps), whose, both)
     for key, (real, artificial) in found.items():
         resamples.add(f"{key} {child}", "value", scores[key].value, {"train": real, "value": artificial})
 
 
 def _by_unit(influence: tuple[Floats, Floats], owners: list[Ints], both: Mapping[str, Units]) -> tuple[Floats, Floats]:
     """Return the influences of units from those of their rows, on shares of all rows."""
-    found = [
-        np.bincount(whose, weights=each - each.mean(), minlength=len(units)) * (len(units) / len(each))
+    found: list[Floats] = [
+        np.asarray(np.bincount(whose, weights=each - each.mean(), minlength=len(units)), dtype=np.float64)
+        * (len(units) / len(each))
         for each, whose, units in zip(influence, owners, both.values(), strict=True)
     ]
     return found[0], found[1]

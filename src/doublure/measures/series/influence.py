@@ -6,7 +6,7 @@ Two arrays a channel: of the real series ``(N,)``, of the others ``(M,)`` (:mod:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -114,7 +114,7 @@ def _waves(per_series: Callable[[Floats], Floats], share: float) -> _Influence:
         places = [np.concatenate([rows for _, rows in each]) for each in blocks]
         if not all(map(len, figures)):
             return np.zeros(len(real.series)), np.zeros(len(own.series))
-        sign = np.sign(figures[0].mean(axis=0) - figures[1].mean(axis=0)) * (share or 1 / figures[0].shape[1])
+        sign = np.sign(figures[0].mean(axis=0) - figures[1].mean(axis=0)) * (share or 1 / max(1, figures[0].shape[1]))
         found = []
         sizes = len(real.series), len(own.series)
         for way, each, rows, many in zip((1, -1), figures, places, sizes, strict=True):
@@ -129,6 +129,8 @@ def _waves(per_series: Callable[[Floats], Floats], share: float) -> _Influence:
 def _autocorrelations(moving: Floats) -> Floats:
     power = (moving**2).sum(axis=1)
     lags = lags_of(moving.shape[1])
+    if not lags:
+        return np.zeros((len(moving), 0))
     return np.stack([(moving[:, :-lag] * moving[:, lag:]).sum(axis=1) / power for lag in lags], axis=1)
 
 
@@ -161,16 +163,20 @@ def _all_below(values: Floats, end: float) -> tuple[Floats, Floats]:
     return (values <= end).sum(axis=1), (~np.isnan(values)).sum(axis=1)
 
 
+def _numbers(marks: Any) -> Floats:
+    return np.asarray(marks, dtype=np.float64)
+
+
 def _level_below(values: Floats, end: float) -> tuple[Floats, Floats]:
     known = ~np.isnan(values)
     level = np.where(known, values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return (level <= end) & known.any(axis=1), known.any(axis=1)
+    return _numbers((level <= end) & known.any(axis=1)), _numbers(known.any(axis=1))
 
 
 def _peak_below(values: Floats, end: float) -> tuple[Floats, Floats]:
     known = ~np.isnan(values)
     high = np.where(known, values, -np.inf).max(axis=1)
-    return (high <= end) & known.any(axis=1), known.any(axis=1)
+    return _numbers((high <= end) & known.any(axis=1)), _numbers(known.any(axis=1))
 
 
 _OF: Mapping[str, _Influence] = {
