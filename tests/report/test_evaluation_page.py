@@ -94,7 +94,7 @@ def test_the_baseline_stands_beside_every_figure(hostile_report):
 def test_only_groups_that_stand_out_are_marked(hostile_report, html):
     clear = sum(group.clear for group in hostile_report.table.groups.groups)
     assert clear == 0
-    assert "clearly worse</span>" not in html
+    assert "loses more</span>" not in html
 
 
 def test_the_same_evaluation_gives_the_same_bytes(hostile_report, html):

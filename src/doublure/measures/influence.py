@@ -47,7 +47,7 @@ def _of_area(positive: np.ndarray, scores: Floats) -> Floats:
     found[~positive] = 1 - (ranks[~positive] - rankdata(scores[~positive])) / many
     area = found[positive].mean()
     share = many / len(scores)
-    return np.where(positive, (found - area) / share, (found - area) / (1 - share))
+    return np.asarray(np.where(positive, (found - area) / share, (found - area) / (1 - share)), dtype=np.float64)
 
 
 def of_two_samples(which: Labels, chances: Floats) -> tuple[Floats, Floats]:
