@@ -16,8 +16,8 @@ coherence    independent columns                         the share of rows that 
 ===========  ==========================================  ==============================================================
 
 Other real rows are those kept aside; without any, a quarter of the fitted ones. (Rankings: training on the fitted
-rows.) Where the resamples do not tell them from the zero, a part cannot be told, and is left out: its way would be made
-of chance. There is no weight to choose, and none was fitted to any method.
+rows.) Where the way from the zero to them is no longer than its own interval, a part cannot be told, and is left out: a
+share of that way would be made of chance. There is no weight to choose, and none was fitted to any method.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class _Measured:
         way = figures["real"] - zero
         key = f"part {self.key}"
         score = Score(key=key, name=self.name, value=None, goal="high", range=(0.0, 1.0))
-        if way > 0 and self._least_way(way, resamples) > 0:
+        if way > self._error(way, resamples):
             shares = {role: _cut((figure - zero) / way) for role, figure in figures.items()}
             score = score.model_copy(update=shares)
             resampled = resamples.of(self.score.key)
@@ -185,12 +185,13 @@ class _Measured:
                 resamples.keep(key, "value", (self.good(resampled) - zero) / way)
         return Part(name=self.name, formula=self.formula, score=score)
 
-    def _least_way(self, way: float, resamples: Resamples) -> float:
-        """Return the lower end of how far other real rows are from the zero; the way itself where nobody knows."""
+    def _error(self, way: float, resamples: Resamples) -> float:
+        """Return how wide the interval of the way is; 0 where nobody knows."""
         ends = [resamples.of(self.score.key, "real"), resamples.of(self.score.key, "baseline")]
         if ends[0] is None or (self.zero is None and ends[1] is None):
-            return way
-        return interval_of(self.good(ends[0]) - (self.good(ends[1]) if self.zero is None else self.zero), way)[0]
+            return 0.0
+        low, high = interval_of(self.good(ends[0]) - (self.good(ends[1]) if self.zero is None else self.zero), way)
+        return high - low
 
 
 def _cut(share: float) -> float:
