@@ -8,7 +8,8 @@ import pytest
 
 from doublure.data.images import Images
 from doublure.data.series import Series
-from doublure.measures.images.evaluation import evaluate_images
+from doublure.measures.images.evaluation import _coded, _pixels
+from doublure.measures.images.texture import texture
 from doublure.measures.relational import evaluate_related
 from doublure.measures.relational.relations import Sides, relation
 from doublure.measures.relational.units import Coders, as_units, independent
@@ -112,7 +113,8 @@ def test_images(rows):
     sets = {"train": pictures(150, 1, 0), "value": pictures(120, 2, 20)}
 
     def evaluated(real, made, told):
-        return evaluate_images(schema, made, real, pictures(60, 3, 0), classifiers=(), resamples=told)
+        sets = _coded(schema, {"value": made, "baseline": made, "real": real, "test": real})
+        return (*_pixels(sets, told), *texture({"value": made, "baseline": made, "real": real}, told))
 
     told = Told()
     evaluated(sets["train"], sets["value"], told)
@@ -120,7 +122,7 @@ def test_images(rows):
 
     def again(some):
         changed = sets | {rows: sets[rows].take(some)}
-        return {score.key: score.value for score in evaluated(changed["train"], changed["value"], Resamples()).scores}
+        return {score.key: score.value for score in evaluated(changed["train"], changed["value"], Resamples())}
 
     holds(again, {key: told.said[key] for key in asked}, rows, len(sets[rows]))
 
