@@ -13,11 +13,11 @@ from pathlib import Path
 import doublure as db
 
 NAMES = {
-    "Schema", "draft", "plan", "Plan", "fit", "load", "Synthesizer", "Ledger", "Guarantee", "release", "evaluate",
-    "attack", "datasets", "errors", "private",
+    "Schema", "draft", "plan", "Plan", "fit", "load", "Synthesizer", "Ledger", "Guarantee", "release", "verify",
+    "evaluate", "attack", "datasets", "errors", "private",
 }  # fmt: skip
 MODULES = {"evaluate", "attack", "datasets", "errors", "private"}
-FUNCTIONS = {"draft", "plan", "fit", "load", "release"}
+FUNCTIONS = {"draft", "plan", "fit", "load", "release", "verify"}
 HEAVY = ("torch", "dp_accounting", "opendp", "sklearn", "scipy", "pandas", "pyarrow", "matplotlib")
 
 

@@ -85,7 +85,7 @@ def test_the_ledger_records_it_and_charges_nothing(made, small):
     assert book.spent == db.Ledger.open(small.ledger).spent
     record = book.entries[-1]
     assert record.kind == "release"
-    assert set(record.body["files"]) == {"generator.safetensors", "schema.yaml", "card.json"}
+    assert set(record.body["files"]) == {*FILES, "nonce"}
 
 
 def test_nothing_of_this_machine_and_no_seed_goes_with_it(letters, tmp_path):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from doublure.ledger import Ledger
     from doublure.planning import Plan, plan
     from doublure.releasing.bundle import release
+    from doublure.releasing.verifying import verify
     from doublure.run.fitting import fit
     from doublure.run.loading import load
     from doublure.run.synthesizer import Synthesizer
@@ -41,6 +42,7 @@ _HOMES = {
     "Ledger": "doublure.ledger",
     "Guarantee": "doublure.guarantee",
     "release": "doublure.releasing.bundle",
+    "verify": "doublure.releasing.verifying",
 }
 _MODULES = ("evaluate", "attack", "datasets", "errors", "private")
 
@@ -60,6 +62,7 @@ __all__ = [
     "plan",
     "private",
     "release",
+    "verify",
 ]
 
 

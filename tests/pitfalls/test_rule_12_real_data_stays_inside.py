@@ -17,7 +17,7 @@ import pytest
 import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.releasing import bundle as releasing
+from doublure.releasing import issuing
 from doublure.releasing.generator import publish
 from doublure.report.files import write_private
 from doublure.run import loading, running
@@ -161,15 +161,16 @@ def test_nothing_reads_internal(lab, declared_plan, tmp_path):
 
 LOADED = "tensors = folder.load_weights(schema, plan)"
 LOOKS = "__import__('doublure').support.tensors.sha256_of(folder.internal / 'checkpoint.safetensors')"
-PAGE = "page = card_page(card, KINDS[schema.kind].records, dictionary(schema), examples).encode()"
+ADDED = "card['files'] = [*card['files'], entry_of(staging, PAGE)]"
+PAGE = "page = page_of(folder, card, described).encode()"
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
         (loading, "synthesizer_of", (LOADED, f"{LOADED}\n    {LOOKS}")),
-        (releasing, "write_card", (PAGE, f"{PAGE}\n    card['limits'] = [str([*folder.parent.glob('run/int*/*')])]")),
-        (releasing, "write_card", (PAGE, f"{PAGE}\n    (folder / 'report.html').write_text('accuracy 0.93')")),
+        (issuing, "issue", (ADDED, f"{ADDED}\n    card['limits'] = [str([*staging.parent.glob('run/int*/*')])]")),
+        (issuing, "write_page", (PAGE, f"{PAGE}\n    (folder / 'report.html').write_text('accuracy 0.93')")),
     ],
     ids=["needs internal", "lists internal", "ships a report"],
 )  # fmt: skip
@@ -259,6 +260,10 @@ def reaches_real_data(text):
 
 RELEASING = (
     "releasing/bundle.py",
+    "releasing/issuing.py",
+    "releasing/rendering.py",
+    "releasing/reading.py",
+    "releasing/examples.py",
     "run/synthesizer.py",
     "run/folder.py",
     "guarantee.py",

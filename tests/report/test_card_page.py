@@ -39,7 +39,6 @@ def test_a_card_shows_what_it_holds(card, parse):
         "data.parquet",
         "30,000",
         "1212",
-        "abab",
         "a codebook",
     ):
         assert part in text

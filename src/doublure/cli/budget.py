@@ -80,8 +80,8 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
         )
         lines += [f"        in no total: {printable(each['purpose'])}: {_price(each)}" for each in run["apart"]]
     lines += [
-        f"  {each['sequence']:>4}  {each['utc']}  released from entry {entries[each['run_id']]} ({each['kind']}): "
-        f"{', '.join(map(printable, each['files']))}"
+        f"  {each['sequence']:>4}  {each['utc']}  released from entry {entries[each['run_id']]} ({each['kind']}), "
+        f"card ledger {each['head_sha256'][:12]}…: {', '.join(map(printable, each['files']))}"
         for each in summary["releases"]
     ]
     lines += [

@@ -46,6 +46,8 @@ EXAMPLES: Mapping[tuple[str, ...], str] = {
     ("inspect",): "doublure inspect run --against right-run",
     ("release",): 'doublure release run -n 5000 --title "Synthetic census records" -o bundle',
     ("verify",): "doublure verify bundle --ledger adult.ledger",
+    ("keys",): "doublure keys new -o steward.key",
+    ("keys", "new"): "doublure keys new -o steward.key",
     ("datasets",): "doublure datasets list",
     ("datasets", "list"): "doublure datasets list",
     ("datasets", "fetch"): "doublure datasets fetch mushroom -o data",

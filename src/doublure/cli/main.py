@@ -41,6 +41,7 @@ VERBS = (
     "inspect",
     "release",
     "verify",
+    "keys",
     "datasets",
     "audit",
     "doctor",

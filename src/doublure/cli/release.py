@@ -12,6 +12,7 @@ from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError
 
 if TYPE_CHECKING:
+    from doublure.releasing.released import Bundle
     from doublure.run.synthesizer import Synthesizer
 
 
@@ -42,6 +43,9 @@ def release(
     citation: Annotated[str | None, typer.Option(help="How to cite it.")] = None,
     contact: Annotated[str | None, typer.Option(help="Whom to ask.")] = None,
     link: Annotated[list[str] | None, typer.Option(help="The address of a page that says more; repeatable.")] = None,
+    sign: Annotated[
+        Path | None, typer.Option(help="Sign the card with this private key, which doublure keys new makes.")
+    ] = None,
     sampling: Sampling = None,
     seed: Seed = None,
     as_json: Json = False,
@@ -60,13 +64,13 @@ def release(
         remedy = "say how many rows to release, or give --generator"
         raise SettingError("is needed", field="-n", remedy=remedy)
     said: dict[str, Any] = {"title": title, "description": description, "licence": licence, "citation": citation}
-    said |= {"contact": contact, "links": link or ()}
+    said |= {"contact": contact, "links": link or (), "sign": sign}
     syn = load(run).sampling_with(**settings(sampling))
     if generator or rows is None:
         return _published(syn, out, ledger, said)
     wanted = [form.strip() for word in formats or () for form in word.split(",") if form.strip()]
     with TerminalProgress() as progress:
-        card = write(
+        bundle = write(
             syn,
             out,
             n=rows,
@@ -77,15 +81,33 @@ def release(
             tables=tables,
             progress=progress,
             **said,
-        ).card
+        )
+    card = bundle.card
     records = KINDS[syn.schema.kind].records
     sentence = card["guarantee"]["sentence"]
     counted = " and noisy tables of counts" if tables else ""
     text = f"{opening(card['guarantee'], syn.schema)}\nWrote {out} with {rows:,} synthetic {records}{counted}."
     if syn.guarantee.kind == "none":
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
-    text = "\n".join([text, *(f"Note: {note}." for note in syn.notes)])
-    return Outcome(data={"bundle": str(out), "card": card}, text=text)
+    text = "\n".join([text, *(f"Note: {note}." for note in syn.notes), *_receipt(bundle)])
+    return Outcome(data=_data(out, bundle), text=text)
+
+
+def _data(out: Path, bundle: Bundle) -> dict[str, Any]:
+    return {
+        "bundle": str(out),
+        "card": bundle.card,
+        "fingerprint": bundle.fingerprint,
+        "signed_by": bundle.signed_by,
+    }
+
+
+def _receipt(bundle: Bundle) -> list[str]:
+    """Return what the publisher tells those who receive a bundle, by another way than the bundle's."""
+    from doublure.releasing.signing import spelt
+
+    lines = [f"Fingerprint of card.json (SHA-256), to be published apart from the bundle: {spelt(bundle.fingerprint)}"]
+    return lines if bundle.signed_by is None else [*lines, f"Signed by the key {spelt(bundle.signed_by)}"]
 
 
 def _refuse_records(given: list[str]) -> None:
@@ -100,7 +122,7 @@ def _published(syn: Synthesizer, out: Path, ledger: Path | None, said: dict[str,
     from doublure.releasing.generator import publish
     from doublure.releasing.plain_words import opening
 
-    card = publish(syn, out, ledger=ledger, **said).card
-    said_of_it = opening(card["guarantee"], syn.schema)
-    text = f"{said_of_it}\nWrote {out}: a generator, to sample from with doublure sample."
-    return Outcome(data={"bundle": str(out), "card": card}, text=text)
+    bundle = publish(syn, out, ledger=ledger, **said)
+    opened = opening(bundle.card["guarantee"], syn.schema)
+    text = f"{opened}\nWrote {out}: a generator, to sample from with doublure sample."
+    return Outcome(data=_data(out, bundle), text="\n".join([text, *_receipt(bundle)]))

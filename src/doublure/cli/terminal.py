@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _INTERNAL = 1
+_GROUPS = frozenset({"schema", "budget", "datasets", "public", "label", "keys"})
 _BY_USER = Interrupted("stopped by the user")
 
 
@@ -246,7 +247,7 @@ def _write_object(body: dict[str, Any]) -> None:
 def _words(given: list[str]) -> list[str]:
     """Return the verb, and the second word of verbs that have one."""
     words = [word for word in given if not word.startswith("-")]
-    return words[:2] if words[:1] in (["schema"], ["budget"], ["datasets"], ["public"], ["label"]) else words[:1]
+    return words[: 2 if words and words[0] in _GROUPS else 1]
 
 
 def _tell(outcome: Outcome, command: str, as_json: bool) -> None:

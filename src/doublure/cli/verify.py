@@ -23,23 +23,28 @@ _RAN: dict[object, str] = {
 }
 
 
+_FORMER_PAGE = " its page is an older doublure's and is not checked: read card.json in its place;"
+
+
 def verify(
     bundle: Annotated[Path, typer.Argument(help="A released bundle, or a published generator.")],
     ledger: Annotated[Path | None, typer.Option(help="The ledger that should contain the card's entry.")] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The publisher's public key: a bundle that it did not sign is refused.")
+    ] = None,
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Check a bundle: hashes, claim, price, ledger entry."""
-    from doublure.releasing.bundle import verify as check
+    """Check a bundle: files, cells, claim, price, page, ledger entry, signature."""
+    from doublure.releasing.verifying import verify as check
 
-    checked = check(bundle, ledger=ledger)
-    entry = "its entry is in the ledger" if checked["ledger"] else "the ledger was not given, so its entry is unchecked"
-    ran, files = (
-        _RAN[checked["executed"]],
-        f"its {checked['files'] + 1} files are its card and those that the card lists",
-    )
+    checked = check(bundle, ledger=ledger, key=key)
+    number = checked["files"] + 1 + (checked["signature"] is not None)
+    files = f"its {number} files are its card and those that the card lists, and hold what it says"
     price = _price(checked["recomputed_epsilon"], checked["epsilon"])
-    return Outcome(data=checked, text=f"{bundle} is intact: {files};{price}{ran} {entry}.")
+    ran, page = _RAN[checked["executed"]], "" if checked["page"] else _FORMER_PAGE
+    text = f"{bundle} agrees with its card: {files};{price}{ran}{page} {checked['origin']}."
+    return Outcome(data=checked, text=text)
 
 
 def _price(found: float | None, claimed: float | None) -> str:

@@ -54,6 +54,7 @@ class Run:
         authorised: Noisy steps authorised, drawn or not.
         status: "open" or how it was closed.
         taken: Noisy steps reported at its close.
+        artefact: SHA-256 of the generator that it was closed with as done.
     """
 
     id: str
@@ -67,6 +68,7 @@ class Run:
     authorised: int = 0
     status: str = "open"
     taken: int | None = None
+    artefact: str | None = None
 
     @property
     def kind(self) -> str:
@@ -238,6 +240,26 @@ class Account:
             said = f"was reserved as {run.kind}" if run.claimed == run.kind else f"ended as {printable(run.claimed)}"
             raise LedgerError(f"{said} and cannot be released as {kind}", field=run.run_id, remedy="reserve it so")
 
+    def refuse_other_generator(self, name: str, sha256: object) -> None:
+        """Refuse a generator that is not the one that a run was closed with.
+
+        Raises:
+            LedgerError: Naming the run.
+        """
+        run = self.find(name)
+        if run.artefact is None:
+            raise LedgerError(
+                "has no finished generator in this ledger",
+                field=run.run_id,
+                remedy="finish it with doublure fit --resume, and release its own run folder",
+            )
+        if sha256 != run.artefact:
+            raise LedgerError(
+                "ended with another generator than this one, by the ledger's own record",
+                field=run.run_id,
+                remedy="release the run folder as fit left it; this entry covers nothing of another generator",
+            )
+
     def _refusal(self, charge: Amount) -> BudgetRefused:
         passed = "epsilon" if self.spent.epsilon + charge.epsilon > self.cap.epsilon else "delta"
         return BudgetRefused(
@@ -322,7 +344,8 @@ def _close(run: Run, body: Mapping[str, Any]) -> Run:
         raise LedgerError(
             f"reports {steps} noisy steps where {most} were authorised", field=run.run_id, remedy="stop using this run"
         )
-    return replace(run, status=status, taken=steps, charge=Amount() if status == NO_NOISE else run.charge)
+    charge, artefact = Amount() if status == NO_NOISE else run.charge, body["artefact_sha256"]
+    return replace(run, status=status, taken=steps, charge=charge, artefact=artefact if status == "done" else None)
 
 
 _NEXT: dict[str, Callable[[Run, Mapping[str, Any]], Run]] = {

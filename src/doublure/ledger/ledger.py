@@ -16,6 +16,7 @@ from doublure.ledger.amounts import Budget, is_figure
 from doublure.ledger.chain import Record, canonical
 from doublure.ledger.request import PlanLike, charge, facts, run_id_of
 from doublure.ledger.reservation import Reservation
+from doublure.ledger.shapes import NONCE
 from doublure.ledger.store import Store
 from doublure.ledger.summary import coverage, summary
 
@@ -27,19 +28,19 @@ _PATIENCE, _PAUSE = 2.0, 0.02
 class Entry:
     """Where the ledger recorded a release; a release card carries it.
 
+    The record's place is not among it: how many records come before one tells of fits that were refused.
+
     Attributes:
         dataset: The ledger's data set.
-        sequence: The record's place.
-        head_sha256: The record's hash.
+        head_sha256: The record's hash. A nonce in the record keeps anybody from finding its place by guessing.
     """
 
     dataset: str
-    sequence: int
     head_sha256: str
 
     def to_json(self) -> dict[str, Any]:
         """Return the value of the card's key `ledger`."""
-        return {"dataset": self.dataset, "sequence": self.sequence, "head_sha256": self.head_sha256}
+        return {"dataset": self.dataset, "head_sha256": self.head_sha256}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,6 +323,18 @@ class Ledger:
         """
         self._store.view().account.refuse_release(run, guarantee_kind)
 
+    def refuse_other_generator(self, run: str, sha256: object) -> None:
+        """Refuse a generator that is not the one that the run ended with.
+
+        Args:
+            run: The id of the reservation or run.
+            sha256: SHA-256 of the ``generator.safetensors`` that is to be released.
+
+        Raises:
+            LedgerError: The run is unknown or has not ended, or ended with another generator.
+        """
+        self._store.view().account.refuse_other_generator(run, sha256)
+
     def record_release(self, run: str, files: Mapping[str, str], guarantee_kind: str) -> Entry:
         """Record that a bundle was released.
 
@@ -336,10 +349,11 @@ class Ledger:
         Raises:
             LedgerError: The run is unknown, drew nothing, or cannot be released under this kind.
         """
+        told = {**files, NONCE: secrets.token_hex(32)} if files else {}
         record, account = self._store.append(
-            "release", lambda account: {"id": account.find(run).id, "kind": guarantee_kind, "files": dict(files)}
+            "release", lambda account: {"id": account.find(run).id, "kind": guarantee_kind, "files": told}
         )
-        return Entry(dataset=account.dataset, sequence=record.sequence, head_sha256=record.sha256)
+        return Entry(dataset=account.dataset, head_sha256=record.sha256)
 
     def verify(self) -> VerifyReport:
         """Verify every record, from the first.
@@ -367,7 +381,7 @@ class Ledger:
         A chain alone cannot show that its end was cut off or that an older copy was put back; a card outside it can.
 
         Args:
-            entry: The card's `ledger`: `dataset`, `sequence`, `head_sha256`.
+            entry: The card's `ledger`: `dataset` and `head_sha256`, and `sequence` on the cards of 0.2.0 and before.
 
         Returns:
             The record.
@@ -377,25 +391,19 @@ class Ledger:
             LedgerError: The ledger is damaged.
         """
         view = self._store.view()
-        sequence = entry.get("sequence")
         if entry.get("dataset") != view.account.dataset:
             raise GateFailed(
                 "is not this ledger's data set", field="ledger.dataset", remedy="verify with its own ledger"
             )
-        if isinstance(sequence, bool) or not isinstance(sequence, int) or not 1 <= sequence <= len(view.chain.records):
+        found = [record for record in view.chain.records if record.sha256 == entry.get("head_sha256")]
+        place = entry.get("sequence", found[0].sequence if found else None)
+        if not found or type(place) is not int or found[0].sequence != place:
             raise GateFailed(
-                "the ledger has no such record: it was cut short or put back, or the card was changed",
-                field="ledger.sequence",
-                remedy="look for the newest copy of the ledger, and trust no total until it is found",
-            )
-        record = view.chain.records[sequence - 1]
-        if record.sha256 != entry.get("head_sha256"):
-            raise GateFailed(
-                "the ledger holds another record there: it was rewritten, or the card was changed",
+                "the ledger has no such record: it was cut short, put back or rewritten, or the card was changed",
                 field="ledger.head_sha256",
                 remedy="look for the newest copy of the ledger, and trust no total until it is found",
             )
-        return record
+        return found[0]
 
     def show(self) -> dict[str, Any]:
         """Return what `doublure budget show` prints, as plain JSON values (see `summary.py`)."""

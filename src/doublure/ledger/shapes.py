@@ -14,6 +14,8 @@ from doublure.ledger.amounts import is_figure
 from doublure.ledger.request import KINDS
 
 NO_NOISE = "no-noise-drawn"
+NONCE = "nonce"
+"""Stands among a release's files, so that every doublure reads it; no file of a bundle has this name."""
 STATUSES = ("done", NO_NOISE, "aborted", "interrupted")
 
 _Check = Callable[[Any], bool]

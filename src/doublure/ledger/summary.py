@@ -9,7 +9,7 @@ from doublure.errors import printable
 from doublure.ledger.account import Account, Run
 from doublure.ledger.amounts import Amount, Budget
 from doublure.ledger.request import KINDS
-from doublure.ledger.shapes import NO_NOISE
+from doublure.ledger.shapes import NO_NOISE, NONCE
 
 
 def summary(account: Account) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def summary(account: Account) -> dict[str, Any]:
                 "run_id": account.runs[record.body["id"]].run_id,
                 "kind": record.body["kind"],
                 "head_sha256": record.sha256,
-                "files": dict(record.body["files"]),
+                "files": {name: sha256 for name, sha256 in record.body["files"].items() if name != NONCE},
             }
             for record in account.releases
         ],

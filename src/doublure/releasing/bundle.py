@@ -19,32 +19,28 @@ from typing import Any, SupportsIndex
 
 from doublure._version import __version__
 from doublure.advisories import REMEDY, known_fault
-from doublure.data.tables.writing import defused
 from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
 from doublure.guarantee import Kind
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
-from doublure.releasing.card import card_page
+from doublure.releasing.checking import DICTIONARY
 from doublure.releasing.declared import Declared
-from doublure.releasing.examples import Examples, examples_of
+from doublure.releasing.dictionary import dictionary
+from doublure.releasing.issuing import entry_of, issue
 from doublure.releasing.margins import margins_of
 from doublure.releasing.released import Bundle, Card
+from doublure.releasing.signing import signing_key
 from doublure.releasing.tables import LIMIT, described, refuse_none, write_noisy_tables
-from doublure.releasing.verifying import CARD, VERSION, claims_sha256, verify
+from doublure.releasing.verifying import CARD, VERSION, verify
 from doublure.releasing.writing import WRITERS, write_released
 from doublure.run.synthesizer import Synthesizer
-from doublure.schema import ResolvedSchema
-from doublure.schema.columns import label
 from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
 from doublure.support.progress import Progress, following
-from doublure.support.tensors import sha256_of
 
-_PAGE, _DICTIONARY = "card.html", "dictionary.json"
 _REVIEW_YEARS = 2
-_DEFUSED = "text and column names that a spreadsheet would run as a formula have an apostrophe (') before them"
 _EDITED = "the run folder was edited; fit again"
 _ERROR_LIMIT = "Figures computed from this data carry the error of the generator besides that of sampling."
 _COVERAGE_LIMIT = (
@@ -74,6 +70,7 @@ def release(
     citation: str | None = None,
     contact: str | None = None,
     links: Sequence[str] = (),
+    sign: str | Path | None = None,
     progress: Progress | bool | None = None,
 ) -> Bundle:
     """Write a bundle.
@@ -95,14 +92,15 @@ def release(
         citation: How to cite it.
         contact: Whom to ask.
         links: Addresses of pages that say more.
+        sign: The private key that signs the card, as :func:`doublure.releasing.signing.new_keys` makes it.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Returns:
-        Where the bundle lies, its card and its files.
+        Where the bundle lies, its card and its files, and the card's fingerprint.
 
     Raises:
         InputError: The folder is not empty, the guarantee is not one that the plan gives, something else ran than was
-            priced, or the ledger is not found.
+            priced, the ledger is not found or knows another generator, or the key cannot be used.
         SettingError: An argument is out of its range, or tables are asked for and the fit bought none.
     """
     asked = Path(out)
@@ -110,6 +108,7 @@ def release(
         title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
     ).over(syn.schema.release)
     rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
+    key = None if sign is None else signing_key(sign, asked)
     executed = executed_of(syn)
     if tables:
         refuse_none(syn.tables)
@@ -117,7 +116,6 @@ def release(
     with files.whole_folder(asked) as staging, following(progress, "release") as listener:
         entropy = seeding.chosen(seed)
         holds: dict[str, int | None] = {}
-        first: list[Examples] = []
         for form in forms:
             holds |= write_released(
                 syn,
@@ -127,21 +125,17 @@ def release(
                 seed=entropy,
                 spreadsheet_safe=spreadsheet_safe,
                 progress=listener,
-                seen=lambda drawn: first.append(examples_of(syn, drawn)),
             )
         cells = write_noisy_tables(staging, syn.tables, syn.guarantee.about) if tables else {}
         words = dictionary(syn.schema, spreadsheet_safe=spreadsheet_safe) | (
             {"tables": described(cells)} if tables else {}
         )
-        files.write_json(staging / _DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
-        holds |= cells | {_DICTIONARY: None}
+        files.write_json(staging / DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
+        holds |= cells | {DICTIONARY: None}
         listed = [entry_of(staging, name, count) for name, count in holds.items()]
         named = declared.titled(f"Synthetic {KINDS[syn.schema.kind].called} for {book.dataset}")
         card = card_of(syn, listed, executed, declared=named, limits=[LIMIT] if tables else [])
-        recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
-        card["ledger"] = book.record_release(reservation, recorded, syn.guarantee.kind).to_json()
-        write_card(staging, card, syn.schema, first[0])
-    return Bundle(path=asked, card=card)
+        return issue(staging, asked, card, words, book, reservation, key)
 
 
 def refuse_taken(target: Path) -> None:
@@ -176,7 +170,8 @@ def ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Led
 
     Raises:
         RunFolderError: The run names no entry, or the ledger's entry is of another plan.
-        LedgerError: The ledger is not found, does not know the run, or knows that it claims less.
+        LedgerError: The ledger is not found, does not know the run, or knows that it claims less or ended with another
+            generator.
     """
     kept = syn.run.get("ledger")
     if syn.published:
@@ -200,48 +195,8 @@ def ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Led
         if record.kind == "reserve" and canonical(record.body["plan"]) != canonical(facts(syn.plan)):
             raise RunFolderError("is not the plan that the ledger paid for", field="plan.json", remedy=_EDITED)
     book.refuse_release(kept["reservation"], syn.guarantee.kind)
+    book.refuse_other_generator(kept["reservation"], syn.run.get("generator_sha256"))
     return book, kept["reservation"]
-
-
-def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dict[str, Any]:
-    """Return the data dictionary: every column with its type and domain, from public or bought facts.
-
-    Args:
-        schema: Every fact known.
-        spreadsheet_safe: Say under which name a column is written whose own name a spreadsheet would run.
-    """
-    columns = []
-    for name, column in schema.columns.items():
-        bounds = getattr(column, "bounds", None)
-        columns.append(
-            {
-                "name": name,
-                "type": column.nature,
-                "description": column.description,
-                "values": [label(value) for value in getattr(column, "domain", ())] or None,
-                "bounds": None if bounds is None else [_plain(end) for end in bounds],
-                "precision": getattr(column, "precision", None),
-                "missing": list(column.missing_tokens[1:]) if isinstance(column.missing, tuple) else column.missing,
-                "roles": list(column.roles),
-                "derived_from": schema.derived.get(name),
-            }
-        )
-        if spreadsheet_safe and defused(name) != name:
-            columns[-1]["written_as"] = defused(name)
-    constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]
-    described = {"version": VERSION, "kind": schema.kind, "columns": columns, "constraints": constraints}
-    if spreadsheet_safe:
-        described["spreadsheet_safe"] = _DEFUSED
-    return described | WRITERS[schema.kind].described(schema)
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-def entry_of(folder: Path, name: str, rows: int | None = None) -> dict[str, Any]:
-    """Return a file of a folder as a card lists it, with how many records are in it."""
-    return {"path": name, "sha256": sha256_of(folder / name), "rows": rows}
 
 
 def executed_of(syn: Synthesizer) -> bool | None:
@@ -316,29 +271,4 @@ def card_of(
     )
 
 
-def write_card(folder: Path, card: dict[str, Any], schema: ResolvedSchema, examples: Examples) -> None:
-    """Write the page first, so that the card can list its hash.
-
-    Args:
-        folder: The release's.
-        card: Complete but for the page.
-        schema: Whose columns the page lists.
-        examples: The first records.
-    """
-    page = card_page(card, KINDS[schema.kind].records, dictionary(schema), examples).encode()
-    files.write_atomic(folder / _PAGE, lambda file: file.write(page))
-    card["files"] = [*card["files"], entry_of(folder, _PAGE)]
-    files.write_json(folder / CARD, card)
-
-
-__all__ = [
-    "card_of",
-    "dictionary",
-    "entry_of",
-    "executed_of",
-    "ledger_of",
-    "refuse_taken",
-    "release",
-    "verify",
-    "write_card",
-]
+__all__ = ["card_of", "dictionary", "executed_of", "ledger_of", "refuse_taken", "release", "verify"]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from doublure.access import COVERED
 from doublure.guarantee import beside, figure
-from doublure.releasing.card_contents import columns_of, drawings_of, precision_of
+from doublure.releasing.card_contents import columns_of, drawings_of, precision_of, sheet_of
 from doublure.releasing.examples import Examples
 from doublure.releasing.plain_words import figures_of, plain_words
 from doublure.report import page
@@ -66,7 +66,7 @@ def context(card: Mapping[str, Any], records: str, described: Mapping[str, Any],
         "plain": plain_words(guarantee, records),
         "description": card.get("description"),
         "records": records,
-        "sheet": None if examples.sheet is None else page.inline_png(examples.sheet),
+        "sheet": sheet_of(examples),
         "columns": columns_of(described, card.get("margins"), examples),
         "drawings": drawings_of(examples),
         "precision": precision_of(card, records) if kind in COVERED else None,
@@ -93,11 +93,7 @@ def context(card: Mapping[str, Any], records: str, described: Mapping[str, Any],
             if card.get(key) is not None
         ],
         "public_sources": _list(card.get("public_sources")),
-        "ledger": [
-            (name, _text((card.get("ledger") or {}).get(key)))
-            for key, name in {"dataset": "data set", "sequence": "entry", "head_sha256": "head, SHA-256"}.items()
-            if (card.get("ledger") or {}).get(key) is not None
-        ],
+        "ledger": [("data set", _text(named))] if (named := (card.get("ledger") or {}).get("dataset")) else [],
         "files": [
             {key: _text(entry.get(key)) for key in ("path", "rows", "sha256")}
             | {"address": "./" + quote(str(entry.get("path")))}

@@ -9,8 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
+from doublure.releasing.drawings import digits, line_of, strip_of
 from doublure.releasing.margins import middle
 from doublure.support.wording import listed
 
@@ -70,14 +69,9 @@ def _ranges(examples: Examples) -> dict[str, tuple[str, ...]]:
     for series in examples.series:
         for name, values in series.items():
             known = [value for value in values if not math.isnan(value)]
-            ends = f"{_digits(min(known))} to {_digits(max(known))}" if known else "missing throughout"
+            ends = f"{digits(min(known))} to {digits(max(known))}" if known else "missing throughout"
             found.setdefault(name, []).append(ends)
     return {name: tuple(ends) for name, ends in found.items()}
-
-
-def _digits(value: float) -> str:
-    """Return a number with four digits, or as many as its whole part has."""
-    return f"{value:,.0f}" if abs(value) >= _FIVE_DIGITS else f"{value:.4g}"
 
 
 def _margin(margins: Mapping[str, Any] | None, name: str) -> str | None:
@@ -158,28 +152,16 @@ def _released(card: Mapping[str, Any]) -> int | None:
 
 def drawings_of(examples: Examples) -> list[dict[str, Any]]:
     """Return a drawing of each channel of the first series, all series of a channel on one scale."""
-    if not examples.series:
-        return []
-    import numpy as np
-
-    from doublure.report.drawing import SYNTHETIC, draw
-
     found = []
-    for channel in examples.series[0]:
-        values = [np.asarray(one[channel]) for one in examples.series]
-        highest, lowest = max(np.nanmax([*one, 0.0]) for one in values), min(np.nanmin([*one, 0.0]) for one in values)
+    for channel in examples.series[0] if examples.series else ():
+        values = [one[channel] for one in examples.series]
+        known = [0.0, *(value for one in values for value in one if not math.isnan(value))]
         for number, one in enumerate(values, start=1):
-
-            def paint(axes: Any, one: Any = one, ends: tuple[float, float] = (lowest, highest)) -> None:
-                axes.plot(one, color=SYNTHETIC, linewidth=1.4)
-                axes.set_xlim(0, max(1, len(one) - 1))
-                axes.set_xticks([0, max(1, len(one) - 1)])
-                axes.set_ylim(ends[0], ends[1] * 1.05 if ends[1] > ends[0] else ends[0] + 1)
-                axes.set_yticks([ends[0], ends[1]] if ends[1] > ends[0] else [ends[0]])
-                axes.set_xlabel("step")
-                axes.set_ylabel("value")
-
-            alt = f"Synthetic series {number} of {channel}"
-            drawing: Markup = draw(2.5, 1.5, f"example {number} {channel}", alt, paint)
+            drawing = line_of(one, (min(known), max(known)), f"Synthetic series {number} of {channel}")
             found.append({"channel": channel, "number": number, "drawing": drawing})
     return found
+
+
+def sheet_of(examples: Examples) -> list[dict[str, str]]:
+    """Return the rows of a sheet of the first images: a class, and its images side by side."""
+    return [{"name": name, "images": strip_of(images)} for name, images in examples.images]

@@ -1,30 +1,36 @@
-"""The first synthetic records of a release, as its card shows them: three rows, three units, three series, a sheet."""
+"""The first synthetic records of a release, as its card shows them: three rows, three units, three series, a sheet.
+
+They are read from the released files, so that whoever verifies a bundle draws the same page from it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from doublure.data.images import writing as images
-from doublure.data.images.sheets import examples, png
-from doublure.data.relational.records import RelatedRows
-from doublure.data.series import Series
-from doublure.run.synthesizer import Synthesizer
-from doublure.schema.columns import Column, label
-from doublure.schema.images import ImageSchema
-from doublure.schema.kinds import ByKind
-from doublure.schema.relational import RelationalSchema
-from doublure.schema.series import SeriesSchema
+from doublure.releasing.cells import LABELS, Cells
+from doublure.releasing.reading import (
+    FORMS,
+    Batch,
+    ToldTable,
+    batches,
+    blocks,
+    images_of,
+    label_of,
+    tables_of,
+)
+from doublure.schema.kinds import KINDS, ByKind
+from doublure.schema.series import CLOCK, SERIES, STEP
 
 SHOWN = 3
 """How many records."""
 
 _MOST_CHILDREN = 6
-_MISSING = "(missing)"
+_ROW, _ROWS, _MANY_CLASSES = 20, 5, 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,68 +40,99 @@ class Examples:
     Attributes:
         rows: Table -> column -> its cells, as text; of a table alone its name is empty.
         series: Of each series its channels' values, NaN where one is missing.
-        sheet: A contact sheet, as PNG.
+        images: The rows of a sheet: a class, or nothing, and its first images ``(B, H, W, C)``.
     """
 
     rows: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     series: tuple[Mapping[str, tuple[float, ...]], ...] = ()
-    sheet: bytes | None = None
+    images: tuple[tuple[str, Cells], ...] = ()
 
 
-def examples_of(syn: Synthesizer, drawn: Any) -> Examples:
-    """Return what a card shows of the first records that are drawn; nothing of a kind from elsewhere."""
-    kind = syn.schema.kind
-    return _EXAMPLES[kind](syn, drawn) if kind in _EXAMPLES else Examples()
+def examples_of(folder: Path, listed: Iterable[str], described: Mapping[str, Any]) -> Examples:
+    """Return what a card shows of a bundle's first records; nothing of a kind from elsewhere, or of a generator.
+
+    Args:
+        folder: The bundle's.
+        listed: Its files.
+        described: Its data dictionary.
+
+    Raises:
+        Misread: A file is not what the dictionary describes.
+    """
+    show = _EXAMPLES.get(str(described.get("kind")))
+    paths = {name: folder / name for name in listed if Path(name).suffix in FORMS and "/" not in name}
+    return Examples() if show is None or not paths else show(paths, described)
 
 
-def _of_table(syn: Synthesizer, drawn: pd.DataFrame) -> Examples:
-    return Examples(rows={"": _cells(drawn.head(SHOWN), syn.schema.columns)})
+def _first(paths: Mapping[str, Path], table: ToldTable) -> Iterator[Batch]:
+    """Yield a table's batches, from the form that comes first."""
+    name = next((name for form in FORMS if (name := f"{table.name}{form}") in paths), None)
+    return iter(()) if name is None else batches(paths[name], table)
 
 
-def _of_related(syn: Synthesizer, drawn: RelatedRows) -> Examples:
+def _texts(batch: Batch, table: ToldTable, rows: Any) -> dict[str, tuple[str, ...]]:
+    return {
+        told.name: tuple(map(told.text, batch[told.name][rows]))
+        for told in table.columns
+        if told.name in batch and told.name not in (SERIES, STEP, CLOCK)
+    }
+
+
+def _of_table(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examples:
+    (table,) = tables_of(described)
+    batch = next(_first(paths, table), None)
+    return Examples() if batch is None else Examples(rows={"": _texts(batch, table, slice(SHOWN))})
+
+
+def _of_related(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examples:
     """Return the first units, and the first rows that hang on them."""
-    schema = RelationalSchema.of(syn.schema)
-    few = drawn.take(np.arange(len(drawn)) < SHOWN)
-    handed = few.handed_out(dict.fromkeys(schema.tables, 0))
-    most = {name: SHOWN if name == schema.root else _MOST_CHILDREN for name in handed}
-    return Examples(
-        rows={name: _cells(frame.head(most[name]), schema.tables[name].columns) for name, frame in handed.items()}
-    )
+    found = {}
+    for table in tables_of(described):
+        above = described["related"][table.name].get("foreign_key")
+        batch = next(_first(paths, table), None)
+        if batch is not None:
+            rows = slice(SHOWN) if above is None else np.flatnonzero(batch[above] <= SHOWN)[:_MOST_CHILDREN]
+            found[table.name] = _texts(batch, table, rows)
+    return Examples(rows=found)
 
 
-def _of_series(syn: Synthesizer, drawn: Series) -> Examples:
-    schema = SeriesSchema.of(syn.schema)
-    values = np.asarray(drawn.values[:SHOWN], dtype=np.float64)
-    series = tuple(
-        {name: tuple(map(float, one[:, place])) for place, name in enumerate(drawn.channels)} for one in values
-    )
-    few = pd.DataFrame(drawn.attributes).head(SHOWN)
-    return Examples(rows={"": _cells(few, schema.attributes)}, series=series)
+def _of_series(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examples:
+    (table,) = tables_of(described)
+    told, held = described["series"], []
+    for batch in _first(paths, table):
+        held.append({name: cells[batch[SERIES] <= SHOWN] for name, cells in batch.items()})
+        if batch[SERIES][-1] > SHOWN:
+            break
+    if not held:
+        return Examples()
+    rows = {name: np.concatenate([part[name] for part in held]) for name in held[0]}
+    each = [rows[SERIES] == number for number in range(1, SHOWN + 1) if (rows[SERIES] == number).any()]
+    beginnings = [int(np.flatnonzero(own)[0]) for own in each]
+    attributes = ToldTable(name="", columns=tuple(table.column(name) for name in told["attributes"]))
+    series = tuple({name: _numbers(rows[name][own], table, name) for name in told["channels"]} for own in each)
+    return Examples(rows={"": _texts(rows, attributes, beginnings)}, series=series)
 
 
-def _of_images(syn: Synthesizer, drawn: Any) -> Examples:
-    schema = ImageSchema.of(syn.schema)
-    sheet = images.sheet_of(examples(drawn, schema), schema, {"watermark": syn.guarantee.watermark})
-    return Examples(sheet=png(sheet))
+def _numbers(cells: Cells, table: ToldTable, name: str) -> tuple[float, ...]:
+    """Return a channel's values; of one of states, their places in its list."""
+    told = table.column(name)
+    if told.nature in LABELS:
+        places = {value: float(place) for place, value in enumerate(told.values)}
+        return tuple(places.get(cell, float("nan")) for cell in cells)
+    return tuple(map(float, cells))
+
+
+def _of_images(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examples:
+    label = label_of(described)
+    path = next(iter(paths.values()))
+    _, labels = images_of(path, described["images"], label, None)
+    pixels = next(iter(blocks(path, "images", KINDS["images"].chunk)))
+    if labels is None or label is None:
+        few = pixels[: _ROW * _ROWS]
+        return Examples(images=tuple(("", few[at : at + _ROW]) for at in range(0, len(few), _ROW)))
+    most = 1 if len(label.values) > _MANY_CLASSES else _ROW
+    groups = ((value, pixels[labels[: len(pixels)] == value][:most]) for value in label.values)
+    return Examples(images=tuple((value, own) for value, own in groups if len(own)))
 
 
 _EXAMPLES = ByKind("examples", table=_of_table, images=_of_images, series=_of_series, relational=_of_related)
-
-
-def _cells(frame: pd.DataFrame, columns: Mapping[str, Column]) -> dict[str, tuple[str, ...]]:
-    known = [str(name) for name in frame.columns if name in columns]
-    return {name: tuple(_text(value, columns[name]) for value in frame[name]) for name in known}
-
-
-def _text(value: Any, column: Column) -> str:
-    """Return a cell as a reader knows it: as its file has it, days without a time of day."""
-    if pd.isna(value):
-        return _MISSING
-    if isinstance(value, pd.Timestamp):
-        return value.date().isoformat() if column.nature == "date" else value.isoformat(sep=" ")
-    precision = getattr(column, "precision", None)
-    if isinstance(value, float | np.floating):
-        if precision is not None:
-            return f"{value:.{max(0, precision)}f}"
-        return f"{value:.6g}"
-    return label(value)

@@ -12,11 +12,12 @@ from pathlib import Path
 from doublure.access import COVERED
 from doublure.errors import RunFolderError
 from doublure.ledger import Ledger
-from doublure.releasing.bundle import card_of, entry_of, executed_of, ledger_of, refuse_taken, write_card
+from doublure.releasing.bundle import card_of, executed_of, ledger_of, refuse_taken
 from doublure.releasing.declared import Declared
-from doublure.releasing.examples import Examples
+from doublure.releasing.dictionary import dictionary
+from doublure.releasing.issuing import entry_of, issue
 from doublure.releasing.released import Bundle
-from doublure.releasing.verifying import CARD, claims_sha256
+from doublure.releasing.signing import signing_key
 from doublure.run import published
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
@@ -40,6 +41,7 @@ def publish(
     citation: str | None = None,
     contact: str | None = None,
     links: Sequence[str] = (),
+    sign: str | Path | None = None,
 ) -> Bundle:
     """Write a generator to publish: ``generator.safetensors``, ``schema.yaml``, ``card.json`` and ``card.html``.
 
@@ -55,13 +57,15 @@ def publish(
         citation: How to cite it.
         contact: Whom to ask.
         links: Addresses of pages that say more.
+        sign: The private key that signs the card, as :func:`doublure.releasing.signing.new_keys` makes it.
 
     Returns:
         Where it lies, its card, whose keys are those of a bundle's, and its files.
 
     Raises:
         InputError: The folder is not empty, the guarantee covers no generator or is not one that the plan gives,
-            something else ran than was priced, or the ledger is not found.
+            something else ran than was priced, the ledger is not found or knows another generator, or the key cannot
+            be used.
     """
     asked = Path(out)
     declared = Declared(
@@ -72,6 +76,7 @@ def publish(
     if kind not in COVERED:
         message = f"is of kind {kind}, which covers no generator"
         raise RunFolderError(message, field="guarantee", remedy="fit a method of kind dp or bayesian-dp")
+    key = None if sign is None else signing_key(sign, asked)
     executed = executed_of(syn)
     book, reservation = ledger_of(syn, ledger)
     with files.whole_folder(asked) as staging:
@@ -79,7 +84,4 @@ def publish(
         listed = [entry_of(staging, name) for name in published.FILES]
         named = declared.titled(f"Generator of synthetic {KINDS[syn.schema.kind].called} for {book.dataset}")
         card = card_of(syn, listed, executed, declared=named, limits=_LIMITS)
-        recorded = {file["path"]: file["sha256"] for file in listed} | {CARD: claims_sha256(card)}
-        card["ledger"] = book.record_release(reservation, recorded, kind).to_json()
-        write_card(staging, card, syn.schema, Examples())
-    return Bundle(path=asked, card=card)
+        return issue(staging, asked, card, dictionary(syn.schema), book, reservation, key)

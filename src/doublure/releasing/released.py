@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from doublure.access import COVERED
+from doublure.releasing.signing import SIGNATURE
 from doublure.releasing.verifying import CARD
 from doublure.support import views
 
@@ -27,15 +28,20 @@ class Bundle:
     Attributes:
         path: The folder.
         card: What ``card.json`` holds.
+        fingerprint: SHA-256 of ``card.json``, for the publisher to tell those who receive it.
+        signed_by: The fingerprint of the key that signed it; None where nobody did.
     """
 
     path: Path
     card: Card
+    fingerprint: str
+    signed_by: str | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Every file that was written, the card last."""
-        return (*(self.path / entry["path"] for entry in self.card["files"]), self.path / CARD)
+        """Every file that was written, the card last, and its signature."""
+        last = (CARD,) if self.signed_by is None else (CARD, SIGNATURE)
+        return (*(self.path / entry["path"] for entry in self.card["files"]), *(self.path / name for name in last))
 
     @property
     def page(self) -> Path:
@@ -59,7 +65,6 @@ def _parts(card: Card) -> list[Markup]:
         ("review by", card["review_by"]),
         ("contact", card["contact"]),
         ("data set", ledger.get("dataset")),
-        ("ledger entry", ledger.get("sequence")),
     ]
     rows = [
         (entry["path"], "–" if entry["rows"] is None else f"{entry['rows']:,}", f"{entry['sha256'][:12]}…")

@@ -29,6 +29,7 @@ LIMIT = (
 )
 _NAMES = {1: "one-way", 2: "two-way", 3: "three-way"}
 _CHUNK_ROWS = 1 << 18
+_FIGURES = ("count", "standard_error")
 _COLUMNS = {
     "table": "which table of the file, counted from 0",
     "column_K": "what is counted along axis K: a column, or how far it lies above another",
@@ -76,6 +77,11 @@ def write_noisy_tables(bundle: Path, tables: Sequence[NoisyTable], about: Mappin
 def described(files: Mapping[str, int]) -> dict[str, Any]:
     """Return what the dictionary says of the tables."""
     return {"files": [{"path": path, "cells": cells} for path, cells in files.items()], "columns": _COLUMNS}
+
+
+def columns_of(size: int) -> list[str]:
+    """Return the columns of a file of tables of so many axes."""
+    return ["table", *(f"{part}_{axis}" for axis in range(1, size + 1) for part in ("column", "cell")), *_FIGURES]
 
 
 def _write(path: Path, size: int, tables: Sequence[NoisyTable], about: Mapping[str, str]) -> int:

@@ -1,7 +1,13 @@
-"""Verifying a bundle: its files, its card's own consistency, and its entry in the ledger.
+"""Verifying a bundle: its files and what they hold, its card and page, its entry in the ledger, its signature.
 
-Finds accidents and casual editing. Whoever owns the bundle *and* writes the card anew is found out by the ledger alone,
-which recorded the files and the card's claims before the bundle appeared.
+A bundle by itself shows that it agrees with its card: hashes, cells (:mod:`doublure.releasing.checking`), price, and
+the page, which is drawn again. Whoever writes all of it anew, the card too, is found out by what lies elsewhere alone:
+
+===================  ===================================================================================================
+the ledger           recorded the hash of every file, page included, and of the card's claims before the bundle appeared
+the publisher's key  signed the card, which holds the hash of every file
+the fingerprint      of the card, as the publisher tells it by another way
+===================  ===================================================================================================
 """
 
 from __future__ import annotations
@@ -11,19 +17,24 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from doublure._version import __version__
 from doublure.advisories import REMEDY, known_fault
-from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError
+from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError, SettingError, printable
 from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_what_was_measured
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
+from doublure.ledger.shapes import NONCE
+from doublure.releasing.checking import PAGE, check_contents
+from doublure.releasing.reading import Misread
+from doublure.releasing.rendering import draws_the_same, page_of
 from doublure.releasing.repricing import TOLERANCE, epsilon_of
+from doublure.releasing.signing import SIGNATURE, Signed, check_signature, spelt
 from doublure.releasing.tables import FOLDER
 from doublure.support import files
 from doublure.support.tensors import sha256_of
 
 VERSION = 1
 CARD = "card.json"
-_PAGE = "card.html"
 
 _STEPS: dict[str, Callable[[Mapping[str, Any]], int]] = {
     "gaussian": lambda event: int(event["steps"]),
@@ -34,41 +45,72 @@ _STEPS: dict[str, Callable[[Mapping[str, Any]], int]] = {
 """How many of a claim's steps an event is; a fact that is learned is none."""
 
 
-def verify(bundle: str | Path, *, ledger: Ledger | str | Path | None = None) -> dict[str, Any]:
+def verify(
+    bundle: str | Path, *, ledger: Ledger | str | Path | None = None, key: str | Path | None = None
+) -> dict[str, Any]:
     """Check a bundle.
 
     Args:
         bundle: The folder.
         ledger: The ledger, if it is at hand.
+        key: The publisher's public key: a bundle that it did not sign is refused.
 
     Returns:
-        What was checked; ``files`` are those that the card lists, ``epsilon`` is what it claims.
+        What was checked; ``files`` are those that the card lists, ``epsilon`` is what it claims, ``fingerprint`` is
+        the SHA-256 of ``card.json``, ``signature`` is None or ``{"key": its fingerprint, "known": whether key was
+        given}``, ``page`` says what vouches for it (``ledger``, ``signature``, ``drawn again`` or, on cards of 0.2.0
+        and before that a ledger knows, None), and ``origin`` says in a sentence who vouches for the card.
 
     Raises:
         GateFailed: Something does not match; the message names it.
-        InputError: There is no bundle, or no ledger.
+        InputError: There is no bundle, or no ledger, or no key.
     """
     folder = Path(bundle)
-    card = _read_card(folder)
+    card, content = _read_card(folder)
     listed = _checked_files(folder, card)
     fault = known_fault(card.get("doublure_version"), card)
     if fault is not None:
         raise GateFailed(fault, field=CARD, remedy=REMEDY)
     guarantee = _checked_claim(card)
     priced = _checked_price(card, guarantee)
-    checked = {"files": len(listed), "guarantee": guarantee.sentence, "ledger": None, "recomputed_epsilon": priced}
-    checked["epsilon"] = guarantee.epsilon
-    checked["executed"] = _checked_flag(card)
-    if ledger is not None:
-        _check_entry(_opened(ledger), card, listed)
-        checked["ledger"] = card["ledger"]
-    return checked
+    executed = _checked_flag(card)
+    signature = check_signature(folder, content, key)
+    record = None if ledger is None else _check_entry(_opened(ledger), card, listed)
+    described = _checked_contents(folder, card, guarantee)
+    fingerprint = hashlib.sha256(content).hexdigest()
+    return {
+        "files": len(listed),
+        "guarantee": guarantee.sentence,
+        "ledger": None if record is None else card["ledger"],
+        "recomputed_epsilon": priced,
+        "epsilon": guarantee.epsilon,
+        "executed": executed,
+        "fingerprint": fingerprint,
+        "signature": None if signature is None else {"key": signature.fingerprint, "known": signature.known},
+        "page": _checked_page(folder, card, described, record, signature),
+        "origin": _origin(fingerprint, signature, record is not None),
+    }
+
+
+def _origin(fingerprint: str, signature: Signed | None, recorded: bool) -> str:
+    """Return who vouches for a card."""
+    told = []
+    if recorded:
+        told.append("its entry is in the ledger")
+    if signature is not None:
+        by = "the given key" if signature.known else "an unknown key"
+        told.append(f"it is signed by {by}, {spelt(signature.fingerprint)}")
+    if not recorded and (signature is None or not signature.known):
+        told.append(
+            "who wrote the card is not checked: compare this fingerprint with the publisher's: " + spelt(fingerprint)
+        )
+    return "; ".join(told)
 
 
 def claims_sha256(card: Mapping[str, Any]) -> str:
     """Return the SHA-256 of what a card says, apart from what is only known once the ledger has recorded it."""
     claims = {key: value for key, value in card.items() if key != "ledger"}
-    claims["files"] = [file for file in card["files"] if file.get("path") != _PAGE]
+    claims["files"] = [file for file in card["files"] if file.get("path") != PAGE]
     return hashlib.sha256(canonical(claims)).hexdigest()
 
 
@@ -76,21 +118,26 @@ def _failed(what: str, field: object) -> GateFailed:
     return GateFailed(what, field=field, remedy="do not rely on this bundle; ask its contact")
 
 
-def _read_card(folder: Path) -> dict[str, Any]:
+def _read_card(folder: Path) -> tuple[dict[str, Any], bytes]:
+    """Return the card, and its bytes."""
     path = folder / CARD
     if not path.is_file():
         raise RunFolderError("is not a bundle", field=folder, remedy="give the folder that doublure release -o made")
     try:
         card: dict[str, Any] = files.read_json(path, "bundle")
+        content = path.read_bytes()
     except InputError as error:
         raise _failed(error.message, path) from None
     if card.get("version") != VERSION:
         raise RunFolderError("is of another version", field=path, remedy="use the doublure that made it")
-    return card
+    return card, content
 
 
 def _checked_files(folder: Path, card: dict[str, Any]) -> dict[str, str]:
-    """Return the SHA-256 of each listed file, once all are what the card says and nothing else lies beside them."""
+    """Return the SHA-256 of each listed file, once all are what the card says and nothing else lies beside them.
+
+    The card cannot list its own signature.
+    """
     try:
         listed = {str(file["path"]): str(file["sha256"]) for file in card["files"]}
     except (KeyError, TypeError):
@@ -98,9 +145,11 @@ def _checked_files(folder: Path, card: dict[str, Any]) -> dict[str, str]:
     present = _present(folder, listed)
     if (folder / CARD).is_symlink():
         raise _failed("is a link and not a file", CARD)
-    for name in sorted(set(listed) | present - {CARD}):
+    for name in sorted(set(listed) | present - {CARD, SIGNATURE}):
         if name not in present:
             raise _failed("is listed on the card and not in the bundle", name)
+        if name in (CARD, SIGNATURE):
+            raise _failed("cannot be listed on the card", name)
         if name not in listed:
             raise _failed("is in the bundle and not on its card", name)
         path = folder / name
@@ -169,7 +218,17 @@ def _opened(ledger: Ledger | str | Path) -> Ledger:
         raise GateFailed(error.message, field=error.field, remedy=error.remedy) from None
 
 
-def _check_entry(book: Ledger, card: dict[str, Any], listed: dict[str, str]) -> None:
+def _checked_contents(folder: Path, card: dict[str, Any], guarantee: Guarantee) -> dict[str, Any]:
+    """Return the data dictionary, once the files hold what it and the card say."""
+    about = {"watermark": str(card["watermark"]), "guarantee": guarantee.sentence}
+    try:
+        return check_contents(folder, card, about)
+    except Misread as error:
+        raise _failed(error.what, error.field) from None
+
+
+def _check_entry(book: Ledger, card: dict[str, Any], listed: dict[str, str]) -> dict[str, str]:
+    """Return the hashes that the ledger recorded of a release, once the card and its files agree with them."""
     if not isinstance(card.get("ledger"), dict):
         raise _failed("names no entry", "card ledger")
     try:
@@ -178,14 +237,55 @@ def _check_entry(book: Ledger, card: dict[str, Any], listed: dict[str, str]) -> 
         raise _failed("is not in this ledger", "card ledger") from None
     if record.kind != "release":
         raise _failed("is not the entry of a release", "card ledger")
-    recorded = dict(record.body["files"])
+    recorded = {name: digest for name, digest in record.body["files"].items() if name != NONCE}
     claims = recorded.pop(CARD, None)
-    if any(listed.get(name) != digest for name, digest in recorded.items()):
-        raise _failed("lists other files than the ledger recorded", "card files")
+    for name, digest in recorded.items():
+        if listed.get(name) != digest:
+            raise _failed("is not the file that the ledger recorded", name)
     if record.body["kind"] != card["guarantee"]["kind"]:
         raise _failed("is of another kind than the ledger recorded", "card guarantee")
     if claims is not None and claims != claims_sha256(card):
         raise _failed("says something else than the ledger recorded", CARD)
+    return recorded
+
+
+def _checked_page(
+    folder: Path,
+    card: Mapping[str, Any],
+    described: Mapping[str, Any],
+    recorded: Mapping[str, str] | None,
+    signature: Signed | None,
+) -> str | None:
+    """Return what vouches for the page: a hash of it that lies elsewhere, or else that it is drawn again.
+
+    Another version draws another page of the same card, so that of it a hash alone can decide. Records of 0.2.0 and
+    before hold none of the page; where such a record vouches for the card, the page is left unchecked.
+    """
+    if not any(entry["path"] == PAGE for entry in card["files"]):
+        raise _failed("is missing: the card does not list it", PAGE)
+    if recorded is not None and PAGE in recorded:
+        return "ledger"
+    if signature is not None and signature.known:
+        return "signature"
+    former = card.get("doublure_version") != __version__ or "sequence" in (card.get("ledger") or {})
+    try:
+        written = (folder / PAGE).read_bytes().decode("utf-8")
+        if draws_the_same(page_of(folder, card, described), written):
+            return "drawn again"
+    except (Misread, SettingError, KeyError, TypeError, ValueError, AttributeError):
+        if not former:
+            raise _failed("cannot be drawn again from the card", PAGE) from None
+    if not former:
+        raise _failed("is not the page that the card gives", PAGE)
+    if recorded is not None:
+        return None
+    made = printable(str(card.get("doublure_version")))
+    raise GateFailed(
+        f"was drawn by doublure {made}, which this doublure {__version__} cannot draw again, and nothing else vouches "
+        "for it",
+        field=PAGE,
+        remedy="give the ledger (--ledger) or the publisher's key (--key), or ask for a new release",
+    )
 
 
 __all__ = ["CARD", "VERSION", "claims_sha256", "verify"]

@@ -47,7 +47,6 @@ def write_sample(
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
     others: Others | None = None,
-    seen: Callable[[Any], None] | None = None,
 ) -> int:
     """Draw ``n`` synthetic records and write them; the path's ending chooses the form.
 
@@ -62,7 +61,6 @@ def write_sample(
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula, in CSV and Parquet.
         progress: Receives progress events.
         others: Which other processes draw, where a table is written in parts.
-        seen: Receives the first records before they are written; not of a folder of parts.
 
     Returns:
         How many records were written.
@@ -90,7 +88,7 @@ def write_sample(
         remedy = "write a table to a folder, whose name has no ending"
         raise SettingError("draw the parts of a folder", field="processes", remedy=remedy)
     writer.check(path, size, spreadsheet_safe)
-    chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress, seen)
+    chunks = _told(syn.sample_chunks(size, given=given, seed=seed), size, f"draw {path.name}", progress)
     return writer.write(chunks, path, syn.schema, size, spreadsheet_safe, syn.guarantee.about)
 
 
@@ -103,7 +101,6 @@ def write_released(
     seed: SupportsIndex | None = None,
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
-    seen: Callable[[Any], None] | None = None,
 ) -> dict[str, int]:
     """Draw ``n`` synthetic records and write them into a bundle's folder.
 
@@ -115,7 +112,6 @@ def write_released(
         seed: Makes the records repeatable.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         progress: Receives progress events.
-        seen: Receives the first records before they are written.
 
     Returns:
         File -> how many records are in it.
@@ -123,21 +119,17 @@ def write_released(
     size, writer = counted(n), WRITERS[syn.schema.kind]
     if writer.split is None:
         name = f"data.{form}"
-        write_sample(syn, folder / name, n, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress, seen=seen)
+        write_sample(syn, folder / name, n, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress)
         return {name: size}
-    chunks = _told(syn.sample_chunks(size, seed=seed), size, f"draw {form}", progress, seen)
+    chunks = _told(syn.sample_chunks(size, seed=seed), size, f"draw {form}", progress)
     return writer.split(chunks, folder, syn.schema, form, spreadsheet_safe, syn.guarantee.about)
 
 
-def _told(
-    chunks: Iterable[Any], n: int, name: str, progress: Progress | None, seen: Callable[[Any], None] | None
-) -> Iterator[Any]:
-    """Yield the chunks, telling how many of the ``n`` records are there, and what the first ones are."""
+def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -> Iterator[Any]:
+    """Yield the chunks, telling how many of the ``n`` records are there."""
     listener, done = progress or Silent(), 0
     listener.stage(name, n)
     for chunk in chunks:
-        if seen is not None and done == 0:
-            seen(chunk)
         yield chunk
         done += len(chunk)
         listener.at(done)
@@ -190,6 +182,7 @@ def _described_series(schema: SeriesSchema) -> dict[str, Any]:
         "timezone": windows.timezone,
         "channels": list(schema.channels),
         "attributes": list(schema.attributes),
+        "ends": schema.ends_at,
         "arrays": {"values": "(n, length, channels), NaN for a missing step", "channels": "names"},
         "columns": {"series": "numbered from 1", "step": "numbered from 0", "clock": "of a day, where series are days"},
     }

@@ -22,6 +22,7 @@ from typing import Any
 from doublure.advisories import REMEDY, known_fault
 from doublure.errors import InputError, RunFolderError, SettingError
 from doublure.guarantee import Guarantee
+from doublure.planning import Plan
 from doublure.run import weights
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
@@ -79,14 +80,34 @@ def read(folder: Path) -> Synthesizer:
         RunFolderError: A file is missing or is not the one that the card names, the claim is not one that the plan
             gives, or it is known to be wrong.
     """
-    card = _card(folder)
+    card, schema, plan, guarantee = _vouched_for(folder)
     path = folder / weights.FILE
+    tensors = weights.read(path, schema, plan, guarantee)
+    generator = weights.into_generator(tensors, schema, plan, path)
+    facts = {key: card.get(key) for key in ("doublure_version", "created", "method")}
+    return Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, published=True)
+
+
+def documents(folder: Path) -> tuple[ResolvedSchema, list[dict[str, Any]]]:
+    """Return the schema of a published generator and what its plan says touched the data; no network is built.
+
+    Raises:
+        RunFolderError: As :func:`read`.
+    """
+    _, schema, plan, guarantee = _vouched_for(folder)
+    weights.read(folder / weights.FILE, schema, plan, guarantee)
+    return schema, [access.to_json() for access in plan.touches]
+
+
+def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Guarantee]:
+    """Return a card, and the schema, plan and claim that it vouches for, once they hold together."""
+    card = _card(folder)
     for name in FILES:
         if card["sha256"].get(name) != sha256_of(folder / name):
             raise _broken("is not the file that the card names", folder / name)
     try:
         schema = ResolvedSchema.load(folder / SCHEMA)
-        written = json.loads(read_arrays(path)[0]["plan"])
+        written = json.loads(read_arrays(folder / weights.FILE)[0]["plan"])
     except (InputError, KeyError, ValueError):
         raise _broken("does not hold together", folder) from None
     made = card["doublure_version"]
@@ -97,10 +118,7 @@ def read(folder: Path) -> Synthesizer:
     plan, guarantee = weights.plan_of(written, made, folder), Guarantee.from_json(card["guarantee"])
     if not plan.may_claim(guarantee):
         raise _broken("is not what the plan gives", folder / CARD)
-    tensors = weights.read(path, schema, plan, guarantee)
-    generator = weights.into_generator(tensors, schema, plan, path)
-    facts = {key: card.get(key) for key in ("doublure_version", "created", "method")}
-    return Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, published=True)
+    return card, schema, plan, guarantee
 
 
 def _card(folder: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ State is kept as NumPy arrays, so that a table's whole way needs no torch; netwo
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -47,10 +48,21 @@ def as_tensors(state: Mapping[str, Array | Tensor]) -> dict[str, Tensor]:
 
 
 def packed(state: Mapping[str, Array | Tensor], metadata: dict[str, str] | None = None) -> bytes:
-    """Return the content of a safetensors file."""
+    """Return the content of a safetensors file; the same content gives the same bytes."""
     from safetensors.numpy import save
 
-    return save(as_arrays(state), metadata)
+    return _in_order(save(as_arrays(state), metadata))
+
+
+def _in_order(content: bytes) -> bytes:
+    """Return a safetensors file whose header stands in order: safetensors writes its metadata as a hash table lies."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    if "__metadata__" in header:
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[8 + length :]
 
 
 def read_arrays(path: Path) -> tuple[dict[str, str], dict[str, Array]]:

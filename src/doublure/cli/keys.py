@@ -1,0 +1,38 @@
+"""``doublure keys``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doublure.cli.options import Config, Json
+from doublure.cli.terminal import Outcome
+from doublure.cli.verb import Verbs
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    group = Verbs(help="Make the keys that sign releases.")
+    group.command("new")(new)
+    app.add_typer(group, name="keys")
+
+
+def new(
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The private key to write; .pub beside it is the public one.")
+    ],
+    as_json: Json = False,
+    config: Config = None,
+) -> Outcome:
+    """Make an Ed25519 key pair: sign with doublure release --sign, check with doublure verify --key."""
+    from doublure.releasing.signing import new_keys, spelt
+
+    public, fingerprint = new_keys(out)
+    text = (
+        f"Wrote {out}, readable by you alone: keep it, and never publish it.\n"
+        f"Wrote {public}: give it to those who receive your releases.\n"
+        f"Fingerprint of the key (SHA-256), to be published apart from your releases: {spelt(fingerprint)}"
+    )
+    return Outcome(data={"private": str(out), "public": str(public), "fingerprint": fingerprint}, text=text)

@@ -1,0 +1,228 @@
+"""One column of a released file, as the data dictionary describes it: how its cells are read, and what they may be.
+
+Read cells are the same whatever the file's form, so that forms can be compared:
+
+==================================  ==========================================================================
+integer, real, id                   float64, NaN where one is missing
+date, datetime                      float64: days, or seconds, since 1970 on the column's own clock; NaN
+category, ordinal, boolean          object: labels as a file has them; None where one is missing
+==================================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from doublure.data.tables.writing import defused
+from doublure.schema.scalars import label
+
+Cells: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+
+LABELS = frozenset({"category", "ordinal", "boolean"})
+_UNITS = {"date": "D", "datetime": "s"}
+_BOOLEANS = ("false", "true")
+_OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2})$")
+_MISSING = "(missing)"
+# A value on a decimal grid is computed as a multiple of the last decimal, with float64's own error; arrays in single
+# precision hold it to half a unit of their 24th binary digit.
+_ROUNDING = {"d": 1e-9, "f": 2.0**-23}
+
+
+class Unfit(Exception):
+    """A cell is none of its column's type."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToldColumn:
+    """A column as the dictionary describes it.
+
+    Attributes:
+        name: What it is called.
+        written: Its name in the files.
+        nature: Its type.
+        values: The labels that it may hold, as files have them; empty where the dictionary lists none.
+        bounds: The lowest and the highest number; None where none are said.
+        precision: Decimals; None where none are said.
+        tokens: The texts that mean missing in a CSV file.
+        nullable: Whether a cell may be missing.
+    """
+
+    name: str
+    written: str
+    nature: str
+    values: tuple[str, ...] = ()
+    bounds: tuple[float, float] | None = None
+    precision: int | None = None
+    tokens: frozenset[str] = frozenset({""})
+    nullable: bool = False
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any], own: str, *, safe: bool = False) -> ToldColumn:
+        """Read an entry of the dictionary.
+
+        Args:
+            entry: The column's.
+            own: Its name in its table.
+            safe: Whether text that a spreadsheet would run was defused.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is no such entry.
+        """
+        nature, missing, bounds = str(entry["type"]), entry["missing"], entry["bounds"]
+        values = [str(value) for value in entry["values"] or (_BOOLEANS if nature == "boolean" else ())]
+        ends = None if bounds is None or nature in LABELS else tuple(_number_of(nature, end) for end in bounds)
+        if ends is not None and len(ends) != 2:
+            raise ValueError(own)
+        precision = entry.get("precision")
+        return cls(
+            name=own,
+            written=str(defused(own)) if safe else own,
+            nature=nature,
+            values=tuple(str(defused(value)) if safe else value for value in values),
+            bounds=None if ends is None else (ends[0], ends[1]),
+            precision=None if precision is None else int(precision),
+            tokens=frozenset({"", *(missing if isinstance(missing, list) else ())}),
+            nullable=bool(missing),
+        )
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def of_texts(self, texts: Sequence[str]) -> Cells:
+        """Read cells of a CSV file.
+
+        Raises:
+            Unfit: One is none of this type.
+        """
+        column = np.array(texts, dtype=object)
+        missing = np.isin(column, list(self.tokens))
+        return self._read(column, missing, _number_of)
+
+    def of_values(self, column: pd.Series[Any] | Cells) -> Cells:
+        """Read cells of a Parquet file or an array.
+
+        Raises:
+            Unfit: One is none of this type.
+        """
+        series = pd.Series(column)
+        if isinstance(series.dtype, pd.DatetimeTZDtype):
+            series = series.dt.tz_localize(None)
+        missing = series.isna().to_numpy()
+        if self.nature in _UNITS and series.dtype.kind == "M":
+            seconds = series.to_numpy().astype("datetime64[s]").astype(np.float64)
+            return np.where(missing, np.nan, seconds / _length_of(self.nature))
+        if self.nature not in LABELS and series.dtype.kind in "iuf":
+            return series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return self._read(series.to_numpy(dtype=object), missing, _number_of)
+
+    def _read(self, column: Cells, missing: Cells, number: Callable[[str, Any], float]) -> Cells:
+        """Read cells, each different one once."""
+        codes, different = pd.factorize(np.where(missing, "", column).astype(object))
+        wanted = np.zeros(len(different), dtype=bool)
+        wanted[codes[~missing]] = True
+        if self.nature in LABELS:
+            known = set(self.values)
+            labels = [_labelled(each, known) if used else None for each, used in zip(different, wanted, strict=True)]
+            found = np.array([*labels, None], dtype=object)
+        else:
+            try:
+                read = [
+                    number(self.nature, each) if used else math.nan
+                    for each, used in zip(different, wanted, strict=True)
+                ]
+            except (TypeError, ValueError, OverflowError):
+                raise Unfit from None
+            if not np.isfinite(np.array(read, dtype=np.float64)[wanted]).all():
+                raise Unfit
+            found = np.array([*read, math.nan], dtype=np.float64)
+        return found[np.where(missing, -1, codes)]
+
+    # -- what they may be ----------------------------------------------------------------------------------------
+
+    def fault(self, cells: Cells) -> str | None:
+        """Return what is wrong with read cells; None where all of them are as the dictionary says."""
+        missing = pd.isna(cells)
+        if missing.any() and not self.nullable:
+            return "has a missing cell, and the dictionary says that none is"
+        if self.nature in LABELS:
+            if self.values and not set(cells[~missing]) <= set(self.values):
+                return "has a value that the dictionary does not list"
+            return None
+        numbers, rounding = cells[~missing].astype(np.float64), _ROUNDING[cells.dtype.char]
+        if self.bounds is not None and len(numbers):
+            slack = rounding * max(1.0, *map(abs, self.bounds))
+            if numbers.min() < self.bounds[0] - slack or numbers.max() > self.bounds[1] + slack:
+                return "has a value outside the dictionary's bounds"
+        decimals = 0 if self.nature != "real" else self.precision
+        close = rounding * np.maximum(1.0, np.abs(numbers))
+        if decimals is not None and (np.abs(np.round(numbers, decimals) - numbers) > close).any():
+            return "has a value with more decimals than the dictionary says"
+        return None
+
+    def text(self, cell: Any) -> str:
+        """Return a read cell as a reader of a card knows it."""
+        if pd.isna(cell):
+            return _MISSING
+        if self.nature in LABELS:
+            return str(cell)
+        if self.nature in _UNITS:
+            return str(np.array(int(cell), dtype=f"datetime64[{_UNITS[self.nature]}]")).replace("T", " ")
+        if self.nature == "real":
+            return f"{cell:.6g}" if self.precision is None else f"{cell:.{max(0, self.precision)}f}"
+        return label(float(cell))
+
+
+def same(one: Cells, other: Cells) -> bool:
+    """Return whether two columns of read cells are equal, cell by cell, in the less precise one's numbers.
+
+    Missing cells are equal.
+    """
+    if len(one) != len(other):
+        return False
+    if {one.dtype.char, other.dtype.char} == {"d", "f"}:
+        one, other = one.astype(np.float32), other.astype(np.float32)
+    missing = pd.isna(one)
+    return bool((missing == pd.isna(other)).all() and (one[~missing] == other[~missing]).all())
+
+
+def _labelled(value: Any, known: Iterable[str]) -> str:
+    """Return the label of a cell: as it is, or the canonical text of a truth value or a number."""
+    text = value if isinstance(value, str) else label(value)
+    if text in known:
+        return text
+    if text in ("True", "False"):
+        return text.lower()
+    try:
+        return label(float(text))
+    except ValueError:
+        return text
+
+
+def _length_of(nature: str) -> int:
+    return 86_400 if nature == "date" else 1
+
+
+def _number_of(nature: str, value: Any) -> float:
+    """Return a bound or a cell as a number.
+
+    Raises:
+        TypeError, ValueError: It is none of this nature.
+    """
+    if nature not in _UNITS:
+        if isinstance(value, bool):
+            raise TypeError(value)
+        return float(value)
+    if isinstance(value, str):
+        moment = datetime.datetime.fromisoformat(_OFFSET.sub("", value))
+    elif isinstance(value, datetime.datetime):
+        moment = value.replace(tzinfo=None)
+    else:
+        moment = datetime.datetime(value.year, value.month, value.day)
+    return (moment - datetime.datetime(1970, 1, 1)).total_seconds() / _length_of(nature)

@@ -1,0 +1,242 @@
+"""What a bundle's files hold, against its card and its data dictionary.
+
+======================  ================================================================================================
+which files             those of the kind's forms, the dictionary, the page and noisy tables; no other, listed or not
+how many records        as many as the card says, in each file
+forms                   CSV, Parquet and NPZ of one table hold the same cells
+cells                   of the column's type, within its list or bounds, with its decimals, missing where one may be
+keys                    numbered through from 1; a foreign key names a row of its parent, at most ``max_children`` times
+files' own marks        Parquet and NPZ files carry the card's guarantee
+a generator             its schema and plan belong together, and the plan is what the card says touched the data
+======================  ================================================================================================
+
+Not checked: rules between columns, how noisy tables come by their counts, and whether the weights are those of the fit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from doublure.errors import InputError
+from doublure.releasing.cells import same
+from doublure.releasing.reading import FORMS, Batch, Misread, ToldTable, batches, images_of, label_of, tables_of
+from doublure.releasing.tables import FOLDER, columns_of
+from doublure.run import published
+from doublure.schema.kinds import ByKind
+from doublure.schema.series import SERIES, STEP
+from doublure.support import files
+
+PAGE, DICTIONARY = "card.html", "dictionary.json"
+
+
+def check_contents(folder: Path, card: Mapping[str, Any], about: Mapping[str, str]) -> dict[str, Any]:
+    """Compare a bundle's files with its card and its dictionary; of a kind from elsewhere the dictionary alone.
+
+    Args:
+        folder: The bundle, whose files are those that the card lists.
+        card: What ``card.json`` holds.
+        about: What files say of themselves, but for the version that made them.
+
+    Returns:
+        The data dictionary; of a generator that of its schema.
+
+    Raises:
+        Misread: Something is not as they say.
+    """
+    listed = {str(entry["path"]): entry.get("rows") for entry in card["files"]}
+    if DICTIONARY not in listed:
+        return _check_generator(folder, card, set(listed))
+    try:
+        described = files.read_json(folder / DICTIONARY, "dictionary")
+        _check_dictionary(described, card)
+        data = {name: rows for name, rows in listed.items() if name not in (PAGE, DICTIONARY)}
+        noisy = {name: data.pop(name) for name in list(data) if name.startswith(f"{FOLDER}/")}
+        _check_noisy_tables(folder, noisy, described, about)
+        check = CHECKS.get(described["kind"])
+        if check is not None:
+            check(folder, data, described, about)
+    except (KeyError, TypeError, ValueError, AttributeError, InputError):
+        raise Misread("does not describe this bundle", DICTIONARY) from None
+    return dict(described)
+
+
+def _check_dictionary(described: Mapping[str, Any], card: Mapping[str, Any]) -> None:
+    if described["watermark"] != card["watermark"]:
+        raise Misread("carries another mark than the card", DICTIONARY)
+    meant = {entry["name"]: entry["description"] for entry in described["columns"] if entry.get("description")}
+    if card.get("columns") is not None and meant != card["columns"]:
+        raise Misread("says something else of a column than the card", DICTIONARY)
+
+
+# -- tables, related tables, series ----------------------------------------------------------------------------------
+
+
+def _check_tables(
+    folder: Path, listed: Mapping[str, int | None], described: Mapping[str, Any], about: Mapping[str, str]
+) -> None:
+    tables = tables_of(described)
+    forms = [form for form in FORMS if f"{tables[0].name}{form}" in listed]
+    if not forms or set(listed) != {f"{table.name}{form}" for table in tables for form in forms}:
+        raise Misread("lists other files than a bundle of this kind holds", "card files")
+    related, rows = described.get("related", {}), dict[str, int]()
+    for table in tables:
+        numbered = _Numbered(table, related.get(table.name, {}), rows)
+        names = [f"{table.name}{form}" for form in forms]
+        for found in _side_by_side(folder, names, table, about):
+            _check_columns(found, table, names[0])
+            numbered.check(found, names[0])
+        rows[table.name] = numbered.records
+        for name in names:
+            if listed[name] != numbered.records:
+                raise Misread(f"holds {numbered.records:,} records, and the card says {listed[name]}", name)
+
+
+def _side_by_side(folder: Path, names: Sequence[str], table: ToldTable, about: Mapping[str, str]) -> Iterator[Batch]:
+    """Yield the rows of the first form, once the others' are found equal."""
+    streams = [batches(folder / name, table, about) for name in names]
+    for found in itertools.zip_longest(*streams):
+        first = found[0]
+        for name, other in zip(names[1:], found[1:], strict=True):
+            if first is None or other is None or not _agree(first, other):
+                raise Misread(f"does not hold the cells of {names[0]}", name)
+        yield first
+
+
+def _agree(one: Batch, other: Batch) -> bool:
+    return all(same(one[name], other[name]) for name in one.keys() & other.keys())
+
+
+def _check_columns(found: Batch, table: ToldTable, name: str) -> None:
+    for told in table.columns:
+        fault = None if told.name not in found else told.fault(found[told.name])
+        if fault is not None:
+            raise Misread(fault, f"{name} {told.name}")
+
+
+class _Numbered:
+    """Counts a table's records, and checks that what numbers them does.
+
+    Args:
+        table: Whose rows come, batch by batch.
+        told: What the dictionary says of its keys.
+        above: Table -> how many rows it has, of those before.
+    """
+
+    def __init__(self, table: ToldTable, told: Mapping[str, Any], above: Mapping[str, int]) -> None:
+        self._keys = [each.name for each in table.columns if each.nature == "id"]
+        self._series, self._above = table.series, above
+        self._parent = told.get("parent"), told.get("foreign_key"), told.get("max_children")
+        self._rows, self._last, self._many, self._step = 0, 0.0, 0, -1.0
+
+    @property
+    def records(self) -> int:
+        """How many there are so far: rows, or series."""
+        return self._rows if self._series is None else int(self._last)
+
+    def check(self, batch: Batch, name: str) -> None:
+        """Go on with the next rows.
+
+        Raises:
+            Misread: They are not numbered as doublure numbers them.
+        """
+        number = len(next(iter(batch.values())))
+        parent, foreign, most = self._parent
+        counted = np.arange(self._rows + 1, self._rows + number + 1)
+        for key in self._keys:
+            if key == foreign:
+                self._check_foreign(batch[key], self._above[str(parent)], most, f"{name} {key}")
+            elif not np.array_equal(batch[key], counted):
+                raise Misread("is no number of its row", f"{name} {key}")
+        if self._series is not None:
+            self._check_steps(batch, name)
+        self._rows += number
+
+    def _check_foreign(self, keys: Any, rows: int, most: int | None, field: str) -> None:
+        ordered = np.concatenate([[self._last], keys])
+        if (np.diff(ordered) < 0).any() or keys[0] < 1 or keys[-1] > rows:
+            raise Misread("names a row that its parent does not have, or is out of order", field)
+        different, many = np.unique(keys, return_counts=True)
+        many[0] += self._many if different[0] == self._last else 0
+        if most is not None and many.max() > most:
+            raise Misread(f"hangs more than {most} rows on one", field)
+        self._last, self._many = float(different[-1]), int(many[-1])
+
+    def _check_steps(self, batch: Batch, name: str) -> None:
+        series = np.concatenate([[self._last], batch[SERIES]])
+        steps = np.concatenate([[self._step], batch[STEP]])
+        on = (np.diff(series) == 0) & (np.diff(steps) == 1)
+        begins = (np.diff(series) == 1) & (steps[1:] == 0)
+        if not (on | begins).all():
+            raise Misread("does not number its series from 1 and their steps from 0", name)
+        self._last, self._step = float(series[-1]), float(steps[-1])
+
+
+# -- images ----------------------------------------------------------------------------------------------------------
+
+
+def _check_images(
+    folder: Path, listed: Mapping[str, int | None], described: Mapping[str, Any], about: Mapping[str, str]
+) -> None:
+    if set(listed) != {"data.npz"}:
+        raise Misread("lists other files than a bundle of images holds", "card files")
+    label = label_of(described)
+    number, labels = images_of(folder / "data.npz", described["images"], label, about)
+    if label is not None and labels is not None and (fault := label.fault(labels)) is not None:
+        raise Misread(fault, f"data.npz {label.name}")
+    if number != listed["data.npz"]:
+        raise Misread(f"holds {number:,} records, and the card says {listed['data.npz']}", "data.npz")
+
+
+_Check = Callable[[Path, Mapping[str, "int | None"], Mapping[str, Any], Mapping[str, str]], None]
+CHECKS: ByKind[_Check] = ByKind(
+    "check", table=_check_tables, relational=_check_tables, series=_check_tables, images=_check_images
+)
+
+
+# -- noisy tables ----------------------------------------------------------------------------------------------------
+
+
+def _check_noisy_tables(
+    folder: Path, listed: Mapping[str, int | None], described: Mapping[str, Any], about: Mapping[str, str]
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    told = {entry["path"]: entry["cells"] for entry in described.get("tables", {}).get("files", ())}
+    if told != dict(listed):
+        raise Misread("lists other noisy tables than the card", DICTIONARY)
+    for name, rows in listed.items():
+        try:
+            with pq.ParquetFile(folder / name) as file:
+                said = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
+                names, number = file.schema_arrow.names, file.metadata.num_rows
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            raise Misread("cannot be read", name) from None
+        if names not in (columns_of(size) for size in range(1, len(names))):
+            raise Misread("has other columns than noisy tables have", name)
+        if number != rows:
+            raise Misread(f"holds {number:,} cells, and the card says {rows}", name)
+        if any(said.get(key) != text for key, text in about.items()):
+            raise Misread("carries another guarantee than the card", name)
+
+
+# -- a generator -----------------------------------------------------------------------------------------------------
+
+
+def _check_generator(folder: Path, card: Mapping[str, Any], listed: set[str]) -> dict[str, Any]:
+    from doublure.releasing.dictionary import dictionary
+
+    if listed - {PAGE} != set(published.FILES):
+        raise Misread("lists other files than a bundle or a generator holds", "card files")
+    try:
+        schema, touches = published.documents(folder)
+    except (InputError, KeyError, ValueError, TypeError) as error:
+        raise Misread(getattr(error, "message", "does not hold together"), published.FILES[0]) from None
+    if touches != card.get("touches"):
+        raise Misread("was made by another plan than the card's", published.FILES[0])
+    return dictionary(schema)

@@ -1,0 +1,52 @@
+"""The data dictionary of a release: every column with its type and domain, from public or bought facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from doublure.data.tables.writing import defused
+from doublure.releasing.writing import WRITERS
+from doublure.schema import ResolvedSchema
+from doublure.schema.columns import label
+from doublure.schema.series import StateChannel
+
+VERSION = 1
+_DEFUSED = "text and column names that a spreadsheet would run as a formula have an apostrophe (') before them"
+
+
+def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dict[str, Any]:
+    """Return the data dictionary: every column with its type and domain, from public or bought facts.
+
+    Args:
+        schema: Every fact known.
+        spreadsheet_safe: Say under which name a column is written whose own name a spreadsheet would run.
+    """
+    columns = []
+    for name, column in schema.columns.items():
+        states = isinstance(column, StateChannel)
+        values = [label(value) for value in getattr(column, "values" if states else "domain", ())]
+        bounds = None if states else getattr(column, "bounds", None)
+        columns.append(
+            {
+                "name": name,
+                "type": column.nature,
+                "description": column.description,
+                "values": values or None,
+                "bounds": None if bounds is None else [_plain(end) for end in bounds],
+                "precision": getattr(column, "precision", None),
+                "missing": list(column.missing_tokens[1:]) if isinstance(column.missing, tuple) else column.missing,
+                "roles": list(column.roles),
+                "derived_from": schema.derived.get(name),
+            }
+        )
+        if spreadsheet_safe and defused(name) != name:
+            columns[-1]["written_as"] = defused(name)
+    constraints = [constraint.model_dump(mode="json") for constraint in schema.constraints]
+    described = {"version": VERSION, "kind": schema.kind, "columns": columns, "constraints": constraints}
+    if spreadsheet_safe:
+        described["spreadsheet_safe"] = _DEFUSED
+    return described | WRITERS[schema.kind].described(schema)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value

@@ -1,0 +1,295 @@
+"""Reading the files of a bundle as its data dictionary describes them, a batch at a time.
+
+A table's rows come as read columns (:mod:`doublure.releasing.cells`), the same from each form in which a bundle holds
+them, in batches of the same size. Nothing is guessed: a file that is not what the dictionary says is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from doublure.data import npz
+from doublure.releasing.cells import Cells, ToldColumn, Unfit
+from doublure.schema.images import LABEL
+from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
+
+BATCH = 20_000
+"""Rows that are held at once, of each form."""
+
+FORMS = (".csv", ".parquet", ".npz")
+_UNREADABLE = (*npz.DAMAGED, UnicodeDecodeError, csv.Error, TypeError, IndexError)
+
+Batch = dict[str, Cells]
+
+
+class Misread(Exception):
+    """A file is not what the dictionary describes.
+
+    Args:
+        what: Is wrong with it.
+        field: The file, and the column if it is one's.
+    """
+
+    def __init__(self, what: str, field: str) -> None:
+        super().__init__(what)
+        self.what, self.field = what, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToldTable:
+    """A table of a bundle, as the dictionary describes it.
+
+    Attributes:
+        name: What its files are called, without an ending.
+        columns: In their order.
+        series: What the dictionary says of series, of those.
+    """
+
+    name: str
+    columns: tuple[ToldColumn, ...]
+    series: Mapping[str, Any] | None = None
+
+    def column(self, name: str) -> ToldColumn:
+        """Return the column of that name."""
+        return next(each for each in self.columns if each.name == name)
+
+
+def tables_of(described: Mapping[str, Any]) -> list[ToldTable]:
+    """Return the tables that a dictionary describes; none of images.
+
+    Raises:
+        KeyError, TypeError, ValueError: It is no dictionary of this form.
+    """
+    safe = "spreadsheet_safe" in described
+    entries = {str(entry["name"]): entry for entry in described["columns"]}
+    if "related" in described:
+        return [
+            ToldTable(
+                name=str(name),
+                columns=tuple(ToldColumn.of(entries[f"{name}.{own}"], own, safe=safe) for own in told["columns"]),
+            )
+            for name, told in described["related"].items()
+        ]
+    if "series" not in described:
+        return [
+            ToldTable(name="data", columns=tuple(ToldColumn.of(entries[name], name, safe=safe) for name in entries))
+        ]
+    told = described["series"]
+    counted = [
+        ToldColumn(name=SERIES, written=SERIES, nature="integer"),
+        ToldColumn(name=STEP, written=STEP, nature="integer", bounds=(0, int(told["length"]) - 1)),
+        ToldColumn(name=CLOCK, written=CLOCK, nature="category"),
+    ]
+    own = [ToldColumn.of(entries[name], name, safe=safe) for name in (*told["attributes"], *told["channels"])]
+    return [ToldTable(name="data", columns=(*counted, *own), series=told)]
+
+
+def label_of(described: Mapping[str, Any]) -> ToldColumn | None:
+    """Return the label of images that a dictionary describes; None where they have none."""
+    return next((ToldColumn.of(entry, LABEL) for entry in described["columns"]), None)
+
+
+def batches(path: Path, table: ToldTable, about: Mapping[str, str] | None = None) -> Iterator[Batch]:
+    """Yield a table's rows from one of its files, in batches of :data:`BATCH` but for the last.
+
+    Args:
+        path: The file; its ending says its form.
+        table: What it should hold.
+        about: What a file that has a place for it says of itself; None: it is not asked.
+
+    Raises:
+        Misread: It holds something else.
+    """
+    try:
+        read = {".csv": _of_csv, ".parquet": _of_parquet, ".npz": _of_series}[path.suffix]
+        yield from _regrouped(read(path, table, about))
+    except Unfit:
+        raise Misread("has a cell that is none of its column's type", path.name) from None
+    except _UNREADABLE:
+        raise Misread("cannot be read", path.name) from None
+
+
+def _regrouped(parts: Iterable[Batch]) -> Iterator[Batch]:
+    held: list[Batch] = []
+    rows = 0
+    for part in parts:
+        held.append(part)
+        rows += _rows(part)
+        while rows >= BATCH:
+            whole = _joined(held)
+            yield {name: cells[:BATCH] for name, cells in whole.items()}
+            held, rows = [{name: cells[BATCH:] for name, cells in whole.items()}], rows - BATCH
+    if rows:
+        yield _joined(held)
+
+
+def _joined(parts: Sequence[Batch]) -> Batch:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _rows(batch: Batch) -> int:
+    return len(next(iter(batch.values())))
+
+
+def _named(header: Sequence[str], table: ToldTable, name: str) -> list[ToldColumn]:
+    """Return a file's columns, once they are the dictionary's in their order; series may have no clock."""
+    known = [each for each in table.columns if table.series is None or each.name != CLOCK or CLOCK in header]
+    if list(header) != [each.written for each in known]:
+        raise Misread("has other columns than the dictionary describes", name)
+    return known
+
+
+# -- CSV and Parquet -------------------------------------------------------------------------------------------------
+
+
+def _of_csv(path: Path, table: ToldTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
+    del about  # it has no place for it
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = csv.reader(file, strict=True)
+        columns = _named(next(lines, []), table, path.name)
+        held: list[list[str]] = []
+        for line in lines:
+            if len(line) != len(columns):
+                raise Misread("has a line with another number of cells than its first", path.name)
+            held.append(line)
+            if len(held) == BATCH:
+                yield _of_lines(held, columns)
+                held = []
+        if held:
+            yield _of_lines(held, columns)
+
+
+def _of_lines(lines: list[list[str]], columns: Sequence[ToldColumn]) -> Batch:
+    return {told.name: told.of_texts(texts) for told, texts in zip(columns, zip(*lines, strict=True), strict=True)}
+
+
+def _of_parquet(path: Path, table: ToldTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        columns = _named(file.schema_arrow.names, table, path.name)
+        said = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
+        _check_said(said, about, path.name)
+        for part in file.iter_batches(batch_size=BATCH):
+            frame = part.to_pandas()
+            yield {told.name: told.of_values(frame[told.written]) for told in columns}
+
+
+def _check_said(said: Mapping[str, str], about: Mapping[str, str] | None, name: str) -> None:
+    if about is not None and any(said.get(key) != text for key, text in about.items()):
+        raise Misread("carries another guarantee than the card", name)
+
+
+# -- NPZ -------------------------------------------------------------------------------------------------------------
+
+
+def _of_series(path: Path, table: ToldTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
+    """Yield the long rows of series that lie in arrays: a row a step, up to where each series ends.
+
+    Numbers in single precision stay so: the other forms have more digits.
+    """
+    told = table.series or {}
+    channels, attributes = list(told["channels"]), list(told["attributes"])
+    headers = npz.headers(path)
+    states = {name for name in headers if name.startswith(STATES)}
+    shape = headers[VALUES].shape
+    if set(headers) - states != {VALUES, CHANNELS, *attributes, *ABOUT} or len(states - set(_states(channels))) > 0:
+        raise Misread("has other arrays than the dictionary describes", path.name)
+    if len(shape) != 3 or shape[1:] != (told["length"], len(channels)):
+        raise Misread("has series of another shape than the dictionary describes", path.name)
+    if npz.array(path, CHANNELS).tolist() != channels:
+        raise Misread("has other channels than the dictionary describes", path.name)
+    _check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
+    beside = {name: table.column(name).of_values(npz.array(path, name)) for name in attributes}
+    if any(len(cells) != shape[0] for cells in beside.values()):
+        raise Misread("has an attribute of another length than its series", path.name)
+    names = {name: npz.array(path, f"{STATES}{name}").tolist() for name in channels if f"{STATES}{name}" in states}
+    ends = told.get("ends")
+    first = 0
+    for values in blocks(path, VALUES, max(1, BATCH // shape[1])):
+        number, length = len(values), shape[1]
+        own = {name: cells[first : first + number] for name, cells in beside.items()}
+        steps = np.full(number, length) if ends is None else own[ends].astype(np.int64)
+        inside = (np.arange(length) < steps[:, None]).ravel()
+        found: Batch = {
+            SERIES: np.repeat(np.arange(first + 1, first + number + 1, dtype=np.float64), length),
+            STEP: np.tile(np.arange(length, dtype=np.float64), number),
+        }
+        found |= {name: np.repeat(cells, length) for name, cells in own.items()}
+        for place, name in enumerate(channels):
+            cells = values[:, :, place].ravel()
+            if not np.isnan(cells[~inside]).all():
+                raise Misread("has a step behind the end of its series", path.name)
+            found[name] = _stated(cells, names[name]) if name in names else cells
+        yield {name: cells[inside] for name, cells in found.items()}
+        first += number
+
+
+def _states(channels: Iterable[str]) -> list[str]:
+    return [f"{STATES}{name}" for name in channels]
+
+
+def _stated(places: Cells, names: Sequence[str]) -> Cells:
+    """Return the labels of states that are held as places in their list."""
+    labels = np.array([*map(str, names), None], dtype=object)
+    known = ~np.isnan(places)
+    if not np.isin(places[known], np.arange(len(names))).all():
+        raise Unfit
+    found: Cells = labels[np.where(known, places, -1).astype(np.int64)]
+    return found
+
+
+def blocks(path: Path, name: str, rows: int) -> Iterator[Cells]:
+    """Yield an array of an NPZ file in blocks of so many rows.
+
+    Raises:
+        ValueError: It is cut off, holds more than its header says, or does not stand in rows.
+    """
+    with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
+        header = npz.read_header(file)
+        if not header.in_rows or header.dtype.kind not in "uif":
+            raise ValueError(name)
+        size = int(np.prod(header.shape[1:], dtype=np.int64)) * header.dtype.itemsize
+        for first in range(0, header.shape[0], rows):
+            number = min(rows, header.shape[0] - first)
+            content = file.read(number * size)
+            if len(content) != number * size:
+                raise ValueError(name)
+            yield np.frombuffer(content, dtype=header.dtype).reshape(number, *header.shape[1:])
+        if file.read(1):
+            raise ValueError(name)
+
+
+def images_of(
+    path: Path, told: Mapping[str, Any], label: ToldColumn | None, about: Mapping[str, str] | None
+) -> tuple[int, Cells | None]:
+    """Return how many images an NPZ file holds and their labels, once it is as the dictionary says.
+
+    Raises:
+        Misread: It is not.
+    """
+    try:
+        headers = npz.headers(path)
+        if set(headers) != {"images", *ABOUT, *(() if label is None else ("labels",))}:
+            raise Misread("has other arrays than the dictionary describes", path.name)
+        shape, dtype = headers["images"].shape, headers["images"].dtype
+        if list(shape[1:]) != list(told["shape"]) or dtype != np.uint8:
+            raise Misread("has images of another shape than the dictionary describes", path.name)
+        _check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
+        for _ in blocks(path, "images", max(1, BATCH // max(1, shape[1]))):
+            pass  # every byte is a pixel, and there are as many as the header says
+        labels = None if label is None else label.of_values(npz.array(path, "labels"))
+    except Unfit:
+        raise Misread("has a label that is none", path.name) from None
+    except _UNREADABLE:
+        raise Misread("cannot be read", path.name) from None
+    if labels is not None and len(labels) != shape[0]:
+        raise Misread("has another number of labels than of images", path.name)
+    return shape[0], labels
