@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+from types import SimpleNamespace
 
 import pytest
 
 import doublure as db
+from doublure.errors import GateFailed
 from doublure.private import accounting
 from doublure.private.accounting import (
     ApproximateEvent,
@@ -16,7 +18,7 @@ from doublure.private.accounting import (
     PureEvent,
     event_to_json,
 )
-from doublure.releasing import repricing
+from doublure.releasing import repricing, verifying
 
 DELTA = 1e-6
 EVENTS = {
@@ -28,6 +30,9 @@ EVENTS = {
         PureEvent(epsilon=0.05),
         ApproximateEvent(epsilon=0.1, delta=1e-8),
         GaussianEvent(noise_multiplier=2.0, sample_rate=0.1, steps=50),
+    ],
+    "steps smaller than a grid's usual points": [
+        GaussianEvent(noise_multiplier=10.0, sample_rate=0.004, steps=5000),
     ],
     "hardly any noise": [GaussianEvent(noise_multiplier=0.05, steps=20)],
 }
@@ -41,6 +46,19 @@ def recomputed(events, delta=DELTA):
 def test_it_agrees_with_our_own_accountant(name):
     ours = accounting.epsilon_of(EVENTS[name], DELTA)
     assert recomputed(EVENTS[name]) == pytest.approx(ours, rel=repricing.TOLERANCE / 2)
+
+
+@pytest.mark.parametrize("name", ["lots", "tables", "facts and lots", "steps smaller than a grid's usual points"])
+def test_a_card_that_claims_less_than_it_cost_is_refused(name):
+    """A tolerance of 2 %, 5 % or half would let one of these pass; a right claim passes."""
+    touches = [{"event": event_to_json(event)} for event in EVENTS[name]]
+    cost, right = recomputed(EVENTS[name]), accounting.epsilon_of(EVENTS[name], DELTA)
+    claim = SimpleNamespace(epsilon=right, delta=DELTA, steps=None)
+    assert verifying._checked_price({"touches": touches}, claim) == cost
+    for less in (0.99, 0.97):
+        claim.epsilon = less * right
+        with pytest.raises(GateFailed, match="and its accesses cost"):
+            verifying._checked_price({"touches": touches}, claim)
 
 
 def test_units_with_several_records_cost_no_more_than_is_claimed():

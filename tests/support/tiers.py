@@ -23,9 +23,8 @@ ALL = os.environ.get("DOUBLURE_TEST_ALL", "") not in ("", "0")
 QUICK = os.environ.get("DOUBLURE_TEST_QUICK", "") not in ("", "0")
 LONG = frozenset(
     {
-        "attack", "auditing", "cli", "end_to_end", "evaluate", "planning", "data/test_csv_files.py",
-        "data/test_csv_records.py",
-        "encode/test_gaps.py", "encode/test_pairwise_swapping.py", "ledger/test_chain.py", "ledger/test_faults.py",
+        "attack", "auditing", "cli", "data/test_csv_files.py", "data/test_csv_records.py", "encode/test_gaps.py",
+        "encode/test_pairwise_swapping.py", "end_to_end", "evaluate", "ledger/test_chain.py", "ledger/test_faults.py",
         "ledger/test_processes.py", "methods/test_bayesgan.py", "methods/test_chain_fitting.py",
         "methods/test_conditions.py", "methods/test_guided.py", "methods/test_labelling.py",
         "methods/test_latentgan.py", "methods/test_mean_embedding.py", "methods/test_noisecritic.py",
@@ -39,17 +38,17 @@ LONG = frozenset(
         "pitfalls/test_rule_10_files_hold_no_record.py", "pitfalls/test_rule_12_real_data_stays_inside.py",
         "pitfalls/test_rule_13_kinds_keep_their_words.py", "pitfalls/test_rule_14_inversion_is_record_by_record.py",
         "pitfalls/test_rule_17_the_domain_is_stated.py", "pitfalls/test_rule_19_what_one_record_causes.py",
-        "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py",
+        "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py", "planning",
         "private/gradients/test_exactness.py", "private/gradients/test_sensitivity.py", "private/test_accounting.py",
-        "private/test_noise.py", "private/test_ranks.py", "private/test_rounded_normals.py", "private/test_sampling.py",
-        "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
+        "private/test_noise.py", "private/test_ranks.py", "private/test_rounded_normals.py",
+        "private/test_sampling.py", "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
         "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "test_annotating.py", "test_audit_fits.py",
-        "test_audit_release.py", "test_datasets.py", "test_docs.py", "test_fitting.py", "test_imports.py",
-        "test_larger_than_memory.py",
-        "test_latent_measures.py", "test_lots_from_disk.py", "test_noisy_counts.py", "test_on_workers.py",
-        "test_planning.py", "test_published.py", "test_published_dpmi.py", "test_readme.py", "test_rehearsal.py",
-        "test_releasing.py", "test_robustness.py", "test_sampling_in_parts.py", "test_site.py", "test_synthesizer.py",
-        "test_what_ran.py", "test_without_torch.py",
+        "test_audit_release.py", "test_datasets.py", "test_docs.py", "test_fitting.py", "test_forgeries.py",
+        "test_imports.py", "test_larger_than_memory.py", "test_latent_measures.py", "test_lots_from_disk.py",
+        "test_noisy_counts.py", "test_on_workers.py", "test_planning.py", "test_published.py",
+        "test_published_dpmi.py", "test_readme.py", "test_rehearsal.py", "test_releasing.py", "test_robustness.py",
+        "test_sampling_in_parts.py", "test_signing.py", "test_site.py", "test_synthesizer.py", "test_what_ran.py",
+        "test_without_torch.py",
     }
 )  # fmt: skip
 """What the quick tier leaves out: folders and files of tests."""
