@@ -50,7 +50,7 @@ AGAIN = {
     "fit": (2, "census-run: holds a finished run"),
     "sample": (2, "rows.parquet: already exists"),
     "release": (2, "census-bundle: holds a bundle already"),
-    "verify": (0, "census-bundle is intact"),
+    "verify": (0, "census-bundle agrees with its card"),
 }
 """Each of the commands, typed again in the same folder: its exit code, and what it says is there."""
 

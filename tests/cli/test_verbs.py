@@ -114,8 +114,8 @@ def test_fit_sample_release_verify(doublure, plan, small, tmp_path):
     assert card == json.loads((bundle / "card.json").read_text())
     assert doublure("verify", bundle, "--ledger", ledger, "--json").result["result"]["files"] == 4
     said = doublure("verify", bundle)
-    assert "is intact" in said.out
-    assert "the ledger was not given" in said.out
+    assert "agrees with its card" in said.out
+    assert "who wrote the card is not checked" in said.out
     for form in (["--format", "csv"], ["--format", "csv,parquet"], ["--format", "csv", "--format", "parquet"]):
         target = tmp_path / f"bundle{len(form)}{len(form[1])}"
         said = doublure("release", run, "-n", 5, "-o", target, "--spreadsheet-safe", *form)
