@@ -222,7 +222,7 @@ def test_the_tutorial_runs_as_it_is_printed(tmp_path, monkeypatch):
     blocks = re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL)
     typed = [line for block in blocks for line in block.splitlines()]
     assert {line.split()[1] for line in typed} == {
-        *("demo", "schema", "plan", "budget", "fit", "sample", "evaluate", "compare", "release", "verify")
+        *("demo", "schema", "plan", "budget", "fit", "sample", "evaluate", "compare", "keys", "release", "verify")
     }
     for block in blocks:
         type_in(block)

@@ -26,7 +26,7 @@ def new(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Make an Ed25519 key pair: sign with doublure release --sign, check with doublure verify --key."""
+    """Make a key pair (Ed25519) for release --sign and verify --key."""
     from doublure.releasing.signing import new_keys, spelt
 
     public, fingerprint = new_keys(out)

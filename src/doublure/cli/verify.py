@@ -35,7 +35,7 @@ def verify(
     as_json: Json = False,
     config: Config = None,
 ) -> Outcome:
-    """Check a bundle: files, cells, claim, price, page, ledger entry, signature."""
+    """Check a bundle: files, cells, claim, price, page, entry."""
     from doublure.releasing.verifying import verify as check
 
     checked = check(bundle, ledger=ledger, key=key)
