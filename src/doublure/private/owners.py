@@ -49,7 +49,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -185,6 +185,8 @@ class Answers(Partitions[P]):
         owners: Returns who there is.
         view: What records are seen through.
     """
+
+    answers_once: ClassVar[bool] = True
 
     def __init__(
         self,
