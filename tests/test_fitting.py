@@ -33,6 +33,7 @@ from doublure.ledger.request import facts as facts_of
 from doublure.methods.dpgan.method import Dpgan
 from doublure.private import facts, whole_noise
 from doublure.private.noise import OsKeyedNoise
+from doublure.private.queries import facts as facts_asked
 from doublure.private.queries.counts import Counts
 from doublure.run import fitting, running
 from doublure.run.folder import RunFolder
@@ -334,14 +335,18 @@ def begun(small, plan, book, folder, step, monkeypatch, error=None):
     """Fit, and fall over before this noisy step."""
     draws = Draws(monkeypatch)
     draws.before(step, error or MemoryError())
-    with pytest.raises((MemoryError, DoublureError)):
+    with pytest.raises((MemoryError, DoublureError, Killed)):
         db.fit(small.frame(), plan, ledger=book, out=folder / "run", seed=1)
     return draws
 
 
+class Killed(BaseException):
+    """The process is gone."""
+
+
 def test_a_resumed_run_goes_on_and_its_lost_steps_count(small, book, tmp_path, monkeypatch):
     draws = begun(small, small.plan, book, tmp_path, 4, monkeypatch)
-    assert draws.count == 3  # steps 1 and 2 are kept, step 3 is lost, step 4 was authorised
+    assert draws.count == 3  # steps 1 to 3 are kept, and step 4, which failed, was authorised
     assert status(tmp_path / "run") == "aborted"
     assert closed(book) == ["aborted"]
     syn = db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
@@ -349,7 +354,7 @@ def test_a_resumed_run_goes_on_and_its_lost_steps_count(small, book, tmp_path, m
     assert closed(book) == ["aborted", "done"]
     assert book.spent.epsilon == small.epsilon
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    assert {"resumed_at": 4, "from_state_of": 2} in log
+    assert {"resumed_at": 4, "from_state_of": 4} in log
     assert len(syn.sample(3)) == 3
     assert db.load(tmp_path / "run").run["seed"] == 1
 
@@ -372,14 +377,14 @@ def test_a_resumed_run_takes_up_what_was_learned(small, bought, book, tmp_path, 
 
 
 def test_before_the_first_state_the_networks_begin_again(small, book, tmp_path, monkeypatch):
-    draws = begun(small, small.plan, book, tmp_path, 2, monkeypatch)
+    draws = begun(small, small.plan, book, tmp_path, 2, monkeypatch, Killed())
     assert not (tmp_path / "run" / "internal" / "checkpoint.safetensors").exists()
     db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
     assert draws.count == 1 + 4  # step 1 drawn, step 2 authorised: both are spent
 
 
 def test_a_run_with_no_steps_and_no_state_left_is_refused(small, book, tmp_path, monkeypatch):
-    """An untrained generator is never passed off as a fitted one."""
+    """An untrained generator is never passed off as a fitted one; what fails and is not killed keeps its state."""
     plan = db.plan(
         small.declared,
         method="dpgan",
@@ -388,15 +393,18 @@ def test_a_run_with_no_steps_and_no_state_left_is_refused(small, book, tmp_path,
         accountant="rdp",
         **small.tiny | {"checkpoints": 1},
     )
-    begun(small, plan, book, tmp_path, 6, monkeypatch)
+    begun(small, plan, book, tmp_path, 6, monkeypatch, Killed())
     with pytest.raises(RunFolderError, match="no steps left"):
         db.fit(small.frame(), plan, ledger=book, out=tmp_path / "run", resume=True)
     assert book.spent.epsilon == plan.epsilon
+    other = db.Ledger.create(tmp_path / "other", dataset="d", epsilon=plan.epsilon, delta=plan.delta)
+    (tmp_path / "two").mkdir()
+    begun(small, plan, other, tmp_path / "two", 6, monkeypatch)
+    assert len(db.fit(small.frame(), plan, ledger=other, out=tmp_path / "two/run", resume=True).sample(3)) == 3
 
 
-def test_facts_that_were_drawn_and_lost_are_not_drawn_again(small, bought, book, tmp_path, monkeypatch):
-    learn = facts.learn
-    told = []
+def test_a_fact_that_is_kept_is_not_bought_again(small, bought, book, tmp_path, monkeypatch):
+    learn, told, asked = facts.learn, [], []
 
     def second_fails(question, *rest, **more):
         told.append(question.path)
@@ -408,9 +416,26 @@ def test_facts_that_were_drawn_and_lost_are_not_drawn_again(small, bought, book,
     with pytest.raises(MemoryError):
         db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run")
     assert book.spent.epsilon == bought.epsilon
-    with pytest.raises(RunFolderError, match="their price covers one draw; fit into a new folder"):
+    answer = facts_asked.Fact.answer
+    monkeypatch.setattr(
+        facts_asked.Fact, "answer", lambda fact, *a, **k: (asked.append(fact.question.path), answer(fact, *a, **k))[1]
+    )
+    db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run", resume=True)
+    paths = [access.path for access in bought.learned]
+    assert told[2:] == paths
+    assert asked == paths[1:]
+    assert book.spent.epsilon == bought.epsilon
+
+
+def test_a_fact_that_was_drawn_and_lost_is_not_drawn_again(small, bought, book, tmp_path, monkeypatch):
+    with monkeypatch.context() as inner:
+        inner.setattr("doublure.private.mechanism.Mechanism._noised", lambda *given: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run")
+    assert book.spent.epsilon == bought.epsilon
+    monkeypatch.setattr(facts, "learn", lambda *_, **__: pytest.fail("a fact was bought twice"))
+    with pytest.raises(LostRun, match="price covers one draw; fit into a new folder"):
         db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run", resume=True)
-    assert len(told) == 2
 
 
 def test_bad_data_on_resuming_keeps_the_run(small, book, tmp_path, monkeypatch):
@@ -616,8 +641,9 @@ def test_stopped_before_any_noise_costs_nothing(small, bought, book, tmp_path):
 def test_stopped_while_facts_are_learned_the_run_can_go_on(small, bought, book, tmp_path):
     with pytest.raises(Interrupted, match="--resume"):
         db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run", progress=StopAt("learn what was bought", 1))
-    assert (tmp_path / "run" / "schema.yaml").is_file()
+    assert not (tmp_path / "run" / "schema.yaml").exists()
     db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run", resume=True)
+    assert all(entry["lost"] == 0 for entry in db.load(tmp_path / "run").executed)
 
 
 def test_a_run_without_privacy_can_be_stopped(small, gan, book, tmp_path):
@@ -688,7 +714,7 @@ def test_reading_and_encoding_end_at_once_and_cost_nothing(small, book, tmp_path
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_count_that_is_stopped_before_its_noise_is_drawn_is_drawn_once(small, book, tmp_path, monkeypatch, number):
-    """It was authorised and nothing came of it: the folder says so until somebody takes it up, and no longer."""
+    """Nothing was paid for it: it is free, and counted again; what is killed as it is kept is lost."""
     plan = db.plan(small.declared, method="statistics", epsilon=2.0, delta=1e-4, components=4, fit_steps=5)
     noisy, counted, drawn = whole_noise.gaussian, Counts.answer, []
 
@@ -699,24 +725,21 @@ def test_a_count_that_is_stopped_before_its_noise_is_drawn_is_drawn_once(small, 
 
     monkeypatch.setattr(whole_noise, "gaussian", lambda *a, **k: (drawn.append(1), noisy(*a, **k))[1])
     fit = partial(db.fit, small.frame(), plan, ledger=book, out=tmp_path / "run")
-    for resume in (False, True):
+    for _ in range(2):
         with monkeypatch.context() as patch:
             patch.setattr(Counts, "answer", counts)
-            with pytest.raises(Interrupted, match="go on with --resume"):
-                fit(resume=resume)
-    assert drawn == []
-    shutil.copytree(tmp_path / "run", tmp_path / "stopped")
-    with monkeypatch.context() as patch:  # the mark is gone before anything is drawn
-        patch.setattr(RunFolder, "save", lambda *given: sys.exit(1) if drawn else save(*given))
+            with pytest.raises(Interrupted, match="nothing was spent"):
+                fit()
+        assert not (tmp_path / "run").exists()
+    assert (drawn, book.spent.epsilon) == ([], 0)
+    with monkeypatch.context() as patch:
+        patch.setattr("doublure.run.answers._content", lambda *given: sys.exit(1))
         with pytest.raises(SystemExit):
-            fit(resume=True)
-    tables = len(drawn)
+            fit()
+    assert len(drawn) == 1
     with pytest.raises(LostRun):
         fit(resume=True)
-    assert len(drawn) == tables > 0
-    with pytest.raises(LedgerError):
-        db.fit(small.frame(), plan, ledger=book, out=tmp_path / "stopped", resume=True)
-    assert len(drawn) == tables
+    assert len(drawn) == 1
 
 
 def test_a_count_that_was_stopped_comes_to_its_end(small, book, tmp_path, monkeypatch):
@@ -726,7 +749,7 @@ def test_a_count_that_was_stopped_comes_to_its_end(small, book, tmp_path, monkey
 
     def counts(query, records, *, sample_rate):
         calls.append(len(query.tables))
-        if len(calls) in (1, 3):
+        if len(calls) in (2, 4):
             raise KeyboardInterrupt
         return counted(query, records, sample_rate=sample_rate)
 
@@ -738,9 +761,6 @@ def test_a_count_that_was_stopped_comes_to_its_end(small, book, tmp_path, monkey
     assert status(tmp_path / "run") == "done"
     assert len(calls) == len(plan.touches) + 2  # each release was counted to its end once
     assert book.spent.epsilon == 2.0
-
-
-save = RunFolder.save
 
 
 def test_no_signal_cuts_off_the_closing(small, book, tmp_path, monkeypatch):

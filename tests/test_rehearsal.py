@@ -34,9 +34,9 @@ IMAGES = HEAD + "kind: images\nimages: {shape: [8, 8, 1]}\nlabel: {values: [0, 1
 KINDS = {"table": TABLE, "series": SERIES, "relational": RELATED, "images": IMAGES}
 TINY = {"features": 64, "fit_steps": 2, "view_width": 20}
 TRAINED = [("statistics", kind) for kind in KINDS] + [
-    (name, kind) for name in ("guided", "dpgan", "bayesgan") for kind in methods.method(name).kinds
+    (name, kind) for name in ("guided", "dpgan", "bayesgan") for kind in sorted(methods.method(name).kinds)
 ]
-BUILT = [(name, kind) for name in ("gan", "noisecritic") for kind in methods.method(name).kinds]
+BUILT = [(name, kind) for name in ("gan", "noisecritic") for kind in sorted(methods.method(name).kinds)]
 
 
 def planned(method: str = "statistics", kind: str = "table", **more: Any) -> db.Plan:

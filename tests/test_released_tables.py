@@ -57,8 +57,8 @@ def world(tmp_path_factory):
     """Return a folder with a run, its ledger and its bundle, and all that the mechanism gave out for it."""
     folder, given, release = tmp_path_factory.mktemp("tables"), [], Mechanism.release
 
-    def watched(mechanism, query, access, records):
-        found = release(mechanism, query, access, records)
+    def watched(mechanism, query, access, records, **more):
+        found = release(mechanism, query, access, records, **more)
         given.append((access.purpose, np.array(found), access.event.scale))
         return found
 

@@ -43,7 +43,7 @@ REFUSED = (
     "is not a run folder",
     "does not exist",
     "was cut off before it could begin",
-    "was cut off while facts were learned",
+    "was cut off between paying for",
     "kept no state and has no steps left",
 )
 

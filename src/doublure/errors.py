@@ -80,6 +80,24 @@ class DoublureError(Exception):
         return head if self.remedy is None else f"{head}; {self.remedy}"
 
 
+class Advice(str):
+    """A note on an error of any kind that says what to do, and no private value: it may be shown where its text is not.
+
+    Example:
+        >>> error = ValueError("of somebody else's code")
+        >>> error.add_note(Advice("go on with --resume"))
+        >>> advice_of(error)
+        'go on with --resume'
+    """
+
+    __slots__ = ()
+
+
+def advice_of(error: BaseException) -> str | None:
+    """Return what an error's notes advise, if they do."""
+    return "; ".join(note for note in getattr(error, "__notes__", ()) if isinstance(note, Advice)) or None
+
+
 class InputError(DoublureError):
     """Something the user gave is wrong and can be fixed."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -13,9 +14,9 @@ import doublure as db
 from doublure.data.images import open_images
 from doublure.errors import RunFolderError, SettingError
 from doublure.methods.statistics.images import mean_embedding
-from doublure.methods.statistics.images.mean_embedding import RELEASED, GeneratorFit
+from doublure.methods.statistics.images.mean_embedding import GeneratorFit
 from doublure.private.noise import OsKeyedNoise
-from doublure.run.folder import RunFolder
+from doublure.run.answers import AnswersInFolder
 from doublure.support.tensors import read_tensors
 
 UNITS, STEPS = 1797, 5
@@ -127,7 +128,7 @@ def test_a_critic_refines_no_gaussian():
         db.plan(db.Schema.parse(TEXT), critic_share=0.2, **asked)
 
 
-@pytest.mark.parametrize(("at", "lost"), [({"draw": 4}, 1), ({"save": 3}, 1)])
+@pytest.mark.parametrize(("at", "lost"), [({"draw": 4}, 1), ({"keep": 3}, 1)])
 def test_a_labeller_of_what_gaussians_draw_goes_on_where_it_was(tmp_path, digits, book, watch, at, lost):
     plan = db.plan(
         db.Schema.parse(TEXT), method="guided", epsilon=2.0, delta=1e-5, accountant="rdp", **BY_GAUSSIANS["guided"]
@@ -194,7 +195,7 @@ class Watch:
 
     def __init__(self, patch):
         self.draws, self.steps, self.at = [], 0, {}
-        whole, step, save = OsKeyedNoise.whole, GeneratorFit.step, RunFolder.save
+        whole, step, room = OsKeyedNoise.whole, GeneratorFit.step, AnswersInFolder.room
 
         def drawn(source, size, std, unit):
             self.draws.append(size)
@@ -206,13 +207,19 @@ class Watch:
             self.end("step", self.steps)
             step(generator_fit)
 
-        def saved(folder, number, tensors):
-            self.end("save", number)
-            save(folder, number, tensors)
+        @contextlib.contextmanager
+        def kept(answers, place, size):
+            with room(answers, place, size) as put:
+
+                def keeps(answer):
+                    self.end("keep", len(self.draws))
+                    put(answer)
+
+                yield keeps
 
         patch.setattr(OsKeyedNoise, "whole", drawn)
         patch.setattr(GeneratorFit, "step", stepped)
-        patch.setattr(RunFolder, "save", saved)
+        patch.setattr(AnswersInFolder, "room", kept)
 
     def end(self, what, number):
         if self.at.get(what) == number:
@@ -247,15 +254,19 @@ def kept(folder):
     return {name.removeprefix("statistics/"): value for name, value in found.items()}
 
 
+def answers(folder):
+    """Return what a run has drawn and kept."""
+    return AnswersInFolder(folder / "run" / "internal")
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_cut_off_after_the_release(tmp_path, digits, book, plans, watch, method):
     begun(digits, plans[method], book, tmp_path, watch, step=1)
-    assert set(kept(tmp_path)) == {RELEASED}
-    before = kept(tmp_path)[RELEASED]
+    assert answers(tmp_path).held() == {(0, 0)}
     syn = resumed(digits, plans[method], book, tmp_path)
     steps = plans[method].steps
     assert len(watch.draws) == steps  # nothing was drawn twice
-    assert torch.equal(kept(tmp_path)[RELEASED], before)
+    assert not answers(tmp_path).held()
     assert [status for status, _ in closed(book)] == ["aborted", "done"]
     assert closed(book)[-1] == ("done", steps)
     assert book.spent.epsilon == 2.0
@@ -275,12 +286,12 @@ def test_other_records_do_not_go_on_with_what_these_have_taught(tmp_path, digits
         "fewer": {name: values[1:] for name, values in digits.items()},
         "another order": {name: values[::-1] for name, values in digits.items()},
     }
-    drawn, before = len(watch.draws), kept(tmp_path)
+    drawn, before = len(watch.draws), answers(tmp_path).kept((0, 0)).noisy
     for others in [*changed.values(), changed["an image"]]:  # nor does one that was refused before
         with pytest.raises(RunFolderError, match="was begun with other records, or in another order"):
             resumed(others, plans[method], book, tmp_path)
     assert len(watch.draws) == drawn
-    assert all(torch.equal(before[name], value) for name, value in kept(tmp_path).items())
+    assert np.array_equal(answers(tmp_path).kept((0, 0)).noisy, before)
     resumed(digits, plans[method], book, tmp_path)
     assert closed(book)[-1] == ("done", plans[method].steps)
     assert book.spent.epsilon == 2.0
@@ -289,7 +300,7 @@ def test_other_records_do_not_go_on_with_what_these_have_taught(tmp_path, digits
 @pytest.mark.parametrize("method", METHODS)
 def test_cut_off_before_the_release_was_kept(tmp_path, digits, book, plans, watch, method):
     """Its price covers one draw: what was lost is not drawn again, and stays charged."""
-    begun(digits, plans[method], book, tmp_path, watch, save=1)
+    begun(digits, plans[method], book, tmp_path, watch, keep=1)
     assert len(watch.draws) == 1
     with pytest.raises(RunFolderError):
         resumed(digits, plans[method], book, tmp_path)
@@ -319,7 +330,7 @@ def test_cut_off_while_the_generator_is_taught(tmp_path, digits, book, plans, wa
     assert book.spent.epsilon == 2.0
 
 
-@pytest.mark.parametrize(("at", "lost"), [({"draw": 4}, 1), ({"save": 4}, 1), ({"draw": 2}, 1)])
+@pytest.mark.parametrize(("at", "lost"), [({"draw": 4}, 1), ({"keep": 4}, 1), ({"draw": 2}, 1)])
 def test_cut_off_while_the_labeller_is_taught(tmp_path, digits, book, plans, watch, at, lost):
     """Steps that were authorised and lost count: so many fewer are left."""
     begun(digits, plans["guided"], book, tmp_path, watch, **at)
@@ -327,7 +338,7 @@ def test_cut_off_while_the_labeller_is_taught(tmp_path, digits, book, plans, wat
     assert len(watch.draws) == step
     states = kept(tmp_path)
     assert states["fit_step"].tolist() == [4]
-    assert ("labeller/weights" in states) == (step > 2)
+    assert "labeller/centre" in states
     watch.steps = 0
     syn = resumed(digits, plans["guided"], book, tmp_path)
     assert watch.steps == 0
@@ -335,23 +346,22 @@ def test_cut_off_while_the_labeller_is_taught(tmp_path, digits, book, plans, wat
     assert watch.draws == [10 * 65, *[10 * 12] * STEPS]
     assert closed(book)[-1] == ("done", 1 + STEPS)
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    assert {"resumed_at": step, "from_state_of": step - lost} in log
+    assert {"resumed_at": step, "from_state_of": 1} in log
+    assert [entry["lost"] for entry in db.load(tmp_path / "run").executed] == [0, lost]
     assert len(syn.sample(9, given={"label": 3})) == 9
 
 
 def test_cut_off_when_the_last_step_was_drawn(tmp_path, digits, book, plans, watch):
-    """Nothing is left to draw: the labeller ends as it was kept."""
-    begun(digits, plans["guided"], book, tmp_path, watch, save=1 + STEPS)
-    before = kept(tmp_path)["labeller/weights"]
+    """Nothing is left to draw: the labeller ends with the steps that were kept."""
+    begun(digits, plans["guided"], book, tmp_path, watch, keep=1 + STEPS)
     resumed(digits, plans["guided"], book, tmp_path)
     assert len(watch.draws) == 1 + STEPS
-    assert torch.equal(kept(tmp_path)["labeller/weights"], before)
     assert closed(book)[-1] == ("done", 1 + STEPS)
 
 
 def test_cut_off_again_and_again(tmp_path, digits, book, plans, watch):
     begun(digits, plans["guided"], book, tmp_path, watch, draw=2)
-    for at in ({"draw": 3}, {"save": 4}, {"draw": 5}):
+    for at in ({"draw": 3}, {"keep": 4}, {"draw": 5}):
         watch.at = dict(at)
         with pytest.raises(Killed):
             resumed(digits, plans["guided"], book, tmp_path)

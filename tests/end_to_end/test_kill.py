@@ -301,6 +301,12 @@ class Case:
         (trained,) = (entry for entry, access in zip(executed, self.plan.touches, strict=True) if access.path is None)
         assert trained["drawn"] <= len(self.notes("draw")), where
 
+    def lost(self) -> bool:
+        """Whether a fact was paid for, and what came of it is not kept."""
+        known = [access.purpose for access in self.plan.learned]
+        paid = known if SOMETHING in self.marked() else [name for name in known if name in self.marked()]
+        return any(not (self.run / f"internal/answer-{known.index(name)}-0.safetensors").exists() for name in paid)
+
     def why_not(self) -> str | None:
         """Return in which words resuming has to be refused, from what is on disk; None if it has to succeed."""
         if not self.files():
@@ -309,8 +315,8 @@ class Case:
             return "is finished"
         if "reservation" not in self.files().get("ledger", {}):
             return "was cut off before it could begin"
-        if self.marked() and not (self.run / "schema.yaml").exists():
-            return "was cut off while facts were learned, and their price covers one draw"
+        if not (self.run / "schema.yaml").exists() and self.lost():
+            return "and keeping the answer, and the price covers one draw"
         if self.authorised() == self.plan.steps and not (self.run / "internal/checkpoint.safetensors").exists():
             return "kept no state and has no steps left"
         return None
@@ -368,7 +374,7 @@ def test_killed_at_every_turn(nursery, small, bought, tmp_path):
         None,
         "is not a run folder",
         "was cut off before it could begin",
-        "was cut off while facts were learned, and their price covers one draw",
+        "and keeping the answer, and the price covers one draw",
     }
     assert len(set(noise)) == len(noise) > by_tier(15, 50)  # all of them with the same seed
     shutil.rmtree(tmp_path)

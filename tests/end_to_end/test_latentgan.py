@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import stat
 from dataclasses import replace
@@ -13,11 +14,12 @@ from safetensors.torch import save_file
 
 import doublure as db
 from doublure import public
-from doublure.errors import DataError, Interrupted, RunFolderError, SettingError
+from doublure.errors import DataError, Interrupted, LostRun, SettingError
 from doublure.methods.latentgan import training as latent_training
 from doublure.networks.inversion import Inversion
 from doublure.private import independence
 from doublure.private.noise import OsKeyedNoise
+from doublure.run.answers import AnswersInFolder
 from doublure.run.folder import RunFolder
 from doublure.support.tensors import read_tensors
 
@@ -206,23 +208,24 @@ def test_a_lost_release_is_not_drawn_again_and_no_latents_are_left(letters, tmp_
     if release > plan.steps:
         pytest.skip("it has one release")
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
-    save, draws, whole = RunFolder.save, [], OsKeyedNoise.whole
+    draws, whole = [], OsKeyedNoise.whole
 
-    def dies(folder, step, tensors):
-        if step == release:
-            raise Interrupted("stopped")
-        save(folder, step, tensors)
+    @contextlib.contextmanager
+    def loses(answers, place, size):
+        if place[0] == release - 1:
+            yield lambda answer: (_ for _ in ()).throw(Interrupted("stopped"))
+        with room(answers, place, size) as put:
+            yield put
 
     monkeypatch.setattr(OsKeyedNoise, "whole", lambda self, *a, **k: (draws.append(1), whole(self, *a, **k))[1])
     with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "save", dies)
+        room = AnswersInFolder.room
+        patch.setattr(AnswersInFolder, "room", loses)
         with pytest.raises(Interrupted):
             db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
     assert list((tmp_path / "run/internal").glob("work-*"))
     for _ in range(2):
-        letters.refusal(
-            RunFolderError, lambda: db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", resume=True)
-        )
+        letters.refusal(LostRun, lambda: db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", resume=True))
     assert len(draws) == release
     assert not list((tmp_path / "run/internal").glob("work-*"))  # nobody can go on with them
     assert book.remaining.epsilon == pytest.approx(45.0)

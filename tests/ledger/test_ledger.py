@@ -180,36 +180,6 @@ def test_a_mark_is_written_once_in_a_session(ledger, make_plan):
     assert sum(record.kind == "noise" for record in ledger.entries) == 2
 
 
-def test_what_a_session_did_not_draw_is_taken_up_once(ledger, path, make_plan):
-    first = ledger.reserve(make_plan())
-    first.advance(1)
-    second = ledger.resume(first.id, first.session)
-    third = ledger.resume(first.id, second.session)  # the second was stopped before it could take it up
-    for session in (third.session, "another run's", ""):
-        assert not third.restore_undrawn(session)
-    assert third.drawn == ()
-    assert third.restore_undrawn(first.session)
-    assert not third.restore_undrawn(first.session)
-    assert third.restore_undrawn(second.session)
-    with pytest.raises(LedgerError, match="resumed elsewhere"):
-        second.restore_undrawn(first.session)
-    fourth = Ledger.open(path).resume(first.id, third.session)
-    assert not fourth.restore_undrawn(first.session)  # whatever state was put back from a copy
-    assert fourth.restore_undrawn(third.session)
-
-
-def test_a_mark_that_was_cut_short_may_have_taken_up_anything(ledger, path, make_plan):
-    first = ledger.reserve(make_plan())
-    first.advance(1)
-    second = ledger.resume(first.id, first.session)
-    before = path.stat().st_size
-    assert second.restore_undrawn(first.session)
-    os.truncate(path, before + path.read_bytes()[before:].index(b'"what"'))
-    third = Ledger.open(path).resume(first.id, second.session)
-    assert not third.restore_undrawn(first.session)
-    assert not third.restore_undrawn(second.session)
-
-
 @pytest.mark.parametrize(
     "change",
     [

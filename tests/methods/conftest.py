@@ -87,7 +87,7 @@ class AttackData:
         log: Any = None, schema: ResolvedSchema | None = None, **settings: Any,
     ) -> Job:  # fmt: skip
         """Return what a method trains from."""
-        found = table.method(name)
+        found, memory = table.method(name), memory or Memory()
         own = self.settled(name, text, **settings)
         resolved = schema or ResolvedSchema.parse(text)
         encoder = encoder_for(resolved, own.encoding)
@@ -96,11 +96,11 @@ class AttackData:
             encoder=encoder,
             records=encoded_records(encoder, encoder.compact(loaded.frame), loaded.unit, loaded.n_units),
             settings=own,
-            **paid(found.accesses(resolved, own, sigma), own, authorise, taken),
+            **paid(found.accesses(resolved, own, sigma), own, authorise, taken, memory=memory),
             sample_rate=found.sample_rate(resolved, own) or 1.0,
             units=UNITS,
             check_stop=check_stop or (lambda: None),
-            checkpoints=memory or Memory(),
+            checkpoints=memory,
             seed=seed,
             log=log or (lambda line: None),
         )
@@ -181,7 +181,7 @@ class Digits:
         log: Any = None, **changes: Any,
     ) -> Job:  # fmt: skip
         """Return what a method trains from."""
-        own = self.settings(name, text, **changes)
+        own, memory = self.settings(name, text, **changes), memory or Memory()
         schema = Schema.parse(text)
         encoder = encoder_for(schema.resolve({}), own.encoding)
         given = {"images": self.pixels, "writer": np.arange(self.UNITS) // 2}
@@ -194,10 +194,10 @@ class Digits:
             encoder=encoder,
             records=encoded_records(encoder, compact, unit, n_units),
             settings=own,
-            **paid(table.method(name).accesses(schema, own, sigma), own, authorise, taken),
+            **paid(table.method(name).accesses(schema, own, sigma), own, authorise, taken, memory=memory),
             units=self.UNITS,
             check_stop=check_stop or (lambda: None),
-            checkpoints=memory or Memory(),
+            checkpoints=memory,
             seed=seed,
             log=log or (lambda line: None),
         )
@@ -207,7 +207,7 @@ class Digits:
         labels_given: Any = None, **settings: Any,
     ) -> Job:  # fmt: skip
         """Return what ``noisecritic`` trains from."""
-        method, schema = table.method("noisecritic"), Schema.parse(self.TEXT)
+        method, schema, memory = table.method("noisecritic"), Schema.parse(self.TEXT), memory or Memory()
         own = method.resolve_defaults(schema, settings_of(method, "images", settings))
         encoder = encoder_for(schema.resolve({}), own.encoding)
         labels = self.labels if labels_given is None else labels_given
@@ -216,11 +216,11 @@ class Digits:
             encoder=encoder,
             records=encoded_records(encoder, encoder.compact(loaded.content), loaded.unit, loaded.n_units),
             settings=own,
-            **paid(method.accesses(schema, own, 0.0), own, authorise, taken),
+            **paid(method.accesses(schema, own, 0.0), own, authorise, taken, memory=memory),
             sample_rate=method.sample_rate(schema, own),
             units=self.UNITS,
             check_stop=check_stop or (lambda: None),
-            checkpoints=memory or Memory(),
+            checkpoints=memory,
             seed=1,
         )
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from paying import paid
 
-from doublure.errors import RunFolderError
+from doublure.errors import LostRun
 from doublure.methods.noisecritic import label_votes
 from doublure.methods.noisecritic.method import METHOD, _calibrated
 from doublure.private import accounting
@@ -38,7 +38,9 @@ def voted(job, event):
     """Return the job on voted labels, where its vote is priced as this event."""
     accesses = (replace(job.accesses[0], event=event), *job.accesses[1:])
     return label_votes.voted(
-        replace(job, **paid(accesses, job.settings, job.authorise, job.taken)), accesses[0], GROUPS
+        replace(job, **paid(accesses, job.settings, job.authorise, job.taken, memory=job.checkpoints)),
+        accesses[0],
+        GROUPS,
     )
 
 
@@ -79,7 +81,7 @@ def test_the_order_of_a_file_says_nothing_of_labels(digits):
     kept = job.records
     sorted_ = replace(job, records=PrivateRecords(kept._compact[by_class], np.arange(len(by_class)), len(by_class),
                                                   kept._expand))  # fmt: skip
-    one, other = (voted(each, QUIET) for each in (job, sorted_))
+    one, other = (voted(replace(each, checkpoints=digits.Memory()), QUIET) for each in (job, sorted_))
     assert torch.equal(bodies(one), bodies(other))
     assert np.array_equal(conditions(one), conditions(other))
 
@@ -108,28 +110,29 @@ def test_a_resumed_run_keeps_the_vote(digits):
 
     with pytest.raises(KeyboardInterrupt):
         METHOD.train(digits.noisy_job(**TINY, authorise=stops, memory=memory))
-    kept = memory.kept["votes/labels"]
-    assert kept.shape == (digits.UNITS,)
+    assert memory.answers.held() == {(0, 0)}
     assert any(name.startswith("critic/generator.") for name in memory.kept)
     asked.clear()
     job = digits.noisy_job(**TINY, authorise=asked.append, memory=memory, taken=5)
-    assert np.array_equal(conditions(voted(job, LOUD)), kept)
+    first, again = (conditions(voted(job, job.accesses[0].event)) for _ in range(2))
+    assert first.shape == (digits.UNITS,)
+    assert np.array_equal(first, again)
     METHOD.train(job)
     assert asked == [6, 7]
 
 
 def test_a_vote_is_taken_up_whatever_the_order(digits):
-    """Votes are kept by the images' own order, which no file's order changes."""
-    memory = digits.Memory()
-    voted(digits.noisy_job(**TINY, memory=memory), QUIET)
-    kept = conditions(voted(digits.noisy_job(**TINY, memory=memory, taken=1), LOUD))
-    job = digits.noisy_job(**TINY, memory=memory, taken=1)
+    """Votes are read in the images' own order, which no file's order changes."""
+    memory, asked = digits.Memory(), []
+    kept = conditions(voted(digits.noisy_job(**TINY, memory=memory), LOUD))
+    job = digits.noisy_job(**TINY, memory=memory, taken=1, authorise=asked.append)
     turned = PrivateRecords(
         job.records._compact[::-1].copy(), np.arange(digits.UNITS), digits.UNITS, job.records._expand
     )
     assert np.array_equal(conditions(voted(replace(job, records=turned), LOUD)), kept)
+    assert asked == []
 
 
 def test_a_vote_that_was_lost_is_not_held_again(digits):
-    with pytest.raises(RunFolderError, match="labels were voted on"):
+    with pytest.raises(LostRun, match="one draw"):
         METHOD.train(digits.noisy_job(**TINY, taken=1))

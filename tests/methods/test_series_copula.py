@@ -11,7 +11,7 @@ import torch
 from series_fits import answers_of, fit_series
 
 import doublure as db
-from doublure.errors import LostRun, RunFolderError, SettingError
+from doublure.errors import LostRun, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.series import copula_fit, copula_plan
 from doublure.methods.statistics.series.covariance import Latent
@@ -312,7 +312,7 @@ def test_shares_leave_something_for_products():
 def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch):
     asked, released = [], Mechanism.release
 
-    def watched(mechanism, query, access, records):
+    def watched(mechanism, query, access, records, **more):
         asked.append(access)
         return released(mechanism, query, access, records)
 
@@ -330,16 +330,16 @@ class Refused(Exception):
 
 def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch):
     ledger = db.Ledger.create(tmp_path / "l", dataset="days", epsilon=5000.0, delta=0.5)
-    plan, asked, released = planned(), [], Mechanism.release
+    plan, asked, noised = planned(), [], Mechanism._noised
 
-    def watched(mechanism, query, access, records):
+    def watched(mechanism, answer, access):
         asked.append(access.purpose)
-        return released(mechanism, query, access, records)
+        return noised(mechanism, answer, access)
 
     def killed(*_: Any, **__: Any) -> None:
         raise Refused
 
-    monkeypatch.setattr(Mechanism, "release", watched)
+    monkeypatch.setattr(Mechanism, "_noised", watched)
     with monkeypatch.context() as patch:
         patch.setattr(copula_fit, "latent", killed)
         with pytest.raises(Refused):
@@ -362,7 +362,7 @@ def test_a_lost_release_is_not_drawn_again(tmp_path, monkeypatch):
         patch.setattr(Mechanism, "_noised", killed)
         with pytest.raises(Refused):
             db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1)
-    with pytest.raises((LostRun, RunFolderError), match="cut off while series were counted"):
+    with pytest.raises(LostRun, match="price covers one draw"):
         db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1, resume=True)
 
 

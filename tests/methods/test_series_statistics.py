@@ -209,7 +209,7 @@ def test_what_is_planned_is_what_is_priced():
 def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch, text):
     made, released = [], Mechanism.release
 
-    def watched(mechanism, query, access, records):
+    def watched(mechanism, query, access, records, **more):
         found = released(mechanism, query, access, records)
         made.append((access.event, len(query.tables)))
         return found
@@ -266,16 +266,16 @@ def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch):
     """Killed while it learns; resumed, it restores both releases."""
     ledger = db.Ledger.create(tmp_path / "l", dataset="days", epsilon=5000.0, delta=0.5)
     plan, counted, fit_chain = planned(fit_steps=10), [], step_tables.fit_chain
-    released = Mechanism.release
+    noised = Mechanism._noised
 
-    def watched(mechanism, query, access, records):
-        counted.append(len(query.tables))
-        return released(mechanism, query, access, records)
+    def watched(mechanism, answer, access):
+        counted.append(access.purpose)
+        return noised(mechanism, answer, access)
 
     def killed(*_: Any, **__: Any) -> float:
         raise Refused
 
-    monkeypatch.setattr(Mechanism, "release", watched)
+    monkeypatch.setattr(Mechanism, "_noised", watched)
     monkeypatch.setattr(step_tables, "fit_chain", killed)
     with pytest.raises(Refused):
         db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1)
@@ -298,7 +298,7 @@ def test_a_lost_release_is_not_drawn_again(tmp_path, monkeypatch):
         patch.setattr("doublure.private.whole_noise.gaussian", killed)
         with pytest.raises(Refused):
             db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1)
-    with pytest.raises(RunFolderError, match="cut off while tables were counted"):
+    with pytest.raises(RunFolderError, match="price covers one draw"):
         db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1, resume=True)
 
 

@@ -17,7 +17,7 @@ import doublure as db
 from doublure.access import Access
 from doublure.encode.table import TableEncoder
 from doublure.encode.table_values import TableValues
-from doublure.errors import InputError, RunFolderError, SettingError
+from doublure.errors import InputError, LostRun, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import plan as tables_plan
@@ -27,6 +27,7 @@ from doublure.methods.statistics.tables.tree_fit import with_certainties
 from doublure.planning import Plan
 from doublure.private.accounting import DiscreteGaussianEvent, epsilon_of
 from doublure.private.mechanism import Mechanism
+from doublure.private.partitions import Partitions
 from doublure.private.records import PrivateRecords
 from doublure.training.job import Job
 
@@ -332,7 +333,7 @@ def test_few_units_are_spent_on_columns(seen):
 def test_what_is_released_is_what_was_planned(tmp_path, monkeypatch):
     made, released = [], Mechanism.release
 
-    def watched(mechanism, query, access, records):
+    def watched(mechanism, query, access, records, **more):
         found = released(mechanism, query, access, records)
         made.append((access.event, len(query.tables)))
         return found
@@ -455,7 +456,7 @@ def job_of(schema, memory, taken=0, seed=1, authorise=None, log=lambda line: Non
     records = PrivateRecords(encoder.compact(frame), np.arange(count), count, lambda rows: (rows, None))
     return Job(
         encoder=encoder, records=records, settings=plan.settings, units=count, check_stop=lambda: None,
-        checkpoints=memory, seed=seed, log=log, **paid(plan.training, plan.settings, authorise, taken),
+        checkpoints=memory, seed=seed, log=log, **paid(plan.training, plan.settings, authorise, taken, memory=memory),
     )  # fmt: skip
 
 
@@ -609,9 +610,10 @@ def test_each_release_is_kept_as_soon_as_it_is_made():
     schema, memory, lines = schema_of("age", "school", "income"), Memory(), []
     METHOD.train(job_of(schema, memory, log=lines.append))
     purposes = [access.purpose for access in planned(schema).training]
-    assert memory.steps == list(range(1, len(purposes) + 1))
-    assert {name.split("_")[0] for name in memory.kept} <= {*purposes, "scores"}
-    assert {table.dtype for table in memory.kept.values()} == {np.dtype(np.int64)}
+    kept = [memory.answers.kept(place) for place in sorted(memory.answers.held())]
+    assert [answer.ran["purpose"] for answer in kept] == purposes
+    assert {answer.noisy.dtype for answer in kept} == {np.dtype(np.int64)}
+    assert memory.kept is None
     assert [set(line) for line in lines] == [{"class", "fit_steps", "misfit"}] * 4  # two fits in each of two classes
     assert [line["class"] for line in lines] == [0, 0, 1, 1]
 
@@ -623,7 +625,8 @@ def test_what_was_kept_is_fitted_again_without_a_draw(monkeypatch):
     def refuses(*_):
         raise AssertionError("drawn again")
 
-    monkeypatch.setattr(Mechanism, "release", refuses)
+    monkeypatch.setattr(Mechanism, "_noised", refuses)
+    monkeypatch.setattr(Partitions, "ask", refuses)
     steps = planned(schema).steps
     again = METHOD.train(job_of(schema, memory, taken=steps))
     assert all(np.array_equal(one.state_dict()[name], again.state_dict()[name]) for name in one.state_dict())
@@ -636,11 +639,11 @@ def test_what_was_kept_is_fitted_again_without_a_draw(monkeypatch):
 def test_what_was_lost_is_not_drawn_again(taken):
     schema, memory = schema_of("age", "school", "income"), Memory()
     METHOD.train(job_of(schema, memory))
-    first = planned(schema).training[0].purpose
-    lost = {name: tensor for name, tensor in memory.kept.items() if taken == 2 and name.startswith(first)}
+    for place in memory.answers.held() - {(0, 0)} if taken == 2 else memory.answers.held():
+        del memory.answers._told[place]
     asked = []
-    with pytest.raises(RunFolderError, match="one draw"):
-        METHOD.train(job_of(schema, Memory(lost), taken=taken, authorise=asked.append))
+    with pytest.raises(LostRun, match="one draw"):
+        METHOD.train(job_of(schema, memory, taken=taken, authorise=asked.append))
     assert asked == []
 
 

@@ -11,7 +11,7 @@ tables or in neither. Each check has planted mutants: edits of the production so
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +36,7 @@ from doublure.planning.budget import learned_facts
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
+from doublure.private.kept_answers import AnswersInMemory, KeptAnswer, Place
 from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
 from doublure.private.records import PrivateRecords
@@ -222,6 +223,19 @@ def freeze_answers(patch: pytest.MonkeyPatch, trace: Trace, frozen: Trace | None
     patch.setattr(facts, "learn", answered)
 
 
+class Answers(AnswersInMemory):
+    """Noisy answers, as they are kept."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self._trace = trace
+
+    @contextlib.contextmanager
+    def room(self, place: Place, size: int) -> Iterator[Callable[[KeptAnswer], None]]:
+        del size
+        yield lambda answer: self._trace.public["answers"].append((place, answer.asked))
+
+
 class Memory(NullWorkspace):
     """A run folder and a reservation that keep what they are given, and nothing on disk."""
 
@@ -229,8 +243,9 @@ class Memory(NullWorkspace):
         self.trace, self.steps, self.authorised = trace, steps, taken
         self.schema = None
         self.path = "run"
-        self.session = "of memory"
-        trace.public |= {"kept": [], "log": [], "authorised": [], "drawn": []}
+        self.drawn: tuple[str, ...] = ()
+        self.answers = Answers(trace)
+        trace.public |= {"kept": [], "answers": [], "log": [], "authorised": [], "drawn": []}
 
     def save(self, step: int, tensors: dict[str, torch.Tensor]) -> None:
         self.trace.public["kept"].append((step, tensors))
@@ -253,10 +268,6 @@ class Memory(NullWorkspace):
 
     def save_schema(self, schema: Schema) -> None:
         self.trace.public["schema"] = schema.to_yaml()
-
-    def restore_undrawn(self, session: str) -> bool:
-        del session
-        return False  # nothing is resumed
 
     def noise_drawn(self, what: str) -> None:
         self.trace.public["drawn"].append(what)

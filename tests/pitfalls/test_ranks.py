@@ -177,7 +177,7 @@ OWN = "yield self._own.ask(query, sample_rate=sample_rate)"
 @pytest.mark.parametrize(
     "planted",
     [
-        (Mechanism, "release", (PAID, "None")),
+        (Mechanism, "_pay", (PAID, "None")),
         (OverRanks, "answers", (OWN, OWN.replace("=sample_rate", "=sample_rate / 2"))),
     ],
     ids=["nothing is paid", "rank 0 at a lower rate"],

@@ -50,18 +50,20 @@ def test_events_are_steps_are_draws(lab, n_critic):
     check_events_are_steps_are_draws(lab, n_critic)
 
 
-COUNTED = "self._taken[access] = taken + 1"
+COUNTED = "self._spent[access] = self._taken[access] = taken + 1"
 LOT = "sampler.lot()"
 RATE = "getattr(event, 'sample_rate', 1.0)"
 NORMAL = "self._noise.normal(total.size, event.noise_multiplier * moved.l2)"
 ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
 NOISY = "noisy, ran = self._noised(answer, access)"
+PAID = "if not paid_first:\n    self._pay(access)"
+DRAWN_FIRST = [(PAID, "pass"), (NOISY, f"{NOISY}\nself._pay(access)")]
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "edits"),
     [
-        (Mechanism, "release", [(COUNTED, "self._taken[access] = taken + (next(self._calls) % 5 == 0)")]),
+        (Mechanism, "_pay", [(COUNTED, COUNTED.replace("+ 1", "+ (next(self._calls) % 5 == 0)"))]),
         (CriticGradients, "answer",
          [(LOT, f"self._kept if self.step % self.settings.n_critic else self.__dict__.update(_kept={LOT}) or self._kept"
           )]),
@@ -112,13 +114,13 @@ def check_the_check_comes_first(lab, patch):
         step.gradient(critic, partner)
         with contextlib.suppress(RuntimeError):
             step.gradient(critic, partner)
-        assert acts == [1, "lot", "noise", 2, "lot", "noise", 3]
+        assert acts == ["lot", 1, "noise", "lot", 2, "noise", "lot", 3]
         acts.clear()
         step = lab.mechanism(torch.ones(4, 1), settings(2), noise=Noise(), authorise=authorise)
         for _ in range(2):
             step.gradient(critic, partner)
         assert lab.refusal(SettingError, lambda: step.gradient(critic, partner)).field == "steps"
-        assert acts == [1, "lot", "noise", 2, "lot", "noise"]
+        assert acts == ["lot", 1, "noise", "lot", 2, "noise"]
         assert step.taken == 2
         resumed = lab.mechanism(torch.ones(4, 1), settings(2), noise=Noise(), authorise=authorise, taken=2)
         assert lab.refusal(SettingError, lambda: resumed.gradient(critic, partner)).field == "steps"
@@ -129,16 +131,16 @@ def test_the_check_comes_before_the_step(lab, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "edits",
+    ("name", "edits"),
     [
-        [(ASKED, "pass"), (NOISY, f"{NOISY}\n{ASKED}")],
-        [("taken >= steps_of(access)", "taken > steps_of(access)")],
-        [(ASKED, "pass")],
+        ("release", DRAWN_FIRST),
+        ("release", [("taken >= steps_of(access)", "taken > steps_of(access)")]),
+        ("_pay", [(ASKED, "pass")]),
     ],
     ids=["authorised after the draw", "one step more", "never authorised"],
 )
-def test_a_check_that_comes_too_late_is_caught(lab, monkeypatch, edits):
-    lab.plant(Mechanism, "release", *edits)
+def test_a_check_that_comes_too_late_is_caught(lab, monkeypatch, name, edits):
+    lab.plant(Mechanism, name, *edits)
     with lab.caught():
         check_the_check_comes_first(lab, monkeypatch)
 
@@ -206,9 +208,9 @@ TWICE = (KeptTables, "released", (RELEASED, f"({RELEASED}, {RELEASED})[1]"))
 @pytest.mark.parametrize(
     "planted",
     [
-        [(Mechanism, "release", (COUNTED, "pass")), TWICE],
-        [(Mechanism, "release", (ASKED, "pass"))],
-        [(Mechanism, "release", (ASKED, "pass"), (NOISY, f"{NOISY}\n{ASKED}"))],
+        [(Mechanism, "_pay", (COUNTED, "pass")), TWICE],
+        [(Mechanism, "_pay", (ASKED, "pass"))],
+        [(Mechanism, "release", *DRAWN_FIRST)],
         [(Mechanism, "_noised", (WHOLE, f"({WHOLE}, {WHOLE})[1]"))],
         [(KeptTables, "released", ("self._accesses[number - 1]", "self._accesses[-1]"))],
         [TWICE],

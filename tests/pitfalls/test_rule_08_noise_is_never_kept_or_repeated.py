@@ -3,6 +3,7 @@ and sampling only (rows 16, 18 and 19; the ledger's part is in ``test_ledger_los
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from itertools import count
@@ -13,7 +14,7 @@ import torch
 from safetensors import safe_open
 
 from doublure.errors import Interrupted, LostRun, NotAsPriced, RunFolderError, SettingError
-from doublure.ledger import Reservation
+from doublure.ledger import Ledger
 from doublure.methods.statistics.tables import fitting as table_fitting
 from doublure.private import entropy, noise, whole_noise
 from doublure.private.clipping import Constant
@@ -24,10 +25,10 @@ from doublure.private.queries import counts
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.run import running
+from doublure.run.answers import AnswersInFolder
 from doublure.run.folder import RunFolder
 from doublure.training import critic_steps as private_critic_trainer
 from doublure.training import gan_loop as adversarial
-from doublure.training.checkpoints import KeptReleases
 from doublure.training.gan_loop import Adversaries
 
 KEPT = ("generator.", "average.", "critic_optimizer.", "generator_optimizer.")
@@ -484,10 +485,9 @@ def test_a_resumed_run_that_takes_more_is_caught(lab, monkeypatch, declared_plan
 
 
 def noise_by_table(trace):
-    """Return the noise of each table, flat; of a release it is drawn in one go."""
-    _, tables = trace.public["kept"][-1]
+    """Return the noise of the releases, four cells after four: a table has so many, and some have more."""
     drawn = [noisy - exact for noisy, exact in zip(trace.outputs, trace.queries, strict=True)]
-    return torch.cat(drawn).split([table.size for table in tables.values()])
+    return torch.cat(drawn).split(4)
 
 
 def check_equal_seeds_do_not_repeat_the_tables_noise(lab, patch):
@@ -526,33 +526,57 @@ class Killed(BaseException):
     """The process is gone: nothing is cleaned up after it but what ``fit`` does for any end."""
 
 
-def check_a_lost_release_is_not_drawn_again(lab, patch, plan, folder, release):
-    """Killed between a release and its keeping: the tables are lost, and with them what was paid for."""
-    draws, noisy, save = [], whole_noise.gaussian, RunFolder.save
+def told_of_draws(patch, draws):
+    """Note each draw, with its scale."""
+    noisy = whole_noise.gaussian
 
     def drawn(counts, *, scale):
         draws.append(noisy(counts, scale=scale))
         return draws[-1]
 
-    def dies(kept, step, tensors):
-        if step == release:
-            raise Killed
-        save(kept, step, tensors)
+    patch.setattr(whole_noise, "gaussian", drawn)
+
+
+def ending(patch, release, error, *, before=False):
+    """Let the process end at a release, before its answer is kept, or afterwards."""
+    room = AnswersInFolder.room
+
+    @contextlib.contextmanager
+    def ends(answers, place, size):
+        def fails(answer):
+            raise error
+
+        with room(answers, place, size) as put:
+            yield fails if before and place[0] == release - 1 else put
+        if place[0] == release - 1:
+            raise error
+
+    patch.setattr(AnswersInFolder, "room", ends)
+
+
+def check_a_lost_release_is_not_drawn_again(lab, patch, plan, folder, release):
+    """Killed between a draw and its keeping: what was drawn is lost, and with it what was paid for.
+
+    Nor is it drawn again where what was kept before is put back from a copy.
+    """
+    draws, internal = [], folder / "run/internal"
 
     def go_on():
         return lab.fit(lab.people(), plan, folder, real=True, ledger=folder / "ledger", resume=True)
 
     with patch.context() as inner:
-        inner.setattr(whole_noise, "gaussian", drawn)
-        inner.setattr(RunFolder, "save", dies)
-        with pytest.raises(Killed):
-            lab.fit(lab.people(), plan, folder, real=True)
-        before = len(draws)
-        inner.setattr(RunFolder, "save", save)
+        told_of_draws(inner, draws)
+        with inner.context() as killed:
+            ending(killed, release, Killed(), before=True)
+            with pytest.raises(Killed):
+                lab.fit(lab.people(), plan, folder, real=True)
+        assert len(draws) == release
+        before = {path.name: path.read_bytes() for path in internal.iterdir()}
         for _ in range(2):
-            lab.refusal(RunFolderError, go_on)
-    assert before == release
-    assert len(draws) == before
+            lab.refusal(LostRun, go_on)
+            for name, content in before.items():
+                (internal / name).write_bytes(content)
+    assert len(draws) == release
 
 
 @pytest.mark.parametrize("release", [1, 2])
@@ -560,118 +584,63 @@ def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_
     check_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_path, release)
 
 
-@pytest.mark.parametrize("release", [1, 2])
-@pytest.mark.parametrize(
-    ("owner", "name", "edit"),
-    [
-        (KeptReleases, "drawn", ("job.mechanism.taken(access) > before", "False")),
-        (running.Run, "__init__", ("taken=reservation.authorised", "taken=0")),
-    ],
-    ids=["not refused", "not remembered"],
-)
-def test_a_lost_release_that_is_drawn_again_is_caught(
-    lab, monkeypatch, counting_plan, tmp_path, owner, name, edit, release
-):
-    lab.plant(owner, name, edit)
-    with lab.caught():
-        check_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_path, release)
-
-
-def check_a_stopped_release_is_drawn_once(lab, patch, plan, folder):
-    """Stopped before its noise was drawn, a release may be drawn after all, once; stopped after that, it may not.
-
-    Nor may it where the state of before is put back from a copy.
-    """
-    kept = folder / "before/run/internal/checkpoint.safetensors"
-    draws, noisy, save = [], whole_noise.gaussian, RunFolder.save
-
-    def drawn(counts, *, scale):
-        draws.append(noisy(counts, scale=scale))
-        return draws[-1]
-
-    def stopped(*given, **named):
-        raise KeyboardInterrupt
-
-    def drawn_and_stopped(counts, *, scale):
-        drawn(counts, scale=scale)
-        raise KeyboardInterrupt
-
-    def dies(kept, step, tensors):
-        if draws:
-            raise Killed
-        save(kept, step, tensors)
-
-    def fit(name, noise, *replaced, resume=True):
-        more = {"ledger": folder / name / "ledger", "resume": True} if resume else {}
-        with patch.context() as inner:
-            for owner, attribute, new in ((whole_noise, "gaussian", noise), *replaced):
-                inner.setattr(owner, attribute, new)
-            lab.fit(lab.people(), plan, folder / name, real=True, **more)
-
-    def killed(*given, **named):
-        raise Killed
-
-    with pytest.raises(Interrupted):
-        fit("before", drawn, (counts.Counts, "answer", stopped), resume=False)
-    assert not draws
-    stopped_state = kept.read_bytes()
-    for end, raised in ((stopped, Interrupted), (killed, Killed)):  # before it could be used
-        with pytest.raises(raised):
-            fit("before", drawn, (running, "encoded_records", end))
-    with pytest.raises(Killed):
-        fit("before", drawn, (RunFolder, "save", dies))
-    lab.refusal(RunFolderError, lambda: fit("before", drawn))
-    kept.write_bytes(stopped_state)
-    lab.refusal(RunFolderError, lambda: fit("before", drawn))
-    assert len(draws) == 1
-    with pytest.raises(Interrupted):
-        fit("after", drawn_and_stopped, resume=False)
-    lab.refusal(RunFolderError, lambda: fit("after", drawn))
-    assert len(draws) == 2
-
-
-def test_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path):
-    check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
-
-
-UNWRITTEN = ("self._append('noise', what=mark)", "pass")
-
-
 @pytest.mark.parametrize(
     ("owner", "name", "edits"),
     [
-        (Reservation, "restore_undrawn", (UNWRITTEN,)),
-        (KeptReleases, "drawn", (("job.mechanism.taken(access) == before", "True"),)),
+        (Mechanism, "refuse_lost", [("self._lost[access]", "False")]),
+        (running.Run, "__init__", [("taken=reservation.authorised", "taken=0")]),
     ],
-    ids=["a mark that is not written down", "a mark after the noise"],
+    ids=["not refused", "not remembered"],
 )
-def test_a_stopped_release_that_is_drawn_again_is_caught(lab, monkeypatch, counting_plan, tmp_path, owner, name, edits):
+def test_a_lost_release_that_is_drawn_again_is_caught(lab, monkeypatch, counting_plan, tmp_path, owner, name, edits):
     lab.plant(owner, name, *edits)
-    lab.plant(Mechanism, "not_drawn", ("max(taken, self.executed.draws(access))", "taken"))  # each holds alone
     with lab.caught():
-        check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
+        check_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_path, 1)
 
 
-def test_a_stopped_release_that_is_needlessly_lost_is_caught(lab, monkeypatch, counting_plan, tmp_path):
-    lab.plant(Reservation, "restore_undrawn", ("self._run.sessions[:-1]", "self._run.sessions[-2:-1]"))
-    with pytest.raises(LostRun):
-        check_a_stopped_release_is_drawn_once(lab, monkeypatch, counting_plan, tmp_path)
+def check_what_ends_while_it_is_counted_is_counted_again(lab, patch, plan, folder, end):
+    """Stopped, killed or failed before its noise was drawn, a release costs nothing, however often that happens."""
+    draws, asked, answer = [], [], counts.Counts.answer
+
+    def ends(query, records, *, sample_rate):
+        asked.append(query)
+        if len(asked) > 1:
+            raise end
+        return answer(query, records, sample_rate=sample_rate)
+
+    with patch.context() as inner:
+        told_of_draws(inner, draws)
+        with inner.context() as ended:
+            ended.setattr(counts.Counts, "answer", ends)
+            for session in range(3):
+                more = {"ledger": folder / "ledger", "resume": True} if session else {}
+                with pytest.raises((type(end), Interrupted)):
+                    lab.fit(lab.people(), plan, folder, real=True, **more)
+                assert Ledger.open(folder / "ledger")._store.view().account.runs.popitem()[1].authorised == 1
+        lab.fit(lab.people(), plan, folder, real=True, ledger=folder / "ledger", resume=True)
+    assert [draw.scale for draw in draws] == [pytest.approx(access.event.scale) for access in plan.touches]
+    assert all(entry["lost"] == 0 for entry in RunFolder.open(folder / "run").executed)
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), Killed(), MemoryError()], ids=["stopped", "killed", "failed"])
+def test_what_ends_while_it_is_counted_is_counted_again(lab, monkeypatch, counting_plan, tmp_path, end):
+    check_what_ends_while_it_is_counted_is_counted_again(lab, monkeypatch, counting_plan, tmp_path, end)
+
+
+PAID = "if not paid_first:\n    self._pay(access)"
+ASKS = "answer = places.ask(query, sample_rate=getattr(event, 'sample_rate', 1.0))"
+
+
+def test_a_release_that_is_paid_for_before_it_is_counted_is_caught(lab, monkeypatch, counting_plan, tmp_path):
+    lab.plant(Mechanism, "release", (PAID, "pass"), (ASKS, f"self._pay(access)\n{ASKS}"))
+    with lab.caught():
+        check_what_ends_while_it_is_counted_is_counted_again(lab, monkeypatch, counting_plan, tmp_path, Killed())
 
 
 def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
     """Stopped after a release was kept, or in the fit: what was drawn is used, and what was not is drawn once."""
-    draws, noisy = [], whole_noise.gaussian
-    save, fit_mixture = RunFolder.save, table_fitting.fit_mixture
-
-    def drawn(counts, *, scale):
-        made = noisy(counts, scale=scale)
-        draws.append((scale, made.values.tobytes()))
-        return made
-
-    def stops_after(kept, step, tensors):
-        save(kept, step, tensors)
-        if step == cut:
-            raise KeyboardInterrupt
+    draws, fit_mixture = [], table_fitting.fit_mixture
+    answers = AnswersInFolder(folder / "run/internal")
 
     def stops_within(*arguments, at, **named):
         def told(step):
@@ -682,23 +651,23 @@ def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
         return fit_mixture(*arguments, at=told, **named)
 
     with patch.context() as inner:
-        inner.setattr(whole_noise, "gaussian", drawn)
-        inner.setattr(RunFolder, "save", stops_after)
-        if cut == "fit":
-            inner.setattr(table_fitting, "fit_mixture", stops_within)
-        with pytest.raises(Interrupted):
-            lab.fit(lab.people(), plan, folder, real=True)
-        inner.setattr(RunFolder, "save", save)
-        inner.setattr(table_fitting, "fit_mixture", fit_mixture)
-        before = {path.name: path.read_bytes() for path in (folder / "run/internal").iterdir()}
+        told_of_draws(inner, draws)
+        with inner.context() as stopped:
+            if cut == "fit":
+                stopped.setattr(table_fitting, "fit_mixture", stops_within)
+            else:
+                ending(stopped, cut, KeyboardInterrupt())
+            with pytest.raises(Interrupted):
+                lab.fit(lab.people(), plan, folder, real=True)
+        kept = {place: answers.kept(place).noisy.tobytes() for place in sorted(answers.held())}
+        assert {path.stat().st_mode & 0o777 for path in (folder / "run/internal").iterdir()} == {0o600}
+        first = len(draws)
+        assert len(kept) == first == (plan.steps if cut == "fit" else cut)
         lab.fit(lab.people(), plan, folder, real=True, ledger=folder / "ledger", resume=True)
-    assert set(before) == {"checkpoint.safetensors"}
-    assert [scale for scale, _ in draws] == [access.event.scale for access in plan.touches]
-    with safe_open(folder / "run/internal/checkpoint.safetensors", "pt") as file:
-        kept = [file.get_tensor(name).numpy().tobytes() for name in file.keys()]  # noqa: SIM118
-    drawn_tables = [content for _, content in draws]
-    assert all(any(table in content for content in drawn_tables) for table in kept)
-    assert sum(map(len, kept)) == sum(map(len, drawn_tables))
+    assert [draw.scale for draw in draws] == [pytest.approx(access.event.scale) for access in plan.touches]
+    whole = [draw.values.tobytes() for draw in draws[:first]]
+    assert list(kept.values()) == whole
+    assert not answers.held()
 
 
 @pytest.mark.parametrize("cut", [1, 2, "fit"])
@@ -706,10 +675,32 @@ def test_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, c
     check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)
 
 
-@pytest.mark.parametrize("cut", [1, 2, "fit"])
+@pytest.mark.parametrize("cut", [1, "fit"])
 def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, counting_plan, tmp_path, cut):
-    found = "not all((name in self.state for name in names))"
-    lab.plant(KeptReleases, "drawn", (found, "True"), ("job.mechanism.taken(access) > before", "False"))
-    lab.plant(running.Run, "__init__", ("taken=reservation.authorised", "taken=0"))
+    """What is kept is not drawn again, and were it drawn, nothing would take its place: each holds alone."""
+    lab.plant(Mechanism, "release", ("self.keeps(access)", "False"))
+    with pytest.raises(RunFolderError, match="was kept already"):
+        check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path / "one", cut)
+    lab.plant(AnswersInFolder, "room", ("path.exists()", "False"))
     with pytest.raises((AssertionError, NotAsPriced)):
-        check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path, cut)
+        check_kept_releases_are_taken_up(lab, monkeypatch, counting_plan, tmp_path / "other", cut)
+
+
+def test_what_is_kept_before_it_is_paid_for_is_refused(lab, monkeypatch, counting_plan, tmp_path):
+    """A kill between the two would leave an answer that no ledger knows of."""
+    keeps = "if keep:\n    kept(KeptAnswer(noisy=noisy, asked=said(query), ran=self.executed.entry(access)))"
+    lab.plant(Mechanism, "release", (PAID, "pass"), (keeps, f"{keeps}\nself._pay(access)"))
+    with monkeypatch.context() as inner:
+        pay, paid = Mechanism._pay, []
+
+        def dies(mechanism, access):
+            paid.append(access)
+            if len(paid) == 2:
+                raise Killed
+            pay(mechanism, access)
+
+        inner.setattr(Mechanism, "_pay", dies)
+        with pytest.raises(Killed):
+            lab.fit(lab.people(), counting_plan, tmp_path, real=True)
+    with pytest.raises(RunFolderError, match="that nobody has paid for"):
+        lab.fit(lab.people(), counting_plan, tmp_path, real=True, ledger=tmp_path / "ledger", resume=True)

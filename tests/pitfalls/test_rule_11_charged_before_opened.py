@@ -14,13 +14,13 @@ from doublure.ledger.amounts import Amount
 from doublure.private import whole_noise
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
-from doublure.private.queries import facts
 from doublure.private.records import PrivateRecords
 from doublure.run import fitting, running
 
 ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
-ANSWER = "places.ask(query, sample_rate=getattr(event, 'sample_rate', 1.0))"
-COUNTED_FIRST = [(f"answer = {ANSWER}", "pass"), (ASKED, f"answer = {ANSWER}\n{ASKED}")]
+PAID = "if not paid_first:\n    self._pay(access)"
+NOISY = "noisy, ran = self._noised(answer, access)"
+DRAWN_FIRST = [(PAID, "pass"), (NOISY, f"{NOISY}\nself._pay(access)")]
 
 
 class Watch:
@@ -87,16 +87,17 @@ def test_a_charge_that_comes_later_is_caught(lab, monkeypatch, declared_plan, le
 
 
 def check_each_fact_is_marked_before_it_is_learned(lab, patch, plan, folder):
-    """What is about to be learned stands in the ledger's file, under its own name, before a record is counted."""
-    learned, answer = [], facts.Fact.answer
+    """What is about to be learned stands in the ledger's file, under its own name, before its noise is drawn."""
+    learned, noised = [], Mechanism._noised
 
-    def watched(fact, records, *, sample_rate):
+    def watched(mechanism, answer, access):
         marked = [record.body["what"] for record in Ledger.open(folder / "ledger").entries if record.kind == "noise"]
-        learned.append((fact.question.path, marked))
-        return answer(fact, records, sample_rate=sample_rate)
+        if access.path is not None:
+            learned.append((access.path, marked))
+        return noised(mechanism, answer, access)
 
     with patch.context() as inner:
-        inner.setattr(facts.Fact, "answer", watched)
+        inner.setattr(Mechanism, "_noised", watched)
         lab.fit(lab.people(), plan, folder, real=True)
     purposes = [access.purpose for access in plan.learned]
     assert len(learned) == len(purposes) > 3
@@ -107,17 +108,13 @@ def test_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_pa
     check_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_path)
 
 
-NOTED = "self.executed.note(access, ran, moved.l2)"
-
-
 @pytest.mark.parametrize(
     ("owner", "name", "edits"),
     [
-        (Mechanism, "release", [(ASKED, "pass"), (NOTED, f"{NOTED}\n{ASKED}")]),
-        (Mechanism, "release", COUNTED_FIRST),
+        (Mechanism, "release", DRAWN_FIRST),
         (running.Run, "_authorise", [("self._reservation.noise_drawn(access.purpose)", "pass")]),
     ],
-    ids=["marked afterwards", "counted before it is marked", "not marked"],
+    ids=["marked afterwards", "not marked"],
 )
 def test_a_fact_that_is_marked_later_is_caught(lab, monkeypatch, plan, tmp_path, owner, name, edits):
     lab.plant(owner, name, *edits)
@@ -181,7 +178,7 @@ def test_what_an_early_end_costs(lab, monkeypatch, declared_plan, ledger, tmp_pa
     [
         (running.Run, "_close", ("reservation.authorised == 0", "True")),
         (running.Run, "_close", ("reservation.authorised == 0", "False")),
-        (Mechanism, "release", (ASKED, "pass")),
+        (Mechanism, "_pay", (ASKED, "pass")),
     ],
     ids=["a later end for nothing", "an early end at full price", "noise without leave"],
 )
@@ -194,7 +191,7 @@ def test_another_price_is_caught(lab, monkeypatch, declared_plan, ledger, tmp_pa
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def check_tables_are_charged_before_they_are_counted(lab, patch, plan, ledger, folder):
+def check_tables_are_charged_before_they_are_drawn(lab, patch, plan, ledger, folder):
     with patch.context() as inner:
         watch = Watch(inner)
         counted, noisy = PrivateRecords.chunks, whole_noise.gaussian
@@ -210,16 +207,17 @@ def check_tables_are_charged_before_they_are_counted(lab, patch, plan, ledger, f
     acts = watch.acts
     assert acts.index("durable") < acts.index("opened") < acts.index("counted") < acts.index("noise")
     opened = acts.index("opened")
-    counts = [place for place, act in enumerate(acts) if act == "counted"]
-    assert len(counts) == plan.steps
-    for release, place in enumerate(counts):  # each had its own leave, durably, after the charge
-        assert acts[opened:place].count("durable") == release + 1
+    for act, leaves in (("counted", 0), ("noise", 1)):
+        places = [place for place, done in enumerate(acts) if done == act]
+        assert len(places) == plan.steps
+        for release, place in enumerate(places):  # each draw had its own leave, durably, once all was counted
+            assert acts[opened:place].count("durable") == release + leaves
     assert ledger.spent.epsilon == plan.epsilon
 
 
-def test_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_plan, tmp_path):
+def test_tables_are_charged_before_they_are_drawn(lab, monkeypatch, counting_plan, tmp_path):
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=8.0, delta=0.5)
-    check_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_plan, ledger, tmp_path)
+    check_tables_are_charged_before_they_are_drawn(lab, monkeypatch, counting_plan, ledger, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -227,16 +225,16 @@ def test_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_p
     [
         (fitting, "fit", [("source.check(plan.schema)", "source.load(plan.schema)")]),
         (running.Run, "_advance", [("self._reservation.advance", "lambda step: None")]),
-        (Mechanism, "release", [(ASKED, "pass")]),
-        (Mechanism, "release", COUNTED_FIRST),
+        (Mechanism, "_pay", [(ASKED, "pass")]),
+        (Mechanism, "release", DRAWN_FIRST),
     ],
-    ids=["data before charge", "releases not authorised", "releases without leave", "counted before leave"],
+    ids=["data before charge", "releases not authorised", "releases without leave", "drawn before leave"],
 )  # fmt: skip
 def test_tables_that_are_charged_later_are_caught(lab, monkeypatch, counting_plan, tmp_path, owner, name, edits):
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=8.0, delta=0.5)
     lab.plant(owner, name, *edits)
     with pytest.raises((AssertionError, NotAsPriced, lab.REFUSED)):
-        check_tables_are_charged_before_they_are_counted(lab, monkeypatch, counting_plan, ledger, tmp_path)
+        check_tables_are_charged_before_they_are_drawn(lab, monkeypatch, counting_plan, ledger, tmp_path)
 
 
 def check_what_an_early_end_of_counting_costs(lab, patch, plan, folder):
@@ -265,6 +263,6 @@ def test_what_an_early_end_of_counting_costs(lab, monkeypatch, counting_plan, tm
 
 
 def test_counting_without_leave_is_caught(lab, monkeypatch, counting_plan, tmp_path):
-    lab.plant(Mechanism, "release", (ASKED, "pass"))
+    lab.plant(Mechanism, "_pay", (ASKED, "pass"))
     with lab.caught():
         check_what_an_early_end_of_counting_costs(lab, monkeypatch, counting_plan, tmp_path)

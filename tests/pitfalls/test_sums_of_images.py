@@ -37,7 +37,8 @@ from doublure.training import private_classifier as labelling
 from doublure.training.gan_loop import Adversaries
 from doublure.training.noisy_sums import NoisySums
 
-ASKED = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
+PAID = "if not paid_first:\n    self._pay(access)"
+NOISY = "noisy, ran = self._noised(answer, access)"
 UNITS, SIDE, CLIP, STEPS = 24, 8, 0.1, 3
 TEXT = f"doublure: 1\nkind: images\nunits: {UNITS}\nimages: {{shape: [8, 8, 1]}}\nlabel: {{values: [a, b, c]}}\n"
 SEVERAL = TEXT + "unit: {name: writer, id: writer, max_records: 3}\n"
@@ -223,9 +224,9 @@ def test_units_with_several_records_do_too(theatre):
     assert kept.allowed == pytest.approx([3.0] + [3 * CLIP] * STEPS)
 
 
-def check_records_are_opened_once_they_are_paid_for(theatre):
+def check_noise_is_drawn_once_it_is_paid_for(theatre):
     order = theatre.fit(people()).order
-    first, rest = ["authorise", "open", "noise"], ["authorise", "open", "noise"] * STEPS
+    first, rest = ["open", "authorise", "noise"], ["open", "authorise", "noise"] * STEPS
     # Between the two, features are computed of what has been paid for, and nothing of it is looked at.
     assert order == [*first, "open", *rest]
 
@@ -237,14 +238,14 @@ def test_moments_of_a_gaussian_are_moved_as_little(lab, check):
     check(theatre)
 
 
-def test_records_are_opened_once_they_are_paid_for(theatre):
-    check_records_are_opened_once_they_are_paid_for(theatre)
+def test_noise_is_drawn_once_it_is_paid_for(theatre):
+    check_noise_is_drawn_once_it_is_paid_for(theatre)
 
 
 def test_a_release_before_its_payment_is_caught(theatre):
-    theatre.lab.plant(Mechanism, "release", (ASKED, "pass"), ("return noisy", f"{ASKED}\n    return noisy"))
+    theatre.lab.plant(Mechanism, "release", (PAID, "pass"), (NOISY, f"{NOISY}\nself._pay(access)"))
     with theatre.lab.caught():
-        check_records_are_opened_once_they_are_paid_for(theatre)
+        check_noise_is_drawn_once_it_is_paid_for(theatre)
 
 
 def test_the_plan_declares_each_release(theatre):
@@ -418,7 +419,7 @@ CRITIC_MUTANTS = {
     "begun with private images": (refining, "refined", (START, f"{LIGHT}; {START}")),
     "steps that no one counts": (
         Mechanism,
-        "release",
+        "_pay",
         ("self._before[access] + taken + 1", "self._before[access] + 1"),
     ),
     "steps that the next stage pays for": (refining, "refined", (TAUGHT, TAUGHT.replace("access", "job.accesses[-1]"))),

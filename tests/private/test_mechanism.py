@@ -132,11 +132,11 @@ def nothing_ran(mechanism):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_release_is_looked_at_paid_for_asked_and_noised_once_in_this_order(acts, kind):
+def test_a_release_is_looked_at_asked_paid_for_and_noised_once_in_this_order(acts, kind):
     access = access_of(kind)
     mechanism = mechanism_of(access, acts=acts)
     mechanism.release(Asked(kind, acts=acts), access, None)
-    assert acts == ["look", (kind, 1), "ask", "noise"]
+    assert acts == ["look", "ask", (kind, 1), "noise"]
     assert mechanism.taken(access) == 1
     (entry,) = mechanism.executed.to_json()
     assert (entry["drawn"], entry["sensitivity"]) == (1, MOVED[kind].l2)
@@ -151,14 +151,22 @@ def test_a_release_is_looked_at_paid_for_asked_and_noised_once_in_this_order(act
         assert told == pytest.approx(planned, rel=1e-9) if name not in ("delta", "sampling") else told <= planned
 
 
-def test_who_holds_records_hears_which_access_pays_once_it_is_authorised_and_before_it_is_asked(acts):
+@pytest.mark.parametrize("once", [False, True])
+@pytest.mark.parametrize("keep", [False, True])
+def test_who_holds_records_hears_which_access_pays_before_it_is_asked(acts, once, keep):
+    """A step is paid for first where it is answered once: a run that goes on would ask it otherwise."""
+
     class Elsewhere(Whole):
+        answers_once = once
+
         def paid_by(self, access):
             acts.append(("hears", access.purpose))
 
     access = access_of("gaussian")
-    mechanism_of(access, acts=acts).release(Asked("gaussian", acts=acts), access, Elsewhere(None))
-    assert acts == ["look", ("gaussian", 1), ("hears", "gaussian"), "ask", "noise"]
+    mechanism_of(access, acts=acts).release(Asked("gaussian", acts=acts), access, Elsewhere(None), keep=keep)
+    paid = ("gaussian", 1)
+    asked = [paid, "ask"] if once and not keep else ["ask", paid]
+    assert acts == ["look", ("hears", "gaussian"), *asked, "noise"]
 
 
 def test_gaussian_noise_is_added_to_the_answer_as_it_was_drawn():
@@ -354,7 +362,7 @@ def test_a_release_beyond_the_plan_is_refused_before_anything_is_asked(acts, kin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_not_paid_for_is_not_asked(acts, kind):
+def test_what_is_not_paid_for_is_not_drawn(acts, kind):
     def unpaid(access, step):
         raise LedgerError("the disk is full")
 
@@ -362,45 +370,40 @@ def test_what_is_not_paid_for_is_not_asked(acts, kind):
     mechanism = mechanism_of(access, acts=acts, authorise=unpaid)
     with pytest.raises(LedgerError):
         mechanism.release(Asked(kind, acts=acts), access, None)
-    assert acts == ["look"]
+    assert acts == ["look", "ask"]
     assert mechanism.taken(access) == 0
     assert nothing_ran(mechanism)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_paid_for_and_fails_is_spent_and_never_drawn(acts, kind):
+@pytest.mark.parametrize("ended", [Interrupted("stopped"), KeyboardInterrupt(), MemoryError()])
+def test_what_fails_before_it_is_paid_for_costs_nothing_and_is_asked_again(acts, kind, ended):
     access = access_of(kind)
     mechanism = mechanism_of(access, acts=acts)
-    with pytest.raises(MemoryError):
-        mechanism.release(Asked(kind, total=MemoryError(), acts=acts), access, None)
-    assert acts == ["look", (kind, 1), "ask"]
-    assert mechanism.taken(access) == 1
-    assert nothing_ran(mechanism)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("stopped", [Interrupted("stopped"), KeyboardInterrupt()])
-def test_what_its_owner_stops_before_noise_is_drawn_is_asked_again(acts, kind, stopped):
-    access = access_of(kind)
-    mechanism = mechanism_of(access, acts=acts)
-    with pytest.raises(type(stopped)):
-        mechanism.release(Asked(kind, total=stopped, acts=acts), access, None)
-    assert acts == ["look", (kind, 1), "ask"]
+    with pytest.raises(type(ended)):
+        mechanism.release(Asked(kind, total=ended, acts=acts), access, None)
+    assert acts == ["look", "ask"]
     assert mechanism.taken(access) == 0
     assert nothing_ran(mechanism)
     mechanism.release(Asked(kind, acts=acts), access, None)
-    assert acts[3:] == ["look", (kind, 1), "ask", "noise"]
+    assert acts[2:] == ["look", "ask", (kind, 1), "noise"]
 
 
-def test_a_step_whose_noise_was_not_drawn_is_taken_back_and_no_step_that_was():
-    access = access_of("gaussian")
-    mechanism = mechanism_of(access, taken=1)
-    mechanism.release(Asked("gaussian"), access, None)
-    for told, left in ((3, 2), (2, 2), (1, 1), (0, 1)):  # one was drawn, whatever is said
-        mechanism.not_drawn(access, told)
-        assert mechanism.taken(access) == left
-    with pytest.raises(SettingError, match="no access of the plan"):
-        mechanism.not_drawn(replace(access, purpose="other"), 0)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_paid_for_and_fails_is_spent_and_never_drawn(acts, kind, monkeypatch):
+    access = access_of(kind)
+    mechanism = mechanism_of(access, acts=acts)
+    with monkeypatch.context() as patch:
+        patch.setattr(Mechanism, "_noised", lambda *given: (_ for _ in ()).throw(MemoryError()))
+        with pytest.raises(MemoryError):
+            mechanism.release(Asked(kind, acts=acts), access, None)
+    assert mechanism.taken(access) == 1
+    assert nothing_ran(mechanism)
+    assert mechanism.ran()[0]["lost"] == 1
+    if kind != "gaussian":
+        with pytest.raises(SettingError, match="all noisy steps"):
+            mechanism.release(Asked(kind, acts=acts), access, None)
+    assert acts == ["look", "ask", (kind, 1)]
 
 
 def test_two_equal_accesses_could_not_be_told_apart():
@@ -612,7 +615,6 @@ def test_a_query_that_lies_is_stopped_before_anything_is_given_out(lie):
     assert refused.value.field == kind
     assert str(SECRET) not in str(refused.value)
     assert "\n" not in str(refused.value)
-    assert mechanism.taken(access) == 1  # it was authorised
     assert nothing_ran(mechanism)
 
 

@@ -179,7 +179,7 @@ def test_noise_is_added_once_and_paid_for_first(monkeypatch):
     monkeypatch.setattr(whole_noise, "gaussian", drawn)
     made.release(QUERIES["counts"], access, InTurn(parts))
     expected = total(QUERIES["counts"], held()).tolist()
-    assert acts == ["part"] * 7 + [1] + ["part"] * 7 + [("noise", 10.0, expected)]  # looked at whether they fit first
+    assert acts == ["part"] * 7 + ["part"] * 7 + [1] + [("noise", 10.0, expected)]  # looked at whether they fit first
     (ran,) = made.ran()
     assert ran["event"] == ran["expected"]
     with pytest.raises(SettingError, match="have been taken"):

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from doublure.access import Access
 from doublure.private.accounting import Event, event_to_json
+from doublure.private.kept_answers import AnswersInMemory, KeptAnswer, Place
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import NoiseSource, source
 from doublure.training.settings import MethodSettings
+
+
+class Remembered(AnswersInMemory):
+    """Answers that are kept from one job to the next."""
+
+    @contextlib.contextmanager
+    def room(self, place: Place, size: int) -> Iterator[Callable[[KeptAnswer], None]]:
+        """Yield what keeps an answer."""
+        yield lambda answer: self._told.update({place: answer})
 
 
 def paid(
@@ -20,6 +31,7 @@ def paid(
     authorise: Callable[[int], None] | None = None,
     taken: int = 0,
     noise: NoiseSource | None = None,
+    memory: Any = None,
 ) -> dict[str, Any]:
     """Return ``accesses``, ``mechanism``, ``authorise`` and ``taken`` of a job.
 
@@ -29,6 +41,7 @@ def paid(
         authorise: Is asked for each step of any access, by its number.
         taken: Steps that were spent before.
         noise: A source for tests, in place of the real one.
+        memory: What keeps a job's state, and its answers beside.
     """
     asked = authorise or (lambda step: None)
     mechanism = Mechanism(
@@ -36,6 +49,7 @@ def paid(
         noise=source(settings.stream) if noise is None else noise,
         authorise=lambda access, step: asked(step),
         taken=taken,
+        answers=None if memory is None else vars(memory).setdefault("answers", Remembered()),
         allow_test_noise=noise is not None,
     )
     return {"accesses": tuple(accesses), "mechanism": mechanism, "authorise": asked, "taken": taken}

@@ -39,7 +39,7 @@ def answers_of(
     """
     queries, released = [], Mechanism.release
 
-    def watched(mechanism: Any, query: Any, access: Any, records: Any) -> Any:
+    def watched(mechanism: Any, query: Any, access: Any, records: Any, **more: Any) -> Any:
         queries.append((access.purpose, query))
         return released(mechanism, query, access, records)
 

@@ -38,9 +38,8 @@ def job(**changes):
 
 def test_a_job_begins_at_nothing_and_with_everybody():
     plain = job()
-    assert (plain.taken, plain.seed, plain.sample_rate, plain.session, plain.device) == (0, 0, 1.0, "", "cpu")
+    assert (plain.taken, plain.seed, plain.sample_rate, plain.device) == (0, 0, 1.0, "cpu")
     assert plain.workspace.kept("latents", "key") is None
-    assert not plain.restore_undrawn("earlier")
 
 
 def test_a_job_is_private_if_all_that_it_touches_is_protected():

@@ -27,6 +27,7 @@ from doublure.errors import (
     Interrupted,
     PrivacyWarning,
     SettingError,
+    advice_of,
 )
 from doublure.support.extras import missing_torch
 from doublure.support.guessing import nearest
@@ -161,7 +162,7 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
                 _tell(said, command, as_json)
         return 0 if said.gate is None else _report(said.gate, command, as_json)
     except DoublureError as error:
-        return _report(error, command, as_json)
+        return _report(_advised(error, error), command, as_json)
     except KeyboardInterrupt:
         return _report(_BY_USER, command, as_json)
     except BrokenPipeError:
@@ -172,9 +173,10 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
         reason = (error.strerror or "failed").lower()
         full = error.errno == errno.ENOSPC
         remedy = "free some space" if full else "check the path and its permissions"
-        return _report(InputError(reason, field=error.filename, remedy=remedy), command, as_json)
-    except MemoryError:
-        return _report(InputError("ran out of memory", remedy="use smaller lots or a larger machine"), command, as_json)
+        return _report(_advised(InputError(reason, field=error.filename, remedy=remedy), error), command, as_json)
+    except MemoryError as error:
+        ran_out = InputError("ran out of memory", remedy="use smaller lots or a larger machine")
+        return _report(_advised(ran_out, error), command, as_json)
     except Exception as error:
         if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "torch":
             return _report(missing_torch(command), command, as_json)
@@ -293,8 +295,14 @@ def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
     defect = DoublureError(
         f"a defect of doublure: {type(error).__name__} at {place}", remedy="set DOUBLURE_DEBUG=1 to see more; report it"
     )
-    _report(defect, command, as_json)
+    _report(_advised(defect, error), command, as_json)
     return _INTERNAL
+
+
+def _advised(said: DoublureError, error: BaseException) -> DoublureError:
+    """Return what is said of an error, with what its notes advise."""
+    said.remedy = "; ".join(filter(None, (said.remedy, advice_of(error)))) or None
+    return said
 
 
 def _usage(error: Any) -> SettingError:

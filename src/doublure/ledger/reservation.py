@@ -10,7 +10,6 @@ from doublure.errors import LedgerError
 from doublure.ledger.account import CLAIM, Account, Run
 from doublure.ledger.amounts import Budget
 from doublure.ledger.store import Store
-from doublure.ledger.torn import SOMETHING
 
 Status = Literal["done", "no-noise-drawn", "aborted", "interrupted"]
 
@@ -101,24 +100,6 @@ class Reservation:
         if what not in self._marked or self.status != "open":
             self._append("noise", what=what)
             self._marked.add(what)
-
-    def restore_undrawn(self, session: str) -> bool:
-        """Mark durably, once, that noise is drawn now for which an earlier session had leave, and was stopped in time.
-
-        Args:
-            session: The one that was stopped before it drew.
-
-        Returns:
-            Whether it may be drawn: not where that was marked before, or a mark was cut short and may have been this.
-
-        Raises:
-            LedgerError: The run is closed or resumed elsewhere, or the mark is not durable: draw nothing.
-        """
-        mark = f"what was not drawn in session {session}"
-        if session not in self._run.sessions[:-1] or {mark, SOMETHING} & {*self.drawn}:
-            return False
-        self._append("noise", what=mark)
-        return True
 
     def advance(self, through_step: int) -> None:
         """Authorise noisy steps up to and including `through_step`, durably, before they are drawn.

@@ -101,7 +101,7 @@ class CriticSteps:
             SettingError: All T steps have been taken, or the critic mixes records.
         """
         query = self._query.at(self.taken, critic, partner)
-        noisy = self._mechanism.release(query, self._access, self._records)
+        noisy = self._mechanism.release(query, self._access, self._records, keep=False)
         device = next(critic.parameters()).device
         return torch.from_numpy(noisy).to(device) / self.settings.expected_units
 

@@ -17,7 +17,8 @@ fewer tables than planned              cost less than was paid for, and are writ
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,24 +115,39 @@ class Executed:
         Args:
             taken: How many of each access's steps have been spent; no more than were drawn where it is not said.
         """
-        found = []
-        for access, ran in self._ran.items():
-            drawn = self.draws(access)
-            lost = max(0, (taken or {}).get(access, 0) - drawn)
-            event = ran.event if ran is not None else access.event if lost else None  # a lost draw was the plan's
-            if isinstance(event, GaussianEvent):
-                event = replace(event, steps=drawn + lost)
-            found.append(
-                {
-                    "purpose": access.purpose,
-                    "event": None if event is None else event_to_json(event),
-                    "expected": None if access.event is None else event_to_json(access.event),
-                    "drawn": drawn,
-                    "lost": lost,
-                    "sensitivity": None if ran is None else ran.longest,
-                }
-            )
-        return found
+        return [self.entry(access, (taken or {}).get(access, 0)) for access in self._ran]
+
+    def entry(self, access: Access, taken: int = 0) -> dict[str, Any]:
+        """Return what :meth:`to_json` says of one access.
+
+        Args:
+            access: Of the plan.
+            taken: How many of its steps have been spent.
+        """
+        ran, drawn = self._ran[access], self.draws(access)
+        lost = max(0, taken - drawn)
+        event = ran.event if ran is not None else access.event if lost else None  # a lost draw was the plan's
+        if isinstance(event, GaussianEvent):
+            event = replace(event, steps=drawn + lost)
+        return {
+            "purpose": access.purpose,
+            "event": None if event is None else event_to_json(event),
+            "expected": None if access.event is None else event_to_json(access.event),
+            "drawn": drawn,
+            "lost": lost,
+            "sensitivity": None if ran is None else ran.longest,
+        }
+
+    def recall(self, access: Access, entry: Mapping[str, Any]) -> None:
+        """Go on from what was written down with an answer; what is known of later draws stays.
+
+        Raises:
+            RunFolderError: It is not what this access writes.
+        """
+        with _of_this_plan("internal"):
+            ran = _read(access, entry)
+        if ran is not None and ran.draws > self.draws(access):
+            self._ran[access] = ran
 
     def restore(self, written: Any) -> None:
         """Go on from what earlier sessions have written down.
@@ -139,12 +155,9 @@ class Executed:
         Raises:
             RunFolderError: It is not what this plan's run writes.
         """
-        try:
+        with _of_this_plan("executed.json"):
             for access, entry in zip(self._ran, written, strict=True):
                 self._ran[access] = _read(access, entry)
-        except (KeyError, TypeError, ValueError, SettingError):
-            remedy = "the run folder is damaged; fit into a new folder"
-            raise RunFolderError("does not belong to this plan", field="executed.json", remedy=remedy) from None
 
 
 DEFECT = "this is a defect of doublure: nothing more is drawn; report it, and do not release this run"
@@ -163,6 +176,15 @@ def as_priced(executed: Iterable[Mapping[str, Any]]) -> bool:
         return False
     same = [_covers(expected, event) and _steps(expected) == _steps(event) for expected, event in pairs]
     return bool(same) and all(same)
+
+
+@contextmanager
+def _of_this_plan(field: str) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, SettingError):
+        remedy = "the run folder is damaged; fit into a new folder"
+        raise RunFolderError("does not belong to this plan", field=field, remedy=remedy) from None
 
 
 def _read(access: Access, entry: Mapping[str, Any]) -> Ran | None:

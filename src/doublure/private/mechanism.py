@@ -1,8 +1,16 @@
 """The one place that joins a query, its event, noise and authorisation; and writes down what ran.
 
 :class:`Mechanism` is the only way to get a number out of private records. It takes a query and one of the plan's
-accesses, refuses a query that moves further than was priced, asks whether the access is paid for, asks the records, and
-adds noise once. Noise and rates come from the access's event and from nowhere else.
+accesses, refuses a query that moves further than was priced, asks the records, has the access paid for, adds noise
+once, and keeps the noisy answer. Noise and rates come from the access's event and from nowhere else.
+
+The order is: refuse what does not fit, ask, take room, **authorise, draw, keep**, hand out.
+
+- An exact answer goes nowhere. What ends the process while it is computed has cost nothing: the same is asked again.
+  A lot that was drawn for it is thrown away unseen, and the next one is drawn as any other.
+- From the authorisation on the draw is spent, durably. It is kept durably before anybody sees it. A draw is lost only
+  by what ends the process between the two, and of one authorisation one draw at most is ever handed out
+  (:mod:`doublure.private.kept_answers`).
 
 Guarantee: everything that :meth:`Mechanism.release` gives out for an access is together that access's event, for
 add/remove of one unit. The noise's standard deviation is σ times the sensitivity that the answer carries. How far the
@@ -19,7 +27,10 @@ edge case                                   what happens
 ==========================================  =================================================================
 no record at all, an empty lot              noise alone, and the release counts
 a query that moves further than was priced  refused before anything is asked
-a release beyond the plan, or not paid for  refused before anything is asked
+a release beyond the plan                   refused before anything is asked
+a release that is not paid for              asked in vain: nothing is drawn
+a release that an earlier session has kept  what was kept; nobody is asked, nothing is drawn
+one that was authorised, and not kept       lost: nothing is asked, and it is never drawn again
 another event than was priced               nothing is given out, and the run ends
 real numbers where the claim counts on      nothing is given out, and the run ends
 whole ones (:attr:`Access.whole`)
@@ -28,21 +39,24 @@ whole ones (:attr:`Access.whole`)
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from doublure.access import Access
-from doublure.errors import Interrupted, NotAsPriced, SettingError
+from doublure.errors import LostRun, NotAsPriced, RunFolderError, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent, PureEvent
 from doublure.private.executed import DEFECT, Executed, steps_of
+from doublure.private.kept_answers import Answers, AnswersInMemory, KeptAnswer, Place, size_of
 from doublure.private.noise import NoiseSource, product_upwards, require_std
 from doublure.private.partitions import Partitions, everywhere
-from doublure.private.queries.query import Answer, Query, Sensitivity
+from doublure.private.queries.query import Answer, Query, Sensitivity, said
 
 R = TypeVar("R")
 Authorise = Callable[[Access, int], None]
@@ -58,9 +72,12 @@ class Mechanism:
     Args:
         accesses: The plan's, in its order; those without an event protect no one and are not answered here.
         noise: Where real-valued noise comes from; a source for tests is refused unless ``allow_test_noise``.
-        authorise: Asked before each release.
+        authorise: Asked before each draw.
         taken: Noisy steps of training that an interrupted run has spent (those whose result was lost included).
+        learned: Purposes of the facts whose draw it has spent.
         executed: What earlier sessions of the run did.
+        answers: Where answers are kept, earlier sessions' among them.
+        unbroken: Entered while a draw is authorised, made and kept; no signal may end it there.
     """
 
     def __init__(
@@ -70,7 +87,10 @@ class Mechanism:
         noise: NoiseSource,
         authorise: Authorise,
         taken: int = 0,
+        learned: Collection[str] = (),
         executed: Executed | None = None,
+        answers: Answers | None = None,
+        unbroken: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
         allow_test_noise: bool = False,
     ) -> None:
         if noise.for_tests and not allow_test_noise:
@@ -82,33 +102,68 @@ class Mechanism:
         self.executed = Executed(priced) if executed is None else executed
         self._noise = noise
         self._authorise = authorise
+        self._unbroken = unbroken
+        self._answers: Answers = AnswersInMemory() if answers is None else answers
+        self._held = self._answers.held()
+        self._places = {access: place for place, access in enumerate(priced)}
         self._before: dict[Access, int] = {}
-        self._taken: dict[Access, int] = {}
+        self._spent: dict[Access, int] = {}
         before = 0
         for access in priced:
             own = steps_of(access)
             self._before[access] = before
-            self._taken[access] = 0 if access.path is not None else min(own, max(0, taken - before))
-            before += 0 if access.path is not None else own
+            fact = access.path is not None
+            self._spent[access] = int(access.purpose in learned) if fact else min(own, max(0, taken - before))
+            before += 0 if fact else own
+        if any(not self._has_paid(place) for place in self._held):
+            remedy = "the run folder is damaged, or of another ledger; fit into a new folder"
+            raise RunFolderError("holds an answer that nobody has paid for", field="internal", remedy=remedy)
+        self._lost = {
+            access: len({*range(spent)} - {number for place, number in self._held if place == self._places[access]})
+            for access, spent in self._spent.items()
+        }
+        self._taken = {access: self._from(access, 0) for access in priced}
 
     def taken(self, access: Access) -> int:
-        """Return how many of an access's noisy steps have been spent, lost ones included."""
+        """Return how many of an access's noisy steps are behind this session: handed out again, or drawn, or lost."""
         if access not in self._taken:
             raise _no_access(access)
         return self._taken[access]
 
-    def ran(self) -> list[dict[str, Any]]:
-        """Return what ran until now, lost steps included, as ``executed.json`` holds it."""
-        return self.executed.to_json(self._taken)
+    def all_paid(self, access: Access) -> bool:
+        """Say whether all of an access's steps are spent, so that it asks for nothing more."""
+        return self._spent[access] >= steps_of(access)
 
-    def not_drawn(self, access: Access, taken: int) -> None:
-        """Take back that an access's last step was spent: an earlier session was stopped before its noise was drawn.
+    def refuse_lost(self, *accesses: Access) -> None:
+        """Refuse to go on where a draw was authorised, and what came of it is not kept.
 
         Args:
-            access: Of the plan.
-            taken: How many had been drawn then.
+            accesses: Whose answers are all needed: nothing else stands for them, as a checkpoint does for steps.
+
+        Raises:
+            LostRun: One is lost.
         """
-        self._taken[access] = min(self.taken(access), max(taken, self.executed.draws(access)))
+        for access in accesses:
+            if self._lost[access]:
+                raise LostRun(
+                    f"was cut off between paying for {access.purpose!r} and keeping the answer, and the price covers "
+                    "one draw",
+                    field="run folder",
+                    remedy="fit into a new folder; what was charged stays charged",
+                )
+
+    def recalls(self, *accesses: Access) -> bool:
+        """Say whether an earlier session has kept an answer of one of some accesses."""
+        return any(place == self._places.get(access) for access in accesses for place, _ in self._held)
+
+    def told(self, *accesses: Access) -> dict[Place, KeptAnswer]:
+        """Return the answers of some accesses that earlier sessions have kept."""
+        wanted = {self._places[access] for access in accesses if access in self._places}
+        return {place: self._answers.kept(place) for place in sorted(self._held) if place[0] in wanted}
+
+    def ran(self) -> list[dict[str, Any]]:
+        """Return what ran until now, lost steps included, as ``executed.json`` holds it."""
+        return self.executed.to_json(self._spent)
 
     def deviation(self, access: Access, sensitivity: Sensitivity) -> float:
         """Return the standard deviation of the noise that an access adds to each number."""
@@ -119,13 +174,15 @@ class Mechanism:
             return event.scale
         raise TypeError(f"{access.purpose}: has no Gaussian noise")
 
-    def release(self, query: Query[R], access: Access, records: R | Partitions[R]) -> Any:
-        """Return a query's answer with noise, as the access has priced it.
+    def release(self, query: Query[R], access: Access, records: R | Partitions[R], *, keep: bool = True) -> Any:
+        """Return a query's answer with noise, as the access has priced it; as it was kept, if it was drawn before.
 
         Args:
             query: What is asked.
             access: One of the plan's.
             records: All of them, in one place or in partitions.
+            keep: Whether the answer is kept; not where a checkpoint of what follows from it stands for it, because
+                there are many of them, and each is large.
 
         Returns:
             What the answer's total is: a flat array, or counts by name.
@@ -133,30 +190,78 @@ class Mechanism:
         Raises:
             SettingError: The query does not fit the records, or moves further than was priced, or the access is spent.
             NotAsPriced: Something else ran than was priced.
+            RunFolderError: Another question was answered in an earlier session.
         """
         event, taken = access.event, self.taken(access)
         if taken >= steps_of(access):
             raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
+        if self.keeps(access):
+            return self._recalled(query, access)
         places = everywhere(records)
         places.refuse_unfit(query)
         stated = query.sensitivity
         _refuse_dearer(stated, access)
-        self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)
-        self._taken[access] = taken + 1
         places.paid_by(access)
-        try:
-            answer = places.ask(query, sample_rate=getattr(event, "sample_rate", 1.0))
-        except (Interrupted, KeyboardInterrupt):  # stopped by its owner, and nothing was drawn yet
-            self._taken[access] = taken
-            raise
+        paid_first = places.answers_once and not keep
+        if paid_first:
+            self._pay(access)
+        answer = places.ask(query, sample_rate=getattr(event, "sample_rate", 1.0))
         moved = answer.sensitivity
         if not all(math.isclose(*pair, rel_tol=_ROUNDING) for pair in ((moved.l1, stated.l1), (moved.l2, stated.l2))):
             raise NotAsPriced("moves otherwise than it states", field=access.purpose, remedy=DEFECT)
         if access.whole and answer.unit is None:
             raise NotAsPriced("is not in whole numbers, as its claim says", field=access.purpose, remedy=DEFECT)
-        noisy, ran = self._noised(answer, access)
-        self.executed.note(access, ran, moved.l2)
+        with self._room(access, answer, keep=keep) as kept:
+            if not paid_first:
+                self._pay(access)
+            noisy, ran = self._noised(answer, access)
+            self.executed.note(access, ran, moved.l2)
+            if keep:
+                kept(KeptAnswer(noisy=noisy, asked=said(query), ran=self.executed.entry(access)))
         return noisy
+
+    def keeps(self, access: Access) -> bool:
+        """Say whether an earlier session has kept what an access is asked for next."""
+        return (self._places[access], self._taken[access]) in self._held
+
+    def _recalled(self, query: Query[Any], access: Access) -> Any:
+        """Return the answer that was kept to this very question."""
+        taken = self._taken[access]
+        kept = self._answers.kept((self._places[access], taken))
+        if kept.asked != said(query):
+            remedy = "go on with the doublure that began the run, on its machine"
+            raise RunFolderError("is another question than was answered", field=access.purpose, remedy=remedy)
+        self.executed.recall(access, kept.ran)
+        self._taken[access] = self._from(access, taken + 1)
+        return kept.noisy
+
+    def _pay(self, access: Access) -> None:
+        """Return once the next draw is durably paid for: from here on it is spent, whatever becomes of it."""
+        taken = self._taken[access]
+        self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)
+        self._spent[access] = self._taken[access] = taken + 1
+
+    @contextlib.contextmanager
+    def _room(self, access: Access, answer: Answer, *, keep: bool) -> Iterator[Callable[[KeptAnswer], None]]:
+        """Yield what keeps the next answer; what could fail for want of room fails here, before it is paid for.
+
+        No signal ends what is done within, where it is kept: a step of many may be lost as well.
+        """
+        if not keep:
+            yield lambda answer: None
+            return
+        place = self._places[access], self._taken[access]
+        with self._answers.room(place, size_of(answer.total)) as kept, self._unbroken():
+            yield kept
+
+    def _from(self, access: Access, number: int) -> int:
+        """Return the first of an access's steps from a number on that is kept or not spent; what is lost is passed."""
+        while number < self._spent[access] and (self._places[access], number) not in self._held:
+            number += 1
+        return number
+
+    def _has_paid(self, place: Place) -> bool:
+        return any(place[0] == own and place[1] < self._spent[access] for access, own in self._places.items())
 
     def _noised(self, answer: Answer, access: Access) -> tuple[Any, Event]:
         """Return the answer with noise, and the event that this was: from what the noise says it was scaled by."""

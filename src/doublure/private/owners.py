@@ -64,7 +64,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -210,6 +210,8 @@ class Answers(Partitions[P]):
         units: Returns how many units each of them has, publicly.
         view: What records are seen through.
     """
+
+    answers_once: ClassVar[bool] = True
 
     def __init__(
         self,

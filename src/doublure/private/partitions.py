@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -65,10 +65,16 @@ class Partitions(ABC, Generic[P]):
 
     Whoever adds a place (workers of a cluster, clients of a federation) says how a query reaches it: by
     :meth:`answers`, which may come in any order and from anywhere, and :meth:`refuse_unfit`.
+
+    Attributes:
+        answers_once: Whether one release is answered once, and no other question in its place: then a step of which a
+            resumed run would ask otherwise is paid for before it is asked.
     """
 
+    answers_once: ClassVar[bool] = False
+
     def paid_by(self, access: Access) -> None:
-        """Hear which access pays for what is asked next, once it is authorised; owners look it up in their own plan."""
+        """Hear which access pays for what is asked next; owners look it up in their own plan."""
         return
 
     @abstractmethod

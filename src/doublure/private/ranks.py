@@ -16,7 +16,8 @@ edge case                                   what happens
 a rank without a unit                       answers as nobody does: zeros
 a rank at another step, or query            ends the run before anything is added up
 records that do not fit one rank            refused before the release is paid for
-a rank that dies before the noise is drawn  ends the run; the step is paid for and not drawn
+a rank that dies before it has answered     ends the run; the step is not paid for
+an answer that an earlier session has kept  is told all ranks when the run goes on, and no one is asked
 facts of a schema                           are learned by rank 0 alone, of all units, before they are dealt
 a query that is no sum over partitions      refused before the release is paid for
 ==========================================  ==========================================================================
@@ -24,10 +25,8 @@ a query that is no sum over partitions      refused before the release is paid f
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -38,7 +37,7 @@ from doublure.errors import DataError, NotAsPriced
 from doublure.private.executed import DEFECT
 from doublure.private.mechanism import Mechanism
 from doublure.private.partitions import Partitions, PutTogether, everywhere, refuse_undivided
-from doublure.private.queries.query import Answer, Query, Sensitivity
+from doublure.private.queries.query import Answer, Query, Sensitivity, said
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -137,14 +136,13 @@ class LeadingMechanism(Mechanism):
     def __init__(self, accesses: Sequence[Access], *, leader: Leader, **arguments: Any) -> None:
         super().__init__(accesses, **arguments)
         self._leader = leader
-        self._places = {access: place for place, access in enumerate(accesses)}
 
-    def release(self, query: Query[R], access: Access, records: R | Partitions[R]) -> Any:
+    def release(self, query: Query[R], access: Access, records: R | Partitions[R], *, keep: bool = True) -> Any:
         """Return a query's noisy answer over all ranks, and tell it to them; see :meth:`Mechanism.release`."""
-        if access.path is not None:
+        if access.path is not None or self.keeps(access):  # of what is kept, all were told
             return super().release(query, access, records)
-        step = {"access": self._places.get(access), "taken": self.taken(access)}
-        noisy = super().release(query, access, OverRanks(everywhere(records), self._leader, step))
+        step = {"access": self._places[access], "taken": self.taken(access)}
+        noisy = super().release(query, access, OverRanks(everywhere(records), self._leader, step), keep=keep)
         self._leader.tell(_RELEASED, arrays=[noisy])
         return noisy
 
@@ -235,11 +233,12 @@ class FollowingMechanism(Mechanism):
     def __init__(self, accesses: Sequence[Access], *, follower: Follower, **arguments: Any) -> None:
         super().__init__(accesses, **arguments)
         self._follower = follower
-        self._places = {access: place for place, access in enumerate(accesses)}
 
-    def release(self, query: Query[R], access: Access, records: R | Partitions[R]) -> Any:
-        """Return what rank 0 releases, once this rank has answered what rank 0 has had paid for."""
+    def release(self, query: Query[R], access: Access, records: R | Partitions[R], *, keep: bool = True) -> Any:
+        """Return what rank 0 releases, once this rank has answered; or what an earlier session has kept."""
         taken, places = self.taken(access), everywhere(records)
+        if self.keeps(access):
+            return self._recalled(query, access)
         refuse_undivided(query)
         places.refuse_unfit(query)
         self._follower.say(_FITS, {"access": self._places[access], "taken": taken})
@@ -267,36 +266,6 @@ def rank_of_units(key: int, units: int, size: int) -> npt.NDArray[np.int64]:
     """
     words = np.random.Philox(key=key).random_raw(units)
     return (words % np.uint64(size)).astype(np.int64)
-
-
-def said(query: Query[Any]) -> str:
-    """Return a hash of what a query says in plain numbers and words: equal on all ranks that ask the same.
-
-    What it computes with (a network, a function) is not looked at: it is kept equal (:meth:`Ranks.agree`).
-    """
-    found = hashlib.sha256()
-    _add(query, found.update)
-    return found.hexdigest()
-
-
-def _add(value: Any, add: Callable[[bytes], None]) -> None:
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        add(f"{value.dtype.str}{value.shape}".encode() + value.tobytes())
-    elif is_dataclass(value):
-        add(type(value).__name__.encode())
-        for each in fields(value):
-            _add(getattr(value, each.name), add)
-    elif isinstance(value, Mapping):
-        _add([*value.items()], add)
-    elif isinstance(value, (list, tuple)):
-        add(b"[")
-        for each in value:
-            _add(each, add)
-        add(b"]")
-    elif value is None or isinstance(value, (bool, int, float, str)):
-        add(f"{value!r},".encode())
-    else:
-        add(type(value).__name__.encode())
 
 
 def _stated(answer: Answer) -> dict[str, Any]:

@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +80,8 @@ def fit(
             NPZ, IDX, Parquet, a folder, a CSV file of names, or a mapping of arrays. Or a place that is asked.
         plan: From :func:`doublure.plan`.
         ledger: What the run is charged to, durably, before the data is opened.
-        out: A new run folder; without one the synthesizer is kept in memory and cannot be resumed.
+        out: A new run folder; without one the synthesizer is kept in memory, and what was bought for a run that then
+            fails stays in a temporary folder, which the error names: it can be resumed from there.
         resume: Go on with the run in ``out``: fresh noise, inside its reservation; steps lost in a crash count.
         seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
         device: Where to compute, such as ``cpu`` or ``cuda``.
@@ -113,7 +116,8 @@ def fit(
     if not isinstance(ledger, (Ledger, str, Path)):
         remedy = "give a Ledger or its path; Ledger.create makes one"
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
-    _refuse_forged(plan)
+    if not resume:  # what was reserved is compared with the folder's plan and the ledger's: it was paid for as it is
+        _refuse_forged(plan)
     chosen, most = methods.method(plan.method), bytes_of(memory)
     elsewhere = isinstance(data, Elsewhere) or engine != LOCAL
     refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
@@ -134,7 +138,7 @@ def fit(
         if out is None:
             if resume:
                 raise SettingError("needs the run folder", field="resume", remedy="give out")
-            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="doublure-"))) / "run"
+            path = stack.enter_context(_unnamed())
         else:
             path = Path(out)
         stack.enter_context(listing(None if out is None else path))
@@ -161,6 +165,17 @@ def fit(
             stack.enter_context(folder.held(wait=True))
             run = Run.begun(folder, plan, book, public_seed, ranks, again=again)
         return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, placement=placement), out)
+
+
+@contextlib.contextmanager
+def _unnamed() -> Iterator[Path]:
+    """Yield a place for a run folder that nobody asked for; it stays if the run is not done, and something bought."""
+    room = Path(tempfile.mkdtemp(prefix="doublure-"))
+    try:
+        yield room / "run"
+    finally:
+        if not RunFolder.can_go_on(room / "run"):
+            shutil.rmtree(room, ignore_errors=True)
 
 
 def _under_the_ceiling(syn: Synthesizer, out: str | Path | None) -> Synthesizer:
@@ -204,6 +219,7 @@ def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
         if record.kind == "close" and record.body["id"] == reservation and record.body["status"] == "done":
             folder.sweep()
             folder.forget_codes()
+            folder.answers.forget()
             folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
             return synthesizer_of(folder)
     return None

@@ -13,6 +13,7 @@
       log.jsonl               public figures of the training
       internal/               never read by sample and release
         checkpoint.safetensors
+        answer-*.safetensors  noisy answers as they were drawn, one a file; only until the run is finished
         estimate.json         the ε_μ that decided a Bayesian claim
         codes                 encoded records of a table that memory does not hold; only until the run is finished
         work-*.safetensors    private numbers that take long to compute; only until the run is finished
@@ -36,6 +37,7 @@ from doublure.errors import InputError, PrivacyWarning, RunFolderError
 from doublure.guarantee import Guarantee
 from doublure.planning import Plan
 from doublure.run import weights
+from doublure.run.answers import AnswersInFolder
 from doublure.run.tables_file import read_noisy_tables, write_tables
 from doublure.schema import ResolvedSchema
 from doublure.support import files
@@ -59,6 +61,7 @@ _FILES = (
     "executed.json",
     _TABLES,
 )
+_UNFINISHED = ("reserved", "resumed", "interrupted", "aborted")
 _CHECKPOINT = "checkpoint.safetensors"
 _ESTIMATE = "estimate.json"
 _WORK = "work-{name}.safetensors"
@@ -75,6 +78,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.internal = path / "internal"
+        self.answers = AnswersInFolder(self.internal)
         self._records: str | None = None
 
     # -- making and opening --------------------------------------------------------------------------------------
@@ -207,6 +211,19 @@ class RunFolder:
             )
         return folder
 
+    @classmethod
+    def can_go_on(cls, path: Path) -> bool:
+        """Whether a run is here that was paid for, and that somebody can go on with; no private work stays with it."""
+        try:
+            folder = cls.open(path)
+            status = folder.run.get("status")
+        except InputError:
+            return False
+        if status not in _UNFINISHED:
+            return False
+        folder.forget_all()
+        return True
+
     # -- run.json ------------------------------------------------------------------------------------------------
 
     @property
@@ -237,7 +254,9 @@ class RunFolder:
         return self._fault_of(self._json("plan.json"))
 
     def _fault_of(self, written: dict[str, Any]) -> str | None:
-        return known_fault(self.run.get("doublure_version"), written)
+        run = self.run
+        made = [run.get("doublure_version"), *(run.get("resumed_by") or [])]
+        return next((fault for version in made if (fault := known_fault(version, written)) is not None), None)
 
     @property
     def plan(self) -> Plan:
@@ -360,19 +379,20 @@ class RunFolder:
         return int(step)
 
     def refuse_other_records(self, fingerprint: str) -> None:
-        """Refuse to go on from a state that was trained on other records; what is kept from now on names these.
+        """Refuse to go on from a state or answers of other records; what is kept from now on names these.
 
         Args:
             fingerprint: Of the records, empty where each load draws others. Private, as all that is kept beside it.
 
         Raises:
-            RunFolderError: The checkpoint is of others.
+            RunFolderError: What is kept is of others.
         """
         path = self.internal / _CHECKPOINT
-        if path.is_file() and read_arrays(path)[0].get("records", fingerprint) != fingerprint:
+        same = not path.is_file() or read_arrays(path)[0].get("records", fingerprint) == fingerprint
+        if not same or not self.answers.are_of(fingerprint):
             remedy = "give the same data, or fit into a new folder"
             raise RunFolderError("was begun with other records, or in another order", field=self.path, remedy=remedy)
-        self._records = fingerprint
+        self._records = self.answers.records = fingerprint
 
     # -- private work (methods.base.Workspace) -----------------------------------------------------------------------
 
@@ -414,6 +434,7 @@ class RunFolder:
     def forget_state(self) -> None:
         """Remove all that a training has kept to go on from."""
         self.forget_all()
+        self.answers.forget()
         for name in (_CHECKPOINT, _ESTIMATE):
             (self.internal / name).unlink(missing_ok=True)
 

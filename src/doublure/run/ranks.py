@@ -9,7 +9,8 @@ facts of the schema    learns them, of all units,  says that it has read the dat
                        once all have read the data
 a noisy step           has it paid for, adds       answers for its units, hears the noisy sum
                        answers, adds the noise
-a checkpoint           writes it                   hears it when a run goes on
+a checkpoint, what     writes it                   hears it when a run goes on
+was drawn and kept
 a signal               stops the run               ignores it, and ends when rank 0 says so, or is gone
 =====================  ==========================  =====================================================================
 
@@ -31,6 +32,7 @@ from doublure.errors import RankLost, SettingError
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private.executed import Executed
+from doublure.private.kept_answers import AnswersInMemory, KeptAnswer, Place
 from doublure.private.noise import source
 from doublure.private.ranks import Alone, Following, Leading, Ranks
 from doublure.run.accesses import accesses_of, fewest_records
@@ -43,8 +45,10 @@ from doublure.training.job import Job, NullWorkspace, State, Workspace, encoded_
 
 if TYPE_CHECKING:
     from doublure.access import Access
+    from doublure.support.ranks import Message
 
 Checkpoint: TypeAlias = "Callable[[], State | None]"
+Drawn: TypeAlias = "Callable[[], dict[Place, KeptAnswer]]"
 
 _BEGIN, _LOADED, _TRAIN = "begin", "loaded", "train"
 
@@ -65,12 +69,13 @@ class RunRanks(Ranks, Protocol):
     def loaded(self) -> None:
         """Wait until all have read their records, so that nothing is drawn for one that cannot."""
 
-    def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, **facts: Any) -> None:
+    def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, answers: Drawn, **facts: Any) -> None:
         """Say from where training goes on.
 
         Args:
             schema: Resolved.
             checkpoint: Returns what is kept, if anything is.
+            answers: Returns what earlier sessions have drawn and kept.
             facts: Plain JSON.
         """
 
@@ -90,7 +95,7 @@ class OneProcess(Alone):
     def loaded(self) -> None:
         """There is nobody to wait for."""
 
-    def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, **facts: Any) -> None:
+    def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, answers: Drawn, **facts: Any) -> None:
         """There is nobody to tell."""
 
     def workspace(self, folder: Workspace) -> Workspace:
@@ -122,11 +127,14 @@ class RankZero(Leading):
         """Wait for the others."""
         self._leader.hear(_LOADED)
 
-    def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, **facts: Any) -> None:
-        """Hand on what was learned, and the checkpoint."""
+    def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, answers: Drawn, **facts: Any) -> None:
+        """Hand on what was learned, the checkpoint, and what was drawn."""
         state = checkpoint()
         kept = [] if state is None else [np.frombuffer(save(as_arrays(state)), np.uint8)]
-        self._leader.tell(_TRAIN, {"schema": schema.to_yaml(), **facts}, kept)
+        drawn = answers()
+        of = [[*place, answer.asked, dict(answer.ran)] for place, answer in drawn.items()]
+        told = {"schema": schema.to_yaml(), "answers": of, **facts}
+        self._leader.tell(_TRAIN, told, [*(answer.noisy for answer in drawn.values()), *kept])
 
     def workspace(self, folder: Workspace) -> Workspace:
         """Return one that keeps nothing: which units a rank has changes with every session."""
@@ -189,7 +197,12 @@ class OtherRank:
         executed = Executed(access for access in accesses if access.event is not None)
         executed.restore(message.facts["executed"])
         mechanism = ranks.mechanism(
-            accesses, noise=source(plan.settings.stream), authorise=_pays_nothing, taken=taken, executed=executed
+            accesses,
+            noise=source(plan.settings.stream),
+            authorise=_pays_nothing,
+            taken=taken,
+            executed=executed,
+            answers=AnswersInMemory(_answers_of(message)),
         )
         methods.method(plan.method).train(
             Job(
@@ -202,10 +215,8 @@ class OtherRank:
                 units=max(1, schema.public_units),
                 authorise=lambda step: None,
                 check_stop=lambda: None,
-                checkpoints=_Heard(_state_of(message.arrays)),
+                checkpoints=_Heard(_state_of(message)),
                 taken=taken,
-                session=message.facts["session"],
-                restore_undrawn=lambda session: True,  # had rank 0 refused it, it would have ended the run
                 seed=seed,
                 device=device,
                 delta_mu=plan.guarantee.delta_mu,
@@ -267,8 +278,17 @@ def leading(link: Link) -> Iterator[RankZero]:
         leader.end()
 
 
-def _state_of(arrays: Any) -> State | None:
-    return load(arrays[0].tobytes()) if arrays else None
+def _answers_of(message: Message) -> dict[Place, KeptAnswer]:
+    drawn = zip(message.facts["answers"], message.arrays, strict=False)  # the checkpoint comes behind them
+    return {
+        (access, number): KeptAnswer(noisy=noisy.copy(), asked=asked, ran=ran)
+        for (access, number, asked, ran), noisy in drawn
+    }
+
+
+def _state_of(message: Message) -> State | None:
+    kept = message.arrays[len(message.facts["answers"]) :]
+    return load(kept[0].tobytes()) if kept else None
 
 
 def _pays_nothing(access: Access, step: int) -> None:

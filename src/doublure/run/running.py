@@ -3,19 +3,28 @@
 Loads, learns, resolves, encodes, trains, saves; pays for each draw of noise before it is made, and closes the
 reservation whatever happens. :mod:`doublure.run.fitting` says who may go on.
 
+A release asks, is paid for, drawn, kept in the run folder and handed out, in this order
+(:mod:`doublure.private.mechanism`).
+
 ===================================  =================================================================================
 killed                               what is left
 ===================================  =================================================================================
 before the reservation               a folder that was only planned; nothing is charged
 between it and ``run.json``          the same folder, and the full charge: that nothing was drawn cannot be shown
-while facts are learned              the full charge; not resumable, because a fact's price covers one draw
-while a release is made              resumable if a signal stopped it before its noise was drawn, once, whatever stops
-                                     the sessions in between; after a kill, not: whether it was drawn cannot be shown
-while training                       resumable: fresh noise, from the last checkpoint; what was authorised counts
+while records are read or counted    resumable: nothing of that was drawn, and it is done again
+between a payment and its answer     a fact, or one of few releases: the full charge; not resumable, because its price
+                                     covers one draw. It takes as long as noise, and two files on the disk
+while training by many steps         resumable: fresh noise, from the last checkpoint; what was authorised counts
+after a release, while what follows  resumable: the answer is read again, and nobody is asked
+is computed or saved
 between the ledger's end and the     resumable: the run is found to be finished
 folder's
 while it is resumed                  resumable: the folder knows the old session and the next, the ledger one of them
 ===================================  =================================================================================
+
+Whatever else ends a run, an error, a full disk or a defect, leaves what a kill would, and is closed so that it can be
+resumed: by this doublure or by one in which the defect is fixed, for as long as the plan says the same. A draw and its
+keeping are no place to stop: a signal waits for them.
 """
 
 from __future__ import annotations
@@ -24,6 +33,7 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from doublure._version import __version__
 from doublure.advisories import REMEDY
 from doublure.data.images.sources import ImageSource
 from doublure.data.opening import Source
@@ -31,6 +41,7 @@ from doublure.data.records import Loaded
 from doublure.data.tables.source import TableSource
 from doublure.encode.choice import encoder_for
 from doublure.errors import (
+    Advice,
     InputError,
     Interrupted,
     LedgerError,
@@ -42,6 +53,7 @@ from doublure.errors import (
     SettingError,
 )
 from doublure.ledger import Ledger, Reservation
+from doublure.ledger.torn import SOMETHING
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import RecordPlacement
@@ -120,7 +132,10 @@ class Run:
             noise=noise_source(plan.settings.stream),
             authorise=self._authorise,
             taken=reservation.authorised,
+            learned=_learned(plan, reservation),
             executed=executed,
+            answers=folder.answers,
+            unbroken=self._stop.unbroken,
         )
         self._tells_what_ran = tells_what_ran
         self._estimate: BayesianAccountant | None = None
@@ -158,7 +173,7 @@ class Run:
             raise RunFolderError("ran otherwise than was priced", field=path, remedy=remedy)
         if folder.run.get("status") == "done":
             raise RunFolderError("is finished", field=path, remedy="sample from it, or fit into a new folder")
-        if begun.to_json() | _machine(plan) != plan.to_json():
+        if begun.sha256 != plan.sha256:
             raise RunFolderError("was begun with another plan", field=path, remedy=f"use {path / 'plan.json'}")
         if not isinstance(kept.get("reservation"), str):
             raise RunFolderError("was cut off before it could begin", field=path, remedy="remove it, and fit anew")
@@ -170,6 +185,9 @@ class Run:
         folder.sweep()
         # the plan in the folder, with its estimates
         run = cls(folder, begun, reservation, seed, executed, tells_what_ran=executed is not None, ranks=ranks)
+        made, others = folder.run.get("doublure_version"), folder.run.get("resumed_by") or []
+        if __version__ not in (made, *others):
+            folder.update_run(resumed_by=[*others, __version__])
         run._note(status="resumed", ledger=ledger)
         return run
 
@@ -216,7 +234,7 @@ class Run:
             except (Interrupted, KeyboardInterrupt) as stop:
                 self._stop.close()
                 spent = self._close("interrupted", keeps=keeps)
-                raise self._stopped(stop, spent=spent, keeps=keeps) from None
+                raise self._stopped(stop, spent=spent) from None
             except LostRun:
                 self._stop.close()
                 with contextlib.suppress(OSError):
@@ -231,22 +249,20 @@ class Run:
                 with contextlib.suppress(OSError, RunFolderError):
                     self._folder.update_run(status=_NOT_AS_PRICED)
                 raise
-            except BaseException:
+            except BaseException as error:
                 self._stop.close()
-                self._close("aborted", keeps=keeps)
+                if self._close("aborted", keeps=keeps):
+                    error.add_note(Advice(f"what was bought is kept: go on with -o {self._folder.path} --resume"))
                 raise
 
     def _refuse_what_is_lost(self) -> None:
         """Refuse to go on where what was bought did not survive the crash and cannot be bought again."""
         folder, reservation = self._folder, self._reservation
-        if reservation.drawn and folder.schema is None:
-            raise LostRun(
-                "was cut off while facts were learned, and their price covers one draw",
-                field=folder.path,
-                remedy="fit into a new folder; what was charged stays charged",
-            )
+        if folder.schema is None:
+            self._mechanism.refuse_lost(*facts_of(self._plan))
         kept = folder.kept_step
-        if kept is None and reservation.authorised and reservation.authorised >= self._plan.steps:
+        left = kept is not None or self._mechanism.recalls(*self._plan.training)
+        if not left and reservation.authorised and reservation.authorised >= self._plan.steps:
             raise LostRun(
                 "kept no state and has no steps left, so there is nothing to go on from",
                 field=folder.path,
@@ -287,10 +303,9 @@ class Run:
             return kept
         schema = self._plan.schema
         learned: dict[str, Any] = {}
-        # All or none: a run that is stopped between two facts could not be resumed.
-        self._stop.check()
         progress.stage("learn what was bought", len(self._plan.learned))
         for number, (access, question) in enumerate(zip(facts_of(self._plan), schema.questions, strict=True)):
+            self._stop.check()
             asked: Cells | Partitions[Cells] = loaded.facts() if isinstance(loaded, AskedRecords) else loaded
             learned[question.path] = facts.learn(
                 question, asked, schema, mechanism=self._mechanism, access=access, learned=learned
@@ -338,8 +353,8 @@ class Run:
         self._ranks.train(
             schema,
             self._folder.load,
+            lambda: self._mechanism.told(*plan.training),
             taken=self._reservation.authorised,
-            session=self._reservation.session,
             executed=self._mechanism.ran(),
         )
         records = self._ranks.assigned(records, fingerprint)
@@ -357,8 +372,6 @@ class Run:
             checkpoints=_Checkpoints(self._folder, self._write_what_ran),
             workspace=self._ranks.workspace(self._folder),
             taken=self._reservation.authorised,
-            session=self._reservation.session,
-            restore_undrawn=self._reservation.restore_undrawn,
             progress=progress,
             seed=self._seed,
             device=device,
@@ -371,6 +384,8 @@ class Run:
         generator = methods.method(plan.method).train(job)
         if not all_finite(generator.state_dict()):
             remedy = "fit into a new folder with smaller learning rates; what was spent stays spent"
+            if self._folder.kept_step is not None:  # whoever goes on with it begins where it has diverged
+                raise LostRun("diverged: nothing could be sampled from it", field=plan.method, remedy=remedy)
             raise InputError("diverged: nothing could be sampled from it", field=plan.method, remedy=remedy)
         return generator
 
@@ -388,6 +403,7 @@ class Run:
         self._folder.save_guarantee(claim)
         self._folder.forget_codes()
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256, claimed=claim.kind)
+        self._folder.answers.forget()
         self._folder.update_run(status="done", generator_sha256=sha256)
         syn, tables = synthesizer_of(self._folder), self._tables
         return syn if keeps else replace(syn, read_tables=lambda: tables)
@@ -438,7 +454,8 @@ class Run:
         with it.
         """
         reservation = self._reservation
-        free = reservation.authorised == 0 and not reservation.drawn and not (keeps and self._has_to_stay())
+        spent = reservation.authorised > 0 or bool(reservation.drawn)
+        free = not spent and not (keeps and self._has_to_stay(status))
         try:
             reservation.close("no-noise-drawn" if free else status, steps=0 if free else None)
         except LedgerError:
@@ -450,13 +467,14 @@ class Run:
                 self._folder.update_run(status=status)
         return not free
 
-    def _has_to_stay(self) -> bool:
+    def _has_to_stay(self, status: str) -> bool:
         """Whether what was done, or charged to others, would be lost with the folder."""
-        return self._folder.works or not (self._asked is None or self._asked.given_back())
+        counted = status == "interrupted" and self._folder.codes.is_file()
+        return self._folder.works or counted or not (self._asked is None or self._asked.given_back())
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
-    def _stopped(self, stop: BaseException, *, spent: bool, keeps: bool) -> Interrupted:
+    def _stopped(self, stop: BaseException, *, spent: bool) -> Interrupted:
         """Return what to say to somebody who stopped the run, or whose run a rank or an owner has ended."""
         kind, why, go_on = Interrupted, "stopped", "go on with --resume"
         if isinstance(stop, OwnerLost | RankLost):
@@ -465,12 +483,6 @@ class Run:
             go_on += " when that owner is back and answers alike; nothing of the run is published until then"
         if not spent:
             return kind(f"{why} before anything was drawn; nothing was spent", remedy="fit again")
-        if not keeps:
-            remedy = "give a run folder next time, to be able to go on"
-            return kind(f"{why}; what was spent stays spent", remedy=remedy)
-        if self._reservation.drawn and self._folder.schema is None:
-            said = f"{why} while facts were learned, and their price covers one draw; what was spent stays spent"
-            return kind(said, field=self._folder.path, remedy="fit into a new folder")
         drew = self._reservation.authorised or self._reservation.drawn
         said = "what was spent stays spent" if drew else "nothing was drawn yet, and its charge is kept"
         return kind(f"{why}; {said}", field=self._folder.path, remedy=go_on)
@@ -508,6 +520,8 @@ def _executed(folder: RunFolder, plan: Plan) -> Executed | None:
     return executed
 
 
-def _machine(plan: Plan) -> dict[str, Any]:
-    """The figures of a plan that differ between machines and bind nobody."""
-    return {"seconds_estimate": plan.seconds_estimate, "memory_bytes": plan.memory_bytes}
+def _learned(plan: Plan, reservation: Reservation) -> frozenset[str]:
+    """Return the purposes of the facts whose draw is spent; all of them, where the ledger cannot tell which."""
+    if SOMETHING in reservation.drawn:
+        return frozenset(access.purpose for access in facts_of(plan))
+    return frozenset(reservation.drawn)

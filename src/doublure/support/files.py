@@ -16,6 +16,7 @@ from doublure.errors import InputError
 
 _LARGEST_JSON = 100_000_000
 _PART = ".part"
+_AT_ONCE = 2**20
 _REMEDIES = {
     errno.ENOSPC: "free some space or choose another folder",
     errno.EDQUOT: "free some of your quota or choose another folder",
@@ -85,6 +86,59 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int =
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def room(path: Path, size: int, *, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
+    """Take room on the disk for a file that is still to be written, and yield what writes it, whole, in one step.
+
+    A disk that is full says so before there is anything to lose. What was taken is given back where nothing is written.
+
+    Args:
+        path: Of the file.
+        size: How many bytes it will have, at most.
+        mode: Of the file.
+
+    Raises:
+        Unwritable: The disk is full or the folder cannot be written.
+    """
+    refuse_unwritable(path)
+    temporary = part_of(path)
+
+    def write(content: bytes) -> None:
+        with _unwritable(path), temporary.open("rb+") as file:
+            file.write(content)
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
+            temporary.replace(path)
+            sync_folder(path.parent)
+
+    try:
+        with _unwritable(path), os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            _fill(file, size)
+        yield write
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _unwritable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Unwritable(path, error) from None
+
+
+def _fill(file: BinaryIO, size: int) -> None:
+    """Have the blocks of a file set aside; a hole would take none."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    while size > 0:
+        size -= file.write(bytes(min(size, _AT_ONCE)))
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def check_output(out: Path, *reads: Path | None, replaces: Form | None = None, forced: bool | None = None) -> None:

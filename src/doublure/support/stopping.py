@@ -7,6 +7,7 @@ the first, while nothing could be lost      the run ends at once: records are re
 the first, otherwise                        it ends at its next safe place, where nothing that was drawn is lost
 no such place within a second               it ends at once, as if killed: what was authorised and lost counts
 the second, before that                     it ends at once, too
+any, while something is drawn and kept      nothing until it is kept; then as above
 any, while a run that ends is being closed  nothing: the ledger and the folder have their last word in peace
 ==========================================  ==========================================================================
 """
@@ -31,6 +32,8 @@ class StopSignal:
         self._event = threading.Event()
         self._closing = False
         self._careful = True
+        self._unbroken = False
+        self._late = False
         self._alarm: threading.Timer | None = None
 
     def check(self) -> None:
@@ -60,6 +63,21 @@ class StopSignal:
             yield
         finally:
             self._careful = True
+
+    @contextlib.contextmanager
+    def unbroken(self) -> Iterator[None]:
+        """Let no signal end what is done here; one that would have, does so afterwards.
+
+        Raises:
+            KeyboardInterrupt: It came.
+        """
+        self._unbroken = True
+        try:
+            yield
+        finally:
+            self._unbroken = False
+        if self._late:
+            raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
@@ -93,8 +111,12 @@ class StopSignal:
         self._alarm = threading.Timer(_PATIENCE, _signal_again, [number])
         self._alarm.daemon = True
         self._alarm.start()
-        if not (first and self._careful):
-            raise KeyboardInterrupt
+        if first and self._careful:
+            return
+        if self._unbroken:
+            self._late = True
+            return
+        raise KeyboardInterrupt
 
     def _disarm(self) -> None:
         if self._alarm is not None:

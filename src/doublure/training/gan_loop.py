@@ -7,9 +7,10 @@ either way.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -17,10 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from doublure.errors import Interrupted
+from doublure.errors import DoublureError, Interrupted
 from doublure.private import noise
 from doublure.private.queries.lot_gradients import Partner
-from doublure.support.tensors import as_tensor, as_tensors
+from doublure.support.tensors import all_finite, as_tensor, as_tensors
 from doublure.training import checkpoints, network_states
 from doublure.training.architectures import critic_of, generator_of
 from doublure.training.gan_settings import AdversarialSettings
@@ -241,16 +242,12 @@ def train(job: Job, settings: AdversarialSettings, teacher: CriticTrainer, adver
     job.progress.stage("train", teacher.steps)
     job.progress.at(teacher.taken)
     while teacher.taken < teacher.steps:
-        try:
+        with _kept_if_it_fails(job, teacher, adversaries):
             for _ in range(min(adversaries.pace.n_critic, teacher.steps - teacher.taken)):
                 job.check_stop()
                 adversaries.follow(teacher.gradient(adversaries.critic, adversaries.partner))
-        except Interrupted:
-            # Raised before a step is drawn: what was learned in the steps so far need not be lost.
-            job.checkpoints.save(teacher.taken, adversaries.state())
-            raise
-        loss = adversaries.improve_generator()
-        adversaries.agree(job.agree)
+            loss = adversaries.improve_generator()
+            adversaries.agree(job.agree)
         job.progress.at(teacher.taken)
         if teacher.taken - kept >= every:
             kept = teacher.taken
@@ -259,6 +256,22 @@ def train(job: Job, settings: AdversarialSettings, teacher: CriticTrainer, adver
             job.log({"step": kept, "generator_loss": round(loss, 6) if math.isfinite(loss) else None})
     job.checkpoints.save(teacher.taken, adversaries.state())
     return adversaries.average
+
+
+@contextlib.contextmanager
+def _kept_if_it_fails(job: Job, teacher: CriticTrainer, adversaries: Adversaries) -> Iterator[None]:
+    """Keep what was learned in the steps so far where the next one ends the run, whether by a stop or a defect.
+
+    A refusal keeps nothing: whoever is refused may not be the one who goes on with the run.
+    """
+    try:
+        yield
+    except Exception as error:
+        state = adversaries.state()
+        if (isinstance(error, Interrupted) or not isinstance(error, DoublureError)) and all_finite(state):
+            with contextlib.suppress(Exception):  # what ended the run is told
+                job.checkpoints.save(teacher.taken, state)
+        raise
 
 
 def prepare(

@@ -90,9 +90,6 @@ class Job:
         authorise: Returns once the given step is written down, where no access pays for it.
         check_stop: Goes on, or raises Interrupted where a signal has come; called where nothing drawn would be lost.
         taken: Noisy steps already spent by an interrupted run.
-        session: Names the reservation's session, in ASCII; every resumption begins another one.
-        restore_undrawn: Whether an earlier session's word that it was stopped before its noise may be counted on; that
-            it was is then written down, and it never may again.
         sample_rate: Of lots that protect no one; a private lot's is its event's.
         checkpoints: Where state is kept.
         workspace: Where private numbers are kept until the run is finished.
@@ -117,8 +114,6 @@ class Job:
     check_stop: Callable[[], None]
     checkpoints: Checkpoints
     taken: int = 0
-    session: str = ""
-    restore_undrawn: Callable[[str], bool] = lambda _: False
     sample_rate: float = 1.0
     workspace: Workspace = field(default_factory=NullWorkspace)
     progress: Progress = field(default_factory=Silent)

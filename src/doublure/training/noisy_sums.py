@@ -63,6 +63,11 @@ class NoisySums:
         return sum(self._mechanism.taken(access) for access in self.accesses)
 
     @property
+    def all_paid(self) -> bool:
+        """Whether records are asked no more: what is left to release, if anything, was drawn before."""
+        return all(self._mechanism.all_paid(access) for access in self.accesses)
+
+    @property
     def next(self) -> Access:
         """What pays for the next one."""
         if self.taken >= self.releases:

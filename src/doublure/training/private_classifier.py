@@ -37,7 +37,7 @@ _POWER = 0.25
 _FLOOR = 1e-6
 _LOUDNESS = 0.036
 _FASTEST = 100.0
-_NAMES = ("weights", "velocity")
+_WEIGHTS = "weights"
 _VIEW = ("centre", "directions")
 
 
@@ -117,7 +117,7 @@ class _Errors:
 
     def told(self) -> Told:
         """Return the weights."""
-        return Told({}, {_NAMES[0]: as_array(self._weights)})
+        return Told({}, {_WEIGHTS: as_array(self._weights)})
 
     def __call__(self, seen: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return errors ``(B, K)`` and what was seen ``(B, k)``."""
@@ -144,7 +144,7 @@ def at_owner(encoder: Encoder, settings: LabellerSettings) -> AtOwner:
 
     return AtOwner(
         views={_Looked.name: looked},
-        summands={_Errors.name: lambda told: _Errors(numbers_told(told, _NAMES[0], (encoder.condition_width, -1)))},
+        summands={_Errors.name: lambda told: _Errors(numbers_told(told, _WEIGHTS, (encoder.condition_width, -1)))},
         bounds={_Errors.name: settings.labeller_clip},
     )
 
@@ -166,16 +166,17 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
     if not all(name in kept for name in _VIEW):
         job.progress.stage("label generated images", settings.view_images)
         view = _view(job, settings, generator, noise_width, features)
-        # Kept with the weights, which mean nothing without: another machine may find directions the other way round.
+        # Kept before the first answer, which means nothing without: another machine may find other directions.
         kept |= dict(zip(_VIEW, (view.centre, view.directions.contiguous()), strict=True))
+        job.checkpoints.save(sums.taken, kept)
     view = _View(*(kept[name] for name in _VIEW))
     job.agree([view.centre, view.directions])
-    weights, velocity = (kept.get(name, torch.zeros(classes, view.directions.shape[1])) for name in _NAMES)
-    if weights.shape != (classes, view.directions.shape[1]) or len(view.centre) != features.width:
+    weights, velocity = (torch.zeros(classes, view.directions.shape[1]) for _ in range(2))
+    if view.directions.ndim != 2 or len(view.centre) != features.width:
         raise RunFolderError("does not fit the plan's labeller", field="checkpoint", remedy="fit into a new folder")
     sums.restore(kept)
     last = sums.releases
-    if sums.taken < last:
+    if not sums.all_paid:
         job.progress.stage("read the images", job.units)
         sums.see(job.seen(_Looked(view, features, ProgressCounter(job, _LOOKED_AT))))
     job.progress.stage("train the labeller", settings.labeller_steps)
@@ -187,8 +188,8 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
         total = sums.release(_Errors(weights), shape=(classes, view.directions.shape[1]), bound=bound)
         velocity = settings.labeller_momentum * velocity + total / (bound * job.units)
         weights = weights - rate * velocity
-        kept |= dict(zip(_NAMES, (weights, velocity), strict=True)) | sums.state()
-        job.checkpoints.save(sums.taken, kept)
+        if estimated := sums.state():
+            job.checkpoints.save(sums.taken, kept | estimated)
         job.progress.at(sums.taken - 1)
     made = Labeller(encoder.body_shape, classes=classes)
     made.centre.copy_(view.centre)

@@ -188,14 +188,14 @@ def watched(monkeypatch):
     return Watched(monkeypatch)
 
 
-def test_a_release_is_paid_for_before_it_is_counted(watched):
+def test_a_release_is_paid_for_once_it_is_counted_and_before_it_is_drawn(watched):
     made = tables_of(records(codes()), planned(tables=2), planned(scale=9.0), authorise=watched.authorise)
     assert made.spent == made.ran == []
     made.release([(whole(0),), (whole(1),)])
-    assert watched.acts == [1, "count", "noise"]
+    assert watched.acts == ["count", 1, "noise"]
     assert made.spent == made.ran == [planned(tables=2)]
     made.release([(whole(0),)])
-    assert watched.acts[3:] == [2, "count", "noise"]
+    assert watched.acts[3:] == ["count", 2, "noise"]
     assert made.spent == [planned(tables=2), planned(scale=9.0)]
     assert made.ran == [planned(tables=2), planned(tables=1, scale=9.0)]  # fewer, as they were
 
@@ -219,7 +219,7 @@ def test_more_than_was_planned_is_refused_before_anything_is_asked_or_counted(wa
         assert made.spent == before
     assert watched.acts == []
     tables_of(two, planned(most=3), **asked).release([(whole(0),)] * 10)
-    assert watched.acts[:2] == [1, "count"]
+    assert watched.acts[:2] == ["count", 1]
 
 
 def test_tables_for_other_units_than_planned_end_the_run(watched):
@@ -258,14 +258,14 @@ def test_an_axis_that_cannot_be_counted_is_refused_before_anything_is_paid(watch
     assert made.spent == []
 
 
-def test_what_is_not_paid_for_is_not_counted(watched):
+def test_what_is_not_paid_for_is_not_drawn(watched):
     def refuses(access, step):
         raise LedgerError("the disk is full")
 
     made = tables_of(records(codes()), planned(), authorise=refuses)
     with pytest.raises(LedgerError):
         made.release([(whole(0),)])
-    assert watched.acts == []
+    assert watched.acts == ["count"]
     assert made.spent == made.ran == []
 
 
@@ -273,7 +273,7 @@ def test_releases_of_an_earlier_session_are_not_made_again(watched):
     made = tables_of(records(codes()), planned(), planned(scale=9.0), authorise=watched.authorise, taken=1)
     assert made.spent == [planned()]
     made.release([(whole(0),)])
-    assert watched.acts[0] == 2
+    assert watched.acts[:2] == ["count", 2]
     assert len(made.spent) == 2
 
 

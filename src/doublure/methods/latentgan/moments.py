@@ -22,8 +22,7 @@ from torch.nn import functional
 from doublure.encode.latent import LatentEncoder
 from doublure.methods.latentgan.settings import LatentSettings
 from doublure.networks.latent_mixture import LatentMixture, class_of
-from doublure.support.tensors import as_array, as_tensor
-from doublure.training.checkpoints import KeptReleases
+from doublure.support.tensors import as_array
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.owned import NOTHING, Told, numbers_told, unplanned
@@ -31,7 +30,6 @@ from doublure.training.owned import NOTHING, Told, numbers_told, unplanned
 COUNTED = 0.3
 """What of a record's vector says that it is there, beside 1 for its mean and 1 for its second moments."""
 
-_RELEASES = ("classes", "cells")
 _LENGTH = math.sqrt(COUNTED**2 + 2)
 _BELIEVED = 0.012
 _FEWEST = 1.0
@@ -57,26 +55,24 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
     mixture = untrained_mixture(shapes, settings).to(job.device)
     sizes = tuple(shapes.condition_sizes.values())
     kinds, width, last = math.prod(sizes), settings.latent, sums.releases
-    kept = KeptReleases(job, sums.accesses)
+    job.mechanism.refuse_lost(*sums.accesses)
     job.progress.stage("sum up the latents' moments", last)
 
-    def release(name: str, number: ByClass | ByCell) -> Tensor:
-        """Return the sums ``(classes, 1 + d + d²)``, from the checkpoint if they were made before."""
-        place = 1 + _RELEASES.index(name)
-        (total,) = kept.drawn(
-            place, [name], lambda: [sums.release(number, shape=number.shape)], doing="moments were summed up"
-        )
-        job.progress.at(place)
-        return as_tensor(total).to(job.device)
+    def release(number: ByClass | ByCell) -> Tensor:
+        """Return the sums ``(classes, 1 + d + d²)``, as they were kept if they were made before."""
+        job.check_stop()
+        total = sums.release(number, shape=number.shape)
+        job.progress.at(sums.taken)
+        return total.to(job.device)
 
     noise = sums.deviations
-    first = release(_RELEASES[0], ByClass(sizes, width))
+    first = release(ByClass(sizes, width))
     classes, splits = Moments.of(first, noise[0]), believable_splits(settings, job.units / kinds, noise[-1])
     directions = classes.directions[:, :, :splits].contiguous()
     job.agree([classes.means, directions])
     cells = classes
     if settings.splits:
-        second = release(_RELEASES[1], ByCell(sizes, width, classes.means, directions))
+        second = release(ByCell(sizes, width, classes.means, directions))
         cells = Moments.of(second, noise[1]) if splits else joined(first, noise[0], second, noise[1])
     of = torch.arange(kinds, device=cells.counts.device).repeat_interleave(2**splits)
     covariances = resolved_covariances(cells, kinds, of)

@@ -19,11 +19,7 @@ from doublure.access import Access
 from doublure.networks.scattering import Scattering
 from doublure.networks.sizes import paths, places
 from doublure.private.queries.votes import LabelVotes
-from doublure.support.tensors import as_tensor
-from doublure.training.checkpoints import KeptReleases
 from doublure.training.job import Job
-
-_KEPT = "labels"
 
 
 def voted(job: Job, access: Access, groups: int) -> Job:
@@ -41,10 +37,9 @@ def voted(job: Job, access: Access, groups: int) -> Job:
     """
     records = job.records.by_body()
     vote = job.stage("votes", after=0)
-    (labels,) = KeptReleases(vote, [access]).drawn(
-        1, [_KEPT], lambda: [_vote(vote, access, groups)], doing="labels were voted on"
-    )
-    conditions = torch.eye(job.encoder.condition_width)[as_tensor(labels).long()]
+    vote.mechanism.refuse_lost(access)
+    vote.check_stop()
+    conditions = torch.eye(job.encoder.condition_width)[_vote(vote, access, groups).long()]
     return replace(job.stage("critic", after=1), records=records.with_conditions(conditions))
 
 
@@ -60,4 +55,4 @@ def _vote(job: Job, access: Access, groups: int) -> Tensor:
         see=lambda images: features(images).flatten(1).cpu(),
         width=channels * paths(1) * places(shape),
     )
-    return votes.winners(job.mechanism.release(votes, access, job.records))
+    return votes.winners(job.mechanism.release(votes, access, job.records), job.records)

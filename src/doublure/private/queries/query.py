@@ -8,9 +8,13 @@ one who asks for it, and gives out nothing but the sum with noise.
 
 from __future__ import annotations
 
+import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
+
+import numpy as np
 
 from doublure.errors import SettingError
 from doublure.private.accounting import Sampling
@@ -135,3 +139,33 @@ def require_records(most: int, allowed: int) -> None:
     """
     if most > allowed:
         raise SettingError("a unit has more records than planned", field="max_records", remedy="bound them first")
+
+
+def said(query: Query[Any]) -> str:
+    """Return a hash of what a query says in plain numbers and words: equal where the same is asked.
+
+    What it computes with (a network, a function) is known by its type alone.
+    """
+    found = hashlib.sha256()
+    _add(query, found.update)
+    return found.hexdigest()
+
+
+def _add(value: Any, add: Callable[[bytes], None]) -> None:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        add(f"{value.dtype.str}{value.shape}".encode() + value.tobytes())
+    elif is_dataclass(value):
+        add(type(value).__name__.encode())
+        for each in fields(value):
+            _add(getattr(value, each.name), add)
+    elif isinstance(value, Mapping):
+        _add([*value.items()], add)
+    elif isinstance(value, (list, tuple)):
+        add(b"[")
+        for each in value:
+            _add(each, add)
+        add(b"]")
+    elif value is None or isinstance(value, (bool, int, float, str)):
+        add(f"{value!r},".encode())
+    else:
+        add(type(value).__name__.encode())

@@ -61,7 +61,7 @@ class LabelVotes:
         self._seed = seed
         self._see = see
         self._width = width
-        self._of_image: IntArray = np.empty(0, dtype=np.int64)
+        self._of_image: IntArray | None = None
 
     def refuse_unfit(self, records: PrivateRecords) -> None:
         """Refuse units with several images.
@@ -81,12 +81,15 @@ class LabelVotes:
         votes = np.bincount(self._of_image * classes + labels, minlength=self._groups * classes)
         return Answer(total=votes, sensitivity=Sensitivity.of_cells(_CELLS_MOVED, 1))
 
-    def winners(self, votes: IntArray) -> Tensor:
+    def winners(self, votes: IntArray, records: PrivateRecords) -> Tensor:
         """Return each record's voted label ``(N,)``, int64, in the order of :meth:`PrivateRecords.by_body`.
 
         Args:
-            votes: With noise.
+            votes: With noise; drawn in an earlier session, maybe, of the same records.
+            records: Whose groups have voted.
         """
+        if self._of_image is None:
+            self._of_image, _ = self._grouped(records.by_body())
         return torch.from_numpy(votes.reshape(self._groups, -1).argmax(axis=1)[self._of_image])
 
     def _grouped(self, records: PrivateRecords) -> tuple[IntArray, IntArray]:

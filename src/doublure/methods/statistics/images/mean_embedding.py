@@ -25,7 +25,7 @@ from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
 from doublure.networks.gaussian_images import GaussianImages, GaussianMoments
 from doublure.networks.upsampling import UpsamplingGenerator
-from doublure.support.tensors import as_tensor, as_tensors
+from doublure.support.tensors import as_tensors
 from doublure.training import checkpoints, network_states
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 COUNTED = 0.1
 """What of a record's unit length tells that it is there at all: the sums then say how many images each label has."""
-
-RELEASED = "embedding"
 
 G = TypeVar("G", bound=nn.Module)
 
@@ -163,7 +161,7 @@ def learned(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Lea
     if settings.model == "network":
         fit = generator_fit(job, settings, sums)
         return Learned(generator=fit.average, shares=fit.shares, distance=fit.loss)
-    total, _ = _total(job, sums, embedding(job.encoder, settings).to(job.device))
+    total = _total(job, sums, embedding(job.encoder, settings).to(job.device))
     found = target(total, sums.deviations[0])
     generator = _gaussian(job.encoder, settings).knowing(found.means.cpu(), found.deviations.cpu())
     return Learned(generator=generator.to(job.device), shares=found.shares, distance=None)
@@ -188,7 +186,7 @@ def fitted_to_sums(
         build: Makes the untrained generator, the same each time.
     """
     features = features.to(job.device)
-    total, kept = _total(job, sums, features)
+    total, kept = _total(job, sums, features), as_tensors(job.checkpoints.load() or {})
     with checkpoints.restoring():
         fit = GeneratorFit(job, settings, features, target(total, sums.deviations[0]), build)
         if "fit_step" in kept:
@@ -197,7 +195,7 @@ def fitted_to_sums(
     begun = fit.done
 
     def keep() -> None:
-        job.checkpoints.save(sums.taken, {RELEASED: total, **fit.state()})
+        job.checkpoints.save(sums.taken, fit.state())
 
     while fit.done < settings.fit_steps:
         try:
@@ -245,15 +243,14 @@ class Embedded:
         return left, torch.cat([math.sqrt(1 - COUNTED**2) * self._features(records), there], dim=1)
 
 
-def _total(job: Job, sums: NoisySums, features: Features) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the noisy sums ``(K, D + 1)``, drawn or as an interrupted run has kept them, and all that it has kept."""
+def _total(job: Job, sums: NoisySums, features: Features) -> Tensor:
+    """Return the noisy sums ``(K, D + 1)``, drawn or as an interrupted run has kept them."""
     job.progress.stage("average the records' features", 1)
-    releases, classes = checkpoints.KeptReleases(job, sums.accesses), job.encoder.condition_width
-    (drawn,) = releases.drawn(
-        1, [RELEASED], lambda: [_released(sums, features, classes)], doing="features were averaged"
-    )
+    job.mechanism.refuse_lost(*sums.accesses)
+    job.check_stop()
+    total = _released(sums, features, job.encoder.condition_width)
     job.progress.at(1)
-    return as_tensor(drawn), as_tensors(releases.state)
+    return total
 
 
 def _released(sums: NoisySums, features: Features, classes: int) -> Tensor:

@@ -54,7 +54,6 @@ from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
 from doublure.private.queries.sums import BoundedSums
 from doublure.private.queries.trees import CountTrees
-from doublure.training.checkpoints import KeptReleases
 from doublure.training.job import Job
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class _Fit:
         self._shape = self._made.shape
         self._paid = {access.purpose: access for access in job.accesses if access.path is None}
         self._order = list(self._paid)
-        self._kept = KeptReleases(job, list(self._paid.values()))
+        job.mechanism.refuse_lost(*self._paid.values())
         self._most = job.encoder.schema.unit.max_records
         self._shortest = self._places.shortest
         job.progress.stage("count and add up", len(self._order))
@@ -147,15 +146,11 @@ class _Fit:
     # -- releases --------------------------------------------------------------------------------------------------
 
     def _released(self, purpose: str, query: Any) -> npt.NDArray[Any]:
-        """Make a release, or restore it."""
-        access, job = self._paid[purpose], self._job
-
-        def draw() -> list[npt.NDArray[Any]]:
-            return [job.mechanism.release(query, access, job.records)]
-
-        number = self._order.index(purpose) + 1
-        (found,) = self._kept.drawn(number, [f"release_{number}"], draw, doing="series were counted and added up")
-        job.progress.at(number)
+        """Make a release, or read the one that an interrupted run has kept."""
+        job = self._job
+        job.check_stop()
+        found: npt.NDArray[Any] = job.mechanism.release(query, self._paid[purpose], job.records)
+        job.progress.at(self._order.index(purpose) + 1)
         return found
 
     def _noise(self, purpose: str, sensitivity: Sensitivity) -> float:

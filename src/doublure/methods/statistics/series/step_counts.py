@@ -82,7 +82,7 @@ class StepCounts:
             for t in range(self._length)
         ]
         singles += [(Axis.of_codes(self._parts + c, LEVELS),) for c in range(self._channels)]
-        counted = kept.released("single", 1, singles)
+        counted = kept.released(1, singles)
         self._totals = [(float(table.sum()), table.size * self.fine_variance) for table in counted]
         self.fine = [np.sum(counted[c * self._length : (c + 1) * self._length], axis=0) for c in range(self._channels)]
         self.level_bins = counted[self._parts :]
@@ -111,7 +111,7 @@ class StepCounts:
             levels=[[(levels[c], value) for value in values] for c in range(count)],
             between=list(pairwise(levels)),
         )
-        counted = kept.released("pair", 2, list(wanted.flat()))
+        counted = kept.released(2, list(wanted.flat()))
         self._totals += [(float(table.sum()), table.size * self.variance) for table in counted]
         found = iter(counted)
         self.pairs = [[next(found) for _ in own] for own in wanted.pairs]

@@ -226,7 +226,7 @@ class NoisyTables:
         wanted: list[Table] = [(axes[one], axes[other]) for one, other in both]
         wanted += [_nothing()] * (event.tables - len(both))
         expected = Products(shares=shares, rows=self.rows, pairs=both, size=event.tables)
-        noisy = self._tables.scored(plan.SCORES, self._numbers[plan.SCORES], wanted, expected)
+        noisy = self._tables.scored(self._numbers[plan.SCORES], wanted, expected)
         roots = [float(np.sqrt(own).sum()) for own in shares]
         for (one, other), score in zip(both, noisy, strict=False):
             by_chance = _CHANCE * math.sqrt(self.rows) * roots[one] * roots[other]
@@ -341,7 +341,7 @@ class NoisyTables:
         times = _times([math.prod(axis.size for axis in table) for table in wanted], event.tables, weights)
         repeated = [table for table, often in zip(wanted, times, strict=True) for _ in range(often)]
         spare = [_nothing()] * (event.tables - len(repeated))
-        counted = iter(self._tables.released(purpose, self._numbers[purpose], [*repeated, *spare]))
+        counted = iter(self._tables.released(self._numbers[purpose], [*repeated, *spare]))
         found = []
         for axes, often in zip(wanted, times, strict=True):
             own = [next(counted) for _ in range(often)]

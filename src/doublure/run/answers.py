@@ -1,0 +1,106 @@
+"""Noisy answers in a run folder's ``internal/``, a file each: whole or not there, never replaced, mode 0600.
+
+They are paid for and noisy, and are kept as checkpoints are: within the folder, for whoever goes on with the run. Once
+it is finished nobody asks for them any more, and they are removed; what of them may be published is in
+``tables.safetensors``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from doublure.errors import RunFolderError
+from doublure.private.kept_answers import KeptAnswer, Place
+from doublure.support import files
+from doublure.support.tensors import Array, damaged, packed, read_arrays
+
+_NAME = re.compile(r"answer-([0-9]+)-([0-9]+)\.safetensors")
+_NOISY, _NAMES = "noisy", "names"
+
+
+class AnswersInFolder:
+    """The answers of a run.
+
+    Args:
+        folder: Its internal one.
+
+    Attributes:
+        records: A hash of the records that are asked, which stands beside each answer; None while it is not known.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.records: str | None = None
+
+    def held(self) -> frozenset[Place]:
+        """Return which answers are kept."""
+        found = (_NAME.fullmatch(path.name) for path in self._folder.glob("answer-*"))
+        return frozenset((int(name[1]), int(name[2])) for name in found if name is not None)
+
+    def kept(self, place: Place) -> KeptAnswer:
+        """Return one of them.
+
+        Raises:
+            RunFolderError: It is damaged.
+        """
+        path = self._path(place)
+        metadata, arrays = read_arrays(path)
+        try:
+            ran = json.loads(metadata["ran"])
+            return KeptAnswer(noisy=_unpacked(arrays), asked=metadata["asked"], ran=ran)
+        except (KeyError, ValueError, TypeError):
+            raise damaged(path) from None
+
+    @contextlib.contextmanager
+    def room(self, place: Place, size: int) -> Iterator[Callable[[KeptAnswer], None]]:
+        """Take room on the disk for an answer, and yield what writes it there.
+
+        Raises:
+            Unwritable: There is none.
+            RunFolderError: An answer is there already.
+        """
+        path = self._path(place)
+        if path.exists():
+            raise RunFolderError("was kept already", field=f"{path.parent.name}/{path.name}", remedy="go on with it")
+        with files.room(path, size, mode=0o600) as write:
+            yield lambda answer: write(_content(answer, self.records))
+
+    def are_of(self, records: str) -> bool:
+        """Say whether no answer is of other records than these.
+
+        Args:
+            records: Their hash.
+        """
+        return all(read_arrays(self._path(place))[0].get("records", records) == records for place in self.held())
+
+    def forget(self) -> None:
+        """Remove all of them."""
+        for place in self.held():
+            self._path(place).unlink(missing_ok=True)
+
+    def _path(self, place: Place) -> Path:
+        return self._folder / f"answer-{place[0]}-{place[1]}.safetensors"
+
+
+def _content(answer: KeptAnswer, records: str | None) -> bytes:
+    noisy, of = answer.noisy, {} if records is None else {"records": records}
+    if isinstance(noisy, Mapping):
+        names = np.frombuffer(json.dumps(list(noisy)).encode(), np.uint8)
+        arrays: dict[str, Array] = {_NOISY: np.array(list(noisy.values()), np.int64), _NAMES: names}
+    else:
+        arrays = {_NOISY: noisy}
+    return packed(arrays, {"asked": answer.asked, "ran": json.dumps(answer.ran), **of})
+
+
+def _unpacked(arrays: Mapping[str, Array]) -> Any:
+    noisy = arrays[_NOISY]
+    if _NAMES not in arrays:
+        return noisy
+    return dict(zip(json.loads(arrays[_NAMES].tobytes()), noisy.tolist(), strict=True))
