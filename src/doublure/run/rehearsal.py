@@ -162,7 +162,7 @@ class MadeUp(Mechanism):
         super().__init__(accesses, noise=noise_source("os-keyed"), authorise=lambda access, step: None)
         self._made_up = np.random.default_rng(0)
 
-    def release(self, query: Query[Any], access: Access, records: Any) -> Any:
+    def release(self, query: Query[Any], access: Access, records: Any, *, keep: bool = True) -> Any:
         """Return what nobody adds up to, with noise.
 
         Raises:
