@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from functools import partial
@@ -228,19 +227,15 @@ def test_an_accountant_that_leaves_out_a_part_is_found(audit, monkeypatch, seed)
 
 # -- owners ------------------------------------------------------------------------------------------------------------
 
-bounded = pytest.mark.skipif(
-    importlib.util.find_spec("doublure.federated.declared") is None, reason="owners' units are not declared yet"
-)
 
-
-@bounded
 @pytest.mark.parametrize("attack", ["a sum of any length", "a sum of any length, taken back"])
 def test_owners_do_not_take_the_noise_away(audit, attack):
     assert not audit.audit_owners.ATTACKS[attack]()["accused"]
 
 
-@bounded
-@pytest.mark.parametrize("attack", ["a value that is not listed"])
+@pytest.mark.parametrize(
+    "attack", ["a value that is not listed", "a byte that is no UTF-8", "a line that is cut short"]
+)
 def test_a_record_that_does_not_fit_moves_what_is_priced(audit, attack):
     assert not audit.audit_owners.ATTACKS[attack]()["accused"]
 

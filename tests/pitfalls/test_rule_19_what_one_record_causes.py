@@ -20,7 +20,7 @@ from parted import BOTH, SEVERAL, check_equal, people
 from planting import plant
 
 import doublure as db
-from doublure.errors import InputError, LostRun, OwnerLost, RunFolderError, SchemaError
+from doublure.errors import InputError, RunFolderError, SchemaError
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.wire import Said
@@ -93,7 +93,6 @@ def test_a_record_that_does_not_fit_moves_a_release_by_one_unit(monkeypatch, tmp
     check_moves_by_one_unit(monkeypatch, tmp_path, RECORDS[record])
 
 
-@pytest.mark.xfail(reason="until readers coerce records that cannot be read", raises=OwnerLost, strict=True)
 @pytest.mark.parametrize("record", UNREADABLE)
 def test_a_record_that_cannot_be_read_moves_a_release_by_one_unit(monkeypatch, tmp_path, record):
     check_moves_by_one_unit(monkeypatch, tmp_path, UNREADABLE[record])
@@ -236,8 +235,7 @@ def check_the_run_ends(patch, folder, ask, how):
 ENDS = [
     *(("counts", how) for how in ("refuses", "is late", "is garbled", "answers nonsense", "crashes")),
     ("begin", "crashes"), ("begin", "refuses"), ("schema", "is late"),
-    pytest.param("fact", "refuses", marks=pytest.mark.xfail(
-        reason="until facts are asked for before they are paid for", raises=LostRun, strict=True)),
+    ("fact", "refuses"),
     ("sums", "answers nonsense"), ("step", "is late"), ("step", "crashes"),
 ]  # fmt: skip
 
