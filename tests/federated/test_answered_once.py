@@ -273,6 +273,42 @@ def test_an_answer_whose_question_a_power_cut_loses_is_caught(monkeypatch, asked
         check_a_question_is_durable_before_its_answer(monkeypatch, found)
 
 
+def check_what_was_told_stays_charged(found):
+    """A run that ends before its first table has told facts: it is closed, and not at zero."""
+    end = Said({**found.begin.words, "ask": "end", "done": False}, {})
+    for facts, charged, status in ((0, False, "no-noise-drawn"), (1, True, "interrupted")):
+        owner = found.owner()
+        for said in (found.begin, *found.by_word["fact"][:facts]):
+            assert refusals(owner.heard(said)) == [None]
+        answer = owner.heard(end).words
+        assert (answer["refused"], answer.get("charged")) == (None, charged)
+        book = found.made.book(1)
+        assert book.spent.epsilon == (20.0 if charged else 0.0)
+        assert book.show()["runs"][-1]["status"] == status
+
+
+def test_what_was_told_stays_charged(asked):
+    check_what_was_told_stays_charged(asked(LEARNED))
+
+
+TOLD = {
+    "facts are nothing": (
+        Silo,
+        "_close",
+        ("reservation.authorised == 0 and not reservation.drawn", "not reservation.authorised"),
+    ),
+    "an owner says what it likes": (Silo, "_end", ("{CHARGED: self._charged(run)}", "{CHARGED: False}")),
+}
+
+
+@pytest.mark.parametrize("mutant", TOLD)
+def test_a_charge_that_is_given_back_is_caught(monkeypatch, asked, mutant):
+    found = asked(LEARNED)
+    plant(monkeypatch, *TOLD[mutant])
+    with pytest.raises(AssertionError):
+        check_what_was_told_stays_charged(found)
+
+
 def check_what_is_kept_is_its_owners_alone(patch, folder):
     made = Federation(folder, plan_of(with_owners(DECLARED)), dealt(people(60), folder / "clients", 2))
     before = os.umask(0)
