@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import doublure as db
 from doublure.cli.main import app
-from doublure.data.tables.on_disk import TableOnDisk
+from doublure.data.tables.on_disk import TableOnDisk, TablePart
 from doublure.errors import DataError, Interrupted, SettingError
 from doublure.ledger import Ledger
 from doublure.planning.machine import bytes_of
@@ -29,9 +29,10 @@ from doublure.private.partitions import InTurn
 from doublure.run.in_partitions import RecordsInPartitions
 from doublure.support.number_files import NumberFile
 
-RULED = {
-    way: text.replace("kind: table", "kind: table\nmisfit: coerce")
-    + 'constraints:\n  - implies: {when: {job: cook}, then: {out: "no"}}\n'
+RULED = {  # out may change, and how often each of its values is there is learned
+    way: text.replace("kind: table", "kind: table\nmisfit: coerce").rstrip().removesuffix("}")
+    + ", roles: [condition], shares: {learn: 1.0}}\nconstraints:\n"
+    + '  - combinations: {columns: [job, out], rows: [[cook, "no"], [nurse, "yes"], [Other, "no"], [Other, "yes"]]}\n'
     for way, text in {"ruled": DECLARED, "ruled of several": SEVERAL}.items()
 }
 ORDERED = DECLARED.replace(
@@ -131,6 +132,12 @@ def test_partitions_that_change_something_are_caught(monkeypatch, tmp_path, muta
     plant(monkeypatch, *MUTANTS[mutant])
     with pytest.raises((AssertionError, SettingError)):
         check_partitions_change_nothing(monkeypatch, tmp_path, BOTH)
+
+
+def test_facts_of_records_as_they_came_are_caught(monkeypatch, tmp_path):
+    plant(monkeypatch, TablePart, "cells", ("self._table.changed", "False"))
+    with pytest.raises(AssertionError):
+        check_partitions_change_nothing(monkeypatch, tmp_path, RULED["ruled of several"])
 
 
 def test_a_table_without_records(monkeypatch, tmp_path):

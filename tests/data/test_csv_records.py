@@ -357,7 +357,12 @@ MUTANTS: dict[str, tuple[object, str, tuple[str, str]]] = {
         csv_records, "_lines_in_blocks", ("held, size = [more[last:]], len(more) - last", "held, size = [], 0"),
     ),
     "what cannot be read is empty": (csv_records, "_unread_row", ("[UNREAD]", "['']")),
+    "a line end of another spelling makes two of one": (
+        csv_records, "_alone", ("'\\n' in text and not dialect.multiline", "False"),
+    ),
 }  # fmt: skip
+TWO_OF_ONE = {"utf-7": b"u,3+AAo-v,4", "raw_unicode_escape": rb"u,3\u000av,4"}
+"""Encodings of text that a schema may declare, and a line of which they read two."""
 
 
 def check_hostile_company(folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -368,6 +373,8 @@ def check_hostile_company(folder: Path, patch: pytest.MonkeyPatch) -> None:
     broken = [b"\xff,3", b"u,3,4", b'"u,3', b'u,"3', b"u"]
     assert read(written(folder, [*broken, b'"a""b",3'])) == [*[(UNREAD, UNREAD)] * len(broken), ('a"b', "3")]
     assert read(written(folder, [b'"u,3', b'v",4'])) == [(UNREAD, UNREAD), ('v"', "4")]
+    for encoding, record in TWO_OF_ONE.items():
+        assert read(written(folder, [record, b"u,3"]), encoding=encoding) == [(UNREAD, UNREAD), ("u", "3")]
 
 
 def test_hostile_records_in_company(tmp_path, monkeypatch):

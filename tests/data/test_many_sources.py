@@ -7,8 +7,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from planting import plant
 
 from doublure.data.opening import kind_of, open_data
+from doublure.data.tables import many_files
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
 from doublure.schema import Schema
@@ -58,6 +60,28 @@ def test_a_folder_and_a_pattern_hold_what_one_file_holds(tmp_path, ending):
     for given in (folder, str(folder), folder / "*" / f"*{ending}", str(folder / "**" / f"part-?{ending}")):
         pd.testing.assert_frame_equal(open_table(given).load(SCHEMA).frame, whole())
     assert kind_of(folder) == "table"
+
+
+def check_no_record_is_read_twice(folder):
+    """What engines and editors keep beside their parts is of earlier versions: the same records once more."""
+    split(folder, ".csv")
+    for beside in ("_delta_log", ".ipynb_checkpoints", "year=0/.old"):
+        (folder / beside).mkdir()
+        (folder / beside / "part-0.csv").write_bytes((folder / "year=0" / "part-0.csv").read_bytes())
+    (folder / "_delta_log" / "0.json").write_text("{}")
+    pd.testing.assert_frame_equal(open_table(folder).load(SCHEMA).frame, whole())
+    assert kind_of(folder) == "table"
+
+
+def test_no_record_is_read_twice(tmp_path):
+    check_no_record_is_read_twice(tmp_path / "parts")
+
+
+def test_a_folder_of_whose_copies_each_is_read_is_caught(monkeypatch, tmp_path):
+    parts = "any(part[0] in '._' for part in path.relative_to(folder).parts)"
+    plant(monkeypatch, many_files, "_inside", (parts, "path.name[0] in '._'"))
+    with pytest.raises((AssertionError, DataError)):
+        check_no_record_is_read_twice(tmp_path / "parts")
 
 
 def test_a_folder_without_files_or_of_two_forms_is_refused(tmp_path):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from planting import plant
 
+from doublure.data.tables import rules
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
 from doublure.measures.tables.declared_rules import broken_rules, sentence
@@ -107,6 +109,49 @@ constraints:
     for row in range(len(records)):
         alone = open_table(records[row : row + 1]).load(known, at_least=0).frame
         pd.testing.assert_frame_equal(alone, together[row : row + 1].reset_index(drop=True))
+
+
+LENDING = """
+doublure: 1
+kind: table
+units: 9
+misfit: coerce
+columns:
+  k: {type: category, values: [x, y], other: z, missing: false}
+  m: {type: category, values: [p, q], missing: false}
+  a: {type: integer, bounds: [0, 100], missing: false}
+  b: {type: integer, bounds: [0, 100], missing: false}
+  t: {type: integer, bounds: [0, 200], missing: false}
+constraints:
+  - {combinations: {columns: [k, m], rows: [[x, p], [y, p], [y, q], [z, q]]}}
+  - {implies: {when: {m: p}, then: {a: [10, 30]}}}
+  - {sum: {total: t, of: [a, b]}}
+"""
+
+
+def check_records_lend_one_another_nothing() -> None:
+    """Sampled rows may; of records, one that is fixed by another's cells would be that other's twice."""
+    draw, known = np.random.default_rng(2), Schema.parse(LENDING)
+    a, b = draw.integers(0, 100, (2, 24))
+    total = np.where(draw.random(24) < 0.5, a + b, draw.integers(0, 200, 24))
+    kinds = {"k": draw.choice(["x", "y", "w"], 24), "m": draw.choice(["p", "q"], 24)}
+    records = pd.DataFrame({**kinds, "a": a, "b": b, "t": total})
+    together = open_table(records).load(known).frame
+    alone = [open_table(records[row : row + 1]).load(known, at_least=1).frame for row in range(24)]
+    for name in records:
+        assert together[name].tolist() == [each[name][0] for each in alone]
+    assert (together["t"] == together["a"] + together["b"]).all()
+    assert (together.loc[together["m"] == "p", "a"].between(10, 30)).all()
+
+
+def test_records_lend_one_another_nothing() -> None:
+    check_records_lend_one_another_nothing()
+
+
+def test_records_that_lend_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, rules, "checked", ("rules.fix(numbers, None)", "rules.fix(numbers, np.random.default_rng())"))
+    with pytest.raises(AssertionError):
+        check_records_lend_one_another_nothing()
 
 
 def test_an_order_that_is_broken_is_left_to_the_encoding() -> None:

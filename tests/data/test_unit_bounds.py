@@ -93,6 +93,28 @@ def test_bounds_that_are_others_are_caught(tmp_path, monkeypatch, owner, name, e
         check(tmp_path, IDS["few records"], 3, 64, 16)
 
 
+def check_both_hashes_tell_units_apart():
+    """With 64 bits two of 10^8 ids would meet in one run of 3,700: one of both people would lose records."""
+    hashes = [(7, 1), (7, 2), (7, 1), (8, 2), (7, 2), (9, 2)]
+    part = np.array([(*pair, place) for place, pair in enumerate(hashes)], dtype=np.uint64)
+    used, begins, most = unit_bounds.first_of(part, 2)
+    assert sorted(used.tolist()) == [0, 1, 2, 3, 4, 5]
+    assert sorted(begins.tolist()) == [0, 1, 3, 5]
+    assert most == 2
+
+
+def test_both_hashes_tell_units_apart():
+    check_both_hashes_tell_units_apart()
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_half_a_hash_is_caught(monkeypatch, half):
+    edit = ("(part[1:, :2] != part[:-1, :2]).any(1)", f"part[1:, {half}] != part[:-1, {half}]")
+    plant(monkeypatch, unit_bounds, "first_of", edit)
+    with pytest.raises(AssertionError):
+        check_both_hashes_tell_units_apart()
+
+
 def test_each_process_hashes_by_keys_of_its_own(tmp_path):
     one, other = UnitBounds(1, tmp_path), UnitBounds(1, tmp_path)
     assert len({*one._keys, *other._keys}) == 4

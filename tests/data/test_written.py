@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from planting import plant
 
 import doublure as db
 from doublure.data.opening import open_data
+from doublure.data.tables.opening import open_table
+from doublure.data.tables.rewriting import RewrittenSource
 from doublure.errors import DataError, SchemaError
 from doublure.schema import Schema
 
@@ -50,6 +54,30 @@ def test_a_file_in_its_own_spelling_is_what_its_plain_copy_is(tmp_path: Path) ->
         "2024-02-01,2024-02-01,0.5,12,Genève",
     )
     pd.testing.assert_frame_equal(found, loaded(file(tmp_path, plain, "utf-8"), HEAD + COLUMNS))
+
+
+def check_pieces_are_spelled_as_the_whole(folder: Path) -> None:
+    """Workers read pieces; a piece that is read as it stands has dates and numbers that are none."""
+    schema = Schema.parse(HEAD + SPELLED + COLUMNS)
+    (folder / "parts").mkdir()
+    for number, line in enumerate(LINES[1:]):
+        (folder / "parts" / f"{number}.csv").write_bytes("\n".join((LINES[0], line)).encode("latin-1"))
+    pieces = open_table(folder / "parts", schema.written).pieces()
+    assert len(pieces) == 3
+    for again in (pieces, pickle.loads(pickle.dumps(pieces))):  # noqa: S301 (as a worker is sent them)
+        found = [piece.load(schema, at_least=1).frame for piece in again]
+        whole = loaded(file(folder), HEAD + SPELLED + COLUMNS)
+        pd.testing.assert_frame_equal(pd.concat(found, ignore_index=True), whole)
+
+
+def test_pieces_are_spelled_as_the_whole(tmp_path: Path) -> None:
+    check_pieces_are_spelled_as_the_whole(tmp_path)
+
+
+def test_pieces_as_they_stand_are_caught(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plant(monkeypatch, RewrittenSource, "pieces", ("RewrittenSource(piece, self._written)", "piece"))
+    with pytest.raises((AssertionError, DataError)):
+        check_pieces_are_spelled_as_the_whole(tmp_path)
 
 
 def test_texts_of_a_frame_are_read_alike(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import re
+import stat
 import threading
 
 import numpy as np
@@ -17,9 +18,10 @@ import pandas as pd
 import pytest
 import torch
 from owners import Federation, dealt, plan_of, with_owners
-from parted import BOTH, LEARNED, SEVERAL, people
+from parted import BOTH, DECLARED, LEARNED, SEVERAL, people
 from planting import plant
 
+from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.wire import Said
 from doublure.private.owners import Owner
@@ -203,6 +205,143 @@ def test_a_folder_that_two_answer_from_is_caught(monkeypatch, asked, mutant):
     with pytest.raises(AssertionError):
         check_a_folder_is_held_while_it_is_answered_from(monkeypatch, found)
 
+
+# -- what lies on an owner's disk --------------------------------------------------------------------------------------
+
+
+def check_a_torn_line_swallows_no_other(found):
+    """What a power cut has left of a line is no part of the next one, which the owner has answered by then."""
+    *_, last = found.by_word["counts"]
+    found.begun()
+    with (found.made.folder / "at 1" / "asked.jsonl").open("a") as file:
+        file.write('["0f", 3, "a')
+    assert refusals(found.owner().heard(last)) == [None]
+    answer = found.owner().heard(otherwise(last))
+    assert answer.words["refused"] == "its plan does not pay for what was asked"
+    assert not answer.arrays
+    assert refusals(found.owner().heard(last)) == [None]
+
+
+def test_a_torn_line_swallows_no_other(asked):
+    check_a_torn_line_swallows_no_other(asked(SEVERAL))
+
+
+def test_an_owner_that_goes_on_in_a_torn_line_is_caught(monkeypatch, asked):
+    found = asked(SEVERAL)
+    plant(monkeypatch, Silo, "_note", ("line if new else '\\n' + line", "line"))
+    with pytest.raises(AssertionError):
+        check_a_torn_line_swallows_no_other(found)
+
+
+def check_a_question_is_durable_before_its_answer(patch, found):
+    """Of each file its last byte is, and of a new one its name: else a power cut would undo what was answered."""
+    folder, synced, fsync = found.made.folder / "at 1", {}, os.fsync
+
+    def watched(file):
+        fsync(file)
+        at = os.fstat(file)
+        inside = os.listdir(file) if stat.S_ISDIR(at.st_mode) else ()  # noqa: PTH208 (of a descriptor)
+        synced[at.st_ino] = frozenset(inside) or at.st_size
+
+    owner, told = found.owner(), (found.begin, *found.by_word["fact"], found.schema, *found.by_word["counts"])
+    with patch.context() as inner:
+        inner.setattr(os, "fsync", watched)
+        for said in told:
+            assert refusals(owner.heard(said)) == [None]
+            kept = [each for name in ("asked.jsonl", "session.json") if (each := folder / name).exists()]
+            assert all(synced[each.stat().st_ino] == each.stat().st_size for each in kept)
+            assert {each.name for each in kept} <= synced[folder.stat().st_ino]
+    assert len(kept) == 2
+
+
+def test_a_question_is_durable_before_its_answer(monkeypatch, asked):
+    check_a_question_is_durable_before_its_answer(monkeypatch, asked(BOTH))
+
+
+LOST = {
+    "the line": ("os.fsync(file.fileno())", "pass"),
+    "the end of the line": ("file.flush()", "pass"),
+    "the file": ("files.sync_folder(self._folder)", "pass"),
+}
+
+
+@pytest.mark.parametrize("mutant", LOST)
+def test_an_answer_whose_question_a_power_cut_loses_is_caught(monkeypatch, asked, mutant):
+    found = asked(BOTH)
+    plant(monkeypatch, Silo, "_note", LOST[mutant])
+    with pytest.raises((AssertionError, KeyError)):
+        check_a_question_is_durable_before_its_answer(monkeypatch, found)
+
+
+def check_what_was_told_stays_charged(found):
+    """A run that ends before its first table has told facts: it is closed, and not at zero."""
+    end = Said({**found.begin.words, "ask": "end", "done": False}, {})
+    for facts, charged, status in ((0, False, "no-noise-drawn"), (1, True, "interrupted")):
+        owner = found.owner()
+        for said in (found.begin, *found.by_word["fact"][:facts]):
+            assert refusals(owner.heard(said)) == [None]
+        answer = owner.heard(end).words
+        assert (answer["refused"], answer.get("charged")) == (None, charged)
+        book = found.made.book(1)
+        assert book.spent.epsilon == (20.0 if charged else 0.0)
+        assert book.show()["runs"][-1]["status"] == status
+
+
+def test_what_was_told_stays_charged(asked):
+    check_what_was_told_stays_charged(asked(LEARNED))
+
+
+TOLD = {
+    "facts are nothing": (
+        Silo,
+        "_close",
+        ("reservation.authorised == 0 and not reservation.drawn", "not reservation.authorised"),
+    ),
+    "an owner says what it likes": (Silo, "_end", ("{CHARGED: self._charged(run)}", "{CHARGED: False}")),
+}
+
+
+@pytest.mark.parametrize("mutant", TOLD)
+def test_a_charge_that_is_given_back_is_caught(monkeypatch, asked, mutant):
+    found = asked(LEARNED)
+    plant(monkeypatch, *TOLD[mutant])
+    with pytest.raises(AssertionError):
+        check_what_was_told_stays_charged(found)
+
+
+def check_what_is_kept_is_its_owners_alone(patch, folder):
+    made = Federation(folder, plan_of(with_owners(DECLARED)), dealt(people(60), folder / "clients", 2))
+    before = os.umask(0)
+    try:
+        made.fitted(patch)
+    finally:
+        os.umask(before)
+    kept = [folder / "at 1" / name for name in ("asked.jsonl", "session.json", "lock")]
+    kept.append(folder / "run" / "internal" / "federation.json")
+    assert {stat.S_IMODE(each.stat().st_mode) for each in kept} == {0o600}
+
+
+def test_what_is_kept_is_its_owners_alone(monkeypatch, tmp_path):
+    """What an answer was is private, and who takes part is told to nobody."""
+    check_what_is_kept_is_its_owners_alone(monkeypatch, tmp_path)
+
+
+FOR_EVERYBODY = {
+    "the session": (Silo, "_write", ("mode=0o600", "mode=0o644")),
+    "what was asked": (Silo, "_note", ("os.fchmod(file.fileno(), 0o600)", "pass")),
+    "the lock": (Silo, "_alone", ("0o600", "0o644")),
+    "who takes part": (Clients, "begun", ("mode=0o600", "mode=0o644")),
+}
+
+
+@pytest.mark.parametrize("mutant", FOR_EVERYBODY)
+def test_a_file_that_everybody_reads_is_caught(monkeypatch, tmp_path, mutant):
+    plant(monkeypatch, *FOR_EVERYBODY[mutant])
+    with pytest.raises(AssertionError):
+        check_what_is_kept_is_its_owners_alone(monkeypatch, tmp_path)
+
+
+# -- what was declared, and what lies there ----------------------------------------------------------------------------
 
 DECLARED_OTHERWISE = {
     "max_records: 2": "max_records: 5",

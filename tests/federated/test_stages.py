@@ -13,7 +13,9 @@ from planting import plant
 from tiers import by_tier
 
 import doublure as db
+from doublure.encode.choice import encoder_for
 from doublure.errors import OwnerLost, SettingError
+from doublure.federated.steps import Networks, Rebuilding
 from doublure.federated.wire import Said
 from doublure.ledger import Ledger
 from doublure.private import owners
@@ -261,6 +263,45 @@ def test_devices_add_no_more_to_a_sum_than_their_share(monkeypatch, tmp_path):
     assert np.array_equal(seen.sums[0], without.sums[0])
 
 
+def check_records_are_seen_through_what_was_told():
+    """A view is kept as it may take long, and another state of it is another view; so are networks'."""
+    plan = planned("guided on tables")
+    own = Rebuilding(plan, encoder_for(plan.schema.resolve({}), plan.settings.encoding))
+
+    def told(state, critic=0.0):
+        words = {"view": {"name": "mixture", "words": {}}}
+        return Said(words, {"view.state": np.array([state]), "critic.weight": np.array([critic])})
+
+    made, lending = [], Networks()
+    for number, said in enumerate((told(1.0), told(1.0, critic=2.0), told(3.0), told(1.0))):
+        state = said.arrays["view.state"][0]
+        assert own.seen(said, "records", lambda records, seen=(number, state): made.append(seen) or seen)[1] == state
+        with lending.lent(said, ("plan",), lambda state=state: [state]) as network:
+            assert network == [state]
+    assert made == [(0, 1.0), (2, 3.0), (3, 1.0)]
+
+
+def test_records_are_seen_through_what_was_told():
+    check_records_are_seen_through_what_was_told()
+
+
+BY_NAME = {
+    "a view": (
+        Rebuilding,
+        "seen",
+        ("Said({_VIEW: said.words[_VIEW]}, arrays)", "Said({_VIEW: said.words[_VIEW]}, {})"),
+    ),
+    "networks": (Networks, "lent", ("Said({_VIEW: seen}, arrays)", "Said({_VIEW: seen}, {})")),
+}
+
+
+@pytest.mark.parametrize("mutant", BY_NAME)
+def test_what_is_kept_by_its_name_alone_is_caught(monkeypatch, mutant):
+    plant(monkeypatch, *BY_NAME[mutant])
+    with pytest.raises(AssertionError):
+        check_records_are_seen_through_what_was_told()
+
+
 def test_what_is_clipped_together_is_not_asked_of_owners():
     with pytest.raises(SettingError, match="cannot be asked of owners"):
         planned("bayesgan on tables", clipping="batch", loss="wgan")
@@ -277,28 +318,18 @@ def test_an_owner_draws_enough_units_for_the_distances():
 
 
 MUTANTS = {
-    "an owner's records are seen as they are": (
-        "doublure.federated.steps:Rebuilding.seen", ("view(records)", "records"),
-    ),
+    "an owner's records are seen as they are": (Rebuilding, "seen", ("view(records)", "records")),
     "who was only looked at is added": (Answers, "answers", ("lot is None or owner in lot", "True")),
     "an owner tells no length of its own units": (
         CriticGradients, "_told", ("PoissonSampler(records.n_units, rate).lot()", "np.zeros(0, dtype=np.int64)"),
     ),
-    "an owner's bound is not its plan's": (
-        "doublure.federated.steps:Rebuilding.sums", ("self._own.bounds.get(name, 1.0)", "2.0"),
-    ),
+    "an owner's bound is not its plan's": (Rebuilding, "sums", ("self._own.bounds.get(name, 1.0)", "2.0")),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_another_answer_is_caught(monkeypatch, tmp_path, mutant):
-    from doublure.federated.steps import Rebuilding
-
-    where, *rest = MUTANTS[mutant]
-    if isinstance(where, str):
-        plant(monkeypatch, Rebuilding, where.split(".")[-1], rest[-1])
-    else:
-        plant(monkeypatch, where, *rest)
+    plant(monkeypatch, *MUTANTS[mutant])
     looked = "looked at" in mutant
     case = "bayesgan on tables" if looked or "length" in mutant else "guided on images"
     plan = planned(case, **({"lot_size": 2} if looked else {}))

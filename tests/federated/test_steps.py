@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import doublure as db
 from doublure.cli.main import app as cli
 from doublure.errors import InputError, SettingError
+from doublure.federated.clients import Clients
 from doublure.federated.wire import Said
 from doublure.ledger import Ledger
 from doublure.private import accounting, owners
@@ -110,8 +111,8 @@ def test_sums_are_those_of_all_records_in_one_place(monkeypatch, tmp_path, plan,
         assert len(made.book(number).show()["runs"]) == 1
 
 
-def test_the_price_where_lots_are_known_stands_beside(monkeypatch, tmp_path, plan):
-    made, _ = asked_of(monkeypatch, tmp_path, plan, DEVICES)
+def check_the_price_where_lots_are_known_stands_beside(patch, tmp_path, plan):
+    made, _ = asked_of(patch, tmp_path, plan, DEVICES)
     told = json.loads((tmp_path / "run" / "run.json").read_text())["federated"]
     (access,) = plan.training
     whole = accounting.GaussianEvent(noise_multiplier=access.event.noise_multiplier, steps=STEPS)
@@ -120,7 +121,26 @@ def test_the_price_where_lots_are_known_stands_beside(monkeypatch, tmp_path, pla
     assert expected > plan.epsilon
     asked = sum(ask == "step" for ask, _ in made.post.asked)
     assert 0 < asked < STEPS * UNITS
-    assert told["bytes_received"] == 0  # how many answered a step would tell how large its lot was
+    for way in ("bytes_sent", "bytes_received"):  # to how many a step went would tell how large its lot was
+        assert told[way] == 0
+    assert min(told["bytes_a_step"]) > 0
+
+
+def test_the_price_where_lots_are_known_stands_beside(monkeypatch, tmp_path, plan):
+    check_the_price_where_lots_are_known_stands_beside(monkeypatch, tmp_path, plan)
+
+
+SIZES = {
+    "sent": "self.bytes[0] += sum(array.nbytes for array in (arrays or {}).values()) * len(messages)",
+    "received": "self.bytes[1] += sum(array.nbytes for array in said.arrays.values())",
+}
+
+
+@pytest.mark.parametrize("way", SIZES)
+def test_a_size_that_tells_how_large_lots_were_is_caught(monkeypatch, tmp_path, plan, way):
+    plant(monkeypatch, Clients, "_round", (f"if chosen is None:\n    {SIZES[way]}", SIZES[way]))
+    with pytest.raises(AssertionError):
+        check_the_price_where_lots_are_known_stands_beside(monkeypatch, tmp_path, plan)
 
 
 @pytest.mark.skipif(

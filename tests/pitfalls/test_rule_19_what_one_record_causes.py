@@ -251,12 +251,25 @@ def test_an_owner_that_fails_ends_the_run_which_then_goes_on(monkeypatch, tmp_pa
         check_equal(federation(tmp_path / "whole", ask).fitted(monkeypatch), syn)  # as if nobody had failed
 
 
-def check_the_run_is_kept(patch, folder):
-    """One may have been charged, and cannot say that it was closed at zero."""
+AT_THE_END = {
+    "nothing": [],
+    "something unreadable": [(2, None)],
+    "no word of its charge": [(2, {"charged": None})],
+    "that it stays": [(2, {"charged": True})],
+}
+
+
+def check_the_run_is_kept(patch, folder, ended):
+    """One may have been charged, and has not said that it was closed at zero."""
     made = federation(folder, "begin")
-    made.post.change = lambda words, node, answer: (
-        [] if node == 2 and words["ask"] in ("begin", "end") else [(node, answer)]
-    )
+
+    def change(words, node, answer):
+        if node != 2 or words["ask"] not in ("begin", "end"):
+            return [(node, answer)]
+        said = AT_THE_END[ended] if words["ask"] == "end" else []
+        return [(node, more and Said({**answer.words, **more}, {})) for node, more in said]
+
+    made.post.change = change
     message = str(made.ended(patch))
     assert "nothing was drawn yet, and its charge is kept" in message
     assert "go on with --resume when that owner is back" in message
@@ -264,17 +277,51 @@ def check_the_run_is_kept(patch, folder):
     return made
 
 
-def test_an_owner_whose_process_is_gone_keeps_the_run_and_its_charge(monkeypatch, tmp_path):
-    made = check_the_run_is_kept(monkeypatch, tmp_path)
+@pytest.mark.parametrize("ended", AT_THE_END)
+def test_an_owner_whose_process_is_gone_keeps_the_run_and_its_charge(monkeypatch, tmp_path, ended):
+    made = check_the_run_is_kept(monkeypatch, tmp_path, ended)
     made.post.change = lambda words, node, answer: [(node, answer)]
     assert len(made.fitted(monkeypatch, resume=True).sample(3)) == 3
     assert charged(made) == [price_of(made)] * 4
 
 
-def test_a_run_that_is_thrown_away_though_an_owner_may_be_charged_is_caught(monkeypatch, tmp_path):
-    plant(monkeypatch, Clients, "given_back", ("closed >= self._charged", "True"))
+THROWN_AWAY = {
+    "nothing": ("closed >= self._charged", "True"),
+    "something unreadable": ("closed >= self._charged", "closed"),
+    "no word of its charge": ("said.words.get(CHARGED) is False", "said.words.get(CHARGED) is not True"),
+    "that it stays": ("said.words.get(CHARGED) is False", "CHARGED in said.words"),
+}
+
+
+@pytest.mark.parametrize("ended", THROWN_AWAY)
+def test_a_run_that_is_thrown_away_though_an_owner_may_be_charged_is_caught(monkeypatch, tmp_path, ended):
+    plant(monkeypatch, Clients, "given_back", THROWN_AWAY[ended])
     with pytest.raises(AssertionError):
-        check_the_run_is_kept(monkeypatch, tmp_path)
+        check_the_run_is_kept(monkeypatch, tmp_path, ended)
+
+
+def check_nobody_takes_a_present_owners_place(patch, folder):
+    """A name comes back with another node only where its own is gone: else one party would answer for another."""
+    made = federation(folder, "counts")
+
+    def change(words, node, answer):
+        if words["ask"] == "begin":
+            made.post.owners.setdefault(4, made.owner(1))
+        return [(node, answer)]
+
+    made.post.change = change
+    made.fitted(patch)
+    assert {node for _, node in made.post.asked} == {1, 2, 3}
+
+
+def test_nobody_takes_a_present_owners_place(monkeypatch, tmp_path):
+    check_nobody_takes_a_present_owners_place(monkeypatch, tmp_path)
+
+
+def test_a_newcomer_in_a_present_owners_place_is_caught(monkeypatch, tmp_path):
+    plant(monkeypatch, Clients, "_welcome_back", ("node not in there", "True"))
+    with pytest.raises(AssertionError):
+        check_nobody_takes_a_present_owners_place(monkeypatch, tmp_path)
 
 
 def test_a_run_does_not_go_on_without_an_owner_that_it_began_with(monkeypatch, tmp_path):

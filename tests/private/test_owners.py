@@ -14,6 +14,7 @@ from doublure.errors import OwnerLost, RunFolderError, SettingError
 from doublure.private import owners
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 from doublure.private.owners import Answers, Heard, Nobody, Owner, _lengths, fault_of, own_fact
+from doublure.private.partitions import InTurn, Whole
 from doublure.private.queries.axes import Axis
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.query import Answer, Sensitivity
@@ -424,3 +425,23 @@ def test_a_question_that_the_access_does_not_pay_for_is_refused_before_it_is_pai
     with pytest.raises(SettingError, match=said):
         book.owner.told(query, 0, "asked", NOBODY)
     assert book.paid == book.noted == []
+
+
+def check_what_does_not_fit_the_records_is_refused():
+    """A unit of three records would move a count of at most two by three: before it is paid, as nothing comes of it."""
+    of_three = PrivateRecords(np.ones((3, 2)), np.zeros(3, dtype=np.int64), 1, lambda rows: (rows, None))
+    for records in (of_three, Whole(of_three), InTurn(lambda: [PEOPLE, of_three])):
+        book = Book(COUNT)
+        with pytest.raises(SettingError, match="more records than planned"):
+            book.owner.told(COUNTS, 0, "asked", records)
+        assert book.paid == book.noted == []
+
+
+def test_what_does_not_fit_the_records_is_refused():
+    check_what_does_not_fit_the_records_is_refused()
+
+
+def test_an_owner_that_answers_what_does_not_fit_is_caught(monkeypatch):
+    plant(monkeypatch, Owner, "told", ("places.refuse_unfit(query)", "pass"))
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        check_what_does_not_fit_the_records_is_refused()

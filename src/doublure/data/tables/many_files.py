@@ -70,8 +70,7 @@ def files_of(given: Path) -> list[Path] | None:
         DataError: There is none, or they are of two forms.
     """
     if given.is_dir():
-        inside = (path for path in given.rglob("*") if path.is_file())
-        found = [path for path in inside if not any(part[0] in "._" for part in path.relative_to(given).parts)]
+        found = _inside(given)
     elif PATTERN & set(str(given)) and not given.exists():
         plain = list(takewhile(lambda part: not PATTERN & set(part), given.parts))
         pattern = "/".join(given.parts[len(plain) :])
@@ -96,8 +95,14 @@ def open_files(given: Path, found: Sequence[Path], open_file: Callable[[Path], T
 
 def holds_tables(folder: Path) -> bool:
     """Whether a folder looks like a table in parts, from the names of its files alone."""
-    forms = {_form(path) for path in folder.rglob("*") if path.is_file() and path.name[0] not in "._"}
+    forms = {_form(path) for path in _inside(folder)}
     return len(forms) == 1 and forms <= {"parquet", *SUFFIXES}
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Return the files of a folder and of folders in it, without those that engines and editors keep there."""
+    inside = (path for path in folder.rglob("*") if path.is_file())
+    return [path for path in inside if not any(part[0] in "._" for part in path.relative_to(folder).parts)]
 
 
 def _form(path: Path) -> str:
