@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from planting import plant
 
 import doublure as db
 from doublure.data.relational import open_related
 from doublure.data.relational.records import marked, remarked
+from doublure.encode import across_tables
 from doublure.encode.relational import RelationalEncoder
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
@@ -81,6 +83,41 @@ def test_every_constraint_is_kept(drawn):
     assert customers["spent"].tolist() == pytest.approx(sums.tolist())
     follow = np.flatnonzero(owner[1:] == owner[:-1])
     assert (placed[follow + 1] >= placed[follow]).all()
+
+
+def check_rules_across_tables_look_at_a_units_own_rows(encoder):
+    """What is changed of one unit is the same whoever else is decoded, and of one without rows there is nothing."""
+    rows = encoder.uniform(60, np.random.default_rng(2))
+    together, alone = encoder.decode(rows), [encoder.decode(rows[[place]]) for place in range(60)]
+    whole = alone[0].joined(alone)
+    for name, frame in together.frames.items():
+        pd.testing.assert_frame_equal(frame, whole.frames[name])
+    last = encoder.schema.columns["orders.placed"].bounds[1]
+    bare = together.frames["customers"]["since"][together.counts("orders") == 0].dropna()
+    assert (bare > pd.Timestamp(last)).any()
+
+
+def test_rules_across_tables_look_at_a_units_own_rows(encoder):
+    check_rules_across_tables_look_at_a_units_own_rows(encoder)
+
+
+REACHED = "np.maximum.at(reached, parents[table_of(low)], np.where(np.isnan(cells), -np.inf, cells))"
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("keep", ("_read(frames, low, schema)[parents[child]]", "_read(frames, low, schema)[parents[child][::-1]]")),
+        ("keep", (REACHED, "reached[:] = np.nanmax(cells, initial=-np.inf)")),
+        ("_lower", ("np.bincount(parents, minlength=len(cells)) > 0", "about")),
+        ("_lower", ("np.bincount(parents, minlength=len(cells)) > 0", "np.full(len(cells), len(parents) > 0)")),
+    ],
+    ids=["a floor of another's", "a ceiling of everybody's", "one without rows", "one without rows beside one with"],
+)
+def test_rules_that_look_at_others_are_caught(encoder, monkeypatch, name, edit):
+    plant(monkeypatch, across_tables, name, edit)
+    with pytest.raises(AssertionError):
+        check_rules_across_tables_look_at_a_units_own_rows(encoder)
 
 
 def test_units_show_rows_of_their_own(encoder, drawn):

@@ -101,6 +101,9 @@ def test_what_is_open_is_listed():
         ("[patients.born, stays.admitted, stays.discharged]", "[patients.sex, stays.admitted]", "of one type"),
         ("days: {type: integer, bounds: [0, 60], missing: false}",
          "days: {type: boolean, missing: false, roles: [condition]}", "only columns of the root"),
+        ("constraints:\n", "  tests:\n    parent: stays\n    foreign_key: stay\n    max_children: 2\n    columns: "
+         "{stay: {type: id}, hours: {type: integer, bounds: [0, 9], missing: false}}\nconstraints:\n",
+         "one level of children is read"),
         ("  stays:\n", "  ../stays:\n", "named for a file"),
         ("type: integer, bounds: [0, 60]", "type: whole, bounds: [0, 60]", "has a type that is not known"),
     ],
