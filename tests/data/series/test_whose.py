@@ -190,6 +190,27 @@ def test_blocks_that_take_others_series_are_caught(monkeypatch, owner, name, edi
         check_blocks_are_read_as_one_is(monkeypatch)
 
 
+def check_an_empty_reading_is_none():
+    """Of several readings of one step the last that has a value counts, by every rule."""
+    frame = pd.DataFrame({"who": "h", "meter": "m", "when": [f"2024-03-04T0{hour}:00" for hour in (0, 1, 2, 3, 7)]})
+    frame = frame.assign(litres=[2.0, 4, np.nan, np.nan, 9], state=["off", "on", None, None, "off"])
+    for rule, litres in (("last", 4.0), ("mean", 3.0), ("sum", 6.0)):
+        found = loaded(pd.concat([frame, frame.assign(meter="n")]), TEXT.replace("gaps:", f"irregular: {rule}, gaps:"))
+        assert found.content.values[:, :2].tolist() == [[[litres, 1.0], [9.0, 0.0]]] * 2
+
+
+def test_an_empty_reading_is_none(monkeypatch):
+    check_an_empty_reading_is_none()
+    plant(
+        monkeypatch,
+        rows.Readings,
+        "_column",
+        ("known = ~np.isnan(cells)", "known = ~np.isnan(cells) | (rule == 'last')"),
+    )
+    with pytest.raises(AssertionError):
+        check_an_empty_reading_is_none()
+
+
 # -- what is bought of one ---------------------------------------------------------------------------------------------
 
 
