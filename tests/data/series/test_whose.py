@@ -147,47 +147,63 @@ def test_meters_that_meet_are_caught(monkeypatch, owner, name, edit):
         check_meters_of_houses_never_meet()
 
 
-def check_blocks_are_read_as_one_is(patch):
+def told():
+    """Return numbered series whose column says where they end; two of them lack a reading before that."""
+    return numbered().assign(hours=lambda frame: 1 + frame["series"] % 4).drop(index=[0, 52])
+
+
+DROPPED = "gaps: drop"
+BY_BLOCKS = {
+    "gaps": (readings, TEXT), "whole ones": (readings, TEXT.replace("gaps: missing", DROPPED)),
+    "changes left out": (readings, TEXT.replace("gaps: missing", "gaps: missing, clock_changes: drop")),
+    "changes filled": (hourly, TEXT.replace("step: 6h", "step: 1h")),
+    "ends": (told, ENDING.replace("gaps: missing", DROPPED)), "a row a series": (wide, CUT),
+}  # fmt: skip
+
+
+def check_blocks_are_read_as_one_is(patch, case):
     """Two series at a time or all of them: the same values, ends and units."""
-    told = numbered().assign(hours=lambda frame: 1 + frame["series"] % 4)
-    dropped = ENDING.replace("gaps: missing", "gaps: drop")
-    for data, text in (
-        (readings(), TEXT), (readings(), TEXT.replace("gaps: missing", "gaps: drop")), (numbered(), CUT),
-        (readings(), TEXT.replace("gaps: missing", "gaps: missing, clock_changes: drop")), (wide(), CUT),
-        (told.drop(index=[0, 52]), dropped), (hourly(), TEXT.replace("step: 6h", "step: 1h")),
-    ):  # fmt: skip
-        with patch.context() as one:
-            at_once = loaded(data, text)
-            one.setattr(sources, "_BLOCK_NUMBERS", 2 * 4 * 2)
-            found = loaded(data, text)
-        assert np.array_equal(found.content.values, at_once.content.values, equal_nan=True)
-        assert found.unit.tolist() == at_once.unit.tolist()
-        if text == dropped:  # every step before a series' end has a value, and none has one after it
-            assert np.array_equal(found.content.inside, ~np.isnan(found.content.values).all(axis=2))
-            assert 0 < len(found.content) < HOUSES * METERS * DAYS
-        pd.testing.assert_frame_equal(found.frame, at_once.frame)
+    made, text = BY_BLOCKS[case]
+    data = made()
+    with patch.context() as one:
+        at_once = loaded(data, text)
+        one.setattr(sources, "_BLOCK_NUMBERS", 2 * 4 * 2)
+        found = loaded(data, text)
+    assert np.array_equal(found.content.values, at_once.content.values, equal_nan=True)
+    assert found.unit.tolist() == at_once.unit.tolist()
+    pd.testing.assert_frame_equal(found.frame, at_once.frame)
+    if DROPPED in text:  # every step before a series' end has a value, and none has one after it
+        assert np.array_equal(found.content.inside, ~np.isnan(found.content.values).all(axis=2))
+        assert 0 < len(found.content) < HOUSES * METERS * DAYS
 
 
-def test_blocks_are_read_as_one_is(monkeypatch):
-    check_blocks_are_read_as_one_is(monkeypatch)
+@pytest.mark.parametrize("case", BY_BLOCKS)
+def test_blocks_are_read_as_one_is(monkeypatch, case):
+    check_blocks_are_read_as_one_is(monkeypatch, case)
 
 
+LOADED, WHOLE = (sources.SeriesSource, "_load"), (sources.SeriesSource, "_whole")
 TAKEN = "cut.block(first, last)[rows[inside] - first]"
 OWN_STEPS = "lengths.cut(block, steps[rows[inside]])"
 BLOCKS = [
-    (sources.SeriesSource, "_load", (TAKEN, "cut.block(first, last)[: inside.stop - inside.start]")),
-    (sources.SeriesSource, "_load", (OWN_STEPS, "lengths.cut(block, steps[inside])")),
-    (sources.SeriesSource, "_load", (OWN_STEPS, "block")),
-    (sources.SeriesSource, "_whole", ("~cut.changed[first:last]", "~cut.changed[: last - first]")),
-    (rows.Readings, "block", ("self._changes.skipped[first:last]", "self._changes.skipped[: last - first]")),
+    ("whole ones", *LOADED, (TAKEN, "cut.block(first, last)[: inside.stop - inside.start]")),
+    ("ends", *LOADED, (OWN_STEPS, "lengths.cut(block, steps[inside])")),
+    ("ends", *LOADED, (OWN_STEPS, "block")),
+    ("changes left out", *WHOLE, ("~cut.changed[first:last]", "~cut.changed[: last - first]")),
+    (
+        "changes filled",
+        rows.Readings,
+        "block",
+        ("self._changes.skipped[first:last]", "self._changes.skipped[: last - first]"),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "edit"), BLOCKS)
-def test_blocks_that_take_others_series_are_caught(monkeypatch, owner, name, edit):
+@pytest.mark.parametrize(("case", "owner", "name", "edit"), BLOCKS)
+def test_blocks_that_take_others_series_are_caught(monkeypatch, case, owner, name, edit):
     plant(monkeypatch, owner, name, edit)
     with pytest.raises((AssertionError, ValueError)):
-        check_blocks_are_read_as_one_is(monkeypatch)
+        check_blocks_are_read_as_one_is(monkeypatch, case)
 
 
 def check_an_empty_reading_is_none():
