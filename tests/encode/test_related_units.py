@@ -146,6 +146,26 @@ def test_units_show_rows_of_their_own(encoder, drawn):
     assert compact[:, calls.left].max() == calls.most - 1  # rows without an order follow one another in any
 
 
+def check_a_pair_without_an_order_is_of_two_rows(encoder):
+    """Each of three rows is somebody's first, before and next; never is one row both."""
+    count = 200
+    calls = pd.DataFrame({"nr": np.repeat(np.arange(count), 3), "topic": list("abc") * count})
+    orders = pd.DataFrame({name: [] for name in ("order", "nr", "placed", "paid", "price")}, dtype=object)
+    customers = pd.DataFrame({"nr": np.arange(count), "since": None, "closed": None, "tier": "low", "spent": 0.0})
+    content = open_related({"customers": customers, "orders": orders, "calls": calls}).load(encoder.schema).content
+    compact, place = encoder.compact(content), encoder.layout.children[1]
+    first, before, following = (compact[:, part.start] for part in (place.first, place.before, place.next))
+    assert set(zip(before, following, strict=True)) == {(b, n) for b in range(3) for n in range(3) if b != n}
+    assert set(first) == {0, 1, 2}
+
+
+def test_a_pair_without_an_order_is_of_two_rows(encoder, monkeypatch):
+    check_a_pair_without_an_order_is_of_two_rows(encoder)
+    plant(monkeypatch, RelationalEncoder, "_show", ("following >= before", "following > before"))
+    with pytest.raises(AssertionError):
+        check_a_pair_without_an_order_is_of_two_rows(encoder)
+
+
 def test_a_unit_shows_its_rows_evenly(encoder):
     marks = remarked(marked(60_000), 1)
     shares = np.bincount((marks % np.uint64(3)).astype(int)) / 60_000

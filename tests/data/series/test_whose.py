@@ -227,6 +227,22 @@ def test_an_empty_reading_is_none(monkeypatch):
         check_an_empty_reading_is_none()
 
 
+def check_a_unit_without_a_series_is_none():
+    """Who has gaps in all days, where these are left out, is no unit: it is not counted, nor has it a number."""
+    frame = readings()
+    first = frame["who"].eq("h0") & frame["when"].str.endswith("T00:00")
+    found = loaded(frame[~first], TEXT.replace("gaps: missing", DROPPED))
+    assert found.n_units == len(set(found.unit.tolist())) == HOUSES - 1
+    assert found.unit.max() == HOUSES - 2
+
+
+def test_a_unit_without_a_series_is_none(monkeypatch):
+    check_a_unit_without_a_series_is_none()
+    plant(monkeypatch, *LOADED, ("len(labels)", "cut.unit.nunique()"))
+    with pytest.raises(AssertionError):
+        check_a_unit_without_a_series_is_none()
+
+
 # -- what is bought of one ---------------------------------------------------------------------------------------------
 
 
