@@ -97,6 +97,26 @@ def test_units_are_taken_joined_and_handed_out_whole():
     assert list(handed["stays"]) == ["nr", "day"]
 
 
+def check_every_id_is_numbered_anew():
+    """Also one that is no key, of which nothing was read."""
+    schema = db.Schema.parse(
+        TEXT.replace("nr: {type: id}\n      sex", "nr: {type: id}\n      card: {type: id}\n      sex")
+    )
+    given = tables()
+    given["patients"]["card"] = ["x1", "x2", "x3", "x4"]
+    units = open_related(given).load(schema).content
+    assert "card" not in units.frames["patients"]
+    handed = units.handed_out({"patients": 2, "stays": 0})["patients"]
+    assert handed["card"].tolist() == handed["nr"].tolist() == [3, 4, 5]
+
+
+def test_every_id_is_numbered_anew(monkeypatch):
+    check_every_id_is_numbered_anew()
+    plant(monkeypatch, RelatedRows, "handed_out", ("own in table.ids", "own == table.key"))
+    with pytest.raises(KeyError):
+        check_every_id_is_numbered_anew()
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_chunks_are_numbered_through(tmp_path, form):
     units = open_related(tables()).load(SCHEMA).content

@@ -94,6 +94,8 @@ def test_what_is_open_is_listed():
         ("foreign_key: nr", "foreign_key: days", "describe that column with type: id"),
         ("order: admitted", "order: stay", "must be a number, a date or a moment"),
         ("order: admitted", "order: discharged", "missing: false and declared bounds"),
+        ("admitted: {type: date, bounds: [2015-01-01, 2020-12-31]", "admitted: {type: date, bounds: {learn: 0.1}",
+         "missing: false and declared bounds"),
         ("unit: {name: patient}", "unit: {name: patient, id: nr, max_records: 2}", "give unit its name alone"),
         ("bounds: [0, 240]", "bounds: [0, 100]", "hold not every sum"),
         ("of: stays.days", "of: stays.admitted", "no number of a table"),
