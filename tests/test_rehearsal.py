@@ -93,6 +93,7 @@ def test_what_is_charged_nothing_is_built_alone(method, kind, monkeypatch):
         (RuntimeError("The size of tensor a (8) must match"), "cannot be fitted as planned .RuntimeError: The size of"),
         (MemoryError(), "memory does not hold"),
         (ModuleNotFoundError("No module named 'missing'"), "No module named 'missing'"),
+        (IndexError("index 8 is out of bounds"), "cannot be fitted as planned .IndexError: index 8 is out of bounds"),
     ],
 )
 @pytest.mark.parametrize("where", ["build", "train"])

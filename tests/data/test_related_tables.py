@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pandas as pd
 import pytest
+from planting import plant
 
 import doublure as db
 from doublure.data.opening import kind_of
-from doublure.data.relational import open_related
+from doublure.data.relational import RelatedRows, open_related, opening
 from doublure.data.relational.writing import check_folder, write_related
 from doublure.drafting.check import check
 from doublure.drafting.draft import drafted
 from doublure.drafting.relations import proposed
 from doublure.errors import DataError, SchemaError, SettingError
+from doublure.run.conditions import Given
+from doublure.schema.allowed import one_of
 
 TEXT = """
 doublure: 1
@@ -92,6 +97,26 @@ def test_units_are_taken_joined_and_handed_out_whole():
     assert list(handed["stays"]) == ["nr", "day"]
 
 
+def check_every_id_is_numbered_anew():
+    """Also one that is no key, of which nothing was read."""
+    schema = db.Schema.parse(
+        TEXT.replace("nr: {type: id}\n      sex", "nr: {type: id}\n      card: {type: id}\n      sex")
+    )
+    given = tables()
+    given["patients"]["card"] = ["x1", "x2", "x3", "x4"]
+    units = open_related(given).load(schema).content
+    assert "card" not in units.frames["patients"]
+    handed = units.handed_out({"patients": 2, "stays": 0})["patients"]
+    assert handed["card"].tolist() == handed["nr"].tolist() == [3, 4, 5]
+
+
+def test_every_id_is_numbered_anew(monkeypatch):
+    check_every_id_is_numbered_anew()
+    plant(monkeypatch, RelatedRows, "handed_out", ("own in table.ids", "own == table.key"))
+    with pytest.raises(KeyError):
+        check_every_id_is_numbered_anew()
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_chunks_are_numbered_through(tmp_path, form):
     units = open_related(tables()).load(SCHEMA).content
@@ -147,3 +172,78 @@ def test_a_draft_says_what_is_open_and_a_check_what_the_data_has():
     assert found.ok
     assert [finding.path for finding in found.findings if finding.kind == "ignored"] == ["patients.more"]
     assert not check(SCHEMA, {"patients": tables()["patients"]}).ok
+
+
+# -- whose a row is, and which of them is shown ---------------------------------------------------------------------
+
+
+def check_keys_are_told_apart_as_they_are_written():
+    """``01`` is not ``1``, nor ``a`` ``A``; and one key has one label, whatever type its column has."""
+    nr = ["01", "1", "a", "A"]
+    patients = pd.DataFrame({"nr": nr, "sex": ["f", "m", "f", "m"]})
+    stays = pd.DataFrame({"nr": [*nr, "01"], "day": [f"2020-01-0{day}" for day in range(1, 6)]})
+    found = open_related({"patients": patients, "stays": stays}).load(SCHEMA).content
+    assert found.counts("stays").tolist() == [2, 1, 1, 1]
+    assert found.frames["stays"]["day"].dt.day.tolist() == [1, 5, 2, 3, 4]
+    assert len(set(found.marks.tolist())) == 4
+    whole = pd.DataFrame({"nr": [1, 2], "sex": ["f", "m"]})
+    gappy = pd.DataFrame({"nr": [2.0, None, 1.0, 2.0], "day": [f"2020-01-0{day}" for day in range(1, 5)]})
+    assert open_related({"patients": whole, "stays": gappy}).load(SCHEMA).content.counts("stays").tolist() == [1, 2]
+
+
+def check_a_key_that_says_that_it_is_missing_is_nobodys():
+    schema = db.Schema.parse(TEXT.replace("nr: {type: id}", "nr: {type: id, missing: ['-1']}"))
+    patients = pd.DataFrame({"nr": [1, -1, 2], "sex": ["f", "f", "m"]})
+    stays = pd.DataFrame({"nr": [-1, 2], "day": ["2020-01-01", "2020-01-02"]})
+    found = open_related({"patients": patients, "stays": stays}).load(schema).content
+    assert found.frames["patients"]["sex"].tolist() == ["f", "m"]
+    assert found.counts("stays").tolist() == [0, 1]
+
+
+def check_marks_follow_from_keys_alone():
+    """In every process alike, and they stay with their units."""
+    units = open_related(tables()).load(SCHEMA).content
+    own = [int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") for key in "abc"]
+    assert units.marks.tolist() == own
+    assert units.take([2, 0]).marks.tolist() == [own[2], own[0]]
+    assert units.take(np.array([False, True, True])).marks.tolist() == own[1:]
+    assert units.joined([units.take([1]), units]).marks.tolist() == [own[1], *own]
+
+
+CHECKED = (
+    check_keys_are_told_apart_as_they_are_written,
+    check_a_key_that_says_that_it_is_missing_is_nobodys,
+    check_marks_follow_from_keys_alone,
+)
+
+
+@pytest.mark.parametrize("check", CHECKED)
+def test_whose_a_row_is_follows_from_its_key(check):
+    check()
+
+
+LABELS = 'labels.append(cells.unit_ids(raw[key], key, tokens, "coerce"))'
+OTHERS = [
+    (CHECKED[0], opening.RelatedSource, "_read", (LABELS, LABELS[:-1] + ".str.lower())")),
+    (CHECKED[0], opening.RelatedSource, "_read", (LABELS, LABELS[:-1] + '.str.lstrip("0"))')),
+    (CHECKED[1], opening.RelatedSource, "_read", ("table.columns[key].missing_tokens", "()")),
+    (CHECKED[2], opening, "_marks", ("int.from_bytes(digest, 'big')", "hash(digest) % 2**64")),
+    (CHECKED[2], RelatedRows, "take", ("self.marks[units]", "self.marks[: len(units)]")),
+]
+
+
+@pytest.mark.parametrize(("check", "owner", "name", "edit"), OTHERS)
+def test_rows_that_go_to_others_are_caught(monkeypatch, check, owner, name, edit):
+    plant(monkeypatch, owner, name, edit)
+    with pytest.raises(AssertionError):
+        check()
+
+
+def test_units_are_left_out_whole_by_what_is_asked_of_the_root():
+    """Records of any kind are asked for a column: a frame's, or one beside their values, or the root's."""
+    units = open_related(tables()).load(SCHEMA).content
+    asked = {"patients.sex": one_of(SCHEMA.columns["patients.sex"], ["f", None])}
+    given = Given(schema=units.schema, fixed={}, by_rejection=asked, checked={})
+    found = given.fitting(units)
+    assert found["patients.sex"].astype(object).fillna("none").tolist() == ["f", "none"]
+    assert found.counts("stays").tolist() == [1, 2]

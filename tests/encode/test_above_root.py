@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
+from planting import plant
 
 import doublure as db
 from doublure.data.relational import open_related
 from doublure.encode.above_root import above_root
 from doublure.encode.relational import RelationalEncoder
+from doublure.encode.wholes import whole_of
+from doublure.methods.statistics.relational import fitting, stages
 from doublure.methods.statistics.relational.stage_values import StageValues
 from doublure.methods.statistics.relational.stages import stages_of
 from doublure.networks.related_layout import Above
 from doublure.schema import ResolvedSchema
+from doublure.training.job import encoded_records
 
 TEXT = """
 doublure: 1
@@ -114,6 +120,56 @@ def test_stages_count_what_units_hold():
     assert "orders, above customers.placed" in stages_of(encoder.schema)[1].schema.columns
     assert "orders, before, above customers.paid" in stages_of(encoder.schema)[2].schema.columns
     assert "orders, before.placed" in stages_of(encoder.schema)[2].schema.columns
+
+
+GAPPY = TEXT.replace("placed: {type: integer", "how: {type: category, values: [web, shop], missing: true}\n"
+                     "      placed: {type: integer")  # fmt: skip
+
+
+def check_a_plan_counts_as_many_values_as_records_have():
+    """Missing ones among them: what a stage's table is planned for is what its records are counted by."""
+    encoder = RelationalEncoder(resolved(GAPPY))
+    for stage in stages_of(encoder.schema):
+        planned = [whole_of(stage.schema, name) for name in stage.schema.columns]
+        counted = StageValues(encoder, stage).wholes
+        assert [(own.first, own.last + own.nullable) for own in planned] == [
+            (own.first, own.last + own.nullable) for own in counted
+        ]
+
+
+def test_a_plan_counts_as_many_values_as_records_have():
+    check_a_plan_counts_as_many_values_as_records_have()
+
+
+@pytest.mark.parametrize("name", ["_counted", "above_of"])
+def test_a_missing_value_that_is_left_out_is_caught(monkeypatch, name):
+    plant(monkeypatch, stages, name, ("beyond = 0 if together else int(whole.nullable)", "beyond = 0"))
+    with pytest.raises(AssertionError):
+        check_a_plan_counts_as_many_values_as_records_have()
+
+
+def check_a_stage_counts_those_who_have_its_rows(monkeypatch):
+    """Of the root all units, of first rows those with a row, of next rows those with two; nobody else counts."""
+    encoder = RelationalEncoder(resolved(TEXT))
+    content = open_related(made_up()).load(encoder.schema).content
+    records = encoded_records(encoder, encoder.compact(content), np.arange(len(content)), len(content), "cpu")
+    many = content.counts("orders")
+    monkeypatch.setattr(fitting, "replace", lambda job, **changed: changed["records"].n_units)
+    job = SimpleNamespace(records=records)
+    found = [fitting._staged(job, encoder, stage, (), []) for stage in stages_of(encoder.schema)]
+    assert found == [len(content), (many > 0).sum(), (many > 1).sum()]
+    assert len(set(found)) == 3
+
+
+def test_a_stage_counts_those_who_have_its_rows(monkeypatch):
+    check_a_stage_counts_those_who_have_its_rows(monkeypatch)
+
+
+@pytest.mark.parametrize("fewest", [{False: 1.0, True: 1.0}, {False: 0.0, True: 2.0}, {False: 2.0, True: 2.0}])
+def test_others_in_a_stage_are_caught(monkeypatch, fewest):
+    monkeypatch.setattr(fitting, "_FEWEST", fewest)
+    with pytest.raises(AssertionError):
+        check_a_stage_counts_those_who_have_its_rows(monkeypatch)
 
 
 def test_a_fit_draws_what_lies_above(tmp_path):

@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from planting import plant
 
 import doublure as db
 from doublure.data.relational import open_related
 from doublure.data.relational.records import marked, remarked
+from doublure.encode import across_tables
 from doublure.encode.relational import RelationalEncoder
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
@@ -83,6 +85,41 @@ def test_every_constraint_is_kept(drawn):
     assert (placed[follow + 1] >= placed[follow]).all()
 
 
+def check_rules_across_tables_look_at_a_units_own_rows(encoder):
+    """What is changed of one unit is the same whoever else is decoded, and of one without rows there is nothing."""
+    rows = encoder.uniform(60, np.random.default_rng(2))
+    together, alone = encoder.decode(rows), [encoder.decode(rows[[place]]) for place in range(60)]
+    whole = alone[0].joined(alone)
+    for name, frame in together.frames.items():
+        pd.testing.assert_frame_equal(frame, whole.frames[name])
+    last = encoder.schema.columns["orders.placed"].bounds[1]
+    bare = together.frames["customers"]["since"][together.counts("orders") == 0].dropna()
+    assert (bare > pd.Timestamp(last)).any()
+
+
+def test_rules_across_tables_look_at_a_units_own_rows(encoder):
+    check_rules_across_tables_look_at_a_units_own_rows(encoder)
+
+
+REACHED = "np.maximum.at(reached, parents[table_of(low)], np.where(np.isnan(cells), -np.inf, cells))"
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("keep", ("_read(frames, low, schema)[parents[child]]", "_read(frames, low, schema)[parents[child][::-1]]")),
+        ("keep", (REACHED, "reached[:] = np.nanmax(cells, initial=-np.inf)")),
+        ("_lower", ("np.bincount(parents, minlength=len(cells)) > 0", "about")),
+        ("_lower", ("np.bincount(parents, minlength=len(cells)) > 0", "np.full(len(cells), len(parents) > 0)")),
+    ],
+    ids=["a floor of another's", "a ceiling of everybody's", "one without rows", "one without rows beside one with"],
+)
+def test_rules_that_look_at_others_are_caught(encoder, monkeypatch, name, edit):
+    plant(monkeypatch, across_tables, name, edit)
+    with pytest.raises(AssertionError):
+        check_rules_across_tables_look_at_a_units_own_rows(encoder)
+
+
 def test_units_show_rows_of_their_own(encoder, drawn):
     layout, compact = encoder.layout, encoder.compact(drawn)
     assert compact.shape == (400, layout.counted_width)
@@ -107,6 +144,26 @@ def test_units_show_rows_of_their_own(encoder, drawn):
     assert seen == {(2, 0), (3, 0), (3, 1), (4, 0), (4, 1), (4, 2)}  # every pair is somebody's
     assert calls.order == -1
     assert compact[:, calls.left].max() == calls.most - 1  # rows without an order follow one another in any
+
+
+def check_a_pair_without_an_order_is_of_two_rows(encoder):
+    """Each of three rows is somebody's first, before and next; never is one row both."""
+    count = 200
+    calls = pd.DataFrame({"nr": np.repeat(np.arange(count), 3), "topic": list("abc") * count})
+    orders = pd.DataFrame({name: [] for name in ("order", "nr", "placed", "paid", "price")}, dtype=object)
+    customers = pd.DataFrame({"nr": np.arange(count), "since": None, "closed": None, "tier": "low", "spent": 0.0})
+    content = open_related({"customers": customers, "orders": orders, "calls": calls}).load(encoder.schema).content
+    compact, place = encoder.compact(content), encoder.layout.children[1]
+    first, before, following = (compact[:, part.start] for part in (place.first, place.before, place.next))
+    assert set(zip(before, following, strict=True)) == {(b, n) for b in range(3) for n in range(3) if b != n}
+    assert set(first) == {0, 1, 2}
+
+
+def test_a_pair_without_an_order_is_of_two_rows(encoder, monkeypatch):
+    check_a_pair_without_an_order_is_of_two_rows(encoder)
+    plant(monkeypatch, RelationalEncoder, "_show", ("following >= before", "following > before"))
+    with pytest.raises(AssertionError):
+        check_a_pair_without_an_order_is_of_two_rows(encoder)
 
 
 def test_a_unit_shows_its_rows_evenly(encoder):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from planting import plant
 from series_fits import answers_of, fit_series
 
 import doublure as db
@@ -30,6 +31,7 @@ HEAT = "  heat: {type: real, bounds: [0, 60], precision: 1, zero_inflated: true,
 COUNT = "  people: {type: integer, bounds: [0, 30], missing: false}\n"
 KIND = "attributes:\n  place: {type: category, values: [hill, coast], missing: false}\n"
 WHOLE = HEAD + POWER + HEAT + COUNT + KIND
+HOUSES = HEAD.replace("units:", "unit: {name: house, id: unit, max_records: 3}\nunits:") + POWER
 DELTA = 1e-5
 
 
@@ -198,10 +200,14 @@ def test_attributes_that_all_make_groups_keep_their_shares(tmp_path, epsilon, le
     syn = fitted(tmp_path, SEASONS, data, epsilon=epsilon, accountant="rdp")
     assert (syn.plan.settings.grouped, syn.plan.settings.level_groups) == (("weekend", "season"), levels)
     made = syn.sample(6000, seed=1).attributes
-    assert made["weekend"].mean() == pytest.approx(data["weekend"].mean(), abs=0.05)
+    (event,) = (access.event for access in syn.plan.touches if access.purpose == copula_plan.PRODUCTS)
+    noise = event.noise_multiplier / syn.plan.settings.constant_share / count  # of a group's share; four have a weekend
+    within = 4 * np.hypot(noise * np.sqrt(4 * levels), 0.5 / np.sqrt(6000))
+    assert made["weekend"].mean() == pytest.approx(data["weekend"].mean(), abs=within)
     for season in (1, 2, 3, 4):
         own = made["season"].astype(int) == season
-        assert own.mean() == pytest.approx((data["season"] == season).mean(), abs=0.05)
+        assert own.mean() == pytest.approx((data["season"] == season).mean(), abs=within)
+    assert epsilon == 1.0 or within < 0.06
     syn.save(tmp_path / "run")
     assert len(db.load(tmp_path / "run").sample(5, given={"season": 4, "weekend": True}, seed=1)) == 5
 
@@ -229,11 +235,32 @@ def test_a_declared_number_that_is_wrong_sets_no_scale(tmp_path, factor):
 
 
 def test_several_series_of_a_unit(tmp_path):
-    text = HEAD.replace("units:", "unit: {name: house, id: unit, max_records: 3}\nunits:") + POWER
-    text = text.replace(f"units: {SERIES}", "units: 1000")
+    text = HOUSES.replace(f"units: {SERIES}", "units: 1000")
     data = days() | {"unit": np.repeat(np.arange(1000), 3)}
     found = fitted(tmp_path, text, data, epsilon=30.0).sample(1000, seed=1).channel("kw")
     assert np.abs(found.mean(0) - data["kw"].mean(0)).max() < 0.25
+
+
+def check_products_are_believed_as_far_as_a_whole_units_noise(folder, patch):
+    """A unit of three series moves the sum by three: what is taken for its noise is so, or noise becomes covariance."""
+    data = {"kw": days(120)["kw"], "unit": np.repeat(np.arange(40), 3)}
+    plan = planned(HOUSES.replace(f"units: {SERIES}", "units: 40"), epsilon=30.0, accountant="rdp")
+    (event,) = (access.event for access in plan.touches if access.purpose == copula_plan.PRODUCTS)
+    believed, latent = [], copula_fit.latent
+    with patch.context() as one:
+        one.setattr(copula_fit, "latent", lambda moments: believed.append(moments.deviations) or latent(moments))
+        fit_series(folder, data, plan, HOUSES)
+    scale = 1 / plan.settings.constant_share  # of the product of the constant with itself
+    assert believed[0][0, 0] == pytest.approx(3 * event.noise_multiplier * scale / np.sqrt(2), rel=1e-3)
+
+
+def test_products_are_believed_as_far_as_a_whole_units_noise(tmp_path_factory, monkeypatch):
+    check_products_are_believed_as_far_as_a_whole_units_noise(tmp_path_factory.mktemp("as_it_is"), monkeypatch)
+    plant(
+        monkeypatch, copula_fit._Fit, "_latent", ("Sensitivity.of_length(self._most, 1)", "Sensitivity.of_length(1, 1)")
+    )
+    with pytest.raises(AssertionError):
+        check_products_are_believed_as_far_as_a_whole_units_noise(tmp_path_factory.mktemp("planted"), monkeypatch)
 
 
 def test_it_is_saved_loaded_and_released(whole, tmp_path):

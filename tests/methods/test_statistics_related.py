@@ -249,6 +249,17 @@ tables:
 """
 
 
+def check_units_asked_for_by_any_column_of_the_root(syn):
+    """A column that steers nothing is asked for by leaving units out, each with all that hangs on it."""
+    made = syn.sample(50, given={"weight": (3, 5), "patients.job": "b", "group": "b"}, seed=2)
+    patients, stays = made["patients"], made["stays"]
+    assert patients["nr"].tolist() == list(range(1, 51))
+    assert patients["weight"].between(3, 5).all()
+    assert (set(patients["job"]), set(patients["group"])) == ({"b"}, {"b"})
+    assert stays["nr"].isin(patients["nr"]).all()
+    assert 1 < len(stays) / 50 <= 2  # two each, but for noise
+
+
 @pytest.mark.parametrize("learned", ["", "missing: {learn: 0.1}"])
 def test_missing_cells_of_several_tables_come_out_and_all_of_the_root_is_given(tmp_path, learned):
     """Where two columns of the root may be missing, a child's cells are missing as often, and follow its last one."""
@@ -278,7 +289,9 @@ def test_missing_cells_of_several_tables_come_out_and_all_of_the_root_is_given(t
         assert PATTERNS not in releases(stage.schema, "").tables
     plan = db.plan(schema, epsilon=30.0, delta=1e-5, accountant="rdp", components=8, starts=1, fit_steps=100)
     ledger = db.Ledger.create(tmp_path / "ledger", dataset="patients", epsilon=30.0, delta=1e-4)
-    made = db.fit(tables, plan, ledger=ledger, out=tmp_path / "run", seed=1).sample(UNITS, seed=1)
+    syn = db.fit(tables, plan, ledger=ledger, out=tmp_path / "run", seed=1)
+    check_units_asked_for_by_any_column_of_the_root(syn)
+    made = syn.sample(UNITS, seed=1)
     for name, own in (("patients", "weight"), ("patients", "job"), ("stays", "ward"), ("stays", "days")):
         assert made[name][own].isna().mean() == pytest.approx(tables[name][own].isna().mean(), abs=0.04)
     both = made["stays"].merge(made["patients"], on="nr").dropna(subset=["ward"])

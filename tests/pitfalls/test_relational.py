@@ -7,6 +7,8 @@ Mutants beside it.
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import itertools
 
 import numpy as np
@@ -341,6 +343,75 @@ def test_rows_that_are_kept_against_the_rules_are_caught(lab, edit):
     lab.plant(*edit)
     with pytest.raises(Exception):  # noqa: B017  -- a row too many is found out by whoever meets it first
         check_the_rules_drop_and_never_refuse()
+
+
+# -- the domain ------------------------------------------------------------------------------------------------------
+
+COERCED = PUBLIC.replace(f"units: {UNITS}\n", f"units: {UNITS}\nmisfit: coerce\n", 1)
+ODD_CELLS = (
+    None, "", "?", "Qv9", float("nan"), float("inf"), -(10**400), 2**70, 1j, b"1", [1], {"a": 1}, object, True, -0.0,
+    decimal.Decimal("sNaN"), "\ud800", "1e999", pd.NaT, pd.Timestamp("2001-01-01"), datetime.date.max, "7",
+)  # fmt: skip
+
+
+def cells(cell, many):
+    """Return a column of one cell of any type, as it is."""
+    column = np.empty(many, dtype=object)
+    for place in range(many):
+        column[place] = cell
+    return pd.Series(column, dtype=object)
+
+
+def by_mark(tables):
+    """Return what each unit holds, by its mark: its row of the root, then its rows of each child table."""
+    units = loaded(tables, COERCED).content
+    texts = {name: [tuple(map(str, row)) for row in frame.itertuples(index=False)] for name, frame in
+             units.frames.items()}  # fmt: skip
+    found = {}
+    for place, mark in enumerate(units.marks.tolist()):
+        rows = {name: [texts[name][row] for row in np.flatnonzero(owner == place)] for name, owner in
+                units.parents.items()}  # fmt: skip
+        found[mark] = (texts["patients"][place], rows)
+    return found
+
+
+def check_no_cell_refuses_tables_or_changes_another_unit():
+    """Any cell, in any column of any table, a key's among them, is read by itself or belongs to nobody."""
+    base, of_others = {name: table.astype(object) for name, table in units().items()}, by_mark(units())
+    for number, cell in enumerate(ODD_CELLS):
+        more = {}
+        for name, table in one_more(2, 2).items():
+            odd = pd.DataFrame({own: cells(cell, len(table)) for own in table})
+            more[name] = pd.concat([odd, odd.assign(nr=table["nr"])], ignore_index=True)  # a stranger's, and one's own
+        try:
+            found = by_mark(with_unit(base, more, place=number))
+        except DoublureError as error:
+            raise AssertionError("refused") from error
+        assert of_others.items() <= found.items()
+        assert len(found) - len(of_others) in (1, 2)
+
+
+def test_no_cell_refuses_tables_or_changes_another_unit():
+    check_no_cell_refuses_tables_or_changes_another_unit()
+
+
+STRICT = "schema.model_copy(update={'misfit': 'refuse'})"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("frames.append(_canonical(raw, wanted, schema))",
+         f"frames.append(_canonical(raw, wanted, schema if name == schema.root else {STRICT}))"),
+        ("cells.unit_ids(raw[key], key, tokens, 'coerce')", "cells.unit_ids(raw[key], key, tokens)"),
+        ("cells.unit_ids(raw[key], key, tokens, 'coerce')", "cells.unit_ids(raw[key], key, tokens, 'coerce').ffill()"),
+    ],
+    ids=["children are refused", "keys are refused", "a key of the row before"],
+)  # fmt: skip
+def test_a_cell_that_refuses_tables_or_goes_to_another_is_caught(lab, edit):
+    lab.plant(opening.RelatedSource, "_read", edit)
+    with lab.caught():
+        check_no_cell_refuses_tables_or_changes_another_unit()
 
 
 # -- brute force -----------------------------------------------------------------------------------------------------

@@ -94,6 +94,8 @@ def test_what_is_open_is_listed():
         ("foreign_key: nr", "foreign_key: days", "describe that column with type: id"),
         ("order: admitted", "order: stay", "must be a number, a date or a moment"),
         ("order: admitted", "order: discharged", "missing: false and declared bounds"),
+        ("admitted: {type: date, bounds: [2015-01-01, 2020-12-31]", "admitted: {type: date, bounds: {learn: 0.1}",
+         "missing: false and declared bounds"),
         ("unit: {name: patient}", "unit: {name: patient, id: nr, max_records: 2}", "give unit its name alone"),
         ("bounds: [0, 240]", "bounds: [0, 100]", "hold not every sum"),
         ("of: stays.days", "of: stays.admitted", "no number of a table"),
@@ -101,6 +103,9 @@ def test_what_is_open_is_listed():
         ("[patients.born, stays.admitted, stays.discharged]", "[patients.sex, stays.admitted]", "of one type"),
         ("days: {type: integer, bounds: [0, 60], missing: false}",
          "days: {type: boolean, missing: false, roles: [condition]}", "only columns of the root"),
+        ("constraints:\n", "  tests:\n    parent: stays\n    foreign_key: stay\n    max_children: 2\n    columns: "
+         "{stay: {type: id}, hours: {type: integer, bounds: [0, 9], missing: false}}\nconstraints:\n",
+         "one level of children is read"),
         ("  stays:\n", "  ../stays:\n", "named for a file"),
         ("type: integer, bounds: [0, 60]", "type: whole, bounds: [0, 60]", "has a type that is not known"),
     ],

@@ -81,6 +81,11 @@ def test_what_may_be_missing_follows_the_rule_for_gaps():
     assert schema.may_be_missing("litres")
     assert not Schema.parse(CONTRACT.replace("gaps: missing", "gaps: drop")).may_be_missing("litres")
     assert not Schema.parse(CONTRACT.replace("missing: true", "missing: false")).may_be_missing("litres")
+    bought = CONTRACT.replace("missing: true", "missing: {learn: 0.1}")
+    assert [question.fact for question in Schema.parse(bought).questions] == ["missing"]
+    for rule in ("refuse", "drop"):  # either leaves nothing to be bought
+        with pytest.raises(SchemaError, match=f"no step is missing after gaps: {rule}"):
+            Schema.parse(bought.replace("gaps: missing", f"gaps: {rule}"))
 
 
 def test_what_is_undeclared_is_named_and_a_resolved_schema_has_none():

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure.data.records import taken
 from doublure.data.tables.fixing import has
 from doublure.data.tables.numbers import read as numbers_of
 from doublure.data.tables.rules import TableRules
@@ -64,9 +65,8 @@ class Given:
     def fitting(self, records: Any) -> Any:
         """Return the records that fit."""
         for name, cells in {**self.by_rejection, **self.checked}.items():
-            beside = records if hasattr(records, "iloc") else records.attributes
-            fits = has(cells, numbers_of(beside[name], self.schema.columns[name]))
-            records = records[fits] if hasattr(records, "iloc") else records.take(fits)
+            beside = records if hasattr(records, "__getitem__") else records.attributes
+            records = taken(records, has(cells, numbers_of(beside[name], self.schema.columns[name])))
         return records
 
 
