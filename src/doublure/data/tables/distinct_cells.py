@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from doublure.data.tables.arrow_text import readable
+from doublure.data.tables.arrow_text import in_pandas, readable
 from doublure.schema.scalars import Misfit
 
 Cell = TypeVar("Cell")
@@ -31,8 +31,8 @@ def unwrapped(raw: pd.Series[Any]) -> pd.Series[Any]:
     if isinstance(raw.dtype, pd.ArrowDtype):
         import pyarrow as pa
 
-        plain: pd.Series[Any] = readable(pa.array(raw.array)).to_pandas(integer_object_nulls=True, date_as_object=False)
-        return plain
+        plain: pa.Array | pa.ChunkedArray = readable(pa.array(raw.array))
+        return in_pandas(plain)
     if isinstance(raw.dtype, pd.SparseDtype):
         return pd.Series(np.asarray(raw))
     if isinstance(raw.dtype, np.dtype) and not raw.dtype.isnative:  # pandas counts none in another byte order
