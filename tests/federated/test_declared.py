@@ -70,6 +70,26 @@ def test_one_owner_has_no_more_units_than_the_plan_though_two_share_them():
         declared.bounds_of({"a": TO_LEARN.public_units + 1}, TO_LEARN, everybody=True)
 
 
+def check_no_sum_of_counts_goes_round():
+    """Noise stays within 64 bits: of a sum that goes round, the sign would say exactly what the others have counted."""
+    unit = TO_LEARN.unit.model_copy(update={"max_records": 2**29})  # with two owners each
+    many = TO_LEARN.model_copy(update={"unit": unit})
+    assert len(declared.bounds_of({"a": 20, "b": 20}, many, everybody=False)) == 2
+    with pytest.raises(InputError, match="may have more records together than whole numbers of 64 bits count"):
+        declared.bounds_of({"a": None, "b": None}, many, everybody=False)
+
+
+def test_no_sum_of_counts_goes_round():
+    check_no_sum_of_counts_goes_round()
+
+
+def test_a_sum_of_counts_that_may_go_round_is_caught(monkeypatch):
+    bound = "sum(bounds.values()) * schema.most_records >= _COUNTED"
+    plant(monkeypatch, declared, "bounds_of", (bound, "False"))
+    with pytest.raises(pytest.fail.Exception):
+        check_no_sum_of_counts_goes_round()
+
+
 BELIEVED = {
     "what is no number": ("require_declarable", "type(units) is not int or units < 1", {"a": 0}),
     "more than the plan has, together": ("bounds_of", "together > most", {"a": 200, "b": 101}),
