@@ -171,3 +171,48 @@ def test_header_faults(tmp_path: Path) -> None:
     pq.write_table(twice, path)
     with pytest.raises(DataError, match="more than once"):
         open_table(path).load(schema(a=NUMBER))
+
+
+def bits(kind: pa.DataType, *numbers: int) -> pa.Array:
+    """Return numbers as an array of a type that not all of them are values of."""
+    width = {32: np.int32, 64: np.int64}[kind.bit_width]
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(np.array(numbers, width).tobytes())])
+
+
+def texts(*cells: bytes) -> pa.Array:
+    ends = np.cumsum([0, *map(len, cells)]).astype(np.int32)
+    return pa.Array.from_buffers(pa.string(), len(cells), [None, *map(pa.py_buffer, (ends.tobytes(), b"".join(cells)))])
+
+
+FOREVER = 2**62
+ODD_CELLS = {
+    "seconds beyond a day": bits(pa.time32("s"), 5, 2 * 86_400),
+    "microseconds beyond a day": bits(pa.time64("us"), 5, FOREVER),
+    "nanoseconds": bits(pa.time64("ns"), 5000, 5),
+    "a moment beyond the calendar": pa.StructArray.from_arrays([bits(pa.timestamp("us"), 5, FOREVER)], ["at"]),
+    "a list of times": pa.ListArray.from_arrays(pa.array([0, 1, 2]), bits(pa.time64("us"), 5, FOREVER)),
+    "a struct of texts": pa.StructArray.from_arrays([texts(b"b", b"\xff")], ["said"]),
+    "a coded text": pa.DictionaryArray.from_arrays(pa.array([0, 1]), texts(b"b", b"\xff")),
+    "a coded moment": pa.DictionaryArray.from_arrays(pa.array([0, 1]), bits(pa.timestamp("us"), 5, -(2**63))),
+}
+
+
+@pytest.mark.parametrize("stored", [*ODD_CELLS.values()], ids=[*ODD_CELLS])
+@pytest.mark.parametrize("column", [NUMBER, DAY, WORD])
+@pytest.mark.parametrize("form", ["parquet", "stream", "frame"])
+def test_a_cell_that_python_has_not_is_coerced_alone(tmp_path: Path, column: str, stored: pa.Array, form: str) -> None:
+    wanted = schema(a=column).model_copy(update={"misfit": "coerce"})
+
+    def found(cells: pa.Array) -> list[str]:
+        source: Any = pa.table({"a": cells})
+        if form == "parquet":
+            source = tmp_path / "data.parquet"
+            try:
+                pq.write_table(pa.table({"a": cells}), source)
+            except pa.ArrowNotImplementedError:
+                pytest.skip("no Parquet file holds it")
+        elif form == "frame":
+            source = pd.DataFrame({"a": pd.arrays.ArrowExtensionArray(pa.chunked_array([cells]))})
+        return [repr(cell) for cell in open_table(source).load(wanted, at_least=0).frame["a"].astype(object)]
+
+    assert found(stored) == [*found(stored.slice(0, 1)), *found(stored.slice(1, 1))]

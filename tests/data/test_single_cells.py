@@ -143,6 +143,38 @@ def test_cells_are_refused_or_read_by_themselves(name):
             canonical(objects([CELLS[fit[0]], CELLS[place], CELLS[fit[1]]]), column, "x")
 
 
+class Raising:
+    """A foreign object: its own methods raise what they like, and say what they like."""
+
+    def __str__(self):
+        raise RuntimeError("private")
+
+    __array__ = __float__ = __str__
+
+
+class RaisingText(str):
+    """A text that is none."""
+
+    def strip(self, *_):
+        raise RuntimeError("private")
+
+    __str__ = strip
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("cell", [Raising(), RaisingText("1")])
+def test_an_object_that_raises_anything_is_a_misfit(name, cell):
+    column = COLUMNS[name]
+    around = [alone(each, column, "coerce") for each in ("1", 2)]
+    read = reading(canonical(objects(["1", cell, 2]), column, "x", "coerce"))
+    assert [read[0], read[2]] == around
+    with pytest.raises(DataError) as refused:
+        canonical(objects([cell]), column, "x")
+    assert "private" not in str(refused.value)
+    ids = unit_ids(objects(["a", cell]), "x", misfit="coerce")
+    assert ids.tolist() == ["a", None]
+
+
 @given(
     kept=st.lists(st.sampled_from(range(len(CELLS))), max_size=8), one=st.sampled_from(range(len(CELLS))), at=st.data()
 )

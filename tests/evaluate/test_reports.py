@@ -74,6 +74,7 @@ def test_what_was_released_is_no_real_data(tmp_path, synthesizer, real, holdout)
     (other / "data.csv").write_bytes((bundle / "data.csv").read_bytes())
     assert evaluate.report(synthesizer, bundle / "real.csv", holdout).table.rows.train == len(real)
     pairs = [(bundle / "data.csv", None, "real"), (real, bundle / "data.csv", "holdout")]
+    pairs += [(bundle / "d*.csv", None, "real"), (str(tmp_path / "bund*" / "data.csv"), None, "real")]
     for data, kept, field in pairs:
         with pytest.raises(SettingError, match="is synthetic data: a file that was released") as caught:
             evaluate.report(synthesizer, data, kept)

@@ -16,7 +16,7 @@ from parted import BOTH, LEARNED, SEVERAL, people
 from planting import plant
 
 from doublure.errors import DoublureError, InputError, SettingError
-from doublure.federated import declared
+from doublure.federated import clients, declared
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.wire import VERSION, Said, digest_of
@@ -68,6 +68,26 @@ def test_units_that_there_cannot_be_are_refused_by_name(told, said):
 def test_one_owner_has_no_more_units_than_the_plan_though_two_share_them():
     with pytest.raises(InputError, match="client a: declares more units than the plan has"):
         declared.bounds_of({"a": TO_LEARN.public_units + 1}, TO_LEARN, everybody=True)
+
+
+def check_no_sum_of_counts_goes_round():
+    """Noise stays within 64 bits: of a sum that goes round, the sign would say exactly what the others have counted."""
+    unit = TO_LEARN.unit.model_copy(update={"max_records": 2**29})  # with two owners each
+    many = TO_LEARN.model_copy(update={"unit": unit})
+    assert len(declared.bounds_of({"a": 20, "b": 20}, many, everybody=False)) == 2
+    with pytest.raises(InputError, match="may have more records together than whole numbers of 64 bits count"):
+        declared.bounds_of({"a": None, "b": None}, many, everybody=False)
+
+
+def test_no_sum_of_counts_goes_round():
+    check_no_sum_of_counts_goes_round()
+
+
+def test_a_sum_of_counts_that_may_go_round_is_caught(monkeypatch):
+    bound = "sum(bounds.values()) * schema.most_records >= _COUNTED"
+    plant(monkeypatch, declared, "bounds_of", (bound, "False"))
+    with pytest.raises(pytest.fail.Exception):
+        check_no_sum_of_counts_goes_round()
 
 
 BELIEVED = {
@@ -138,6 +158,33 @@ def test_a_bayesian_plan_has_every_owner_declare_its_units(monkeypatch, tmp_path
     with pytest.raises(InputError, match="client owner-002: does not declare its units"):
         made.fitted(monkeypatch)
     assert made.ledger.spent.epsilon == 0
+
+
+def check_no_owner_takes_anothers_name(patch, folder):
+    """Two that collude make the coordinator number a third, and one is called so already: its share would count."""
+
+    def change(words, node, answer):
+        called = {2: "owner-001", 3: "owner-001 (1)"}.get(node)
+        told = {"units": {2: 4, 3: 20}[node]} if called and words["ask"] == "hello" else {}
+        return [(node, Said({**answer.words, **({"name": called} if called else {}), **told}, answer.arrays))]
+
+    case = "bayesgan on tables"
+    files = files_of(folder / "clients", everything(CASES[case][1]), [[*range(20)], [20, 21], [22, 23]])
+    made = Federation(folder, case_of(case), files, units=[20, 2, 2], change=change)
+    with pytest.raises(InputError, match="declare 44 units together, more than the plan has"):
+        made.fitted(patch)
+    assert made.clients.names == ["owner-001 (1)", "owner-001 (1) (3)", "owner-001 (2)"]
+    assert [book.spent.epsilon for book in (made.ledger, *map(made.book, made.files))] == [0] * 4
+
+
+def test_no_owner_takes_the_name_of_another(monkeypatch, tmp_path):
+    check_no_owner_takes_anothers_name(monkeypatch, tmp_path)
+
+
+def test_owners_of_one_name_are_caught(monkeypatch, tmp_path):
+    plant(monkeypatch, clients, "_told_apart", ("len({*found.values()}) == len(found)", "True"))
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check_no_owner_takes_anothers_name(monkeypatch, tmp_path)
 
 
 def check_no_owner_adds_more_than_its_units(patch, folder):

@@ -30,7 +30,8 @@ from doublure.data.opening import Given, open_data
 from doublure.data.records import Loaded
 from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
-from doublure.errors import InputError, SettingError
+from doublure.data.tables.many_files import files_of
+from doublure.errors import DataError, InputError, SettingError
 from doublure.ledger import Ledger
 from doublure.run.synthesizer import Synthesizer
 from doublure.support import files
@@ -113,12 +114,21 @@ def _refuse_released(syn: Synthesizer, field: str, given: Given | None) -> None:
     """Refuse synthetic data in the place of real data: a file that a card beside it or the run's ledger names."""
     if not isinstance(given, (str, os.PathLike)):
         return
-    path = Path(given)
-    inside = sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else []
-    released = {digest for card in (path / _CARD, path.parent / _CARD) for digest in _on(card)} | set(_recorded(syn))
+    inside = _files_of(Path(given))
+    cards = {place / _CARD for place in (Path(given), *(each.parent for each in inside))}
+    released = {digest for card in cards for digest in _on(card)} | set(_recorded(syn))
     if released and any(each.is_file() and sha256_of(each) in released for each in inside):
         remedy = "give the data that the run was fitted on" if field == "real" else "give real records kept aside"
         raise SettingError("is synthetic data: a file that was released", field=field, remedy=remedy)
+
+
+def _files_of(path: Path) -> list[Path]:
+    """Return the files that a path or a pattern names; of a folder those that lie in it directly."""
+    if path.is_dir():
+        return sorted(path.iterdir())
+    with suppress(DataError):  # whoever opens it says so
+        return files_of(path) or [path]
+    return []
 
 
 def _on(card: Path) -> Iterator[str]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -155,9 +156,7 @@ class Clients(Elsewhere, AskedRecords):
             raise InputError("are none", field="clients", remedy="start at least one")
         self._names = {node: f"node {node}" for node in nodes}
         found = dict(self._round(HELLO, "who is there"))
-        names = {node: printable(str(said.words.get("name"))) for node, said in found.items()}
-        several = {name for name in names.values() if [*names.values()].count(name) > 1}
-        self._names = {node: f"{name} ({node})" if name in several else name for node, name in names.items()}
+        self._names = _told_apart({node: printable(str(said.words.get("name"))) for node, said in found.items()})
         remedy = _BACK
         if self._taking_part is None:
             remedy = "put it right, or leave it out; nothing ran"
@@ -486,3 +485,13 @@ class Clients(Elsewhere, AskedRecords):
         schema = self._plan.schema
         columns = {name: column for name, column in schema.columns.items() if column.nature != "id"}
         return Nobody(parts, no_records(columns, schema.misfit))
+
+
+def _told_apart(names: Mapping[int, str]) -> dict[int, str]:
+    """Return the nodes' names, with a node's number where two have one: what an owner says counts by its name.
+
+    An owner may call itself what another one is called with its number; then all have theirs.
+    """
+    counts = Counter(names.values())
+    found = {node: f"{name} ({node})" if counts[name] > 1 else name for node, name in names.items()}
+    return found if len({*found.values()}) == len(found) else {n: f"{name} ({n})" for n, name in names.items()}

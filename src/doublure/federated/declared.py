@@ -9,6 +9,8 @@ an owner declares nothing                               the plan's declared unit
                                                         learned, 2^32 do
 it declares more units than the plan has                it is refused, and nothing is charged
 all owners together do, ``max_silos`` times             likewise: one of them takes more than its share
+what bounds all of them, times a unit's records, is     likewise: a sum of counts would go round, and noise would not
+2^63 or more
 of a ``bayesgan`` plan somebody declares nothing        likewise: owners' lengths count by their shares of all units
 ======================================================  ===============================================================
 
@@ -27,6 +29,9 @@ from doublure.support import yaml12 as yaml_text
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
+
+_COUNTED = 2**63
+"""What a sum of counts stays below, for exact noise goes no further round."""
 
 MOST = 2**32
 """More units than anybody has: beside a sum of 2^32 C float64 has steps of 2^-20 C."""
@@ -88,7 +93,14 @@ def bounds_of(told: Mapping[str, object], schema: Schema, *, everybody: bool) ->
         raise InputError(
             f"declare {together} units together, more than the plan has ({most})", field="clients", remedy=_LESS
         )
-    return {owner: bound_of(units, schema) for owner, units in declared.items()}
+    bounds = {owner: bound_of(units, schema) for owner, units in declared.items()}
+    if sum(bounds.values()) * schema.most_records >= _COUNTED:
+        raise InputError(
+            "may have more records together than whole numbers of 64 bits count",
+            field="clients",
+            remedy="declare how many units each owner has, and a smaller max_records",
+        )
+    return bounds
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -425,7 +425,10 @@ def _fault_of_counts(
 
 
 def _most(answer: Answer, units: int) -> int:
-    """Return how much so many units add to one count, at most: K owners' sum stays in 63 bits up to K = 2^31 / m."""
+    """Return how much so many units add to one count, at most: all owners' together are below 2^63.
+
+    Beyond, a sum would go round and its noise would not (:func:`doublure.federated.declared.bounds_of`).
+    """
     return units * answer.sensitivity.each
 
 

@@ -328,6 +328,21 @@ def test_parquet_with_each_picture_once(tmp_path, schema, pictures, pixels, labe
     assert found.labels.astype(str).tolist() == labels.tolist()
 
 
+@pytest.mark.parametrize("coded", [False, True])
+def test_text_that_is_none_changes_no_other_row_of_parquet(tmp_path, schema, pictures, pixels, labels, coded):
+    """Neither a path that is not looked at, nor a label or an id."""
+    said = pa.array([b"\xff", *[label.encode() for label in labels[1:]]]).view(pa.string())
+    cells = pa.StructArray.from_arrays([pa.array(list(pictures)), said], ["bytes", "path"])
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"img": cells, "label": said.dictionary_encode() if coded else said, "who": said}), path)
+    coerced = Schema.parse(schema.to_yaml() + "misfit: coerce\n")
+    found = open_images(path).load(coerced)
+    assert np.array_equal(found.content.images, pixels)
+    assert found.frame["label"].tolist()[1:] == labels.tolist()[1:]
+    several = Schema.parse(coerced.to_yaml().replace("id: null, max_records: 1", "id: who, max_records: 12"))
+    assert len(open_images(path).load(several).content) == 11
+
+
 def test_parquet_that_does_not_fit(tmp_path, schema, pictures, labels):
     path = tmp_path / "a.parquet"
     pd.DataFrame({"n": range(12), "label": labels}).to_parquet(path)

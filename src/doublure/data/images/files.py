@@ -14,7 +14,7 @@ from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
 from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, image_schema
 from doublure.data.splits import labels_among, named, only
-from doublure.data.tables.arrow_text import readable
+from doublure.data.tables.arrow_text import coded_in, listed, readable
 from doublure.errors import DataError, Fault, FaultyRecords
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
@@ -220,7 +220,7 @@ class ParquetSource(ImageSource):
                 schema, rows = file.schema_arrow, int(file.metadata.num_rows)
         except (pa.ArrowException, OSError, ValueError):
             raise self._unreadable() from None
-        self._columns = [str(name) for name in schema.names]
+        self._columns, self._coded = [str(name) for name in schema.names], coded_in(schema)
         self._pixels_name = self._find(schema)
         self._labels = _candidates(self._columns, LABEL_NAMES)
         super().__init__(path.name, rows, labelled=bool(self._labels))
@@ -246,9 +246,8 @@ class ParquetSource(ImageSource):
         number = 0
         for batch in self._batches([self._pixels_name], _ROWS):
             rows = []
-            for cell in batch.column(0).to_pylist():
+            for content in _bytes_in(batch.column(0)).to_pylist():
                 number += 1
-                content = cell.get(_BYTES) if isinstance(cell, dict) else cell
                 rows.append(reader.decode(content, number))
             if rows:
                 yield np.stack(rows)
@@ -262,7 +261,7 @@ class ParquetSource(ImageSource):
         return self._column_of(name)
 
     def _column_of(self, name: str) -> Any:
-        values = [value for batch in self._batches([name], 65_536) for value in readable(batch.column(0)).to_pylist()]
+        values = [value for batch in self._batches([name], 65_536) for value in listed(readable(batch.column(0)))]
         column = np.empty(len(values), dtype=object)
         column[:] = values
         return column
@@ -272,7 +271,7 @@ class ParquetSource(ImageSource):
         import pyarrow.parquet as pq
 
         try:
-            with pq.ParquetFile(self._path) as file:
+            with pq.ParquetFile(self._path, read_dictionary=self._coded) as file:
                 yield from file.iter_batches(batch_size=rows, columns=columns)
         except (pa.ArrowException, OSError, ValueError):
             raise self._unreadable() from None
@@ -294,6 +293,16 @@ def picture_bytes(kind: Any) -> bool:
     if pa.types.is_struct(kind):
         return kind.get_field_index(_BYTES) >= 0 and plain(kind.field(_BYTES).type)
     return plain(kind)
+
+
+def _bytes_in(pictures: Any) -> Any:
+    """Return the pictures' bytes of a column, whatever stands beside them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(pictures.type):
+        pictures = pictures.dictionary_decode()
+    return pc.struct_field(pictures, [_BYTES]) if pa.types.is_struct(pictures.type) else pictures
 
 
 def _candidates(columns: Sequence[str], known: tuple[str, ...]) -> Sequence[str]:

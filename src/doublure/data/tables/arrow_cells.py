@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.tables import cells
-from doublure.data.tables.arrow_text import is_text
+from doublure.data.tables.arrow_text import in_pandas, is_text
 from doublure.errors import DataError
 from doublure.schema.columns import DateColumn, DatetimeColumn
 from doublure.schema.scalars import Misfit
@@ -67,10 +67,9 @@ def as_series(raw: Raw, name: str) -> pd.Series[Any]:
             raw = raw.dictionary_decode()
         if is_text(raw.type):
             raw = raw.cast(pa.large_string()).dictionary_encode()
-        found: pd.Series[Any] = raw.to_pandas(integer_object_nulls=True, date_as_object=False)
+        return in_pandas(raw)
     except pa.ArrowException:
         raise DataError("has cells of a type that is not read", field=name, remedy="use texts or numbers") from None
-    return found
 
 
 def _numbers(raw: pa.Array, column: Column) -> cells.Floats | None:

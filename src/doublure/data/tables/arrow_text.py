@@ -1,12 +1,14 @@
-"""Text of Arrow in which a cell has bytes that are no UTF-8: that cell is a misfit, and no other is.
+"""Columns of Arrow in which a cell has bytes that are no UTF-8, or is none of Python: it is a misfit, and no other is.
 
 Arrow takes such bytes unseen, from a foreign library or a file, and refuses the whole column when it is asked for
-texts.
+texts. It refuses a column for a time of day beyond 24 hours, too, and for a moment in a list that no calendar reaches.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pandas as pd
 
 from doublure.data.tables.csv_records import UNREAD
 
@@ -40,6 +42,64 @@ def readable(raw: Column) -> Column:
         texts = pa.array(found, pa.large_string()).cast(texts.type)
         return pa.DictionaryArray.from_arrays(raw.indices, texts) if coded else texts
     return raw
+
+
+def coded_in(schema: pa.Schema) -> list[str]:
+    """Return the columns that Parquet is to read as dictionaries, which they are.
+
+    Read as texts and coded afterwards, one text that is no UTF-8 would refuse the file.
+    """
+    import pyarrow as pa
+
+    return [str(field.name) for field in schema if pa.types.is_dictionary(field.type)]
+
+
+def listed(raw: pa.Array) -> list[object]:
+    """Return a column's cells as Python has them; one that it cannot have reads as ``UNREAD``."""
+    try:
+        return list(raw.to_pylist())
+    except (ValueError, ArithmeticError):
+        return [_python(raw[place]) for place in range(len(raw))]
+
+
+def _python(cell: pa.Scalar) -> object:
+    try:
+        return cell.as_py()
+    except (ValueError, ArithmeticError):
+        return UNREAD
+
+
+def in_pandas(raw: Column) -> pd.Series[Any]:
+    """Return a column as pandas has it, where one that pandas refuses whole is read cell by cell.
+
+    Only Python's objects are ever refused, so that cells that are read come out alike either way.
+
+    Raises:
+        pa.ArrowException: It is of a type that pandas does not know.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(raw.type) and not is_text(raw.type.value_type):  # pandas lists no category that is none
+        raw = raw.cast(raw.type.value_type)
+    try:
+        return _converted(raw)
+    except (pa.ArrowException, ValueError, ArithmeticError):
+        _converted(pa.nulls(1, raw.type))
+    return pd.Series([_cell(raw.slice(place, 1)) for place in range(len(raw))], dtype=object)
+
+
+def _cell(raw: Column) -> object:
+    import pyarrow as pa
+
+    try:
+        return _converted(raw).iloc[0]
+    except (pa.ArrowException, ValueError, ArithmeticError):
+        return UNREAD
+
+
+def _converted(raw: Column) -> pd.Series[Any]:
+    found: pd.Series[Any] = raw.to_pandas(integer_object_nulls=True, date_as_object=False)
+    return found
 
 
 def _text(cell: bytes | None) -> str | None:

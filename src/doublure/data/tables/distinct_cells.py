@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from doublure.data.tables.arrow_text import readable
+from doublure.data.tables.arrow_text import in_pandas, readable
 from doublure.schema.scalars import Misfit
 
 Cell = TypeVar("Cell")
@@ -31,8 +31,8 @@ def unwrapped(raw: pd.Series[Any]) -> pd.Series[Any]:
     if isinstance(raw.dtype, pd.ArrowDtype):
         import pyarrow as pa
 
-        plain: pd.Series[Any] = readable(pa.array(raw.array)).to_pandas(integer_object_nulls=True, date_as_object=False)
-        return plain
+        plain: pa.Array | pa.ChunkedArray = readable(pa.array(raw.array))
+        return in_pandas(plain)
     if isinstance(raw.dtype, pd.SparseDtype):
         return pd.Series(np.asarray(raw))
     if isinstance(raw.dtype, np.dtype) and not raw.dtype.isnative:  # pandas counts none in another byte order
@@ -83,8 +83,11 @@ def _listed(index: pd.Index[Any]) -> list[object]:
 
 
 def _is_missing(cell: object) -> bool:
-    """Whether an object means missing: any kind of NaN or NaT."""
-    return cell.is_nan() if isinstance(cell, Decimal) else pd.isna(cell) is True  # type: ignore[call-overload]
+    """Whether an object means missing: any kind of NaN or NaT; one that cannot be asked does not."""
+    try:
+        return cell.is_nan() if isinstance(cell, Decimal) else pd.isna(cell) is True  # type: ignore[call-overload]
+    except Exception:  # a foreign object raises anything
+        return False
 
 
 def is_listed(raw: pd.Series[Any]) -> bool:
@@ -93,13 +96,20 @@ def is_listed(raw: pd.Series[Any]) -> bool:
 
 
 def each(uniques: Iterable[object], read: Callable[[object], Cell], otherwise: Cell, misfit: Misfit) -> list[Cell]:
-    """Read distinct cells, each by itself; with ``coerce``, one that cannot be read becomes ``otherwise``."""
-    if misfit == "refuse":
-        return [read(cell) for cell in uniques]
+    """Read distinct cells, each by itself; with ``coerce``, one that cannot be read becomes ``otherwise``.
+
+    Raises:
+        TypeError: As one of :data:`UNREADABLE`: one cannot be read.
+    """
     found = []
     for cell in uniques:
         try:
             found.append(read(cell))
-        except UNREADABLE:
-            found.append(otherwise)
+        except Exception as error:  # a foreign object raises anything, with what it likes in its message
+            if misfit == "coerce":
+                found.append(otherwise)
+            elif isinstance(error, UNREADABLE):
+                raise
+            else:
+                raise TypeError from None
     return found

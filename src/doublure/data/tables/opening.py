@@ -17,7 +17,7 @@ import pandas as pd
 from doublure.data.tables import csv_files
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_streams import PROTOCOL, StreamSource
-from doublure.data.tables.arrow_text import readable
+from doublure.data.tables.arrow_text import coded_in, readable
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.many_files import files_of, open_files
 from doublure.data.tables.rewriting import RewrittenSource
@@ -57,11 +57,13 @@ class _ParquetSource(TableSource):
         self._groups = groups
         try:
             with pq.ParquetFile(path) as file:
-                names = [str(name) for name in file.schema_arrow.names]
+                stored = file.schema_arrow
         except (pa.ArrowException, OSError, ValueError):
             raise self._unreadable() from None
+        names = [str(name) for name in stored.names]
         super().__init__(path.name, [name.strip() for name in names])
         self._stored = dict(zip(self.columns, names, strict=True))
+        self._coded = coded_in(stored)
 
     def pieces(self) -> list[TableSource]:
         """Return row groups that stand next to one another."""
@@ -93,7 +95,7 @@ class _ParquetSource(TableSource):
         stored = [self._stored[name] for name in columns]
         try:
             # Without buffers for whole row groups, which may be as large as the file.
-            with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=self._coded) as file:
                 for batch in file.iter_batches(batch_size=CHUNK_ROWS, row_groups=self._groups, columns=stored):
                     yield {
                         name: readable(batch.column(batch.schema.get_field_index(own)))
