@@ -752,6 +752,15 @@ def test_a_page_of_another_version_needs_its_hash_and_not_a_ledger_alone(worlds,
     assert "--ledger" not in str(caught.value)
 
 
+@pytest.mark.parametrize("said", [{"ledger": -1}, {"margins": {"units": 10**400, "columns": {"age": 1}}}, {"links": 3}])
+def test_a_card_that_holds_something_else_is_refused_and_ends_nothing(worlds, tmp_path, said):
+    forged = Forged(worlds("table"), Path(shutil.copytree(worlds("table").folder / "bundle", tmp_path / "forged")))
+    (forged.path / "SIGNATURE").unlink()
+    forged.claim(**said)
+    with pytest.raises(GateFailed):
+        db.verify(forged.path)
+
+
 def files_of(forged):
     return {entry["path"]: entry["sha256"] for entry in forged.card["files"]}
 

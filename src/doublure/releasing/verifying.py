@@ -80,6 +80,9 @@ def verify(
     signature = check_signature(folder, content, key)
     record = None if ledger is None else _check_entry(_opened(ledger), card, listed)
     described = _checked_contents(folder, card, guarantee)
+    page = _checked_page(folder, card, described, record, signature)
+    if not _is_written_once(card, content):
+        raise _failed("is not as doublure writes it: another reader may read something else in it", CARD)
     fingerprint = hashlib.sha256(content).hexdigest()
     return {
         "files": len(listed),
@@ -90,7 +93,7 @@ def verify(
         "executed": executed,
         "fingerprint": fingerprint,
         "signature": None if signature is None else {"key": signature.fingerprint, "known": signature.known},
-        "page": _checked_page(folder, card, described, record, signature),
+        "page": page,
         "origin": _origin(fingerprint, signature, record is not None),
     }
 
@@ -131,8 +134,6 @@ def _read_card(folder: Path) -> tuple[dict[str, Any], bytes]:
         content = path.read_bytes()
     except InputError as error:
         raise _failed(error.message, path) from None
-    if not _is_written_once(card, content):
-        raise _failed("is not as doublure writes it: another reader may read something else in it", path)
     if card.get("version") != VERSION:
         raise RunFolderError("is of another version", field=path, remedy="use the doublure that made it")
     return card, content
@@ -288,12 +289,13 @@ def _checked_page(
         return "ledger"
     if signature is not None and signature.known:
         return "signature"
-    former = card.get("doublure_version") != __version__ or "sequence" in (card.get("ledger") or {})
+    entry = card.get("ledger")
+    former = card.get("doublure_version") != __version__ or (isinstance(entry, dict) and "sequence" in entry)
     try:
         written = (folder / PAGE).read_bytes().decode("utf-8")
         if draws_the_same(page_of(folder, card, described), written):
             return "drawn again"
-    except (Misread, SettingError, KeyError, TypeError, ValueError, AttributeError):
+    except (Misread, SettingError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         if not former:
             raise _failed("cannot be drawn again from the card", PAGE) from None
     if not former:
