@@ -35,6 +35,7 @@ from doublure.releasing.generator import publish
 from doublure.releasing.issuing import entry_of, write_page
 from doublure.releasing.reading import Misread
 from doublure.releasing.writing import WRITERS
+from doublure.support import files
 
 ANYBODY, ELSEWHERE = "anybody", "the ledger and the key alone"
 ROWS = 40
@@ -191,7 +192,7 @@ class Forged:
         return json.loads((self.path / "card.json").read_text())
 
     def state(self, card):
-        (self.path / "card.json").write_text(json.dumps(card))
+        files.write_json(self.path / "card.json", card)
 
     def claim(self, **said):
         self.state(self.card | said)
@@ -258,6 +259,59 @@ def rows(change):
     return forge
 
 
+def text_of(path, change):
+    """Change a file's text."""
+
+    def forge(forged):
+        before = (forged.path / path).read_text()
+        (forged.path / path).write_text(change(before))
+        assert (forged.path / path).read_text() != before
+
+    return forge
+
+
+def spelt(column, how):
+    """Write the cells of a column of ``data.csv`` otherwise, so that they are the same numbers."""
+
+    def change(text):
+        head, *lines = (line.split(",") for line in text.splitlines())
+        place = head.index(column)
+        for line in lines:
+            line[place] = how(line[place]) if line[place] else ""
+        return "\n".join(",".join(line) for line in [head, *lines]) + "\n"
+
+    return text_of("data.csv", change)
+
+
+def told_of_itself(path):
+    """Let a Parquet file say more in its metadata."""
+
+    def forge(forged):
+        table = pq.read_table(forged.path / path)
+        said = table.schema.metadata | {b"comment": b"Smith, Jones"}
+        pq.write_table(table.replace_schema_metadata(said), forged.path / path)
+
+    return forge
+
+
+def claim_at_a_tiny_delta(forged):
+    """A small ε, at a δ of which the second accountant cannot say what it costs."""
+    claim = {**forged.card["guarantee"], "epsilon": 0.01, "delta": 1e-12, "sentence": None}
+    better = Guarantee.from_json(claim)
+    forged.claim(guarantee=better.to_json())
+    for path in forged.path.rglob("*.parquet"):
+        table = pq.read_table(path)
+        said = table.schema.metadata | {key.encode(): value.encode() for key, value in better.about.items()}
+        pq.write_table(table.replace_schema_metadata(said), path)
+
+
+def another_name_of_a_noisy_table(forged):
+    old, new = "tables/one-way.parquet", "tables/open-me.html"
+    (forged.path / old).rename(forged.path / new)
+    forged.claim(files=[entry | {"path": new} if entry["path"] == old else entry for entry in forged.card["files"]])
+    text_of("dictionary.json", lambda text: text.replace(old, new))(forged)
+
+
 def rows_on_the_card(forged):
     files = [file | {"rows": file["rows"] and file["rows"] + 1} for file in forged.card["files"]]
     forged.claim(files=files)
@@ -287,7 +341,7 @@ def dictionary(change):
         path = forged.path / "dictionary.json"
         described = json.loads(path.read_text())
         change(described)
-        path.write_text(json.dumps(described))
+        files.write_json(path, described)
 
     return forge
 
@@ -506,6 +560,20 @@ FORGERIES: dict[str, dict[str, tuple[Callable[[Forged], None], str]]] = {
         "card.html: deleted": (no_page, ANYBODY),
         "card.html: of another version": (another_version, ANYBODY),
         "card.html: of a former card": (former_card, ANYBODY),
+        "data.csv: numbers with more digits": (spelt("pay", lambda cell: cell + "0" * 30 + "4711"), ANYBODY),
+        "data.csv: numbers with underscores": (spelt("pay", lambda cell: cell + "0_0"), ANYBODY),
+        "data.csv: numbers in other digits": (
+            spelt("age", lambda cell: cell.translate({48 + digit: 0xFF10 + digit for digit in range(10)})), ANYBODY,
+        ),
+        "data.csv: numbers among spaces": (spelt("pay", lambda cell: f"  {cell}\t"), ANYBODY),
+        "data.csv: days in another form": (spelt("day", lambda cell: cell.replace("-", "")), ANYBODY),
+        "data.parquet: a comment": (told_of_itself("data.parquet"), ANYBODY),
+        "tables: a comment": (told_of_itself("tables/one-way.parquet"), ANYBODY),
+        "tables: another name": (another_name_of_a_noisy_table, ANYBODY),
+        "dictionary.json: a key twice": (
+            text_of("dictionary.json", lambda text: '{"columns": "real", ' + text[1:]), ANYBODY,
+        ),
+        "card.json: a smaller ε at a tiny δ": (claim_at_a_tiny_delta, ANYBODY),
         "card.json: a smaller ε": (better_claim, ANYBODY),
         "card.json: an ε three per cent smaller": (slightly_better_claim, ANYBODY),
         "card.json: a title": (lambda forged: forged.claim(title="Real people"), ELSEWHERE),
@@ -625,6 +693,78 @@ def test_a_bit_of_any_file_is_found_by_everybody(worlds, tmp_path, kind, what):
     db.verify(folder)
 
 
+# -- a card that has two readings, or says more where no hash is -------------------------------------------------------
+
+
+def on_the_card(change):
+    def told(text):
+        card = json.loads(text)
+        change(card)
+        return files.json_bytes(card).decode()
+
+    return told
+
+
+SECOND_READINGS = {
+    "a claim before the claim": lambda text: '{"guarantee": {"epsilon": 0.01}, ' + text[1:],
+    "a title before the title": lambda text: text.replace('"title"', '"title": "Real people", "title"', 1),
+    "spaces behind": lambda text: text + " \n",
+    "another spelling of a number": lambda text: text.replace("2.0,", "2.00000000000000000001,", 1),
+    "a page listed twice": on_the_card(lambda card: card["files"].insert(0, card["files"][-1] | {"sha256": "0" * 64})),
+    "rows of the page": on_the_card(lambda card: card["files"][-1].update(rows=4711)),
+    "more of a file": on_the_card(lambda card: card["files"][-1].update(certified=True)),
+    "more of the entry": on_the_card(lambda card: card["ledger"].update(certified=True)),
+}
+
+
+@pytest.mark.parametrize("name", SECOND_READINGS)
+@pytest.mark.parametrize("what", ["bundle", "generator"])
+def test_the_true_ledger_passes_no_card_that_was_added_to(worlds, tmp_path, name, what):
+    forged = Forged(worlds("table"), Path(shutil.copytree(worlds("table").folder / what, tmp_path / "forged")))
+    (forged.path / "SIGNATURE").unlink()
+    db.verify(forged.path, ledger=forged.world.ledger)
+    text_of("card.json", SECOND_READINGS[name])(forged)
+    with pytest.raises(GateFailed):
+        db.verify(forged.path, ledger=forged.world.ledger)
+
+
+def test_the_place_of_an_entry_is_on_no_card_that_the_ledger_knows_a_page_of(worlds, tmp_path):
+    forged = Forged(worlds("table"), Path(shutil.copytree(worlds("table").folder / "bundle", tmp_path / "forged")))
+    (forged.path / "SIGNATURE").unlink()
+    head = forged.card["ledger"]["head_sha256"]
+    place = next(one.sequence for one in db.Ledger.open(forged.world.ledger).entries if one.sha256 == head)
+    forged.claim(ledger={**forged.card["ledger"], "sequence": place})
+    with pytest.raises(GateFailed, match="says something else"):
+        db.verify(forged.path, ledger=forged.world.ledger)
+
+
+def test_a_page_of_another_version_needs_its_hash_and_not_a_ledger_alone(worlds, tmp_path, monkeypatch):
+    """As of a record of 0.2.0, which holds the card's claims and no page."""
+    forged = Forged(worlds("table"), Path(shutil.copytree(worlds("table").folder / "bundle", tmp_path / "forged")))
+    page(lambda text: text.replace("(ε=2,", "(ε=0.01,"))(forged)
+    forged.hash_again()
+    (forged.path / "SIGNATURE").unlink()
+    found = {name: digest for name, digest in files_of(forged).items() if name != PAGE}
+    monkeypatch.setattr(verifying, "_check_entry", lambda *told: found)
+    monkeypatch.setattr(verifying, "__version__", "9.9.9")
+    with pytest.raises(GateFailed, match="cannot draw again") as caught:
+        db.verify(forged.path, ledger=forged.world.ledger)
+    assert "--ledger" not in str(caught.value)
+
+
+@pytest.mark.parametrize("said", [{"ledger": -1}, {"margins": {"units": 10**400, "columns": {"age": 1}}}, {"links": 3}])
+def test_a_card_that_holds_something_else_is_refused_and_ends_nothing(worlds, tmp_path, said):
+    forged = Forged(worlds("table"), Path(shutil.copytree(worlds("table").folder / "bundle", tmp_path / "forged")))
+    (forged.path / "SIGNATURE").unlink()
+    forged.claim(**said)
+    with pytest.raises(GateFailed):
+        db.verify(forged.path)
+
+
+def files_of(forged):
+    return {entry["path"]: entry["sha256"] for entry in forged.card["files"]}
+
+
 # -- planted: each check finds what no other does ---------------------------------------------------------------------
 
 UNCHECKED = {
@@ -653,7 +793,7 @@ UNCHECKED = {
     "files": (checking, "_check_tables",
               ("set(listed) != {f'{table.name}{form}' for table in tables for form in forms}", "False"),
               "table", "card.json: a file more"),
-    "marks of files": (reading, "_check_said", ("about is not None", "False"),
+    "marks of files": (reading, "check_said", ("about is not None", "False"),
                        "images", "data.npz: another guarantee"),
     "arrays": (reading, "images_of",
                ("set(headers) != {'images', *ABOUT, *(() if label is None else ('labels',))}", "False"),
@@ -666,7 +806,8 @@ UNCHECKED = {
     "the page": (verifying, "_checked_page", ("draws_the_same(page_of(folder, card, described), written)", "True"),
                  "table", "card.html: a script"),
     "pages of other versions": (verifying, "_checked_page",
-                                ("if recorded is not None:\n    return None", "return None"),
+                                ("if not former:\n    raise _failed('is not the page that the card gives', PAGE)",
+                                 "if former:\n    return 'drawn again'"),
                                 "table", "card.html: of another version"),
     "what follows pixels": (drawings, "_pixels_of", ("reader.unused_data", "False"),
                             "images", "card.html: a text behind a picture's pixels"),

@@ -211,6 +211,24 @@ def test_a_signature_that_is_none_is_found_by_everybody(signed, keys, mine, how)
         assert caught.value.field == "SIGNATURE"
 
 
+def test_no_key_is_written_into_a_bundle_through_a_link(tmp_path):
+    (tmp_path / "bundle" / "tables").mkdir(parents=True)
+    (tmp_path / "bundle" / "card.json").write_text("{}")
+    (tmp_path / "elsewhere").symlink_to(tmp_path / "bundle" / "tables")
+    with pytest.raises(InputError, match="would lie in a bundle"):
+        signing.new_keys(tmp_path / "elsewhere" / "mine")
+    assert not any((tmp_path / "bundle" / "tables").iterdir())
+
+
+def test_the_text_of_a_key_given_as_its_path_is_not_printed(tmp_path):
+    signing.new_keys(tmp_path / "mine")
+    text = (tmp_path / "mine").read_text()
+    for read in (signing.verifying_key, lambda given: signing.signing_key(given, tmp_path / "out")):
+        with pytest.raises(InputError, match="text of a key") as caught:
+            read(text)
+        assert text.splitlines()[1] not in str(caught.value)
+
+
 def test_a_card_that_was_changed_does_not_fit_its_signature(keys, mine):
     card = mine / "card.json"
     card.write_text(card.read_text() + "\n")

@@ -128,8 +128,8 @@ def test_a_run_of_an_earlier_version_is_not_said_to_have_run_as_priced(small, tm
 # -- cut off and resumed -----------------------------------------------------------------------------------------------
 
 
-class Ended(Exception):
-    """Stands for the end of the process."""
+class Ended(BaseException):
+    """Stands for the end of the process, of which nothing is kept, as of a defect it is."""
 
 
 def end_before(patch: pytest.MonkeyPatch, draw: int, error: BaseException) -> None:
@@ -199,15 +199,14 @@ def test_a_run_that_was_stopped_lists_what_it_lost(plans, book, fitted, tmp_path
     assert card_of(tmp_path / "run", tmp_path / "bundle")["executed"] is True
 
 
-def test_tables_that_were_stopped_before_their_noise_are_drawn_once_and_not_lost(plans, book, fitted, tmp_path):
+def test_tables_that_were_stopped_before_their_noise_cost_nothing_and_are_drawn_once(plans, book, fitted, tmp_path):
     plan = plans["statistics"]
-    for resume in (False, True):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Counts, "answer", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
-            with pytest.raises(Interrupted):
-                fitted(plan, resume=resume)
-        assert [entry["event"] for entry in read(tmp_path / "run")] == [None] * 9
-    fitted(plan, resume=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Counts, "answer", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(Interrupted, match="nothing was spent"):
+            fitted(plan)
+    assert (book.spent.epsilon, (tmp_path / "run").exists()) == (0, False)
+    fitted(plan)
     found = read(tmp_path / "run")
     assert authorised(book) == plan.steps == 9
     assert [(entry["drawn"], entry["lost"]) for entry in found] == [(1, 0)] * 9

@@ -641,7 +641,7 @@ def test_a_ceiling_that_is_not_kept_is_caught(lab, tmp_path, owner, name, edit):
 # -- rules 6 and 8: nothing that was drawn is left out of the estimate -------------------------------------------------
 
 
-class Killed(Exception):
+class Killed(BaseException):
     """Stands for the end of the process."""
 
 

@@ -23,9 +23,6 @@ _RAN: dict[object, str] = {
 }
 
 
-_FORMER_PAGE = " its page is an older doublure's and is not checked: read card.json in its place;"
-
-
 def verify(
     bundle: Annotated[Path, typer.Argument(help="A released bundle, or a published generator.")],
     ledger: Annotated[Path | None, typer.Option(help="The ledger that should contain the card's entry.")] = None,
@@ -42,8 +39,8 @@ def verify(
     number = checked["files"] + 1 + (checked["signature"] is not None)
     files = f"its {number} files are its card and those that the card lists, and hold what it says"
     price = _price(checked["recomputed_epsilon"], checked["epsilon"])
-    ran, page = _RAN[checked["executed"]], "" if checked["page"] else _FORMER_PAGE
-    text = f"{bundle} agrees with its card: {files};{price}{ran}{page} {checked['origin']}."
+    ran = _RAN[checked["executed"]]
+    text = f"{bundle} agrees with its card: {files};{price}{ran} {checked['origin']}."
     return Outcome(data=checked, text=text)
 
 

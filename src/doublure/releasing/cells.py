@@ -14,6 +14,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -29,8 +30,11 @@ Cells: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 LABELS = frozenset({"category", "ordinal", "boolean"})
 _UNITS = {"date": "D", "datetime": "s"}
 _BOOLEANS = ("false", "true")
-_OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2})$")
+_OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2}(?::[0-9]{2})?)$")
 _MISSING = "(missing)"
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)?")
+_LONGEST = len(repr(-sys.float_info.min * (2 - sys.float_info.epsilon)))  # no float64 takes more
 # A value on a decimal grid is computed as a multiple of the last decimal, with float64's own error; arrays in single
 # precision hold it to half a unit of their 24th binary digit.
 _ROUNDING = {"d": 1e-9, "f": 2.0**-23}
@@ -199,10 +203,12 @@ def _labelled(value: Any, known: Iterable[str]) -> str:
         return text
     if text in ("True", "False"):
         return text.lower()
-    try:
-        return label(float(text))
-    except ValueError:
-        return text
+    return label(float(text)) if _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    """Return whether every reader reads the same number: ASCII, no space, no underscore, no digit beyond float64's."""
+    return len(text) <= _LONGEST and _NUMBER.fullmatch(text) is not None
 
 
 def _length_of(nature: str) -> int:
@@ -218,9 +224,13 @@ def _number_of(nature: str, value: Any) -> float:
     if nature not in _UNITS:
         if isinstance(value, bool):
             raise TypeError(value)
+        if isinstance(value, str) and not _is_number(value):
+            raise ValueError(value)
         return float(value)
     if isinstance(value, str):
-        moment = datetime.datetime.fromisoformat(_OFFSET.sub("", value))
+        if _DAY.fullmatch(value := _OFFSET.sub("", value)) is None:
+            raise ValueError(value)
+        moment = datetime.datetime.fromisoformat(value)
     elif isinstance(value, datetime.datetime):
         moment = value.replace(tzinfo=None)
     else:

@@ -23,6 +23,7 @@ from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP,
 BATCH = 20_000
 """Rows that are held at once, of each form."""
 
+_SAID = {*ABOUT, "pandas"}
 FORMS = (".csv", ".parquet", ".npz")
 _UNREADABLE = (*npz.DAMAGED, UnicodeDecodeError, csv.Error, TypeError, IndexError)
 
@@ -176,15 +177,22 @@ def _of_parquet(path: Path, table: ToldTable, about: Mapping[str, str] | None) -
     with pq.ParquetFile(path) as file:
         columns = _named(file.schema_arrow.names, table, path.name)
         said = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
-        _check_said(said, about, path.name)
+        check_said(said, about, path.name)
         for part in file.iter_batches(batch_size=BATCH):
             frame = part.to_pandas()
             yield {told.name: told.of_values(frame[told.written]) for told in columns}
 
 
-def _check_said(said: Mapping[str, str], about: Mapping[str, str] | None, name: str) -> None:
+def check_said(said: Mapping[str, str], about: Mapping[str, str] | None, name: str) -> None:
+    """Check what a file says of itself.
+
+    Raises:
+        Misread: It is not what the card says, or more.
+    """
     if about is not None and any(said.get(key) != text for key, text in about.items()):
         raise Misread("carries another guarantee than the card", name)
+    if not said.keys() <= _SAID:
+        raise Misread("says more of itself than a released file does", name)
 
 
 # -- NPZ -------------------------------------------------------------------------------------------------------------
@@ -206,7 +214,7 @@ def _of_series(path: Path, table: ToldTable, about: Mapping[str, str] | None) ->
         raise Misread("has series of another shape than the dictionary describes", path.name)
     if npz.array(path, CHANNELS).tolist() != channels:
         raise Misread("has other channels than the dictionary describes", path.name)
-    _check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
+    check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
     beside = {name: table.column(name).of_values(npz.array(path, name)) for name in attributes}
     if any(len(cells) != shape[0] for cells in beside.values()):
         raise Misread("has an attribute of another length than its series", path.name)
@@ -282,7 +290,7 @@ def images_of(
         shape, dtype = headers["images"].shape, headers["images"].dtype
         if list(shape[1:]) != list(told["shape"]) or dtype != np.uint8:
             raise Misread("has images of another shape than the dictionary describes", path.name)
-        _check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
+        check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
         for _ in blocks(path, "images", max(1, BATCH // max(1, shape[1]))):
             pass  # every byte is a pixel, and there are as many as the header says
         labels = None if label is None else label.of_values(npz.array(path, "labels"))

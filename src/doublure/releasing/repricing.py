@@ -21,7 +21,7 @@ its square: .2 %. What is left is room for rounding.
 
 _WIDENED = 0.001
 _COARSEST, _FINEST = 1e-4, 1e-5  # a finer grid takes minutes; sampling rates of 1e-5 and less would need one
-_LEAST_DELTA = 1e-11  # below it the powers in Fourier space behind a loss distribution say too little
+LEAST_DELTA = 1e-11  # below it the powers in Fourier space behind a loss distribution say too little
 
 
 def epsilon_of(touches: Iterable[Mapping[str, Any]], delta: float) -> float | None:
@@ -40,7 +40,7 @@ def epsilon_of(touches: Iterable[Mapping[str, Any]], delta: float) -> float | No
     events = [touch["event"] for touch in touches]
     if not events or not all(events):
         raise ValueError("something is not priced")
-    if delta < _LEAST_DELTA:
+    if delta < LEAST_DELTA:
         return None
     interval = _interval(events)
     losses = [_loss(event, interval) for event in events]

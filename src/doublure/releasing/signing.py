@@ -60,7 +60,7 @@ def new_keys(path: str | Path) -> tuple[Path, str]:
 
     private = Path(path)
     public = private.with_name(f"{private.name}{PUBLIC}")
-    for folder in private.absolute().parents:
+    for folder in (*private.absolute().parents, *private.resolve().parents):  # as it is spelt, and through links
         if any((folder / name).is_file() for name in _CARDS):
             remedy = "keep keys in a folder of their own, which is never published"
             raise InputError("would lie in a bundle or a run folder", field=private, remedy=remedy)
@@ -153,6 +153,8 @@ def check_signature(folder: Path, card: bytes, key: str | Path | None) -> Signed
 
     if path.is_symlink() or not path.is_file():
         raise _failed("is a link and not a file")
+    if path.stat().st_size > _LARGEST:
+        raise _failed("is no signature of doublure")
     made_by, signature = _read(_content(path))
     try:
         made_by.verify(signature, card)
@@ -203,9 +205,11 @@ def _failed(what: str) -> GateFailed:
 
 
 def _content(path: Path) -> bytes:
+    if "PRIVATE KEY" in str(path):  # a message would print it
+        raise InputError("is the text of a key and not its path", field="key", remedy="give the path of the file")
     try:
         if path.stat().st_size > _LARGEST:
-            raise InputError("is too large for a key or a signature", field=path, remedy=_MAKE)
+            raise InputError("is too large for a key", field=path, remedy=_MAKE)
         return path.read_bytes()
     except FileNotFoundError:
         raise InputError("there is no such file", field=path, remedy=_MAKE) from None

@@ -68,15 +68,17 @@ def write_noisy_tables(bundle: Path, tables: Sequence[NoisyTable], about: Mappin
     by_size: dict[int, list[NoisyTable]] = {}
     for table in tables:
         by_size.setdefault(len(table.columns), []).append(table)
-    return {
-        (path := f"{FOLDER}/{_NAMES.get(size, f'{size}-way')}.parquet"): _write(bundle / path, size, own, about)
-        for size, own in sorted(by_size.items())
-    }
+    return {(path := path_of(size)): _write(bundle / path, size, own, about) for size, own in sorted(by_size.items())}
 
 
 def described(files: Mapping[str, int]) -> dict[str, Any]:
     """Return what the dictionary says of the tables."""
     return {"files": [{"path": path, "cells": cells} for path, cells in files.items()], "columns": _COLUMNS}
+
+
+def path_of(size: int) -> str:
+    """Return where tables of so many axes lie in a bundle."""
+    return f"{FOLDER}/{_NAMES.get(size, f'{size}-way')}.parquet"
 
 
 def columns_of(size: int) -> list[str]:

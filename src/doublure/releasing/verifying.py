@@ -27,7 +27,7 @@ from doublure.ledger.shapes import NONCE
 from doublure.releasing.checking import PAGE, check_contents
 from doublure.releasing.reading import Misread
 from doublure.releasing.rendering import draws_the_same, page_of
-from doublure.releasing.repricing import TOLERANCE, epsilon_of
+from doublure.releasing.repricing import LEAST_DELTA, TOLERANCE, epsilon_of
 from doublure.releasing.signing import SIGNATURE, Signed, check_signature, spelt
 from doublure.releasing.tables import FOLDER
 from doublure.support import files
@@ -35,6 +35,9 @@ from doublure.support.tensors import sha256_of
 
 VERSION = 1
 CARD = "card.json"
+
+_OF_A_FILE = {"path", "sha256", "rows"}
+_OF_AN_ENTRY, _OF_A_FORMER_ENTRY = {"dataset", "head_sha256"}, {"dataset", "head_sha256", "sequence"}
 
 _STEPS: dict[str, Callable[[Mapping[str, Any]], int]] = {
     "gaussian": lambda event: int(event["steps"]),
@@ -58,8 +61,8 @@ def verify(
     Returns:
         What was checked; ``files`` are those that the card lists, ``epsilon`` is what it claims, ``fingerprint`` is
         the SHA-256 of ``card.json``, ``signature`` is None or ``{"key": its fingerprint, "known": whether key was
-        given}``, ``page`` says what vouches for it (``ledger``, ``signature``, ``drawn again`` or, on cards of 0.2.0
-        and before that a ledger knows, None), and ``origin`` says in a sentence who vouches for the card.
+        given}``, ``page`` says what vouches for it (``ledger``, ``signature`` or ``drawn again``), and ``origin`` says
+        in a sentence who vouches for the card.
 
     Raises:
         GateFailed: Something does not match; the message names it.
@@ -77,6 +80,9 @@ def verify(
     signature = check_signature(folder, content, key)
     record = None if ledger is None else _check_entry(_opened(ledger), card, listed)
     described = _checked_contents(folder, card, guarantee)
+    page = _checked_page(folder, card, described, record, signature)
+    if not _is_written_once(card, content):
+        raise _failed("is not as doublure writes it: another reader may read something else in it", CARD)
     fingerprint = hashlib.sha256(content).hexdigest()
     return {
         "files": len(listed),
@@ -87,7 +93,7 @@ def verify(
         "executed": executed,
         "fingerprint": fingerprint,
         "signature": None if signature is None else {"key": signature.fingerprint, "known": signature.known},
-        "page": _checked_page(folder, card, described, record, signature),
+        "page": page,
         "origin": _origin(fingerprint, signature, record is not None),
     }
 
@@ -133,6 +139,14 @@ def _read_card(folder: Path) -> tuple[dict[str, Any], bytes]:
     return card, content
 
 
+def _is_written_once(card: dict[str, Any], content: bytes) -> bool:
+    """Return whether a card has no second reading: no key twice, no other spelling, nothing before or behind."""
+    try:
+        return files.json_bytes(card) == content
+    except (ValueError, RecursionError):
+        return False
+
+
 def _checked_files(folder: Path, card: dict[str, Any]) -> dict[str, str]:
     """Return the SHA-256 of each listed file, once all are what the card says and nothing else lies beside them.
 
@@ -142,6 +156,8 @@ def _checked_files(folder: Path, card: dict[str, Any]) -> dict[str, str]:
         listed = {str(file["path"]): str(file["sha256"]) for file in card["files"]}
     except (KeyError, TypeError):
         raise _failed("does not list its files", folder / CARD) from None
+    if len(listed) != len(card["files"]) or any(file.keys() != _OF_A_FILE for file in card["files"]):
+        raise _failed("lists a file twice, or says something else of one", folder / CARD)
     present = _present(folder, listed)
     if (folder / CARD).is_symlink():
         raise _failed("is a link and not a file", CARD)
@@ -188,12 +204,14 @@ def _checked_price(card: dict[str, Any], guarantee: Guarantee) -> float | None:
     if guarantee.epsilon is None or guarantee.delta is None:
         return None
     try:
-        found = epsilon_of(card["touches"], guarantee.delta)
+        # Of a smaller δ the accountant cannot say; ε only grows towards it, so that a claim is held to more than this.
+        least = epsilon_of(card["touches"], max(guarantee.delta, LEAST_DELTA))
+        found = least if guarantee.delta >= LEAST_DELTA else None
         steps = sum(_STEPS[touch["event"]["type"]](touch["event"]) for touch in card["touches"])
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise _failed("does not say what touched private data", "card touches") from None
-    if found is not None and found > guarantee.epsilon * (1 + TOLERANCE):
-        raise _failed(f"claims ε = {guarantee.epsilon:g}, and its accesses cost {found:.4g}", "card guarantee")
+    if least is not None and least > guarantee.epsilon * (1 + TOLERANCE):
+        raise _failed(f"claims ε = {guarantee.epsilon:g}, and its accesses cost {least:.4g}", "card guarantee")
     if guarantee.steps is not None and steps != guarantee.steps:
         raise _failed(f"claims {guarantee.steps} steps, and its accesses have {steps}", "card guarantee")
     return found
@@ -246,6 +264,9 @@ def _check_entry(book: Ledger, card: dict[str, Any], listed: dict[str, str]) -> 
         raise _failed("is of another kind than the ledger recorded", "card guarantee")
     if claims is not None and claims != claims_sha256(card):
         raise _failed("says something else than the ledger recorded", CARD)
+    # what the claims' hash leaves out
+    if card["ledger"].keys() not in (_OF_AN_ENTRY, *(() if PAGE in recorded else (_OF_A_FORMER_ENTRY,))):
+        raise _failed("says something else than the ledger recorded", "card ledger")
     return recorded
 
 
@@ -255,36 +276,38 @@ def _checked_page(
     described: Mapping[str, Any],
     recorded: Mapping[str, str] | None,
     signature: Signed | None,
-) -> str | None:
+) -> str:
     """Return what vouches for the page: a hash of it that lies elsewhere, or else that it is drawn again.
 
-    Another version draws another page of the same card, so that of it a hash alone can decide. Records of 0.2.0 and
-    before hold none of the page; where such a record vouches for the card, the page is left unchecked.
+    Another version may draw another page of the same card, so that a hash alone can decide. Records of 0.2.0 and before
+    hold none of the page: then nothing vouches for it, though the ledger vouches for the card.
     """
-    if not any(entry["path"] == PAGE for entry in card["files"]):
-        raise _failed("is missing: the card does not list it", PAGE)
+    pages = [entry["rows"] for entry in card["files"] if entry["path"] == PAGE]
+    if pages != [None]:  # the ledger's hash of the claims leaves its entry out
+        raise _failed("is not listed on the card as a page is", PAGE)
     if recorded is not None and PAGE in recorded:
         return "ledger"
     if signature is not None and signature.known:
         return "signature"
-    former = card.get("doublure_version") != __version__ or "sequence" in (card.get("ledger") or {})
+    entry = card.get("ledger")
+    former = card.get("doublure_version") != __version__ or (isinstance(entry, dict) and "sequence" in entry)
     try:
         written = (folder / PAGE).read_bytes().decode("utf-8")
         if draws_the_same(page_of(folder, card, described), written):
             return "drawn again"
-    except (Misread, SettingError, KeyError, TypeError, ValueError, AttributeError):
+    except (Misread, SettingError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         if not former:
             raise _failed("cannot be drawn again from the card", PAGE) from None
     if not former:
         raise _failed("is not the page that the card gives", PAGE)
-    if recorded is not None:
-        return None
     made = printable(str(card.get("doublure_version")))
     raise GateFailed(
         f"was drawn by doublure {made}, which this doublure {__version__} cannot draw again, and nothing else vouches "
         "for it",
         field=PAGE,
-        remedy="give the ledger (--ledger) or the publisher's key (--key), or ask for a new release",
+        remedy="verify with the doublure that made it, or ask for a new release"
+        if recorded is not None
+        else "give the ledger (--ledger) or the publisher's key (--key), or ask for a new release",
     )
 
 

@@ -290,8 +290,17 @@ def sync_folder(folder: Path) -> None:
 
 def write_json(path: Path, data: Any, *, mode: int = 0o644) -> None:
     """Write JSON that holds neither NaN nor Infinity."""
-    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    write_atomic(path, lambda file: file.write(text.encode()), mode=mode)
+    content = json_bytes(data)
+    write_atomic(path, lambda file: file.write(content), mode=mode)
+
+
+def json_bytes(data: Any) -> bytes:
+    """Return what :func:`write_json` writes.
+
+    Raises:
+        ValueError: It cannot be written: NaN, Infinity, half a character.
+    """
+    return (json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _refuse_constant(name: str) -> NoReturn:
