@@ -162,16 +162,17 @@ BY_BLOCKS = {
 
 
 def check_blocks_are_read_as_one_is(patch, case):
-    """Two series at a time or all of them: the same values, ends and units."""
+    """Two series at a time, thirteen of 36 or all of them: the same values, ends and units."""
     made, text = BY_BLOCKS[case]
     data = made()
-    with patch.context() as one:
-        at_once = loaded(data, text)
-        one.setattr(sources, "_BLOCK_NUMBERS", 2 * 4 * 2)
-        found = loaded(data, text)
-    assert np.array_equal(found.content.values, at_once.content.values, equal_nan=True)
-    assert found.unit.tolist() == at_once.unit.tolist()
-    pd.testing.assert_frame_equal(found.frame, at_once.frame)
+    at_once = loaded(data, text)
+    for series in (13, 2):
+        with patch.context() as one:
+            one.setattr(sources, "_BLOCK_NUMBERS", series * 4 * 2)
+            found = loaded(data, text)
+        assert np.array_equal(found.content.values, at_once.content.values, equal_nan=True)
+        assert found.unit.tolist() == at_once.unit.tolist()
+        pd.testing.assert_frame_equal(found.frame, at_once.frame)
     if DROPPED in text:  # every step before a series' end has a value, and none has one after it
         assert np.array_equal(found.content.inside, ~np.isnan(found.content.values).all(axis=2))
         assert 0 < len(found.content) < HOUSES * METERS * DAYS
@@ -187,6 +188,7 @@ TAKEN = "cut.block(first, last)[rows[inside] - first]"
 OWN_STEPS = "lengths.cut(block, steps[rows[inside]])"
 BLOCKS = [
     ("whole ones", *LOADED, (TAKEN, "cut.block(first, last)[: inside.stop - inside.start]")),
+    ("gaps", *LOADED, (TAKEN, "cut.block(first, last)[rows[inside] % (last - first)]")),
     ("ends", *LOADED, (OWN_STEPS, "lengths.cut(block, steps[inside])")),
     ("ends", *LOADED, (OWN_STEPS, "block")),
     ("changes left out", *WHOLE, ("~cut.changed[first:last]", "~cut.changed[: last - first]")),
