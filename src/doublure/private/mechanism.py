@@ -149,7 +149,7 @@ class Mechanism:
                     f"was cut off between paying for {access.purpose!r} and keeping the answer, and the price covers "
                     "one draw",
                     field="run folder",
-                    remedy="fit into a new folder; what was charged stays charged",
+                    remedy="what was charged stays charged; fit into a new folder and pay again (again=True, --again)",
                 )
 
     def recalls(self, *accesses: Access) -> bool:

@@ -162,7 +162,8 @@ def check_signature(folder: Path, card: bytes, key: str | Path | None) -> Signed
         raise _failed("does not fit card.json: one of them was changed") from None
     found = fingerprint_of(made_by)
     if wanted is not None and found != fingerprint_of(wanted):
-        raise _failed(f"was made by another key than the given one, {spelt(found)}")
+        given = spelt(fingerprint_of(wanted))
+        raise _failed(f"was made by another key than the given one: by {spelt(found)}, and the given one is {given}")
     return Signed(fingerprint=found, known=wanted is not None)
 
 

@@ -200,7 +200,8 @@ class RunFolder:
             RunFolderError: It is none, or is of another version.
         """
         if not (path / "run.json").is_file():
-            raise RunFolderError("is not a run folder", field=path, remedy="give the folder that doublure fit -o made")
+            remedy = "give the folder that doublure fit -o made; a fit that made none was charged nothing"
+            raise RunFolderError("is not a run folder", field=path, remedy=remedy)
         folder = cls(path)
         version = folder.run.get("version")
         if version != VERSION:

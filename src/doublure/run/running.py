@@ -266,7 +266,7 @@ class Run:
             raise LostRun(
                 "kept no state and has no steps left, so there is nothing to go on from",
                 field=folder.path,
-                remedy="fit into a new folder; what was charged stays charged",
+                remedy="what was charged stays charged; fit into a new folder and pay again (again=True, --again)",
             )
         if reservation.authorised:
             folder.log({"resumed_at": reservation.authorised, "from_state_of": kept or 0})
