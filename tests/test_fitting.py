@@ -435,7 +435,7 @@ def test_a_fact_that_was_drawn_and_lost_is_not_drawn_again(small, bought, book, 
     assert book.spent.epsilon == bought.epsilon
     monkeypatch.setattr(facts, "learn", lambda *_, **__: pytest.fail("a fact was bought twice"))
     with pytest.raises(
-        LostRun, match="price covers one draw; what was charged stays .*; fit into a new folder and pay again"
+        LostRun, match=r"price covers one draw; what was charged stays .*; fit into a new folder and pay again"
     ):
         db.fit(small.frame(), bought, ledger=book, out=tmp_path / "run", resume=True)
 
