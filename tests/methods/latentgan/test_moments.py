@@ -24,7 +24,6 @@ from doublure.methods.latentgan.moments import (
     weights_of,
 )
 from doublure.private.accounting import GaussianEvent
-from doublure.support.tensors import as_array
 
 WIDTH = 3
 
@@ -150,6 +149,7 @@ class Sums:
         self.accesses = [Access(purpose=f"look {n}", event=GaussianEvent(noise_multiplier=1.0 + n))
                          for n in range(len(deviations))]  # fmt: skip
         self.deviations, self.releases, self.asked = deviations, len(deviations), []
+        self.taken = 0
         self._seen, self._condition = seen, torch.eye(2)[labels]
 
     def release(self, number, *, shape):
@@ -157,7 +157,8 @@ class Sums:
         where, numbers = number(self._seen, self._condition)
         self.asked.append(number.name)
         assert (where.shape[1], numbers.shape[1]) == shape
-        return as_array(where.T @ numbers)
+        self.taken += 1
+        return where.T @ numbers
 
 
 @pytest.fixture
@@ -173,9 +174,8 @@ def mixed(monkeypatch):
         sums = Sums(seen, labels, deviations)
         job = SimpleNamespace(
             encoder=Shapes(), device="cpu", units=600, agree=lambda tensors: None, accesses=tuple(sums.accesses),
-            checkpoints=SimpleNamespace(load=lambda: None, save=lambda step, state: None), check_stop=lambda: None,
-            progress=SimpleNamespace(stage=lambda *told: None, at=lambda place: None),
-            mechanism=SimpleNamespace(taken=lambda access: 0),
+            check_stop=lambda: None, progress=SimpleNamespace(stage=lambda *told: None, at=lambda place: None),
+            mechanism=SimpleNamespace(refuse_lost=lambda *accesses: None),
         )  # fmt: skip
         return mixture_from(job, SimpleNamespace(splits=splits, latent=WIDTH), sums), sums.asked
 
