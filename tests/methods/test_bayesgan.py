@@ -53,7 +53,7 @@ def job_of(digits: Any, text: str | None = None, **changes: Any) -> Job:
     accesses = METHOD.accesses(Schema.parse(text), own, own.noise_multiplier or 0.0)
     job = replace(
         base, settings=own, records=records, checkpoints=memory, delta_mu=1e-6, measured=found.append,
-        **paid(accesses, own, more.pop("authorise", None), more.pop("taken", 0)), **more,
+        **paid(accesses, own, more.pop("authorise", None), more.pop("taken", 0), memory=memory), **more,
     )  # fmt: skip
     object.__setattr__(job, "found", found)
     return job
@@ -303,7 +303,8 @@ def test_a_crash_while_the_annotator_learns_keeps_the_gan_and_the_estimate(digit
     memory = digits.Memory()
     with pytest.raises(Interrupted):
         METHOD.train(job_of(digits, memory=memory, authorise=Cut(before=9)))
-    assert memory.steps[-1] == 8
+    assert memory.steps[-1] == 6  # the annotator's answers are kept instead
+    assert sorted(memory.answers.held()) == [(1, 0), (1, 1)]
     kept = {name: value.clone() for name, value in memory.kept.items()}
     again = Cut(None)
     job = job_of(digits, memory=memory, taken=9, authorise=again)  # step 9 was lost
@@ -364,9 +365,9 @@ def test_another_plans_state_is_refused(digits):
     memory = digits.Memory()
     METHOD.train(job_of(digits, memory=memory))
     with pytest.raises(RunFolderError, match="does not fit"):
-        METHOD.train(job_of(digits, memory=memory, orders=[2, 4]))
+        METHOD.train(job_of(digits, memory=memory, taken=10, orders=[2, 4]))
     with pytest.raises(RunFolderError, match="does not fit"):
-        METHOD.train(job_of(digits, memory=memory, channels=[6, 4]))
+        METHOD.train(job_of(digits, memory=memory, taken=10, channels=[6, 4]))
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------

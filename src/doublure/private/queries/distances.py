@@ -5,11 +5,13 @@ edge case                              what happens
 =====================================  ==============================================================
 fewer units than distances             those that are missing count as the largest there can be
 a step whose distances were lost       counts as if all its distances were the largest
+a step that was measured, not paid     its distances are dropped: its lot was thrown away unseen
 =====================================  ==============================================================
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,12 +95,15 @@ class MeasuredDistances:
         self._settings = settings
         self._noise_multiplier = noise_multiplier
         self._accountant = settings.accountant(steps)
+        self._before: BayesianAccountant | None = None
 
     def accountant(self, taken: int, sample_rate: float) -> BayesianAccountant:
         """Return the accountant with every step that was ever taken; those that it does not know of count as lost.
 
         Private: it is fed with private gradients.
         """
+        if self._before is not None and self._accountant.steps_taken > taken:
+            self._accountant, self._before = self._before, None
         if (lost := taken - self._accountant.steps_taken) > 0:
             self._accountant.lost(self._noise_multiplier, sample_rate, lost)
         return self._accountant
@@ -106,6 +111,7 @@ class MeasuredDistances:
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> None:
         """Go on from a checkpoint."""
         self._accountant.restore(state)
+        self._before = None
 
     @property
     def count(self) -> int:
@@ -115,13 +121,16 @@ class MeasuredDistances:
     def charge(self, found: Sequence[float], *, sample_rate: float, step: int) -> None:
         """Charge a step with distances that were sampled of units; those that are missing count as the largest.
 
+        A step is measured as it is asked, before it is paid for: where it never is, what it was charged is taken back.
+
         Args:
             found: At most m.
             sample_rate: q.
             step: Counted from 0.
         """
         missing = [1.0] * (self._settings.count - len(found))
-        self.accountant(step, sample_rate).step([*found, *missing], self._noise_multiplier, sample_rate)
+        self._before = copy.deepcopy(self.accountant(step, sample_rate))
+        self._accountant.step([*found, *missing], self._noise_multiplier, sample_rate)
 
     def measure(
         self,
