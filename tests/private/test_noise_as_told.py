@@ -151,7 +151,7 @@ def test_a_source_that_says_another_scale_than_it_draws_is_caught(monkeypatch, n
 WEAKENED = {
     "sums in whole numbers": ("whole_noise.whole(total) + whole.values",
                               "whole_noise.whole(total) + np.rint(0.7 * whole.values).astype(np.int64)"),
-    "real sums": ("total.astype(np.float32) + real.values", "total.astype(np.float32) + 0.7 * real.values"),
+    "real sums": ("_sum(total, real.values)", "_sum(total, 0.7 * real.values)"),
     "counts": ("whole_noise.gaussian(total, scale=event.scale)",
                "(lambda drawn: drawn._replace(values=total + np.rint(0.7 * (drawn.values - total)).astype(np.int64)))"
                "(whole_noise.gaussian(total, scale=event.scale))"),
