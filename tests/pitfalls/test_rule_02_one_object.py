@@ -41,6 +41,7 @@ PARTS = {
     "accounting": None,
     "mechanism": {"Mechanism"},
     "critic_steps": {"CriticSteps"},
+    "kept_answers": {"AnswersInMemory", "KeptAnswer", "Place"},  # noisy, and drawn once: what was given out, kept
     "executed": {"Executed", "as_priced", "steps_of"},
     "queries.query": {"Query", "Sensitivity"},
     "queries.axes": {

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.methods.method import Method
     from doublure.planning import Plan
-    from doublure.private.queries.query import Answer, Query
+    from doublure.private.queries.query import Query
     from doublure.schema import ResolvedSchema
     from doublure.training.job import State
     from doublure.training.settings import MethodSettings
@@ -172,12 +172,12 @@ class MadeUp(Mechanism):
             raise TypeError("a rehearsal has no records")
         self._taken[access] = self.taken(access) + 1
         query.refuse_unfit(records)
-        return self._noised_for_nobody(
-            query.answer(records, sample_rate=getattr(access.event, "sample_rate", 1.0)), access
-        )
+        return self._noised_for_nobody(query, access, records)
 
-    def _noised_for_nobody(self, answer: Answer, access: Access) -> Any:
-        event, total = access.event, answer.total
+    def _noised_for_nobody(self, query: Query[Any], access: Access, nobody: Any) -> Any:
+        event = access.event
+        answer = query.answer(nobody, sample_rate=getattr(event, "sample_rate", 1.0))
+        total = answer.total
         if isinstance(event, ApproximateEvent):
             return {}  # nothing passes its threshold
         if isinstance(event, PureEvent):
