@@ -147,6 +147,9 @@ def test_a_cap_that_is_not_kept_is_caught(lab, monkeypatch, declared_plan, ledge
         check_the_cap_stops_the_second_fit(lab, monkeypatch, declared_plan, ledger, tmp_path)
 
 
+SPENT = "reservation.authorised > 0 or bool(reservation.drawn)"
+
+
 def check_what_an_early_end_costs(lab, patch, plan, ledger, folder):
     """An error in the data before any noise is free; an error after the first draw costs the whole charge."""
     with pytest.raises(DataError):
@@ -176,8 +179,8 @@ def test_what_an_early_end_costs(lab, monkeypatch, declared_plan, ledger, tmp_pa
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (running.Run, "_close", ("reservation.authorised == 0", "True")),
-        (running.Run, "_close", ("reservation.authorised == 0", "False")),
+        (running.Run, "_close", (SPENT, "False")),
+        (running.Run, "_close", (SPENT, "True")),
         (Mechanism, "_pay", (ASKED, "pass")),
     ],
     ids=["a later end for nothing", "an early end at full price", "noise without leave"],
