@@ -86,7 +86,7 @@ def test_crafted_records_fit_the_schema_and_are_like_no_other(small, sides):
 def test_another_fit_takes_the_plan_and_other_records(small, sides):
     syn = db.load(small.run)
     again = refitting(syn.schema, syn.plan, syn.guarantee)
-    content = db.evaluate.evaluation.load_both(syn.schema, sides[0], None)[0].content
+    content = db.evaluate.evaluation.load_both(syn, sides[0], None)[0].content
     shadow = again(content[:100], 3)
     assert len(shadow.sample(10, 1)) == 10
     assert shadow.white_box.critic(content).shape == (300,)
