@@ -129,8 +129,9 @@ def test_nothing_is_promised_that_is_not(page):
 
 
 def test_every_attack_and_group_is_named():
-    told = set(re.findall(r"^\| `([a-z][\w-]+)` \|", ATTACKS.text, flags=re.MULTILINE))
-    assert told == set(table.ATTACKS)
+    _, who = ATTACKS.text.split("\n## Who attacks\n")
+    told = re.findall(r"^\| `([a-z][\w-]+)` \|", who.partition("\n## ")[0], flags=re.MULTILINE)
+    assert sorted(told) == sorted(table.ATTACKS)
     for group in table.GROUPS:
         assert f"`{group}`" in ATTACKS.text
 
