@@ -17,6 +17,7 @@ from doublure.data.tables import opening
 from doublure.errors import DataError, MissingExtra, NotAsPriced, SettingError
 from doublure.ledger import Ledger
 from doublure.private import workers
+from doublure.private.mechanism import Mechanism
 from doublure.run import worker_tasks
 from doublure.run.on_workers import RecordsOnWorkers
 from doublure.support import extras
@@ -117,12 +118,16 @@ def changed(results):
 
 @pytest.mark.parametrize(("change", "error"), [(twice, NotAsPriced), (lost, NotAsPriced), (changed, DataError)])
 @pytest.mark.parametrize("schema", [DECLARED, BOTH], ids=["declared", "learned"])
-def test_an_answer_that_is_doubled_lost_or_another_ends_the_run(tmp_path, change, error, schema):
+def test_an_answer_that_is_doubled_lost_or_another_ends_the_run(monkeypatch, tmp_path, change, error, schema):
+    drawn = []
+    monkeypatch.setattr(Mechanism, "_noised", lambda *given: drawn.append(given))
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
     asked = on_hands(in_files(people(), tmp_path / "parts"), plan_of(schema), change)
     with pytest.raises(error):
         db.fit(asked, plan_of(schema), ledger=ledger, seed=1)
-    assert ledger.spent.epsilon > 0  # it was paid for; none of it was given out
+    assert not drawn  # none of it was given out, with noise or without
+    assert [record.body["status"] for record in ledger.entries if record.kind == "close"] == ["no-noise-drawn"]
+    assert ledger.spent.epsilon == 0
 
 
 def test_that_they_do_is_seen(monkeypatch, tmp_path):
