@@ -89,7 +89,7 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     db.fit(records(text), plan, ledger=book, out=tmp_path / "run", seed=1)
     folder = RunFolder.open(tmp_path / "run")
     syn = synthesizer_of(folder)
-    content = db.evaluate.evaluation.load_both(syn.schema, records(text), None)[0].content
+    content = db.evaluate.evaluation.load_both(syn, records(text), None)[0].content
     encoder = encoder_for(syn.schema, plan.settings.encoding)
     (adversaries,) = trained
     if method == "noisecritic":
@@ -117,7 +117,7 @@ def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tm
     db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
     folder = RunFolder.open(tmp_path / "run")
     syn = synthesizer_of(folder)
-    content = db.evaluate.evaluation.load_both(syn.schema, letters.private, None)[0].content.take(np.arange(20))
+    content = db.evaluate.evaluation.load_both(syn, letters.private, None)[0].content.take(np.arange(20))
     encoder = encoder_for(syn.schema, plan.settings.encoding)
     body, condition = encoder.split(encoder.encode(content))
     latents = inversion_of(encoder, plan.settings, *public_networks(encoder, plan.settings)[:2])(body)
@@ -155,13 +155,19 @@ def test_what_is_crafted_is_all_over_the_schema():
     assert set(crafted["c"]) == {"low", "high"}
 
 
-def test_a_critic_whose_tables_were_not_kept_is_not_asked(tmp_path):
+def test_a_critic_whose_groups_were_not_kept_is_not_asked(tmp_path):
     text, settings = CASES["guided"]
     plan = db.plan(db.Schema.parse(text), method="guided", epsilon=4.0, delta=1e-4, accountant="rdp", **settings)
     book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
     db.fit(records(text), plan, ledger=book, out=tmp_path / "run", seed=1)
     folder = RunFolder.open(tmp_path / "run")
     kept, syn = folder.load(), synthesizer_of(folder)
+    assert not folder.answers.held()
     assert WhiteBoxAccess(syn, kept).critic is not None
-    few = {name: value for name, value in kept.items() if not name.startswith("statistics/")}
-    assert WhiteBoxAccess(syn, few).critic is None
+    groups = [name for name in kept if name.startswith("critic/groups.")]
+    assert "critic/groups.words" in groups
+    for lost in groups:
+        assert WhiteBoxAccess(syn, {name: value for name, value in kept.items() if name != lost}).critic is None
+    for words in (b"{", b"7", b"[" * 200_000, b'{"axes": [], "components": 1}'):
+        damaged = kept | {"critic/groups.words": np.frombuffer(words, dtype=np.uint8)}
+        assert WhiteBoxAccess(syn, damaged).critic is None

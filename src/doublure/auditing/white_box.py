@@ -25,9 +25,7 @@ from doublure.training.job import Job, State, encoded_records
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from doublure.access import Access
     from doublure.encode.encoder import Encoder
-    from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 
 _BLOCK = 2000
 _CRITICS = ("critic", "critic/critic", "latents/critic")
@@ -61,7 +59,7 @@ class WhiteBoxAccess:
 
         try:
             own, encoder, seen = self._judging()
-        except InputError:  # latentgan's public generator has gone, or guided's tables were not kept
+        except InputError:  # latentgan's public generator has gone, or guided's groups were not kept
             return None
         weights = as_tensor(found)
         network: nn.Module = critic_of(own, encoder, torch.Generator().manual_seed(0))
@@ -143,18 +141,18 @@ class WhiteBoxAccess:
     def _judging(self) -> tuple[Any, Any, Callable[[Tensor], Tensor]]:
         """Return the settings that the critic was made with, the encoder of what it takes, and what it takes of a body.
 
-        ``guided`` has a critic in one of its stages; on tables it takes groups that follow from the noisy tables, which
-        a run keeps. ``latentgan``'s takes latents, which are no secret to whoever has the public generator.
+        ``guided`` has a critic in one of its stages; on tables it takes groups that follow from the noisy tables, and
+        stand beside its state. ``latentgan``'s takes latents, which are no secret to whoever has the public generator.
 
         Raises:
-            InputError: The public generator is not where the plan has it, or a noisy table was not kept.
+            InputError: The public generator is not where the plan has it, or no groups were kept.
         """
         from doublure.encode.latent import LatentEncoder
         from doublure.methods.guided.critic_stage import critic_of_images, critic_of_tables
         from doublure.methods.guided.settings import ImageGuidedSettings, TableGuidedSettings
         from doublure.methods.latentgan.settings import LatentSettings
         from doublure.methods.latentgan.training import inversion_of, public_networks
-        from doublure.methods.statistics.tables.group_rows import in_groups
+        from doublure.methods.statistics.tables.group_rows import InGroups
 
         settings, encoder = self._settings, self._encoder
         if isinstance(settings, LatentSettings):
@@ -162,27 +160,12 @@ class WhiteBoxAccess:
             return settings, LatentEncoder(encoder, settings.latent), inversion
         if isinstance(settings, TableGuidedSettings):
             # How much noise its generator takes is nothing to a critic.
-            view = in_groups(self._noisy_tables())
+            stage = {name.removeprefix("critic/"): own for name, own in self._kept.items()}
+            view = InGroups.of_state(stage, self._encoder.width)
             return critic_of_tables(settings, 1), view.shapes(self._syn.schema), view.one_hot
         if isinstance(settings, ImageGuidedSettings):
             settings = critic_of_images(settings)
         return settings, encoder, lambda body: body
-
-    def _noisy_tables(self) -> NoisyTables:
-        """Return the releases that ``guided`` has kept, read again without a record.
-
-        Raises:
-            InputError: One was not kept.
-        """
-        from doublure.methods.statistics.tables.noisy_tables import NoisyTables
-
-        memory = _Memory()
-        memory.state = dict(self._kept)
-        nobody = np.zeros((0, self._encoder.width))
-        job = _job(self._syn.schema, self._syn.plan, self._encoder, nobody, memory, seed=0, authorise=_refuse)
-        tables = NoisyTables(job.stage("statistics", after=0), self._settings)
-        tables.count()
-        return tables
 
     def _by_block(self, content: Any, look: Callable[[Tensor, Tensor | None], Tensor]) -> Floats:
         import torch
@@ -237,8 +220,7 @@ def _job(
     memory: _Memory,
     *,
     seed: int,
-    device: str = "cpu",
-    authorise: Callable[[Access, int], None] = lambda access, step: None,
+    device: str,
 ) -> Job:
     """Return a plan's training on other records, each a unit of its own: canaries and non-members."""
     from doublure.private.mechanism import Mechanism
@@ -249,7 +231,7 @@ def _job(
         records=encoded_records(encoder, compact, np.arange(len(compact), dtype=np.int64), len(compact), device),
         settings=plan.settings,
         accesses=plan.training,
-        mechanism=Mechanism(plan.training, noise=source(plan.settings.stream), authorise=authorise),
+        mechanism=Mechanism(plan.training, noise=source(plan.settings.stream), authorise=lambda access, step: None),
         sample_rate=plan.sample_rate or 1.0,
         units=max(1, schema.public_units),
         authorise=lambda _: None,
@@ -259,11 +241,6 @@ def _job(
         device=device,
         delta_mu=plan.guarantee.delta_mu,
     )
-
-
-def _refuse(access: Access, step: int) -> None:
-    """Refuse to draw what was not kept."""
-    raise InputError("lacks a noisy table", field="checkpoint", remedy="audit a run whose checkpoints were kept")
 
 
 def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -17,11 +18,12 @@ from doublure.private.queries.axes import AnyAxis, Intervals, axis_of, described
 from doublure.private.records import PrivateRecords
 from doublure.schema import Schema
 from doublure.support.tensors import Array, as_array
-from doublure.training.job import Job
+from doublure.training.job import Checkpoints, Job, State
 from doublure.training.owned import Told, unplanned
 
 _AT_ONCE = 4096
 _MOST = 2**28
+_KEPT, _WORDS = "groups.", "words"
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,30 @@ class InGroups:
             arrays |= {f"{place}.{name}": array for name, array in own.items()}
         return Told({"axes": words, "components": self.components}, arrays)
 
+    @classmethod
+    def of_state(cls, state: State, parts: int) -> InGroups:
+        """Return what a critic's stage has kept beside its state (:class:`CheckpointsInGroups`).
+
+        Args:
+            state: Of the stage.
+            parts: Of a compact record.
+
+        Raises:
+            SettingError: It has kept none, or in no form that fits records.
+        """
+        kept = {name.removeprefix(_KEPT): as_array(own) for name, own in state.items() if name.startswith(_KEPT)}
+        try:
+            words = json.loads(kept.pop(_WORDS).tobytes())
+        except (KeyError, ValueError, RecursionError):
+            raise unplanned("groups") from None
+        return cls.heard(Told(words, kept), parts)
+
+    def state(self) -> dict[str, Array]:
+        """Return the groups as arrays."""
+        words, arrays = self.told()
+        arrays = {**arrays, _WORDS: np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)}
+        return {_KEPT + name: own for name, own in arrays.items()}
+
     def shapes(self, schema: Schema) -> GroupRows:
         """Return what networks ask an encoder."""
         return GroupRows(schema, sum(self.sizes))
@@ -114,6 +140,28 @@ class InGroups:
         return torch.cat(blocks, dim=1).float()
 
 
+class CheckpointsInGroups:
+    """A critic's state, and beside it the groups that it sees: nobody else could ask it once the run is finished.
+
+    Args:
+        whole: The stage's.
+        groups: Which they are; they follow from noisy tables alone.
+    """
+
+    def __init__(self, whole: Checkpoints, groups: InGroups) -> None:
+        self._whole = whole
+        self._groups = groups.state()
+
+    def save(self, step: int, state: State) -> None:
+        """Replace the stage's state."""
+        self._whole.save(step, {**state, **self._groups})
+
+    def load(self) -> State | None:
+        """Return the stage's state, if there is one, without the groups."""
+        kept = self._whole.load()
+        return kept and {name: own for name, own in kept.items() if not name.startswith(_KEPT)}
+
+
 def of_groups(job: Job, tables: NoisyTables, components: int) -> Job:
     """Return the job with records in groups, which follow from what was released.
 
@@ -123,7 +171,8 @@ def of_groups(job: Job, tables: NoisyTables, components: int) -> Job:
         components: Of the mixture beside.
     """
     view = in_groups(tables, components)
-    return replace(job.seen(view), encoder=view.shapes(job.encoder.schema))  # type: ignore[arg-type]
+    own = CheckpointsInGroups(job.checkpoints, view)
+    return replace(job.seen(view), encoder=view.shapes(job.encoder.schema), checkpoints=own)  # type: ignore[arg-type]
 
 
 def in_groups(tables: NoisyTables, components: int = 1) -> InGroups:
