@@ -310,6 +310,7 @@ import os, signal, sys
 import doublure as db
 from doublure.private.queries import counts, facts
 from doublure.private.mechanism import Mechanism
+from doublure.run import fitting
 at, number, memory, *paths = sys.argv[1:]
 places = {"tables": (counts.Counts, "answer"), "facts": (facts.Fact, "answer"), "draws": (Mechanism, "_noised")}
 owner, name = places[at]
@@ -319,6 +320,7 @@ def dies(*given, **named):
         os.kill(os.getpid(), signal.SIGKILL)
     return usual(*given, **named)
 setattr(owner, name, dies)
+fitting.rehearse = lambda plan, *, device: None  # which asks nobody before anything is charged
 data, plan, ledger, out = paths
 db.fit(data, db.Plan.load(plan), ledger=ledger, out=out, seed=1, memory=memory or None, progress=False)
 """
@@ -330,6 +332,7 @@ def killed(counted: Counted, at: str, number: int, memory: str) -> None:
     paths = [counted.csv, counted.folder / "plan.json", counted.book.path, counted.run]
     words = [sys.executable, "-c", KILLED, at, str(number), memory, *map(str, paths)]
     assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    assert [record.kind for record in counted.book.entries].count("reserve") == 1
 
 
 @pytest.mark.parametrize(
@@ -394,6 +397,7 @@ def test_without_a_run_folder_nothing_stays_of_what_came_to_nothing_or_to_its_en
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     with monkeypatch.context() as inner:
+        inner.setattr(fitting, "rehearse", lambda plan, *, device: None)
         inner.setattr(facts.Fact, "answer", lambda *given, **named: 1 / 0)
         with pytest.raises(ZeroDivisionError) as error:
             counted.fit(out=None, resume=False)
