@@ -180,6 +180,7 @@ def test_it_is_saved_loaded_and_released(whole, tmp_path):
     whole.save(tmp_path / "run")
     again = db.load(tmp_path / "run")
     assert again.guarantee == whole.guarantee
+    assert again.run["generator_sha256"] == whole.run["generator_sha256"]  # the one that the ledger knows
     pd.testing.assert_frame_equal(again.sample(300, seed=8), whole.sample(300, seed=8))
     assert not again.sample(300, seed=9).equals(whole.sample(300, seed=8))
     db.release(again, tmp_path / "bundle", n=200, seed=1)

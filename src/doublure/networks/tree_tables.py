@@ -45,7 +45,7 @@ class TreeNode:
     part: int
     parent: int
     starts: Ints
-    widths: Floats
+    widths: Ints
     mass: Floats
     fine: Ints
     coarse: Ints
@@ -190,7 +190,7 @@ class Tree:
 _NODE_FIELDS = ("part", "parent", "starts", "widths", "mass", "fine", "coarse", "shares", "rake", "ties", "leaning",
                 "inner", "missing")  # fmt: skip
 _LAST_FIELDS = ("part", "bias", "effects", "components")
-_WHOLE = {"starts", "fine", "coarse", "part", "parent", "missing"}
+_WHOLE = {"starts", "widths", "fine", "coarse", "part", "parent", "missing"}
 
 
 def read(kept: Mapping[str, Any], parts: int) -> Tree:
