@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from owners import Federation, dealt, plan_of, with_owners
+from owners import Federation, Mortal, dealt, plan_of, with_owners
 from parted import BOTH, DECLARED, LEARNED, SEVERAL, people
 from planting import plant
 
@@ -339,6 +339,115 @@ def test_a_file_that_everybody_reads_is_caught(monkeypatch, tmp_path, mutant):
     plant(monkeypatch, *FOR_EVERYBODY[mutant])
     with pytest.raises(AssertionError):
         check_what_is_kept_is_its_owners_alone(monkeypatch, tmp_path)
+
+
+# -- a fact, which is marked in the ledger, too ------------------------------------------------------------------------
+
+SHARED = LEARNED.replace("other: Other, ", "other: Other, roles: [condition], shares: {learn: 1.0}, ")
+"""Shares of values that were learned: whoever asks tells them, and could tell others."""
+
+
+class Shared:
+    """What was asked for such shares, the same of other values, and an owner of whom nothing was asked."""
+
+    def __init__(self, found):
+        self.found = found
+        (self.fact,) = [said for said in found.by_word["fact"] if said.words["path"] == "columns.job.shares"]
+        self.other = Said({**self.fact.words, "values": self.fact.words["values"][:2]}, {})
+
+    def anew(self, name):
+        made = self.found.made
+        folder = made.folder / name
+        folder.mkdir()
+        self.found.made = Federation(folder, made.plan, [*made.files.values()])
+
+    def told(self, said):
+        """Return what an owner's next process answers."""
+        answer = self.found.owner().heard(said)
+        assert answer.words["refused"] is None
+        return answer.arrays["total"].tolist()
+
+    def refusal(self, said):
+        answer = self.found.owner().heard(said)
+        assert not answer.arrays
+        return answer.words["refused"]
+
+    @property
+    def marks(self):
+        return [each.body["what"] for each in self.found.made.book(1).entries if each.kind == "noise"]
+
+
+@pytest.fixture
+def shared(asked):
+    return Shared(asked(SHARED))
+
+
+def check_a_fact_goes_on_after_a_kill(patch, shared):
+    """Killed at each of its writes, an owner answers the same question once it is paid for, and no other."""
+    found, told = shared.found, []
+    for at in range(1, 10):
+        shared.anew(f"killed at {at}")
+        with patch.context() as inner:
+            mortal = Mortal(found.made, 1, 0, inner)
+            assert refusals(mortal.heard(found.begin)) == [None]
+            mortal.left = at
+            answer = mortal.heard(shared.fact)
+        if answer is not None:
+            break
+        told.append(shared.told(shared.fact))
+        assert len(shared.marks) == 1
+        assert shared.refusal(shared.other) == "its plan does not pay for what was asked"
+        told.append(shared.told(shared.fact))
+        assert len(shared.marks) == 1
+    assert at > 3  # the note, its file's name, the mark
+    assert all(each == answer.arrays["total"].tolist() for each in told)
+
+
+def check_a_fact_whose_note_is_gone_is_not_told_again(shared):
+    """An older copy of the folder is put back, and the ledger is not: what was told may be out."""
+    shared.anew("without its note")
+    assert refusals(shared.found.owner().heard(shared.found.begin)) == [None]
+    shared.told(shared.fact)
+    (shared.found.made.folder / "at 1" / "asked.jsonl").unlink()
+    assert {shared.refusal(said) for said in (shared.other, shared.fact, shared.other)} == {"its ledger refuses"}
+
+
+def test_a_fact_goes_on_after_a_kill(monkeypatch, shared):
+    check_a_fact_goes_on_after_a_kill(monkeypatch, shared)
+
+
+def test_a_fact_whose_note_is_gone_is_not_told_again(shared):
+    check_a_fact_whose_note_is_gone_is_not_told_again(shared)
+
+
+def test_the_other_question_is_refused_for_its_price_alone(shared):
+    told = []
+    for said in (shared.fact, shared.other):
+        shared.anew(f"asked {len(told)}")
+        assert refusals(shared.found.owner().heard(shared.found.begin)) == [None]
+        told.append(shared.told(said))
+    assert told[0] != told[1]
+
+
+MARK, NOTED = "self._authorise(access, self._step[number])", "asked[digest] = (moved, answer)"
+ASK = "found = places.ask(query, sample_rate=rate)"
+MISMARKED = {
+    "marked before it is noted": [(ASK, f"{MARK}; {ASK}")],
+    "noted by an earlier process, and never marked": [(MARK, "pass"), (NOTED, f"{NOTED}; {MARK}")],
+}
+
+
+@pytest.mark.parametrize("mutant", MISMARKED)
+def test_a_fact_that_is_lost_or_told_for_nothing_is_caught(monkeypatch, shared, mutant):
+    plant(monkeypatch, Owner, "told", *MISMARKED[mutant])
+    with pytest.raises(AssertionError):
+        check_a_fact_goes_on_after_a_kill(monkeypatch, shared)
+
+
+def test_an_owner_that_notes_what_is_marked_already_is_caught(monkeypatch, shared):
+    plant(monkeypatch, Silo, "_note", ("access.purpose in self._reservation.drawn", "False"))
+    with pytest.raises(AssertionError):
+        check_a_fact_whose_note_is_gone_is_not_told_again(shared)
 
 
 # -- what was declared, and what lies there ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from planting import plant
 
 from doublure.access import Access
-from doublure.errors import OwnerLost, RunFolderError, SettingError
+from doublure.errors import LedgerError, OwnerLost, RunFolderError, SettingError
 from doublure.private import owners
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 from doublure.private.owners import Answers, Heard, Nobody, Owner, _lengths, fault_of, own_fact
@@ -394,10 +394,31 @@ def test_the_same_question_has_the_same_answer_at_no_price():
         book.owner.told(COUNTS, 0, "one", people([[0, 1]]))
     with pytest.raises(SettingError, match="is used up"):
         book.owner.told(COUNTS, 0, "two", PEOPLE)
-    assert len(book.paid) == len(book.noted) == 1
+    assert len(book.noted) == 1
     later = Book(COUNT, asked={0: {"one": (2, book.noted[0][3])}})
     assert later.owner.told(COUNTS, 0, "one", PEOPLE).total.tolist() == first
-    assert later.paid == []
+    assert later.noted == []
+    assert {*book.paid, *later.paid} == {("count", 1)}  # the same step: the price of one
+
+
+def test_an_answer_is_noted_then_paid_for_and_then_let_out():
+    book, question = Book(FACT), own_fact(SCHEMA, FACT.path, None)
+
+    def refusing(access, step):
+        assert len(book.noted) == 1
+        raise LedgerError("is full", field="ledger", remedy="make room")
+
+    paying, book.owner._authorise = book.owner._authorise, refusing
+    for _ in range(2):  # noted just now or before, it is not let out until it is paid for
+        with pytest.raises(LedgerError, match="is full"):
+            book.owner.told(question, 0, "one", NOBODY)
+    book.owner._authorise = paying
+    with pytest.raises(SettingError, match="is used up"):
+        book.owner.told(question, 0, "two", NOBODY)
+    assert book.paid == []
+    book.owner.told(question, 0, "one", NOBODY)
+    assert book.paid == [("learn", 0)]
+    assert len(book.noted) == 1
 
 
 def test_fewer_tables_leave_the_rest_for_later():

@@ -108,13 +108,17 @@ class Federation:
         raise AssertionError("the run went on")
 
     def fitted_at_last(self, patch, **more):
-        """Fit, and go on with the run as often as an owner fails; begin anew where nothing is left of it."""
+        """Fit, and go on with the run when an owner has failed; begin anew where nothing is left of it.
+
+        Each owner may fail once, as each is killed once at most: after that the run has to come to its end.
+        """
         resume = False
-        while True:
+        for _ in self.files:
             try:
                 return self.fitted(patch, resume=resume, **more)
             except OwnerLost:
                 resume = (self.folder / "run" / "run.json").is_file()
+        return self.fitted(patch, resume=resume, **more)
 
 
 class Killed(BaseException):

@@ -14,10 +14,11 @@ asked                                  what is done
 ``end``                                the charge is closed; where nothing was asked, at zero. No record is read for it
 =====================================  ==============================================================================
 
-What was asked is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), so that an owner
-who was killed goes on with what was charged, and answers nothing that was not paid for. One process at a time answers
-from a folder, and looks there whether another one has meanwhile. Whoever asks is told that
-something went wrong and of what kind it is, and no more; the owner's own log says it in full.
+What was asked is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), and then marked in
+the ledger, so that an owner who was killed goes on with what was charged, and answers nothing that was not paid for. A
+fact that is marked and not noted was answered: its note is gone, and it is not answered again. One process at a time
+answers from a folder, and looks there whether another one has meanwhile. Whoever asks is told that something went wrong
+and of what kind it is, and no more; the owner's own log says it in full.
 """
 
 from __future__ import annotations
@@ -417,12 +418,22 @@ class Silo:
         if self._reservation is None:
             raise LedgerError("has no charge", field=self.name, remedy="begin again")
         if step == 0:
-            self._reservation.noise_drawn(access.purpose)
+            if access.purpose not in self._reservation.drawn:
+                self._reservation.noise_drawn(access.purpose)
         elif step > self._reservation.authorised:
             self._reservation.advance(self._plan.steps)  # all of them at once: the charge is for all of them
 
     def _note(self, number: int, digest: str, tables: int, answer: str) -> None:
-        """Write down that a question was asked; a line that was cut short was not answered."""
+        """Write down that a question was asked; a line that was cut short was not answered.
+
+        Raises:
+            LedgerError: It is of a fact that is marked in the ledger already.
+        """
+        access = self._plan.touches[number]
+        if self._reservation is not None and access.path is not None and access.purpose in self._reservation.drawn:
+            raise LedgerError(
+                "was told before, and its note is gone", field=access.purpose, remedy=f"put {_ASKED} back"
+            )
         line = json.dumps([self._run, number, digest, tables, answer]) + "\n"
         with (self._folder / _ASKED).open("a", encoding="ascii") as file:
             os.fchmod(file.fileno(), 0o600)

@@ -106,7 +106,7 @@ class Owner:
     Args:
         accesses: All of the plan's, in its order.
         authorise: Returns once an access is durably paid for in the owner's ledger: its step of training, counted from
-            1 over all accesses that train; 0 for a fact.
+            1 over all accesses that train; 0 for a fact. What is paid for already it leaves as it is.
         note: Returns once it is durably written down that a question was asked for an access: its number, the
             question's digest, how many tables it has, and the answer's digest.
         asked: What earlier processes have written down so: by access and question, tables and the answer's digest.
@@ -137,6 +137,9 @@ class Owner:
     ) -> Answer:
         """Return the exact answer, for whoever adds answers up and adds noise.
 
+        It is noted, then paid for, then returned. A process that ends in between has let nothing out: the next one
+        answers the same question, and pays for what was noted alone.
+
         Args:
             query: Rebuilt from what was asked, with this owner's own facts.
             number: The access that pays, by its place in the plan.
@@ -156,10 +159,8 @@ class Owner:
         moved = _moved(query, access)
         if digest in asked and isinstance(access.event, GaussianEvent) and not access.whole:
             raise SettingError("was answered before", field=access.purpose, remedy=_REMEDY)
-        if digest not in asked:
-            if sum(tables for tables, _ in asked.values()) + moved > _paid(access):
-                raise SettingError("is used up", field=access.purpose, remedy="make a new plan, which is paid anew")
-            self._authorise(access, self._step[number])
+        if digest not in asked and sum(tables for tables, _ in asked.values()) + moved > _paid(access):
+            raise SettingError("is used up", field=access.purpose, remedy="make a new plan, which is paid anew")
         rate = 1.0 if chosen else getattr(access.event, "sample_rate", 1.0)
         found = places.ask(query, sample_rate=rate)
         if not chosen:  # what one unit adds was clipped already
@@ -172,6 +173,7 @@ class Owner:
             raise RunFolderError(
                 "would be answered otherwise than before", field=access.purpose, remedy="put the same records back"
             )
+        self._authorise(access, self._step[number])
         return found
 
     def __repr__(self) -> str:
