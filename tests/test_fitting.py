@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import replace
@@ -655,11 +656,23 @@ def test_a_run_without_privacy_can_be_stopped(small, gan, book, tmp_path):
     assert status(tmp_path / "run") == "done"
 
 
-def test_without_a_folder_there_is_no_way_to_go_on(small, book):
-    with pytest.raises(Interrupted) as caught:
+def test_without_a_folder_what_was_bought_stays_in_one_that_is_named(small, book, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(Interrupted, match="what was spent stays spent") as caught:
         db.fit(small.frame(), small.plan, ledger=book, progress=StopAt("train", 3))
-    assert "--resume" not in str(caught.value)
-    assert book.spent.epsilon == small.epsilon
+    (room,) = tmp_path.glob("doublure-*")
+    assert caught.value.remedy == f"go on with -o {room / 'run'} --resume"
+    assert (RunFolder(room / "run").kept_step, book.spent.epsilon) == (3, small.epsilon)
+    db.fit(small.frame(), small.plan, ledger=book, out=room / "run", resume=True)
+    assert (closed(book), book.spent.epsilon) == (["interrupted", "done"], small.epsilon)
+
+
+def test_without_a_folder_nothing_stays_that_cost_nothing_or_is_done(small, book, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(Interrupted, match="nothing was spent"):
+        db.fit(small.frame(), small.plan, ledger=book, progress=StopAt("read the records"))
+    db.fit(small.frame(), small.plan, ledger=book)
+    assert not [*tmp_path.glob("doublure-*")]
 
 
 def test_a_second_signal_ends_the_run_at_once(small, book, tmp_path):

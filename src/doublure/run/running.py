@@ -234,7 +234,7 @@ class Run:
             except (Interrupted, KeyboardInterrupt) as stop:
                 self._stop.close()
                 spent = self._close("interrupted", keeps=keeps)
-                raise self._stopped(stop, spent=spent) from None
+                raise self._stopped(stop, spent=spent, keeps=keeps) from None
             except LostRun:
                 self._stop.close()
                 with contextlib.suppress(OSError):
@@ -474,9 +474,11 @@ class Run:
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
-    def _stopped(self, stop: BaseException, *, spent: bool) -> Interrupted:
+    def _stopped(self, stop: BaseException, *, spent: bool, keeps: bool) -> Interrupted:
         """Return what to say to somebody who stopped the run, or whose run a rank or an owner has ended."""
         kind, why, go_on = Interrupted, "stopped", "go on with --resume"
+        if not keeps:  # nobody has chosen its folder, so that it is named in full
+            go_on = f"go on with -o {self._folder.path} --resume"
         if isinstance(stop, OwnerLost | RankLost):
             kind, why = type(stop), f"{stop.message}, so that the run was stopped"
         if isinstance(stop, OwnerLost):
