@@ -82,15 +82,20 @@ def test_a_rule_finds_the_number_that_tells_and_leaves_out_what_never_moves(audi
 
 
 def test_counts_make_the_likelihood_ratio(audits, plan):
+    events = {access.purpose: access.event for access in plan.training}
     kept = {
+        f"{purpose}_{number}": np.array([9, 0]) for purpose, event in events.items() for number in range(event.tables)
+    }
+    kept |= {
         f"{COLUMNS}_0": torch.tensor([5, 2]),
         f"{COLUMNS}_1": torch.tensor([0, 3]),
         f"{PAIRS}_0": torch.tensor([[1, 2], [3, 4]]),
-        SCORES: torch.tensor([7, 7, 7]),
+        f"{SCORES}_0": torch.tensor([7, 7, 7]),
     }
-    scales = {access.purpose: access.event.scale for access in plan.training}
-    found = program("audit_worlds").counts(plan, kept)
-    assert found == pytest.approx(5 / scales[COLUMNS] ** 2 + 4 / scales[PAIRS] ** 2)
+    counts = program("audit_worlds").counts
+    assert counts(plan, kept) == pytest.approx(5 / events[COLUMNS].scale ** 2 + 4 / events[PAIRS].scale ** 2)
+    with pytest.raises(KeyError):  # what was not heard is not read as zero
+        counts(plan, {name: table for name, table in kept.items() if name != f"{PAIRS}_1"})
 
 
 def test_every_case_is_here(cases):

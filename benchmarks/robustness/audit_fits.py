@@ -35,7 +35,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from audit_worlds import Case, cases
+from audit_worlds import Case, answers_heard, cases
 from numpy.typing import NDArray
 
 import doublure as db
@@ -83,8 +83,9 @@ def one(case: Case, plan: db.Plan, canary: bool) -> dict[str, list[float]]:
     """Fit once, and return what each reader takes of it."""
     with tempfile.TemporaryDirectory() as folder:
         book, out = Path(folder) / "ledger", Path(folder) / "run"
-        syn = db.fit(case.data(canary), plan, ledger=db.Ledger.create(book, **_ROOM), out=out, seed=SEED)
-        return case.read(syn, RunFolder.open(out).load() or {})
+        with answers_heard() as answers:
+            syn = db.fit(case.data(canary), plan, ledger=db.Ledger.create(book, **_ROOM), out=out, seed=SEED)
+        return case.read(syn, {**(RunFolder.open(out).load() or {}), **answers})
 
 
 class Fits:

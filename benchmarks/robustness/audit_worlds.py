@@ -2,20 +2,23 @@
 
 Each case is a tiny data set with and without one record, the canary, and a method made so quick that it can be fitted
 thousands of times. Of each fit two readers take a few numbers. The one of the *generator* holds what is released. The
-one of the *checkpoint* holds all that the noise was added to: noisy tables and sums, the critic after its last step,
-the moments of its optimiser; the same guarantee covers it, and nothing that is released can show more. Both know the
-data but for the canary, the plan, and the public seed. Where the likelihood ratio is known (noisy counts and sums) the
-reader computes it; else the numbers are what a linear rule can be trained on.
+one of the *checkpoint* holds all that the noise was added to: noisy tables and sums, as the run keeps them until it is
+finished, the critic after its last step, the moments of its optimiser; the same guarantee covers it, and nothing that
+is released can show more. Both know the data but for the canary, the plan, and the public seed. Where the likelihood
+ratio is known (noisy counts and sums) the reader computes it; else the numbers are what a linear rule can be trained
+on.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -29,16 +32,20 @@ from doublure.methods.guided.critic_stage import critic_of_images
 from doublure.methods.latentgan.moments import moment_vectors
 from doublure.methods.latentgan.training import inversion_of, public_networks
 from doublure.methods.statistics.images.mean_embedding import COUNTED, embedding
+from doublure.methods.statistics.tables.plan import SCORES
 from doublure.networks.tree import TreeGenerator
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
+from doublure.private.mechanism import Mechanism
+from doublure.private.queries.counts import Counts
+from doublure.private.queries.sums import BoundedSums
 from doublure.schema import Schema
-from doublure.support.tensors import Array, as_array
+from doublure.support.tensors import Array, as_array, as_tensor
 from doublure.training.architectures import critic_of
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # where the other benchmarks are
 from attacks import public_rows
 
-State: TypeAlias = Mapping[str, Tensor]
+State: TypeAlias = Mapping[str, Tensor | Array]
 Numbers: TypeAlias = list[float]
 COMMON, LIKE_THE_CANARY = 600, 30
 _DRAWN = 20_000
@@ -119,7 +126,7 @@ def cases(public: Path) -> dict[str, Case]:
         ),
         "guided": Case(
             method="guided", settings=COUNTS | STAGE | {"critic_depth": 0, "critic_lot": COMMON}, **counted, fits=2000,
-            kept=lambda syn, kept: [counts(syn.plan, kept, "statistics/"), *_critic(kept)],
+            kept=lambda syn, kept: [counts(syn.plan, kept), *_critic(kept)],
             generator=lambda syn: shares(syn.generator),
         ),
         "guided, images": Case(
@@ -149,6 +156,35 @@ def _images(canary: bool) -> dict[str, Any]:
 # -- what is read ------------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def answers_heard() -> Iterator[dict[str, Array]]:
+    """Yield the noisy answers of what is fitted within, by purpose and number: tables one by one, sums in their shape.
+
+    They are those that a run keeps. What follows from the others is in its checkpoint.
+    """
+    heard: dict[str, list[Array]] = {}
+    found: dict[str, Array] = {}
+    release = Mechanism.release
+
+    def told(self: Mechanism, query: Any, access: Any, records: Any, *, keep: bool = True) -> Any:
+        noisy = release(self, query, access, records, keep=keep)
+        if keep:
+            before = heard.setdefault(access.purpose, [])
+            for answer in _parts(query, noisy):
+                found[f"{access.purpose}_{len(before)}"] = answer
+                before.append(answer)
+        return noisy
+
+    with patch.object(Mechanism, "release", told):
+        yield found
+
+
+def _parts(query: Any, noisy: Any) -> list[Array]:
+    if isinstance(query, Counts):
+        return list(query.split(noisy))
+    return [noisy.reshape(query.shape) if isinstance(query, BoundedSums) else noisy]
+
+
 def numbers(values: Tensor | Array) -> Numbers:
     """Return the numbers of a tensor or an array."""
     return [float(value) for value in as_array(values).reshape(-1)]
@@ -159,17 +195,21 @@ def weights(network: Any) -> Numbers:
     return [value for part in network.parameters() for value in numbers(part)]
 
 
-def counts(plan: db.Plan, kept: State, stage: str = "") -> float:
+def counts(plan: db.Plan, kept: State) -> float:
     """Return the log-likelihood ratio of noisy tables, up to a constant: the canary is in the last cell of each.
 
     Under discrete Gaussian noise of scale s one count more in a cell is worth its noisy count over s². What scores of
     pairs tell beside is left out.
+
+    Raises:
+        KeyError: There is no table of one of the plan's releases.
     """
     total = 0.0
-    counting = [access for access in plan.training if isinstance(access.event, DiscreteGaussianEvent)]
-    for access in counting:
-        cells = [table.flatten()[-1] for key, table in kept.items() if key.startswith(f"{stage}{access.purpose}_")]
-        total += sum(map(float, cells)) / access.event.scale**2  # type: ignore[union-attr]
+    for access in plan.training:
+        if not isinstance(access.event, DiscreteGaussianEvent) or access.purpose == SCORES:
+            continue
+        tables = [kept[f"{access.purpose}_{number}"] for number in range(access.event.tables)]
+        total += sum(float(as_array(table).flatten()[-1]) for table in tables) / access.event.scale**2
     return total
 
 
@@ -197,11 +237,14 @@ class _Moments:
     def __call__(self, syn: db.Synthesizer, kept: State) -> Numbers:
         """Return it: a sum's length along the canary's vector, over the noise's variance, release by release."""
         total = 0.0
-        for name, access in zip(("classes", "cells"), syn.plan.training, strict=True):
+        for access in syn.plan.training:
             event = access.event
             if not isinstance(event, GaussianEvent):
                 raise TypeError("moments are noised by Gaussian noise")
-            total += float(kept[f"latents/{name}"].sum(0) @ as_array(self._vector(syn))) / event.noise_multiplier**2
+            total += (
+                float(as_array(kept[f"{access.purpose}_0"]).sum(0) @ as_array(self._vector(syn)))
+                / event.noise_multiplier**2
+            )
         return [total]
 
     def _vector(self, syn: db.Synthesizer) -> Tensor:
@@ -232,10 +275,11 @@ class _Pictures:
         encoder = encoder_for(syn.schema, settings.encoding)
         seen = embedding(encoder, settings)(self.bodies)[0]
         there = torch.cat([seen * np.sqrt(1 - COUNTED**2), torch.tensor([COUNTED])])
-        found = [float(kept["statistics/embedding"][1] @ as_array(there))]
+        released = kept[f"{syn.plan.training[0].purpose}_0"]
+        found = [float(as_array(released)[1] @ as_array(there))]
         network = critic_of(critic_of_images(settings), encoder, torch.Generator().manual_seed(0))
-        torch.nn.utils.vector_to_parameters(torch.from_numpy(kept["critic/critic"]), network.parameters())
-        steps = torch.from_numpy(kept["critic/critic_optimizer.0.exp_avg"])
+        torch.nn.utils.vector_to_parameters(as_tensor(kept["critic/critic"]), network.parameters())
+        steps = as_tensor(kept["critic/critic_optimizer.0.exp_avg"])
         labels = torch.eye(2).flip(0)
         drawn = self._labelled(syn).generator(torch.zeros(1, settings.image_noise), labels[:1]).detach()
         for body, label in zip((*self.bodies, drawn[0]), (*labels, labels[0]), strict=True):
