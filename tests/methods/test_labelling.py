@@ -72,7 +72,7 @@ def looked_at(digits, first):
     job = replace(job, records=PrivateRecords(kept._compact[first:150], np.arange(count), count, kept._expand))
 
     class Sums:
-        releases, deviations, taken = 1, (1.0,), 0
+        releases, deviations, taken, all_paid = 1, (1.0,), 0, False
 
         def restore(self, kept):
             assert set(kept) == {"centre", "directions"}
@@ -253,32 +253,45 @@ def test_images_that_do_not_differ_have_finite_directions():
 
 def test_its_scores_are_those_of_the_view(digits):
     """What is saved looks at whole features; learning looked at a view of them, up to a factor a record."""
-    made, job = made_by(digits, labeller_steps=3)
+    made, job = made_by(digits, labeller_steps=1, labeller_lr=50.0)
     images, _ = digits.tensors(slice(0, 40))
     # What learning looked at was warped no more than it learned with, and not spread.
     made.generator.warp, made.generator.spread = job.settings.warp, 1.0
     view = labelling._view(job, job.settings, made.generator, job.settings.image_noise, made.labeller.features)
     features = made.labeller.features(images)
-    kept = job.checkpoints.kept["labeller/weights"]
-    expected = view(features) @ kept.T * ((features - view.centre) @ view.directions).norm(dim=1, keepdim=True)
+    answer = torch.from_numpy(job.checkpoints.answers.kept((1, 0)).noisy).view(10, -1)
+    learned = -50.0 * answer / (job.settings.labeller_clip * digits.UNITS)  # one step from nothing
+    expected = view(features) @ learned.T * ((features - view.centre) @ view.directions).norm(dim=1, keepdim=True)
+    assert expected.std() > 0.1
     torch.testing.assert_close(made.labeller(images), expected, atol=1e-3, rtol=1e-2)
 
 
 # -- interruption ------------------------------------------------------------------------------------------------------
 
 
+class Killed(BaseException):
+    """The process is gone."""
+
+
 def test_steps_that_were_lost_count(digits, asked):
     memory, authorised = digits.Memory(), []
-    made_by(digits, memory=memory, labeller_steps=3)
-    assert memory.steps == [1, 1, 2, 3, 4]
+
+    def until_the_fifth(step):
+        if step == 5:
+            raise Killed
+
+    with pytest.raises(Killed):
+        made_by(digits, memory=memory, labeller_steps=6, authorise=until_the_fifth)
+    assert memory.answers.held() == {(0, 0), (1, 0), (1, 1), (1, 2)}
     asked.clear()
-    job = digits.job(memory=memory, labeller_steps=6, taken=5, authorise=authorised.append)  # the fourth was lost
-    before = memory.kept["labeller/weights"]
-    METHOD.train(job)
+    job = digits.job(memory=memory, labeller_steps=6, taken=5, authorise=authorised.append)  # the fifth was lost
+    made = METHOD.train(job).generator.labeller
     assert [size for size, _ in asked] == [10 * 20] * 2
-    assert [step for step in authorised if step > 1] == [6, 7]
-    assert memory.steps[5:] == [6, 7]
-    assert not torch.equal(before, memory.kept["labeller/weights"])
+    assert authorised == [6, 7]
+    assert memory.answers.held() == {(0, 0), (1, 0), (1, 1), (1, 2), (1, 4), (1, 5)}
+    assert [(each["drawn"], each["lost"]) for each in job.mechanism.ran()] == [(1, 0), (5, 1)]
+    again = METHOD.train(digits.job(memory=memory, labeller_steps=6, taken=7)).generator.labeller
+    assert torch.equal(made.weights, again.weights)  # of what was kept, whichever session drew it
 
 
 def test_a_finished_labeller_is_not_taught_again(digits, asked, monkeypatch):

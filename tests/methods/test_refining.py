@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from doublure.methods.guided.method import METHOD
@@ -77,19 +78,27 @@ def test_the_anchor_holds_it_to_what_was_released(digits, monkeypatch):
     assert far[1] < far[0]
 
 
+class Killed(BaseException):
+    """The process is gone."""
+
+
 def test_steps_that_were_lost_count(digits, steps):
     memory, authorised = digits.Memory(), []
-    job = digits.job(memory=memory, **CRITIC)
-    METHOD.train(job)
-    assert {name.split("/")[0] for name in memory.kept} == {"statistics", "critic", "labeller"}
-    kept = {name: value for name, value in memory.kept.items() if not name.startswith("labeller/")}
-    steps.clear()
+
+    def until_the_fifth(step):
+        if step == 5:
+            raise Killed
+
     # Of the critic's steps 2 to 7 the run was cut off after the fifth was authorised.
-    again = digits.job(memory=digits.Memory(kept), taken=5, authorise=authorised.append, **CRITIC)
-    METHOD.train(again)
+    with pytest.raises(Killed):
+        METHOD.train(digits.job(memory=memory, authorise=until_the_fifth, **CRITIC))
+    assert {name.split("/")[0] for name in memory.kept} == {"statistics", "critic"}
+    steps.clear()
+    METHOD.train(digits.job(memory=memory, taken=5, authorise=authorised.append, **CRITIC))
     (step,) = steps
     assert step.taken == 6
-    assert sorted(set(authorised)) == [6, 7, 8, 9, 10, 11]
+    assert authorised == [6, 7, 8, 9, 10, 11]
+    assert {name.split("/")[0] for name in memory.kept} == {"statistics", "critic", "labeller"}
 
 
 def test_a_finished_stage_is_not_begun_again(digits, steps, monkeypatch):
