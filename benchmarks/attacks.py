@@ -41,6 +41,7 @@ from doublure.auditing import audit, audit_method
 from doublure.auditing.attack_report import AttackReport
 from doublure.auditing.worst_case import NEIGHBOURING_SETS
 from doublure.data.images import Images
+from doublure.data.opening import open_data
 from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
 from doublure.schema import Schema
 from real_images import FACE, faces, images_of
@@ -209,7 +210,7 @@ def digits(noise: float | None, steps: int, seed: int) -> dict[str, Any]:
     (x, y), (test, truth) = images_of("mnist", "train"), images_of("mnist", "test")
     trained, own = {"images": x[:20_000], "labels": y[:20_000]}, (x[40_000:50_000], y[40_000:50_000])
     schema = images_schema(20_000, 28, range(10))
-    private = db.evaluate.evaluation.load_both(schema.resolve({}), trained, None)[0].content
+    private = open_data(trained, "images").load(schema.resolve({})).content
     if noise is None:
         return inverted_digits(private.take(slice(10_000)), schema, (test, truth), own, seed)
     with tempfile.TemporaryDirectory() as folder:
