@@ -273,6 +273,49 @@ def test_an_answer_whose_question_a_power_cut_loses_is_caught(monkeypatch, asked
         check_a_question_is_durable_before_its_answer(monkeypatch, found)
 
 
+def check_no_charge_is_left_of_which_nobody_knows(patch, found):
+    """Killed at each write of its charge, an owner closes it at zero, and pays once when the run begins anew."""
+    end, folder = Said({**found.begin.words, "ask": "end", "done": False}, {}), found.made.folder
+    anew = Said({**found.begin.words, "run": "begun anew"}, {})
+    for at in range(1, 10):
+        (folder / str(at)).mkdir()
+        found.made = Federation(folder / str(at), found.made.plan, [*found.made.files.values()])
+        with patch.context() as inner:
+            mortal = Mortal(found.made, 1, at, inner)
+            if mortal.heard(found.begin) is not None:
+                break
+        answer = found.owner().heard(end).words
+        assert (answer["refused"], answer.get("charged")) == (None, False)
+        assert found.made.book(1).spent.epsilon == 0
+        assert refusals(found.owner().heard(anew)) == [None]
+        assert found.made.book(1).spent.epsilon == 20.0
+    assert at > 2  # what it will be charged for, and the charge
+
+
+def test_no_charge_is_left_of_which_nobody_knows(monkeypatch, asked):
+    check_no_charge_is_left_of_which_nobody_knows(monkeypatch, asked(DECLARED))
+
+
+RESERVED = "self._book().reserve(self._plan, again=self._again, promise=promise)"
+FORGOTTEN = {
+    "charged first, and then known": ("_begin", (
+        f"self._take(run, {RESERVED})",
+        "made = self._book().reserve(self._plan, again=self._again)\n"
+        "promise(made.id, made.session)\n"
+        "self._take(run, made)",
+    )),
+    "known, and taken for charged": ("_charged", ("('reserve', None) in kinds", "True")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", FORGOTTEN)
+def test_a_charge_of_which_nobody_knows_is_caught(monkeypatch, asked, mutant):
+    found = asked(DECLARED)
+    plant(monkeypatch, Silo, *FORGOTTEN[mutant])
+    with pytest.raises(AssertionError):
+        check_no_charge_is_left_of_which_nobody_knows(monkeypatch, found)
+
+
 def check_what_was_told_stays_charged(found):
     """A run that ends before its first table has told facts: it is closed, and not at zero."""
     end = Said({**found.begin.words, "ask": "end", "done": False}, {})

@@ -219,25 +219,26 @@ class Silo:
         return Said({wire.UNITS: self._units}, {})
 
     def _begin(self, run: str) -> Said:
-        """Charge the plan, once a run; then read."""
+        """Charge the plan, once a run; then read. Which charge it will be is on disk before it is charged."""
         if not self._charged(run):
             self._close()
-            reservation = self._book().reserve(self._plan, again=self._again)
-            self._kept = {"run": run, "reservation": reservation.id, "session": reservation.session}
-            self._write()
-            self._take(run, reservation)
+
+            def promise(reservation: str, session: str) -> None:
+                self._kept = {"run": run, "reservation": reservation, "session": session}
+                self._write()
+
+            self._take(run, self._book().reserve(self._plan, again=self._again, promise=promise))
         self._go_on(run)
         return Said({}, {})
 
     def _charged(self, run: str) -> bool:
-        """Whether this owner is charged for a run: it has begun here, and was not closed at zero."""
+        """Whether this owner is charged for a run: it has begun here, in the ledger too, and was not closed at zero."""
         kept = self._session()
         if kept.get("run") != run:
             return False
-        closed = {
-            (each.body.get("id"), each.body.get("status")) for each in self._book().entries if each.kind == "close"
-        }
-        return (kept.get("reservation"), _NOTHING) not in closed
+        own = [each for each in self._book().entries if each.body.get("id") == kept.get("reservation")]
+        kinds = {(each.kind, each.body.get("status")) for each in own}
+        return ("reserve", None) in kinds and ("close", _NOTHING) not in kinds
 
     def _go_on(self, run: str) -> None:
         """Be at work for a run, with its records read.

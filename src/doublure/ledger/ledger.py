@@ -233,13 +233,22 @@ class Ledger:
         """
         self._store.view().account.refuse_repeated(plan)
 
-    def reserve(self, plan: PlanLike, *, run_id: str | None = None, again: bool = True) -> Reservation:
+    def reserve(
+        self,
+        plan: PlanLike,
+        *,
+        run_id: str | None = None,
+        again: bool = True,
+        promise: Callable[[str, str], None] = lambda *_: None,
+    ) -> Reservation:
         """Charge a whole plan, durably, before any record is opened.
 
         Args:
             plan: What will be run. Kinds dp and bayesian-dp are charged; empirical and none are recorded at zero.
             run_id: The run's id, never used before in this ledger; a fresh one by default.
             again: Whether a plan may be charged that a run is charged for already; decided under the lock.
+            promise: Stores the reservation's id and session durably before the charge is, so that a crash in between
+                leaves no charge of which nobody knows. Called under the ledger's lock, once it may be charged.
 
         Returns:
             The reservation. The charge is on disk when this returns, and not before.
@@ -251,11 +260,11 @@ class Ledger:
         """
         disk.refuse_network_file_system(self._store.path)
         plan_facts = facts(plan)
-        reservation_id = secrets.token_hex(8)
+        reservation_id, session = secrets.token_hex(8), secrets.token_hex(16)
         body = {
             "id": reservation_id,
             "run_id": run_id_of(plan, reservation_id) if run_id is None else run_id,
-            "session": secrets.token_hex(16),
+            "session": session,
             "plan": plan_facts,
             "charge": charge(plan, plan_facts["kind"]),
         }
@@ -265,7 +274,7 @@ class Ledger:
                 account.refuse_repeated(plan)
             return body
 
-        _, account = self._store.append("reserve", checked)
+        _, account = self._store.append("reserve", checked, before=lambda _: promise(reservation_id, session))
         return Reservation(self._store, account.find(reservation_id))
 
     def resume(
