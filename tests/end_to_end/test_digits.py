@@ -186,12 +186,15 @@ def test_images_without_labels(tmp_path, digits, book):
 # -- cut off and resumed -----------------------------------------------------------------------------------------------
 
 
-class Killed(Exception):
+class Killed(BaseException):
     """Stands for the end of the process."""
 
 
 class Watch:
-    """Counts draws and steps of the generator, and ends the run where it is told to."""
+    """Counts draws and steps of the generator, and ends the run where it is told to.
+
+    A rehearsal draws nothing, and is over before anything is drawn: its steps do not count.
+    """
 
     def __init__(self, patch):
         self.draws, self.steps, self.at = [], 0, {}
@@ -203,8 +206,9 @@ class Watch:
             return whole(source, size, std, unit)
 
         def stepped(generator_fit):
-            self.steps += 1
-            self.end("step", self.steps)
+            if self.draws:
+                self.steps += 1
+                self.end("step", self.steps)
             step(generator_fit)
 
         @contextlib.contextmanager
@@ -309,7 +313,14 @@ def test_cut_off_before_the_release_was_kept(tmp_path, digits, book, plans, watc
 
 
 def test_cut_off_before_anything_was_drawn(tmp_path, digits, book, plans, monkeypatch):
-    monkeypatch.setattr(mean_embedding, "embedding", lambda *_: (_ for _ in ()).throw(Killed))
+    asked = mean_embedding.Embedded.__call__
+
+    def dies(summand, records, labels):
+        if (tmp_path / "run").exists():  # and the rehearsal is over
+            raise Killed
+        return asked(summand, records, labels)
+
+    monkeypatch.setattr(mean_embedding.Embedded, "__call__", dies)
     with pytest.raises(Killed):
         db.fit(digits, plans["guided"], ledger=book, out=tmp_path / "run")
     assert book.spent.epsilon == 0
