@@ -43,6 +43,7 @@ class Contender(Result):
         delta: Its δ, if it has one.
         unit: Whom it protects.
         max_records: How many records of one are covered.
+        suspicion: Why the real records may be its own synthetic ones, if they may.
         scores: Its figures; another run may have others.
     """
 
@@ -54,6 +55,7 @@ class Contender(Result):
     delta: float | None = None
     unit: str
     max_records: int
+    suspicion: str | None = None
     scores: tuple[Score, ...]
 
     @property
@@ -115,7 +117,8 @@ class Comparison(Document, Saved):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader has to know before any figure."""
-        found = seen_warning(self.kept_aside, self.records)
+        found = [f"{one.suspicion} (Run: {one.name}.)" for one in self.contenders if one.suspicion is not None]
+        found += seen_warning(self.kept_aside, self.records)
         if len({one.claim for one in self.contenders}) > 1:
             found.append(UNLIKE)
         return (*found, *self.differences)
@@ -235,6 +238,7 @@ def compare(
     contenders, resampled = [], []
     for number, (name, synthesizer) in enumerate(synthesizers.items()):
         resampled.append(Resamples(seed=seed, run=number))
+        found = reported(synthesizer, real, holdout, seed=seed, progress=progress, resamples=resampled[-1])
         contenders.append(
             Contender(
                 name=name,
@@ -245,16 +249,15 @@ def compare(
                 delta=synthesizer.guarantee.delta,
                 unit=synthesizer.guarantee.unit,
                 max_records=synthesizer.guarantee.max_records,
-                scores=reported(
-                    synthesizer, real, holdout, seed=seed, progress=progress, resamples=resampled[-1]
-                ).measured.scores,
+                suspicion=found.suspicion,
+                scores=found.measured.scores,
             )
         )
     kind = KINDS[next(iter(synthesizers.values())).schema.kind]
-    found = Comparison(
+    compared = Comparison(
         records=kind.records, least=kind.least, kept_aside=holdout is not None, contenders=tuple(contenders)
     )
-    return found.model_copy(update={"paired": _paired(found, resampled)})
+    return compared.model_copy(update={"paired": _paired(compared, resampled)})
 
 
 def _paired(found: Comparison, resampled: Sequence[Resamples]) -> tuple[PairedDifference, ...]:

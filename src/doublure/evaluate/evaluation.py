@@ -14,7 +14,7 @@ from doublure.attack.results import AttackResult, Claim
 from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
 from doublure.errors import DataError, DataWarning, SettingError
-from doublure.evaluate.real_data import OWN, marks, read_both, seen_before
+from doublure.evaluate.real_data import LIKE_DRAWN, OWN, marks, read_both, seen_before
 from doublure.evaluate.reports import ImageReport, Internal, RelationalReport, Report, SeriesReport
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
@@ -24,6 +24,7 @@ from doublure.measures.relational import MOST_UNITS, evaluate_related
 from doublure.measures.resampling import Resamples
 from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
+from doublure.measures.tables.one_source import told_apart
 from doublure.methods import registry as methods
 from doublure.results import About
 from doublure.run.synthesizer import Synthesizer
@@ -130,8 +131,9 @@ def reported(
         wanted = rows if rows is not None else min(len(train.unit), evaluated.most)
         listener.stage("draw synthetic records")
         artificial = syn.draw(wanted, seed=seed)
-        if seen_before(marks(artificial), marks(train.content)):
-            warnings.warn(OWN, DataWarning, stacklevel=3)
+        suspicion = _suspicion(syn, artificial, train.content, seed)
+        if suspicion is not None:
+            warnings.warn(suspicion, DataWarning, stacklevel=3)
         chosen = (rule or _planned(syn)) if loss else None
         lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
         found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener) if attacks else ((), None)
@@ -143,6 +145,7 @@ def reported(
     return evaluated.report(
         **{syn.schema.kind: figures},
         about=about(syn),
+        suspicion=suspicion,
         expected_loss=lost,
         expected_loss_skipped=skipped,
         attacks=found,
@@ -170,6 +173,14 @@ def load_both(syn: Synthesizer, real: Given, holdout: Given | None) -> tuple[Loa
         SettingError: It is not what it is said to be.
     """
     return read_both(syn, EVALUATIONS[syn.schema.kind].lenient(syn.schema), real, holdout)
+
+
+def _suspicion(syn: Synthesizer, artificial: Any, real: Any, seed: int) -> str | None:
+    """Return why the real records may be the run's own, if they may."""
+    if seen_before(marks(artificial), marks(real)):
+        return OWN
+    apart = EVALUATIONS[syn.schema.kind].told_apart
+    return LIKE_DRAWN if apart is not None and not apart(syn.schema, artificial, real, seed=seed) else None
 
 
 def _planned(syn: Synthesizer) -> EstimatorConfig | None:
@@ -251,6 +262,7 @@ class Evaluated:
         most: The most synthetic records that are drawn unless asked otherwise.
         evaluate: Schema, synthetic records, real ones and those kept aside to everything that is measured.
         report: What says it; its field has the kind's name.
+        told_apart: Whether real records differ from synthetic ones by more than chance; None where no test is cheap.
         lenient: Schema to one that also takes what a measure counts and a fit refuses.
         takes_extractor: Whether it measures by classifiers, whose feature extractor may be chosen.
         says_how_far: Whether it takes a ``progress`` to say what it does.
@@ -259,6 +271,7 @@ class Evaluated:
     most: int
     evaluate: Callable[..., Evaluation]
     report: Callable[..., Internal]
+    told_apart: Callable[..., bool] | None = None
     lenient: Callable[[Any], Any] = lambda schema: schema
     takes_extractor: bool = False
     says_how_far: bool = False
@@ -267,7 +280,12 @@ class Evaluated:
 EVALUATIONS = ByKind(
     "evaluation",
     table=Evaluated(
-        most=MOST_SAMPLED, evaluate=evaluate_table, report=Report, lenient=_lenient_table, says_how_far=True
+        most=MOST_SAMPLED,
+        evaluate=evaluate_table,
+        report=Report,
+        told_apart=told_apart,
+        lenient=_lenient_table,
+        says_how_far=True,
     ),
     images=Evaluated(
         most=MOST_IMAGES, evaluate=evaluate_images, report=ImageReport, takes_extractor=True, says_how_far=True

@@ -12,6 +12,8 @@ most of the holdout is                refused       more than half are fitted re
                                                     chance
 real records are drawn by the run     warned of     the same, of real records among drawn ones: it may be its own
                                                     data, or a run that copies
+a table is like the run's own rows    warned of     a permutation test: real rows differ by the noise and by what the
+                                                    model leaves out
 ====================================  ===========  ================================================================
 """
 
@@ -40,6 +42,11 @@ from doublure.support.tensors import sha256_of
 OWN = (
     "Most of these real records are drawn by the run itself, record for record. Either --real is its own synthetic "
     "data (give the data it was fitted on), or the run copies its data (make an audit)."
+)
+
+LIKE_DRAWN = (
+    "real: is no further from this run's own rows than they are from one another. Is it a file that was released? Then "
+    "give the data that the run was fitted on. A good release at a large ε can look so, too."
 )
 
 _CARD = "card.json"

@@ -26,12 +26,14 @@ class Internal(InternalReport, Saved):
     """A synthesizer's evaluation, whatever the kind of data. Computed on real data: internal.
 
     Attributes:
+        suspicion: Why the real records may be the run's own synthetic ones, if they may.
         expected_loss: The estimated privacy loss, where the guarantee is empirical or it was asked for.
         expected_loss_skipped: Why there is none.
         attacks: A look for copies, and an attack on membership, where records were kept aside.
         attacks_skipped: Why there are none.
     """
 
+    suspicion: str | None = None
     expected_loss: ExpectedLoss | None = None
     expected_loss_skipped: str | None = None
     attacks: tuple[AttackResult, ...] = ()
@@ -92,8 +94,11 @@ class Internal(InternalReport, Saved):
 
     @property
     def verdict(self) -> Verdict:
-        """The evaluation in plain words."""
-        return self.measured.verdict
+        """The evaluation in plain words, and first among its warnings that the real records may be none."""
+        found = self.measured.verdict
+        if self.suspicion is None:
+            return found
+        return found.model_copy(update={"warnings": (self.suspicion, *found.warnings)})
 
     @property
     def further_lines(self) -> tuple[str, ...]:

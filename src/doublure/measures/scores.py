@@ -131,7 +131,7 @@ def amount(score: Score, *values: float) -> str:
     """Return a difference of two figures of a kind, or its interval, with its unit."""
     shares = score.key in _AS_PERCENT or score.key in _FINE
     digits = 2 if score.key in _FINE else 1 if shares or score.key in _WHOLE | _POINTS else 3
-    text = " to ".join(f"{100 * value if shares else value:.{digits}f}" for value in values)
+    text = " to ".join(f"{100 * value if shares else value:z.{digits}f}" for value in values)
     return text.replace("-", "−") + (" points" if shares else "")
 
 

@@ -1,0 +1,97 @@
+"""What a run drew is told from what it was fitted on: a file that was released and saved anew, by its distances."""
+
+import warnings
+from importlib import resources
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import doublure as db
+from doublure import evaluate
+from doublure.data.tables.opening import open_table
+from doublure.errors import DataWarning
+from doublure.measures.scores import Score, amount
+from doublure.measures.tables import one_source
+from doublure.measures.tables.one_source import told_apart
+
+ROWS = 1_000
+WARNED = "real: is no further from this run's own rows than they are from one another"
+
+
+@pytest.fixture(scope="module")
+def adult(tmp_path_factory):
+    """A run of the bundled Adult table at ε = 1, its training rows, and others."""
+    folder = tmp_path_factory.mktemp("adult")
+    bundled = resources.files("doublure") / "datasets" / "bundled"
+    declared = db.Schema.load(bundled / "adult.schema.yaml").model_copy(update={"units": ROWS})
+    answers = {"bounds": [10_000, 1_500_000], "shares": {"<=50K": 0.75, ">50K": 0.25}}
+    known = declared.resolve({question.path: answers[question.fact] for question in declared.questions})
+    frame = open_table(bundled / "adult_train.csv.xz").load(known).frame.sample(2 * ROWS, random_state=0)
+    train, holdout = (frame.iloc[start : start + ROWS].reset_index(drop=True) for start in (0, ROWS))
+    train.to_csv(folder / "train.csv", index=False)
+    plan = db.plan(declared, method="statistics", epsilon=1.0, delta=1e-6, accountant="rdp")
+    ledger = db.Ledger.create(folder / "adult.ledger", dataset="adult", epsilon=1.0, delta=1e-6)
+    return db.fit(folder / "train.csv", plan, ledger=ledger, seed=1, progress=False), train, holdout
+
+
+def test_neither_the_fitted_rows_nor_others_are_suspected(adult):
+    made, train, holdout = adult
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        report = evaluate.report(made, train, holdout, loss=False)
+        assert report.suspicion is None
+        assert evaluate.report(made, holdout, loss=False).suspicion is None
+
+
+def test_one_of_twenty_samples_of_the_run_is_missed_at_most(adult):
+    made, *_ = adult
+    first = made.draw(ROWS, seed=0)
+    missed = sum(told_apart(made.schema, first, made.draw(ROWS, seed=seed), seed=seed) for seed in range(1, 21))
+    assert missed <= 4  # of 20, one is expected; more than four come once in 380 times
+
+
+def test_a_released_file_that_was_saved_anew_is_suspected(small, tmp_path):
+    """In a spreadsheet: the hash is another one, and only the booleans are written otherwise."""
+    made = db.load(small.run)
+    made.sample(300, seed=9).to_csv(tmp_path / "data.csv", index=False)
+    text = (tmp_path / "data.csv").read_text()
+    assert ",False," in text
+    (tmp_path / "anew.csv").write_text(text.replace("False", "false"))
+    with pytest.warns(DataWarning, match=WARNED):
+        report = evaluate.report(made, tmp_path / "anew.csv")
+    assert report.verdict.warnings[0].startswith(WARNED)
+    assert f"! {WARNED}" in str(report)
+    report.save(tmp_path / "page.html")
+    assert "Is it a file that was released?" in (tmp_path / "page.html").read_text()
+    with pytest.warns(DataWarning, match=WARNED):
+        compared = evaluate.compare({"one": made}, tmp_path / "anew.csv")
+    assert compared.warnings[0].endswith("(Run: one.)")
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_few_columns_are_told_apart_too(columns):
+    draw = np.random.default_rng(0)
+    types = "".join(f"\n  c{place}: {{type: boolean, missing: false}}" for place in range(columns))
+    schema = db.Schema.parse(f"doublure: 1\nkind: table\nunits: 400\ncolumns:{types}").resolve({})
+    ids = db.Schema.parse("doublure: 1\nkind: table\nunits: 400\ncolumns:\n  c0: {type: id}").resolve({})
+    one, same, other = (
+        pd.DataFrame({f"c{place}": draw.random(size) < share for place in range(columns)})
+        for size, share in ((400, 0.5), (300, 0.5), (300, 0.7))
+    )
+    assert not told_apart(schema, one, same, seed=1)
+    assert told_apart(schema, one, other, seed=1)
+    assert told_apart(ids, one, same, seed=1)
+
+
+def test_the_tables_may_differ_in_size_and_be_cut(adult, monkeypatch):
+    made, train, _ = adult
+    monkeypatch.setattr(one_source, "MOST_ROWS", 600)
+    assert told_apart(made.schema, made.draw(900, seed=0), train[:700], seed=0)
+    assert not told_apart(made.schema, made.draw(900, seed=0), made.draw(300, seed=1), seed=0)
+
+
+def test_a_difference_of_nothing_has_no_sign():
+    score = Score(key="overall", name="Overall", goal="high", range=(0.0, 100.0), value=50.0)
+    assert amount(score, -0.0001, 2.1).startswith("0.0 to 2.1")
+    assert amount(score, -0.2, 2.1).startswith("−0.2 to")
