@@ -117,7 +117,7 @@ def test_only_a_private_key_signs_and_is_read_before_anything_is_made(small, key
                 lambda: publish(db.load(run), tmp_path / "bundle", sign=path)):  # fmt: skip
         with pytest.raises(InputError, match=what) as caught:
             way()
-        assert str(path) in str(caught.value.field)
+        assert str(path).endswith(str(caught.value.field).removeprefix("…"))  # a long path is cut
         assert caught.value.remedy
     assert not (tmp_path / "bundle").exists()
     assert ledger.read_bytes() == before
