@@ -57,6 +57,8 @@ class Keyed:
             units = getattr(own, "units", None)
             units = np.arange(sampler._population) if units is None else units
             assert len(units) == sampler._population
+            if not len(units):
+                return units  # of nobody, as a rehearsal asks of rank 0 alone: it is no step of the run
             own.step = getattr(own, "step", 0) + 1
             inside = [self._drawn("lot", own.step, int(unit)).random() < sampler.sample_rate for unit in units]
             return np.flatnonzero(inside)
