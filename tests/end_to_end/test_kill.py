@@ -313,7 +313,7 @@ class Case:
             return "is not a run folder"
         if self.files()["status"] == "done":
             return "is finished"
-        if "reservation" not in self.files().get("ledger", {}):
+        if not self.entries("reserve"):
             return "was cut off before it could begin"
         if not (self.run / "schema.yaml").exists() and self.lost():
             return "and keeping the answer, and the price covers one draw"

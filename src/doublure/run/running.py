@@ -9,8 +9,8 @@ A release asks, is paid for, drawn, kept in the run folder and handed out, in th
 ===================================  =================================================================================
 killed                               what is left
 ===================================  =================================================================================
-before the reservation               a folder that was only planned; nothing is charged
-between it and ``run.json``          the same folder, and the full charge: that nothing was drawn cannot be shown
+before the reservation               a folder that never began; nothing is charged
+between it and ``run.json``          resumable: the folder knew of the reservation before the ledger did
 while records are read or counted    resumable: nothing of that was drawn, and it is done again
 between a payment and its answer     a fact, or one of few releases: the full charge; not resumable, because its price
                                      covers one draw. It takes as long as noise, and two files on the disk
@@ -146,10 +146,15 @@ class Run:
     def begun(
         cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int, ranks: RunRanks | None = None, *, again: bool
     ) -> Run:
-        """Reserve; leave neither folder nor charge behind if that fails."""
+        """Reserve, promised to the folder first; leave neither folder nor charge behind if that fails."""
+        entry = {"dataset": ledger.dataset, "path": str(ledger.path)}
+
+        def promise(reservation: str, session: str) -> None:
+            folder.update_run(status="reserved", ledger={**entry, "reservation": reservation, "session": session})
+
         try:
-            folder.update_run(seed=seed, ledger={"dataset": ledger.dataset, "path": str(ledger.path)})
-            reservation = ledger.reserve(plan, again=again)
+            folder.update_run(seed=seed, ledger=entry)
+            reservation = ledger.reserve(plan, again=again, promise=promise)
         except BaseException:
             folder.discard()
             raise
@@ -175,7 +180,7 @@ class Run:
             raise RunFolderError("is finished", field=path, remedy="sample from it, or fit into a new folder")
         if begun.sha256 != plan.sha256:
             raise RunFolderError("was begun with another plan", field=path, remedy=f"use {path / 'plan.json'}")
-        if not isinstance(kept.get("reservation"), str):
+        if not isinstance(kept.get("reservation"), str) or _never_charged(kept, ledger):
             raise RunFolderError("was cut off before it could begin", field=path, remedy="remove it, and fit anew")
         known = [kept.get("session"), *(kept.get("next_sessions") or [])]
         if not all(isinstance(session, str) for session in known) or not isinstance(seed, int):
@@ -488,6 +493,12 @@ class Run:
         drew = self._reservation.authorised or self._reservation.drawn
         said = "what was spent stays spent" if drew else "nothing was drawn yet, and its charge is kept"
         return kind(f"{why}; {said}", field=self._folder.path, remedy=go_on)
+
+
+def _never_charged(kept: dict[str, Any], ledger: Ledger) -> bool:
+    """Whether a folder was promised a reservation, and was cut off before the ledger had it."""
+    promised = "sequence" not in kept and kept.get("dataset") == ledger.dataset
+    return promised and not any(record.body.get("id") == kept["reservation"] for record in ledger.entries)
 
 
 def _restore(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:
