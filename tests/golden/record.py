@@ -63,6 +63,7 @@ def _found(name: str, **more: object) -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         noise = FixedNoise()
         noise.install(patch)
+        patch.chdir(folder)
         try:
             return record(cases.CASES[name], Path(folder), **more)  # type: ignore[arg-type]
         except Exception as error:  # what a case fails with is its record

@@ -27,6 +27,7 @@ def _registered(monkeypatch):
 @pytest.mark.parametrize("name", [name for name, case in cases.CASES.items() if case.kept])
 def test_a_fit_leaves_what_it_left(name, tmp_path, monkeypatch):
     FixedNoise().install(monkeypatch)
+    monkeypatch.chdir(tmp_path)
     evaluated = name == portable.EVALUATED
     found = portable.portable(record(cases.CASES[name], tmp_path, rows=portable.ROWS, evaluated=evaluated))
     assert not [*portable.differences(portable.kept(name), found)]

@@ -47,7 +47,7 @@ def portable(found: dict[str, str]) -> dict[str, Any]:
 
 
 def _parts(file: str, text: str) -> Iterator[tuple[str, Any]]:
-    if file in _LEFT_OUT:
+    if file in _LEFT_OUT or file.endswith(".html"):
         return
     if file == "report.json":
         yield file, sorted(set(_paths(json.loads(text))))

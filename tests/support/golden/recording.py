@@ -19,8 +19,14 @@ from golden.cases import DIGITS, PUBLIC, Case, pictures
 
 HIDDEN = "…"
 """Stands for what no two runs have alike."""
-_NEVER_ALIKE = frozenset({"created", "time", "nonce", "path", "doublure_version", "version", "schema_path", "review"})
+_NEVER_ALIKE = frozenset(
+    {
+        "created", "utc", "tool", "nonce", "doublure_version", "version", "hash", "prev_hash", "head_sha256", "id",
+        "session", "reservation", "card.html", "card.json",
+    }
+)  # fmt: skip
 _MOMENT = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\+00:00|Z)")
+_DIGEST, _DAY = re.compile(r"\b[0-9a-f]{12,64}\b"), re.compile(r"\b20\d\d-\d\d-\d\d(?:T[\d:+Z]+)?")
 SAMPLED = 1000
 
 
@@ -29,13 +35,13 @@ def record(case: Case, folder: Path, *, rows: int = SAMPLED, evaluated: bool = T
 
     Args:
         case: What.
-        folder: An empty one.
+        folder: An empty one, which the process is in: what is named by its path is named alike.
         rows: Synthetic records of the sample.
         evaluated: Whether a report is made where the case has one.
     """
     settings = dict(case.settings)
     if case.public:
-        settings["public"] = str(_public(folder / "public"))
+        settings["public"] = public_generator("public")
     schema = db.Schema.parse(case.schema)
     found = {"schema.yaml": schema.to_yaml() + f"# {schema.sha256}\n"}
     with warnings.catch_warnings(record=True) as warned:
@@ -52,11 +58,13 @@ def record(case: Case, folder: Path, *, rows: int = SAMPLED, evaluated: bool = T
             found |= {f"sample-{number}/{name}": text for name, text in _sample(syn, own, given).items()}
         tables = any((folder / "run").glob("tables.*"))
         db.release(syn, folder / "bundle", n=50, seed=3, ledger=ledger, tables=tables)
-        bundle = sorted(path for path in (folder / "bundle").rglob("*") if path.is_file() and path.suffix != ".html")
+        bundle = sorted(path for path in (folder / "bundle").rglob("*") if path.is_file())
         found |= {f"bundle/{path.relative_to(folder / 'bundle').as_posix()}": _text(path) for path in bundle}
         if case.evaluated and evaluated:
             report = db.evaluate.report(syn, case.data(1), case.data(2), rows=200, seed=4, progress=False)
             found["report.json"] = _json(json.loads(report.to_json()))
+            report.save(folder / "report.html")
+            found["report.html"] = _text(folder / "report.html")
     found["ledger.jsonl"] = _ledger(ledger)
     found["warnings.txt"] = "".join(dict.fromkeys(f"{each.category.__name__}: {each.message}\n" for each in warned))
     return {name: text.replace(str(folder), HIDDEN) for name, text in found.items()}
@@ -76,7 +84,8 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _public(folder: Path) -> Path:
+def public_generator(folder: str) -> str:
+    """Fit a public generator of images, and return its folder."""
     from doublure import public
 
     names = {"data": "bars", "people": "nobody", "licence": "CC0"}
@@ -129,9 +138,13 @@ def _cells(name: str, made: Any) -> Iterator[tuple[str, str]]:
 def _text(path: Path) -> str:
     if path.suffix == ".json":
         return _json(json.loads(path.read_text()))
+    if path.suffix == ".csv":
+        return path.read_text(encoding="utf-8")
     if path.suffix == ".parquet":
         return pd.read_parquet(path).to_csv(index=False)
-    if path.suffix in (".yaml", ".jsonl", ".csv", ".md", ".txt"):
+    if path.suffix == ".html":
+        return _DAY.sub(HIDDEN, _DIGEST.sub(HIDDEN, path.read_text(encoding="utf-8")))
+    if path.suffix in (".yaml", ".jsonl", ".md", ".txt"):
         return _MOMENT.sub(HIDDEN, path.read_text())
     if path.suffix == ".npz":
         with np.load(path) as arrays:
@@ -150,7 +163,8 @@ def _alike(plain: Any, key: str = "") -> Any:
     if key in _NEVER_ALIKE:
         return HIDDEN
     if isinstance(plain, Mapping):
-        return {name: _alike(value, str(name)) for name, value in plain.items()}
+        found = {name: _alike(value, str(name)) for name, value in plain.items()}
+        return found | {"sha256": HIDDEN} if found.get("path") in ("card.html", "card.json") else found
     if isinstance(plain, (list, tuple)):
         return [_alike(value) for value in plain]
     return _MOMENT.sub(HIDDEN, plain) if isinstance(plain, str) else plain
