@@ -25,11 +25,11 @@ from doublure.errors import DoublureError
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.simulate import fit_elsewhere
-from doublure.federated.wire import Said
 from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.owners import Answers
+from doublure.support.messages import Message
 
-Change: TypeAlias = Callable[[int, Said, Said], Said]
+Change: TypeAlias = Callable[[int, Message, Message], Message]
 OWNERS, UNITS = 3, 24
 POWERS = (0, 4, 8, 16, 24, 31, 40, 64, 100)
 ALLOWED = 2.0**-10
@@ -66,7 +66,7 @@ class Hands:
         """Return who there is."""
         return list(self._owners)
 
-    def sent(self, messages: Mapping[int, Said]) -> Iterator[tuple[int, Said]]:
+    def sent(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message]]:
         """Yield what each owner answers."""
         for node, said in messages.items():
             answer = self._owners[node].heard(said)
@@ -123,12 +123,12 @@ def lengths(*, taken_back: bool) -> dict[str, Any]:
 def _error(plan: db.Plan, length: float, *, taken_back: bool) -> float:
     """Return how far what is released lies from the exact sum and its noise, at most."""
 
-    def change(node: int, said: Said, answer: Said) -> Said:
+    def change(node: int, said: Message, answer: Message) -> Message:
         sign = {1: 1.0, OWNERS: -1.0 if taken_back else 0.0}.get(node, 0.0)
         if said.words["ask"] != "step" or not sign or "total" not in answer.arrays:
             return answer
         total = answer.arrays["total"] + np.float32(sign * length)
-        return Said(answer.words, {**answer.arrays, "total": total})
+        return Message(answer.words, {**answer.arrays, "total": total})
 
     with tempfile.TemporaryDirectory() as folder, recording() as kept, _watched() as (added, drawn):
         federated(_dealt(Path(folder) / "clients"), plan, Path(folder), change)

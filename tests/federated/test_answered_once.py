@@ -23,8 +23,8 @@ from planting import plant
 
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.wire import Said
 from doublure.private.owners import Owner
+from doublure.support.messages import Message
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def asked(monkeypatch, tmp_path):
 def otherwise(said):
     """Return another question for the same access."""
     cells = next(name for name in said.arrays if name.endswith("cells"))
-    return Said(said.words, {**said.arrays, cells: np.zeros_like(said.arrays[cells])})
+    return Message(said.words, {**said.arrays, cells: np.zeros_like(said.arrays[cells])})
 
 
 def refusals(*answers):
@@ -275,8 +275,8 @@ def test_an_answer_whose_question_a_power_cut_loses_is_caught(monkeypatch, asked
 
 def check_no_charge_is_left_of_which_nobody_knows(patch, found):
     """Killed at each write of its charge, an owner closes it at zero, and pays once when the run begins anew."""
-    end, folder = Said({**found.begin.words, "ask": "end", "done": False}, {}), found.made.folder
-    anew = Said({**found.begin.words, "run": "begun anew"}, {})
+    end, folder = Message({**found.begin.words, "ask": "end", "done": False}, {}), found.made.folder
+    anew = Message({**found.begin.words, "run": "begun anew"}, {})
     for at in range(1, 10):
         (folder / str(at)).mkdir()
         found.made = Federation(folder / str(at), found.made.plan, [*found.made.files.values()])
@@ -318,7 +318,7 @@ def test_a_charge_of_which_nobody_knows_is_caught(monkeypatch, asked, mutant):
 
 def check_what_was_told_stays_charged(found):
     """A run that ends before its first table has told facts: it is closed, and not at zero."""
-    end = Said({**found.begin.words, "ask": "end", "done": False}, {})
+    end = Message({**found.begin.words, "ask": "end", "done": False}, {})
     for facts, charged, status in ((0, False, "no-noise-drawn"), (1, True, "interrupted")):
         owner = found.owner()
         for said in (found.begin, *found.by_word["fact"][:facts]):
@@ -396,7 +396,7 @@ class Shared:
     def __init__(self, found):
         self.found = found
         (self.fact,) = [said for said in found.by_word["fact"] if said.words["path"] == "columns.job.shares"]
-        self.other = Said({**self.fact.words, "values": self.fact.words["values"][:2]}, {})
+        self.other = Message({**self.fact.words, "values": self.fact.words["values"][:2]}, {})
 
     def anew(self, name):
         made = self.found.made
@@ -515,7 +515,7 @@ def check_declared_facts_stay(found):
     for old, new in DECLARED_OTHERWISE.items():
         other = text.replace(old, new, 1)
         assert other != text
-        answer = owner.heard(Said({**found.schema.words, "schema": other}, {}))
+        answer = owner.heard(Message({**found.schema.words, "schema": other}, {}))
         assert answer.words["refused"] == "it declares other facts"
     assert refusals(owner.heard(found.schema)) == [None]
 
@@ -586,7 +586,7 @@ def check_other_facts_are_refused(found):
     text = found.schema.words["schema"]
     other = re.sub(r"(type: integer, bounds: \[)-?\d+", r"\1-7", text)
     assert other != text
-    assert refusals(found.owner().heard(Said({**found.schema.words, "schema": other}, {}))) == [
+    assert refusals(found.owner().heard(Message({**found.schema.words, "schema": other}, {}))) == [
         "its facts were learned before"
     ]
     assert refusals(found.owner().heard(found.schema)) == [None]

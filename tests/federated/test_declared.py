@@ -19,9 +19,10 @@ from doublure.errors import DoublureError, InputError, SettingError
 from doublure.federated import clients, declared
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.wire import VERSION, Said, digest_of
+from doublure.federated.wire import VERSION, digest_of
 from doublure.private.owners import Owner
 from doublure.schema import Schema
+from doublure.support.messages import Message
 
 PLANNED = Schema.parse(with_owners(SEVERAL))  # units: 300
 TO_LEARN = Schema.parse(with_owners(LEARNED, 2))
@@ -166,7 +167,7 @@ def check_no_owner_takes_anothers_name(patch, folder):
     def change(words, node, answer):
         called = {2: "owner-001", 3: "owner-001 (1)"}.get(node)
         told = {"units": {2: 4, 3: 20}[node]} if called and words["ask"] == "hello" else {}
-        return [(node, Said({**answer.words, **({"name": called} if called else {}), **told}, answer.arrays))]
+        return [(node, Message({**answer.words, **({"name": called} if called else {}), **told}, answer.arrays))]
 
     case = "bayesgan on tables"
     files = files_of(folder / "clients", everything(CASES[case][1]), [[*range(20)], [20, 21], [22, 23]])
@@ -277,7 +278,7 @@ class Asking:
     def asked(self, run, ask, **words):
         silo = self.made.owner(1)  # a process of its own for each message
         said = {"version": VERSION, "plan": digest_of(self.made.plan), "run": run, "nonce": "n", "ask": ask}
-        return silo.heard(Said({**said, **words}, {})).words["refused"]
+        return silo.heard(Message({**said, **words}, {})).words["refused"]
 
     def run(self, run):
         fact = {"path": self.made.plan.touches[0].path, "access": 0}

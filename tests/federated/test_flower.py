@@ -31,11 +31,12 @@ from doublure.ledger import Ledger
 if importlib.util.find_spec("flwr") is None:
     pytest.skip("Flower is an extra: scripts/test --all installs it beside", allow_module_level=True)
 
-from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+from flwr.app import Message as FlowerMessage
 
-from doublure.federated.flower import client_app, owner_of_node, read, written
+from doublure.federated.flower import client_app, decode, encode, owner_of_node
 from doublure.federated.simulate import simulate
-from doublure.federated.wire import Said
+from doublure.support.messages import Message
 
 
 @pytest.fixture(autouse=True)
@@ -65,20 +66,20 @@ def test_the_release_through_flower_is_that_of_all_records_in_one_place(monkeypa
         assert book.spent == Ledger.open(tmp_path / "ledger").spent
 
 
-def test_what_is_said_survives_the_way_and_nothing_else_is_read():
-    said = Said({"ask": "counts", "é": [1, None, "x"]}, {"0.cells": np.arange(4), "0.starts": np.array([0.5, np.inf])})
-    heard = read(written(said))
+def test_a_message_survives_the_way_and_nothing_else_is_read():
+    """What its bytes may hold is in ``tests/test_messages.py``."""
+    said = Message({"ask": "counts", "é": [1, None, "x"]}, {"0.cells": np.arange(4), "0.starts": np.array([0.5])})
+    heard = decode(encode(said))
     assert heard.words == said.words
-    assert all(np.array_equal(heard.arrays[name], array) for name, array in said.arrays.items())
-    assert all(heard.arrays[name].dtype == array.dtype for name, array in said.arrays.items())
+    assert heard.sha256 == said.sha256
+    hostile = [b"", b"{}", said.to_bytes()[:-1]]
     for content in (
         RecordDict(),
-        RecordDict({"words": ConfigRecord({"json": "[1]"}), "arrays": ArrayRecord()}),
-        RecordDict({"words": ConfigRecord({"json": "{"}), "arrays": ArrayRecord()}),
-        RecordDict({"words": ConfigRecord({"json": 3}), "arrays": ArrayRecord()}),
-        written(Said({}, {"a": np.array(["text"])})),
+        RecordDict({"message": ConfigRecord({"message": said.to_bytes()})}),
+        RecordDict({"message": ArrayRecord()}),
+        *(RecordDict({"message": ArrayRecord({"message": Array("x", (1,), "x", data)})}) for data in hostile),
     ):
-        assert read(content) is None
+        assert decode(content) is None
 
 
 def test_a_client_app_that_fails_ends_the_run_which_then_goes_on(tmp_path):
@@ -86,10 +87,10 @@ def test_a_client_app_that_fails_ends_the_run_which_then_goes_on(tmp_path):
 
     def wrapped(app):
         def called(message, context):
-            said = read(message.content)
+            said = decode(message.content)
             if context.node_id == 2 and said and said.words["ask"] == "counts" and not failed:
                 failed.append(said)
-                return Message(RecordDict(), reply_to=message)
+                return FlowerMessage(RecordDict(), reply_to=message)
             return app(message, context)
 
         return called
@@ -116,8 +117,8 @@ def test_flowers_garbage_is_answered_by_a_refusal(tmp_path):
     from doublure.federated.grid import InProcessGrid
 
     grid = InProcessGrid(client_app(lambda _: owner), [1])
-    (reply,) = grid.send_and_receive([Message(RecordDict(), 1, "query.doublure")])
-    assert read(reply.content).words["refused"] == "it speaks another version"
+    (reply,) = grid.send_and_receive([FlowerMessage(RecordDict(), 1, "query.doublure")])
+    assert decode(reply.content).words["refused"] == "it speaks another version"
 
 
 def test_the_command_says_what_came_of_it(tmp_path):

@@ -13,7 +13,8 @@ from doublure.errors import InputError, SchemaError
 from doublure.federated import silo as silos
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.wire import VERSION, Said, digest_of
+from doublure.federated.wire import VERSION, digest_of
+from doublure.support.messages import Message
 
 
 @pytest.fixture(autouse=True)
@@ -148,8 +149,8 @@ def test_who_is_ready_is_said_before_the_data_is_opened(monkeypatch, tmp_path):
 
     monkeypatch.setattr(silos, "open_data", opened)
     said = {"version": VERSION, "plan": digest_of(made.plan), "run": "one"}
-    assert made.post.owners[1].heard(Said({**said, "ask": "hello"}, {})).words["refused"] is None
-    assert made.post.owners[1].heard(Said({**said, "ask": "header"}, {})).words["refused"] == "it failed"
+    assert made.post.owners[1].heard(Message({**said, "ask": "hello"}, {})).words["refused"] is None
+    assert made.post.owners[1].heard(Message({**said, "ask": "header"}, {})).words["refused"] == "it failed"
 
 
 def test_need_is_a_whole_number_and_stands_in_the_plan():

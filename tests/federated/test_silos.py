@@ -27,9 +27,10 @@ from doublure.errors import (
 )
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.wire import VERSION, Said, digest_of
+from doublure.federated.wire import VERSION, digest_of
 from doublure.ledger import Ledger
 from doublure.private.owners import Answers, Owner
+from doublure.support.messages import Message
 
 
 @pytest.fixture(autouse=True)
@@ -158,7 +159,7 @@ def test_an_owner_answers_nothing_that_its_plan_does_not_pay_for(monkeypatch, tm
     made = federation(tmp_path)
     recorder = Recorder(made)
     end = made.post.owners[1]._end
-    made.post.owners[1]._end = lambda said: Said({}, {})  # it goes on listening
+    made.post.owners[1]._end = lambda said: Message()  # it goes on listening
     made.fitted(monkeypatch)
     owner = made.post.owners[1]
     asked = counts_asked(recorder)[-1]
@@ -167,7 +168,7 @@ def test_an_owner_answers_nothing_that_its_plan_does_not_pay_for(monkeypatch, tm
 
     def refused(words, arrays=asked.arrays):
         before = made.book(1).head
-        answer = owner.heard(Said({**asked.words, **words}, arrays))
+        answer = owner.heard(Message({**asked.words, **words}, arrays))
         assert answer.arrays == {}
         assert made.book(1).head == before
         return answer.words["refused"]
@@ -184,7 +185,7 @@ def test_an_owner_answers_nothing_that_its_plan_does_not_pay_for(monkeypatch, tm
     assert refused({"version": 0}) == "it speaks another version"
     assert refused({"ask": "everything"}) == "it could not"
     assert refused({"axes": asked.words["axes"][:-1]}) == "it could not"
-    end(Said({**asked.words, "done": True}, {}))
+    end(Message({**asked.words, "done": True}, {}))
 
 
 def test_an_owner_that_does_not_keep_count_is_caught(monkeypatch, tmp_path):
@@ -208,7 +209,7 @@ def test_a_fact_is_answered_once_and_only_if_it_is_to_be_learned(monkeypatch, tm
             facts = [each for each in recorder.asked if each.words["ask"] == "fact"][: len(made.plan.learned)]
             shares = facts[-1]
             others = [{}, {"path": "columns.job.missing"}, {"access": 0}, {"values": ["others"]}]
-            said.append([owner.heard(Said({**shares.words, **other}, {})).words["refused"] for other in others])
+            said.append([owner.heard(Message({**shares.words, **other}, {})).words["refused"] for other in others])
         return [(node, answer)]
 
     made.post.change = change
@@ -298,18 +299,18 @@ def changed(name):
             return [(node, answer)]
         total = answer.arrays["total"]
         bad = {
-            "NaN": lambda: Said(answer.words, {"total": np.full(total.shape, np.nan)}),
-            "shape": lambda: Said(answer.words, {"total": total[:-1]}),
-            "type": lambda: Said(answer.words, {"total": total.astype(np.int32)}),
-            "negative": lambda: Said(answer.words, {"total": total - 1}),
-            "one table": lambda: Said(answer.words, {"total": total + (np.arange(len(total)) == 0)}),
-            "too many": lambda: Said(answer.words, {"total": total + 2**60}),
+            "NaN": lambda: Message(answer.words, {"total": np.full(total.shape, np.nan)}),
+            "shape": lambda: Message(answer.words, {"total": total[:-1]}),
+            "type": lambda: Message(answer.words, {"total": total.astype(np.int32)}),
+            "negative": lambda: Message(answer.words, {"total": total - 1}),
+            "one table": lambda: Message(answer.words, {"total": total + (np.arange(len(total)) == 0)}),
+            "too many": lambda: Message(answer.words, {"total": total + 2**60}),
             "replayed": lambda: earlier[0],
             "twice": lambda: answer,
-            "version": lambda: Said({**answer.words, "version": VERSION + 1}, answer.arrays),
-            "plan": lambda: Said({**answer.words, "plan": "0"}, answer.arrays),
-            "words": lambda: Said({**answer.words, "names": ["a"], "counts": [1]}, {}),
-            "garbage": lambda: Said({**answer.words, "names": 7}, {}),
+            "version": lambda: Message({**answer.words, "version": VERSION + 1}, answer.arrays),
+            "plan": lambda: Message({**answer.words, "plan": "0"}, answer.arrays),
+            "words": lambda: Message({**answer.words, "names": ["a"], "counts": [1]}, {}),
+            "garbage": lambda: Message({**answer.words, "names": 7}, {}),
             "unreadable": lambda: None,
         }
         earlier.append(answer)
@@ -361,7 +362,7 @@ def test_an_owner_that_is_one_unit_cannot_count_as_several(monkeypatch, tmp_path
     frame["who"] = [f"p{row // 2}" for row in range(60)]
     files = dealt(frame, tmp_path / "clients", 30, "who")
     twice = lambda words, node, answer: [  # noqa: E731
-        (node, Said(answer.words, {"total": answer.arrays["total"] * (2 if node == 4 else 1)}))
+        (node, Message(answer.words, {"total": answer.arrays["total"] * (2 if node == 4 else 1)}))
         if words["ask"] == "counts"
         else (node, answer)
     ]
@@ -380,7 +381,7 @@ def test_another_plan_schema_or_version_is_refused_before_anything_is_charged(mo
         pd.read_csv(made.files[2]).drop(columns="pay").to_csv(made.files[2], index=False)
     else:
         made.post.change = lambda words, node, answer: [
-            (node, Said({**answer.words, "version": 7}, {}) if node == 2 else answer)
+            (node, Message({**answer.words, "version": 7}, {}) if node == 2 else answer)
         ]
     with pytest.raises(InputError, match="client owner-1") as refused:
         made.fitted(monkeypatch)
@@ -538,5 +539,5 @@ def test_a_refusal_is_logged_once_a_run(tmp_path, caplog):
     made = federation(tmp_path, cap=5.0)
     silo = Silo(name="owner-0", data=str(made.files[1]), plan=made.plan, ledger=made.book(1).path, folder=tmp_path)
     for run in ("one", "one", "another"):
-        silo.heard(Said({"version": VERSION, "plan": digest_of(made.plan), "ask": "elsewhere", "run": run}, {}))
+        silo.heard(Message({"version": VERSION, "plan": digest_of(made.plan), "ask": "elsewhere", "run": run}, {}))
     assert len(caplog.records) == 2

@@ -16,12 +16,12 @@ import doublure as db
 from doublure.encode.choice import encoder_for
 from doublure.errors import OwnerLost, SettingError
 from doublure.federated.steps import Networks, Rebuilding
-from doublure.federated.wire import Said
 from doublure.ledger import Ledger
 from doublure.private import owners
 from doublure.private.owners import Answers
 from doublure.private.queries.distances import MeasuredDistances
 from doublure.private.queries.lot_gradients import CriticGradients
+from doublure.support.messages import Message
 
 
 @pytest.fixture(autouse=True)
@@ -190,7 +190,7 @@ def with_lengths(bad):
         if node != 2 or words["ask"] != "step":
             return [(node, answer)]
         arrays = {"total": answer.arrays["total"]} | ({} if bad is None else {"lengths": bad})
-        return [(node, Said(answer.words, arrays))]
+        return [(node, Message(answer.words, arrays))]
 
     return change
 
@@ -222,7 +222,7 @@ def test_an_owner_bounds_what_it_adds_by_its_own_plan(monkeypatch, tmp_path):
     plan = planned(case)
     made = Federation(tmp_path, plan, dealt(tmp_path / "clients", everything(PICTURES), SILOS))
     owner, asked = made.post.owners[1], []
-    hear, owner._end = owner.heard, lambda said: Said({}, {})
+    hear, owner._end = owner.heard, lambda said: Message()
     owner.heard = lambda said: (asked.append((said, hear(said))), asked[-1][1])[1]
     made.fitted(monkeypatch)
     sums = [pair for pair in asked if pair[0].words["ask"] == "sums"]
@@ -233,17 +233,17 @@ def test_an_owner_bounds_what_it_adds_by_its_own_plan(monkeypatch, tmp_path):
     weights = question.arrays["summand.weights"]
     refused = "its plan does not pay for what was asked"
     for other in (
-        Said({**question.words, "summand": {"name": "records", "words": {}}}, question.arrays),
-        Said({**question.words, "view": {"name": "records", "words": {}}}, question.arrays),
-        Said(question.words, question.arrays | {"summand.weights": weights + 1}),  # used up
-        Said(question.words, question.arrays | {"summand.weights": weights[:, :-1].astype(np.float64)}),
-        Said(question.words, question.arrays | {"view.directions": np.ones((3, 2), dtype=np.float32)}),
+        Message({**question.words, "summand": {"name": "records", "words": {}}}, question.arrays),
+        Message({**question.words, "view": {"name": "records", "words": {}}}, question.arrays),
+        Message(question.words, question.arrays | {"summand.weights": weights + 1}),  # used up
+        Message(question.words, question.arrays | {"summand.weights": weights[:, :-1].astype(np.float64)}),
+        Message(question.words, question.arrays | {"view.directions": np.ones((3, 2), dtype=np.float32)}),
     ):
         assert hear(other).words["refused"] == refused
         assert hear(other).arrays == {}
     number = question.words["access"]
     for access in (-1, 99, True):
-        assert hear(Said({**question.words, "access": access}, question.arrays)).arrays == {}
+        assert hear(Message({**question.words, "access": access}, question.arrays)).arrays == {}
     assert number == len(plan.touches) - 1
 
 
@@ -253,7 +253,7 @@ def test_devices_add_no_more_to_a_sum_than_their_share(monkeypatch, tmp_path):
     def change(words, node, answer):
         if node != 3 or words["ask"] != "sums":
             return [(node, answer)]
-        return [(node, Said(answer.words, {"total": answer.arrays["total"] * 2}))]
+        return [(node, Message(answer.words, {"total": answer.arrays["total"] * 2}))]
 
     plan, records = planned(case), everything(PICTURES)
     made, seen = asked_of(monkeypatch, tmp_path, plan, records, DEVICES, change)
@@ -270,7 +270,7 @@ def check_records_are_seen_through_what_was_told():
 
     def told(state, critic=0.0):
         words = {"view": {"name": "mixture", "words": {}}}
-        return Said(words, {"view.state": np.array([state]), "critic.weight": np.array([critic])})
+        return Message(words, {"view.state": np.array([state]), "critic.weight": np.array([critic])})
 
     made, lending = [], Networks()
     for number, said in enumerate((told(1.0), told(1.0, critic=2.0), told(3.0), told(1.0))):
@@ -289,9 +289,9 @@ BY_NAME = {
     "a view": (
         Rebuilding,
         "seen",
-        ("Said({_VIEW: said.words[_VIEW]}, arrays)", "Said({_VIEW: said.words[_VIEW]}, {})"),
+        ("part_of(said.arrays, _VIEW)", "{}"),
     ),
-    "networks": (Networks, "lent", ("Said({_VIEW: seen}, arrays)", "Said({_VIEW: seen}, {})")),
+    "networks": (Networks, "lent", ("part_of(said.arrays, _VIEW)", "{}")),
 }
 
 

@@ -17,11 +17,11 @@ import doublure as db
 from doublure.cli.main import app as cli
 from doublure.errors import InputError, SettingError
 from doublure.federated.clients import Clients
-from doublure.federated.wire import Said
 from doublure.ledger import Ledger
 from doublure.private import accounting, owners
 from doublure.private.owners import Answers, Owner
 from doublure.private.sampling import PoissonSampler
+from doublure.support.messages import Message
 
 UNITS, STEPS = 24, 4
 TINY = {
@@ -202,7 +202,7 @@ def changed(how):
             "shape": total[:-1],
             "type": total.astype(np.float64),
         }[how]
-        return [] if bad is None else [(node, Said(answer.words, {"total": bad}))]
+        return [] if bad is None else [(node, Message(answer.words, {"total": bad}))]
 
     return change
 
@@ -247,7 +247,7 @@ def test_an_owner_answers_each_step_once_and_no_more_than_its_plan_pays_for(monk
     files, _ = dealt(tmp_path / "clients", SILOS)
     made, asked = Federation(tmp_path, plan, files), []
     owner = made.post.owners[1]
-    hear, owner._end = owner.heard, lambda said: Said({}, {})  # it goes on listening
+    hear, owner._end = owner.heard, lambda said: Message()  # it goes on listening
     owner.heard = lambda said: (asked.append(said), hear(said))[1]
     made.fitted(monkeypatch)
     steps = [said for said in asked if said.words["ask"] == "step"]
@@ -256,15 +256,15 @@ def test_an_owner_answers_each_step_once_and_no_more_than_its_plan_pays_for(monk
     assert again.words["refused"] == "its plan does not pay for what was asked"
     assert again.arrays == {}  # fresh coins would make it another answer
     moved = {name: values + 1 for name, values in steps[-1].arrays.items()}
-    assert hear(Said(steps[-1].words, moved)).words["refused"] == "its plan does not pay for what was asked"
+    assert hear(Message(steps[-1].words, moved)).words["refused"] == "its plan does not pay for what was asked"
     for words in ({"step": STEPS}, {"step": -1}):
-        assert hear(Said({**steps[-1].words, **words}, moved)).words["refused"] == (
+        assert hear(Message({**steps[-1].words, **words}, moved)).words["refused"] == (
             "its plan does not pay for what was asked"
         )
-    assert hear(Said({**steps[-1].words, "step": True}, moved)).words["refused"] == "it could not"
+    assert hear(Message({**steps[-1].words, "step": True}, moved)).words["refused"] == "it could not"
     few = dict(list(moved.items())[1:])
-    assert hear(Said(steps[-1].words, few)).words["refused"] == "its plan does not pay for what was asked"
-    assert hear(Said({**steps[-1].words, "chosen": True}, moved)).words["refused"] == "it has more than one unit"
+    assert hear(Message(steps[-1].words, few)).words["refused"] == "its plan does not pay for what was asked"
+    assert hear(Message({**steps[-1].words, "chosen": True}, moved)).words["refused"] == "it has more than one unit"
 
 
 def test_owners_of_several_units_are_no_devices(monkeypatch, tmp_path, plan):

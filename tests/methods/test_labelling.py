@@ -17,9 +17,9 @@ from doublure.methods.statistics.images import mean_embedding
 from doublure.networks.fixed_features import LabelFeatures
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.records import PrivateRecords
+from doublure.support.messages import Message
 from doublure.training import private_classifier as labelling
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import Told
 from doublure.training.private_classifier import labelled
 
 LONGER = {"labeller_steps": 15, "view_images": 300, "view_width": 120, "fit_steps": 20}
@@ -210,17 +210,17 @@ def test_an_owner_looks_where_it_is_told_and_no_further_than_planned(digits):
 
     def told(columns):
         arrays = {"centre": np.zeros(width, np.float32), "directions": np.ones((width, columns), np.float32)}
-        return asked.views["looked at"](Told({}, arrays))
+        return asked.views["looked at"](Message({}, arrays))
 
     for columns in (1, most):
-        assert told(columns).told().arrays["directions"].shape == (width, columns)
+        assert told(columns).to_message().arrays["directions"].shape == (width, columns)
     for columns in (0, most + 1):
         with pytest.raises(SettingError):
             told(columns)
     weights = np.zeros((10, most), np.float32)
-    assert asked.summands["errors of labels"](Told({}, {"weights": weights})).shape == (10, most)
+    assert asked.summands["errors of labels"](Message({}, {"weights": weights})).shape == (10, most)
     with pytest.raises(SettingError):
-        asked.summands["errors of labels"](Told({}, {"weights": weights[:9]}))
+        asked.summands["errors of labels"](Message({}, {"weights": weights[:9]}))
 
 
 def test_what_an_image_adds_is_how_wrong_its_label_is_times_what_was_seen():

@@ -17,13 +17,13 @@ from planting import plant
 from doublure.encode.choice import encoder_for
 from doublure.federated.silo import Silo
 from doublure.federated.steps import Rebuilding
-from doublure.federated.wire import Said
 from doublure.ledger import Ledger
 from doublure.private.owners import Owner
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.queries.sums import BoundedSums
 from doublure.private.sampling import PoissonSampler
 from doublure.run.held import HeldRecords
+from doublure.support.messages import Message
 
 ASKED = {"sums": "statistics on images", "step": "bayesgan on tables"}
 REFUSED = "its plan does not pay for what was asked"
@@ -36,7 +36,7 @@ def one_thread():
 
 def kept(said):
     """Return a message as it is now: a critic goes on being moved."""
-    return Said(said.words, {name: array.copy() for name, array in said.arrays.items()})
+    return Message(said.words, {name: array.copy() for name, array in said.arrays.items()})
 
 
 class Heard:
@@ -49,7 +49,7 @@ class Heard:
         files = dealt(folder / "clients", self.records, SILOS)
         self.made = Federation(folder, self.plan, files, units=self.units)
         self.owner, self.pairs = self.made.post.owners[1], []
-        self.hear, self.owner._end = self.owner.heard, lambda said: Said({}, {})
+        self.hear, self.owner._end = self.owner.heard, lambda said: Message()
         self.owner.heard = lambda said: (self.pairs.append((kept(said), self.hear(said))), self.pairs[-1][1])[1]
         self.made.fitted(patch)
 
@@ -185,7 +185,7 @@ def check_paid_before(patch, folder, ask):
     through = [record.body["through_step"] for record in book.entries if record.kind == "advance"]
     assert through[0] >= len(heard.of(ask))
     for question, _ in heard.of(ask):
-        changed = Said({**question.words, "more": 1}, question.arrays)
+        changed = Message({**question.words, "more": 1}, question.arrays)
         assert heard.hear(changed).arrays == {}
         assert heard.hear(changed).words["refused"] == REFUSED
 
@@ -222,7 +222,7 @@ def test_what_an_owner_refuses_tells_nothing_of_its_records(monkeypatch, tmp_pat
     heard = Heard(monkeypatch, tmp_path, ASKED["step"])
     question, _ = heard.of("step")[0]
     few = dict([*question.arrays.items()][1:])
-    for other in (Said({**question.words, "step": 99}, question.arrays), Said(question.words, few)):
+    for other in (Message({**question.words, "step": 99}, question.arrays), Message(question.words, few)):
         answer = heard.hear(other)
         assert answer.words["refused"] == REFUSED
         assert not any(str(value) in json.dumps(answer.words) for value in heard.records["a"])

@@ -23,7 +23,6 @@ import doublure as db
 from doublure.errors import InputError, RunFolderError, SchemaError
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.wire import Said
 from doublure.guarantee import ANY_DATA, ENDED, REFUSALS
 from doublure.ledger import Ledger
 from doublure.planning import Plan, assembling
@@ -31,6 +30,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.owners import Answers
 from doublure.releasing.generator import publish
 from doublure.releasing.verifying import verify
+from doublure.support.messages import Message
 
 UNITS = f"""
 doublure: 1
@@ -147,10 +147,10 @@ def failing(ask, how, node=2):
             return [(asked, answer)]
         done.append(words)
         return {
-            "refuses": [(asked, Said({**answer.words, "refused": "its data does not fit the schema"}, {}))],
+            "refuses": [(asked, Message({**answer.words, "refused": "its data does not fit the schema"}, {}))],
             "is late": [],
             "is garbled": [(asked, None)],
-            "answers nonsense": [(asked, Said(answer.words, {"total": np.array([-1])}))],
+            "answers nonsense": [(asked, Message(answer.words, {"total": np.array([-1])}))],
         }[how]
 
     change.done = done
@@ -267,7 +267,7 @@ def check_the_run_is_kept(patch, folder, ended):
         if node != 2 or words["ask"] not in ("begin", "end"):
             return [(node, answer)]
         said = AT_THE_END[ended] if words["ask"] == "end" else []
-        return [(node, more and Said({**answer.words, **more}, {})) for node, more in said]
+        return [(node, more and Message({**answer.words, **more}, {})) for node, more in said]
 
     made.post.change = change
     message = str(made.ended(patch))

@@ -18,6 +18,7 @@ from doublure.federated.simulate import fit_elsewhere
 from doublure.ledger import Ledger
 from doublure.private.mechanism import Mechanism
 from doublure.private.sampling import PoissonSampler
+from doublure.support.messages import Message
 
 HEAD = "kind: table\nfederated: {max_silos: 1}"
 
@@ -43,6 +44,11 @@ def dealt(frame, folder, owners=3, by=None):
     return sorted(folder.iterdir())
 
 
+def sent(message):
+    """Return a message as it comes out of its own bytes."""
+    return Message.from_bytes(message.to_bytes())
+
+
 class HandToHand:
     """A post that hands each owner what is said to it; ``change`` may change, drop or add answers."""
 
@@ -57,9 +63,9 @@ class HandToHand:
     def sent(self, messages):
         for node, said in messages.items():
             self.asked.append((said.words["ask"], node))
-            answer = self.owners[node].heard(said)
+            answer = self.owners[node].heard(sent(said))
             if answer is not None:
-                yield from self.change(said.words, node, answer)
+                yield from self.change(said.words, node, sent(answer))
 
 
 class Federation:

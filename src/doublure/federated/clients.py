@@ -32,7 +32,7 @@ from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
 from doublure.errors import InputError, OwnerLost, SchemaError, printable
 from doublure.federated import declared, steps, wire
-from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO, Said
+from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private import accounting
@@ -44,11 +44,13 @@ from doublure.private.queries.facts import Cells, Fact
 from doublure.run.elsewhere import AskedRecords, Elsewhere
 from doublure.schema import Schema
 from doublure.support import files
+from doublure.support.messages import Message
 
 if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.encode.encoder import Encoder
     from doublure.private.partitions import Partitions
+    from doublure.support.tensors import Array
 
 _FEDERATION = "federation.json"
 _NONCE_BYTES = 16
@@ -62,7 +64,7 @@ class Post(Protocol):
     def nodes(self) -> Iterable[int]:
         """Return who is there."""
 
-    def sent(self, messages: Mapping[int, Said]) -> Iterator[tuple[int, Said | None]]:
+    def sent(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message | None]]:
         """Send a message to each node; yield who answers and what, None where it is unreadable."""
 
 
@@ -351,14 +353,14 @@ class Clients(Elsewhere, AskedRecords):
         words: dict[str, Any] = {"path": path}
         if domain is not None and self._learns(query.question.column):
             words["values"] = [str(each) for each in domain]
-        return self._totals("fact", access, Said(words, {}))
+        return self._totals("fact", access, Message(words, {}))
 
     def _learns(self, column: str | None) -> bool:
         """Whether a column's values are learned, too."""
         return any(each.column == column and each.fact == "values" for each in self._plan.schema.questions)
 
     def _counts(self, query: Any, access: Access, *_: Any) -> Iterator[Heard]:
-        return self._totals("counts", access, wire.counts_said(query))
+        return self._totals("counts", access, wire.encode_counts(query))
 
     def _computed(self, query: Any, access: Access, owners: Collection[str] | None, view: Any) -> Iterator[Heard]:
         """Ask everybody for a sum, or for a lot's gradients; or those whom coins have chosen for their unit's."""
@@ -372,12 +374,12 @@ class Clients(Elsewhere, AskedRecords):
         return self._totals(ask, access, question, chosen)
 
     def _totals(
-        self, ask: str, access: Access, question: Said, chosen: Collection[int] | None = None
+        self, ask: str, access: Access, question: Message, chosen: Collection[int] | None = None
     ) -> Iterator[Heard]:
         words = {**question.words, "access": self._plan.touches.index(access)}
         for node, said in self._round(ask, access.purpose, words, question.arrays, chosen):
             try:
-                total = wire.total_heard(said)
+                total = wire.decode_total(said)
             except InputError as error:
                 self._failed(self._names[node], error.message)
             else:
@@ -405,9 +407,9 @@ class Clients(Elsewhere, AskedRecords):
         ask: str,
         asked: str,
         words: Mapping[str, Any] | None = None,
-        arrays: wire.Arrays | None = None,
+        arrays: Mapping[str, Array] | None = None,
         chosen: Collection[int] | None = None,
-    ) -> Iterator[tuple[int, Said]]:
+    ) -> Iterator[tuple[int, Message]]:
         """Put a question to everybody, or to some; yield whose answer is to this question, and what it is.
 
         What comes from somebody who was not asked, or has answered already, is not looked at.
@@ -429,7 +431,7 @@ class Clients(Elsewhere, AskedRecords):
             "plan": self._digest,
             "run": self._run,
         }
-        messages = {node: Said({**common, "nonce": nonce}, arrays or {}) for node, nonce in own.items()}
+        messages = {node: Message({**common, "nonce": nonce}, arrays or {}) for node, nonce in own.items()}
         if chosen is None:
             self.bytes[0] += sum(array.nbytes for array in (arrays or {}).values()) * len(messages)
         for node, said in self._post.sent(messages):
@@ -448,7 +450,7 @@ class Clients(Elsewhere, AskedRecords):
         for node in own:
             self._failed(self._names[node], "did not answer")
 
-    def _fault(self, said: Said | None, nonce: str) -> str | None:
+    def _fault(self, said: Message | None, nonce: str) -> str | None:
         """Return why something is no answer to what was asked."""
         if said is None:
             return "sent something unreadable"

@@ -1,53 +1,44 @@
 """Flower's messages: what is said becomes a message's content, and a Flower grid becomes a post.
 
-Words travel as JSON in a ``ConfigRecord``, arrays in an ``ArrayRecord``, each as Flower's NumPy bytes, which are read
-without pickle. Flower's own differential privacy is not used.
+A message's bytes (:mod:`doublure.support.messages`) are the data of one of Flower's arrays, which Flower cuts in pieces
+where they are many, and does not look at. Flower's own differential privacy is not used.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.app import Array, ArrayRecord, Context, RecordDict
+from flwr.app import Message as FlowerMessage
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid
 
 from doublure.errors import SettingError
 from doublure.federated.silo import Silo
-from doublure.federated.wire import NUMBERS, Said
+from doublure.support.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ACTION = "doublure"
-_WORDS, _ARRAYS, _JSON = "words", "arrays", "json"
-_MOST_WORDS = 10**8
+_CONTENT, _FORM = "message", "bytes"
 
 
-def written(said: Said) -> RecordDict:
-    """Return a message's content."""
-    arrays = ArrayRecord({name: Array(array) for name, array in said.arrays.items()})
-    words = ConfigRecord({_JSON: json.dumps(said.words, ensure_ascii=False)})
-    return RecordDict({_WORDS: words, _ARRAYS: arrays})
+def encode(message: Message) -> RecordDict:
+    """Return a message as the content of one of Flower's."""
+    content = message.to_bytes()
+    return RecordDict({_CONTENT: ArrayRecord({_CONTENT: Array(_FORM, (len(content),), _FORM, content)})})
 
 
-def read(content: RecordDict) -> Said | None:
-    """Return what a message's content says; None where it is not in this form."""
+def decode(content: RecordDict) -> Message | None:
+    """Return the message that is the content of one of Flower's; None where it is in no form of ours."""
     try:
-        text = content[_WORDS][_JSON]
-        if not isinstance(text, str) or len(text) > _MOST_WORDS:
-            return None
-        words = json.loads(text)
-        arrays = {str(name): array.numpy() for name, array in content[_ARRAYS].items()}
-    except Exception:  # a stranger's bytes: whatever they are, they are not in this form
+        return Message.from_bytes(content[_CONTENT][_CONTENT].data)
+    except Exception:  # a stranger's bytes, in Flower's own records
         return None
-    if not isinstance(words, dict) or any(array.dtype.kind not in NUMBERS for array in arrays.values()):
-        return None
-    return Said(words, arrays)
 
 
 class FlowerPost:
@@ -66,17 +57,17 @@ class FlowerPost:
         """Return who is there."""
         return list(self._grid.get_node_ids())
 
-    def sent(self, messages: Mapping[int, Said]) -> Iterator[tuple[int, Said | None]]:
+    def sent(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message | None]]:
         """Send a message to each node; yield who answers and what, None where it is unreadable."""
         contents: dict[int, RecordDict] = {}
         outgoing = []
         for number, (node, said) in enumerate(messages.items()):
-            contents[node] = written(said)
-            outgoing.append(Message(contents[node], node, f"query.{ACTION}", group_id=str(number)))
+            contents[node] = encode(said)
+            outgoing.append(FlowerMessage(contents[node], node, f"query.{ACTION}", group_id=str(number)))
         for reply in self._grid.send_and_receive(outgoing, timeout=self._timeout):
             node = reply.metadata.src_node_id
             if not reply.has_error():  # else the owner has not answered, and it may be the link that says so
-                yield node, read(reply.content)
+                yield node, decode(reply.content)
 
 
 def client_app(owner_of: Callable[[Context], Silo]) -> ClientApp:
@@ -88,10 +79,9 @@ def client_app(owner_of: Callable[[Context], Silo]) -> ClientApp:
     app = ClientApp()
 
     @app.query(ACTION)
-    def query(message: Message, context: Context) -> Message:
-        said = read(message.content)
-        answer = owner_of(context).heard(Said({}, {}) if said is None else said)
-        return Message(written(answer), reply_to=message)
+    def query(message: FlowerMessage, context: Context) -> FlowerMessage:
+        answer = owner_of(context).heard(decode(message.content) or Message())
+        return FlowerMessage(encode(answer), reply_to=message)
 
     return app
 

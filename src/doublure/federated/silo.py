@@ -38,7 +38,7 @@ from doublure.encode.choice import encoder_for
 from doublure.errors import BudgetRefused, DataError, DoublureError, InputError, LedgerError, SettingError
 from doublure.federated import declared, wire
 from doublure.federated.steps import STEP, SUMS, Networks, Rebuilding, step_heard
-from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO, Said
+from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
 from doublure.planning import Plan
@@ -50,6 +50,7 @@ from doublure.run.held import EncodedHere, HeldRecords
 from doublure.run.in_partitions import RecordsInPartitions
 from doublure.schema import ResolvedSchema
 from doublure.support import files
+from doublure.support.messages import Message, malformed, required
 
 if TYPE_CHECKING:
     from doublure.access import Access
@@ -112,7 +113,7 @@ class Silo:
         self._codes: Codes | EncodedHere | None = None
         self._rebuilding: Rebuilding | None = None
 
-    def heard(self, said: Said) -> Said:
+    def heard(self, said: Message) -> Message:
         """Return what is answered to a message; a refusal is an answer, too."""
         words = said.words
         try:
@@ -125,10 +126,10 @@ class Silo:
             kind = next((told for known, told in _KINDS if isinstance(error, known)), None)
             if isinstance(error, _Refusal):
                 kind = error.message
-            answer, refused = Said({}, {}), kind or "it could not"
+            answer, refused = Message(), kind or "it could not"
         except Exception as error:
             _LOG.error("%s: %s", self.name, type(error).__name__, exc_info=error)
-            answer, refused = Said({}, {}), "it failed"
+            answer, refused = Message(), "it failed"
         head = {
             "version": wire.VERSION,
             "doublure": __version__,
@@ -137,9 +138,9 @@ class Silo:
             "plan": self._digest,
             "refused": refused,
         }
-        return Said({**answer.words, **head}, answer.arrays)
+        return Message({**answer.words, **head}, answer.arrays)
 
-    def _answered(self, said: Said) -> Said:
+    def _answered(self, said: Message) -> Message:
         words = said.words
         if words.get("version") != wire.VERSION:
             raise _Refusal("it speaks another version", field="version", remedy="use the same doublure at both ends")
@@ -147,12 +148,12 @@ class Silo:
             raise _Refusal("it has another plan", field="plan", remedy="give every owner the same plan.json")
         ask, run = words.get("ask"), words.get("run")
         if not isinstance(run, str) or not isinstance(ask, str):
-            raise wire.garbled("message")
+            raise malformed("message")
         if ask == HELLO:
             return self._hello(run)
         if ask == HEADER:
             self._source()
-            return Said({}, {})
+            return Message()
         if ask not in (BEGIN, END) and self._session().get("run") is None:
             raise _absent()
         with self._alone():
@@ -169,7 +170,7 @@ class Silo:
                 SUMS: self._sums,
             }
             if ask not in known:
-                raise wire.garbled("message")
+                raise malformed("message")
             return known[ask](said)
 
     @contextlib.contextmanager
@@ -204,7 +205,7 @@ class Silo:
             return RecordsInPartitions(source, plan.schema, self._folder, at_least=0)
         return HeldRecords(source, plan.schema)
 
-    def _hello(self, run: str) -> Said:
+    def _hello(self, run: str) -> Message:
         """Say whether this owner is ready; no record decides it, as the data is not opened."""
         try:
             declared.require_declarable(self._units, self._plan.schema, field=self.name)
@@ -216,9 +217,9 @@ class Silo:
             if not self._again:
                 book.refuse_repeated(self._plan)
             refuse_unaffordable(book, self._plan)
-        return Said({wire.UNITS: self._units}, {})
+        return Message({wire.UNITS: self._units}, {})
 
-    def _begin(self, run: str) -> Said:
+    def _begin(self, run: str) -> Message:
         """Charge the plan, once a run; then read. Which charge it will be is on disk before it is charged."""
         if not self._charged(run):
             self._close()
@@ -229,7 +230,7 @@ class Silo:
 
             self._take(run, self._book().reserve(self._plan, again=self._again, promise=promise))
         self._go_on(run)
-        return Said({}, {})
+        return Message()
 
     def _charged(self, run: str) -> bool:
         """Whether this owner is charged for a run: it has begun here, in the ledger too, and was not closed at zero."""
@@ -296,13 +297,13 @@ class Silo:
             return found
         raise refusal or LedgerError("knows no session", field=self.name, remedy="begin again")
 
-    def _end(self, said: Said) -> Said:
+    def _end(self, said: Message) -> Message:
         """Close a run's charge, and say whether it stays."""
         run = said.words["run"]
         if self._charged(run):
             self._take_up(run)
             self._close(done=said.words.get("done") is True)
-        return Said({CHARGED: self._charged(run)}, {})
+        return Message({CHARGED: self._charged(run)}, {})
 
     def _close(self, *, done: bool = False) -> None:
         """Close the charge: at zero where nothing was asked; it stays where anything was."""
@@ -324,9 +325,9 @@ class Silo:
 
     # -- questions -----------------------------------------------------------------------------------------------
 
-    def _schema(self, said: Said) -> Said:
+    def _schema(self, said: Message) -> Message:
         """Take over what was learned: of what this owner's plan declares, nothing may be changed."""
-        text = wire.heard_as(said.words, "schema", str, lambda: wire.garbled("schema"))
+        text = required(said.words, "schema", str, "schema")
         if self._kept.get("schema", text) != text:  # what is counted by other codes is another answer
             raise _Refusal("its facts were learned before", field="schema", remedy="begin again")
         found = ResolvedSchema.parse(text)
@@ -342,7 +343,7 @@ class Silo:
             raise TypeError("nothing was encoded")
         self._kept = {**self._kept, "schema": text, "records": self._codes.fingerprint}
         self._write()
-        return Said({}, {})
+        return Message()
 
     def _encode(self, schema: ResolvedSchema) -> None:
         if self._records is None:
@@ -358,27 +359,27 @@ class Silo:
         if isinstance(codes, EncodedHere):
             self._rebuilding = Rebuilding(self._plan, encoder, units=self._units)
 
-    def _fact(self, said: Said) -> Said:
+    def _fact(self, said: Message) -> Message:
         if self._records is None or self._codes is not None:
             raise _Refusal("its facts were learned before", field="fact", remedy="begin again")
-        path = wire.heard_as(said.words, "path", str, lambda: wire.garbled("question"))
+        path = required(said.words, "path", str)
         values = said.words.get("values")
         if values is not None and not (isinstance(values, list) and all(isinstance(each, str) for each in values)):
-            raise wire.garbled("question")
+            raise malformed("question")
         query = own_fact(self._plan.schema, path, None if values is None else tuple(values))
         return self._told(query, said, self._records.facts())
 
-    def _counts(self, said: Said) -> Said:
+    def _counts(self, said: Message) -> Message:
         if self._codes is None:
             raise _Refusal("it has missed the schema", field="schema", remedy="begin again")
-        query = wire.counts_heard(said, self._plan.schema.most_records)
+        query = wire.decode_counts(said, self._plan.schema.most_records)
         return self._told(query, said, self._codes.partitions())
 
-    def _step(self, said: Said) -> Said:
+    def _step(self, said: Message) -> Message:
         """Answer with the clipped gradients of a lot; where coins were tossed already, with those of the one unit."""
         codes, own, access = self._computing(said)
         if not isinstance(access.event, GaussianEvent):
-            raise wire.garbled("question")
+            raise malformed("question")
         view, event = own.view(said), access.event
         with _NETWORKS.lent(
             said, (self._digest, own.schema, access, self._units), lambda: own.critic(event, view)
@@ -389,29 +390,29 @@ class Silo:
             seen = codes.partitions().seen(lambda records: own.seen(said, records, view))
             return self._told(query, said, seen, chosen=chosen)
 
-    def _sums(self, said: Said) -> Said:
+    def _sums(self, said: Message) -> Message:
         """Answer with the sum of what each record adds."""
         codes, own, access = self._computing(said)
         view, query = own.view(said), own.sums(said, access)
         return self._told(query, said, codes.partitions().seen(lambda records: own.seen(said, records, view)))
 
-    def _computing(self, said: Said) -> tuple[EncodedHere, Rebuilding, Access]:
+    def _computing(self, said: Message) -> tuple[EncodedHere, Rebuilding, Access]:
         """Return what computes, and which access of this owner's plan is to pay."""
         if not isinstance(self._codes, EncodedHere) or self._rebuilding is None:
             raise _Refusal("it has missed the schema", field="schema", remedy="begin again")
-        number = wire.heard_as(said.words, "access", int, lambda: wire.garbled("question"))
+        number = required(said.words, "access", int)
         if not 0 <= number < len(self._plan.touches):
-            raise wire.garbled("question")
+            raise malformed("question")
         return self._codes, self._rebuilding, self._plan.touches[number]
 
-    def _told(self, query: Any, said: Said, records: Any, *, chosen: bool = False) -> Said:
-        number = wire.heard_as(said.words, "access", int, lambda: wire.garbled("question"))
+    def _told(self, query: Any, said: Message, records: Any, *, chosen: bool = False) -> Message:
+        number = required(said.words, "access", int)
         asked = {key: value for key, value in said.words.items() if key not in ("nonce", "doublure")}
         if self._owner is None:
             raise TypeError("the run has not begun")
-        digest = wire.digest_of_question(Said(asked, said.arrays))
+        digest = Message(asked, said.arrays).sha256
         answer = self._owner.told(query, number, digest, records, chosen=chosen)
-        return wire.answer_said(answer.total, answer.lengths)
+        return wire.encode_answer(answer.total, answer.lengths)
 
     # -- what is on disk -----------------------------------------------------------------------------------------
 

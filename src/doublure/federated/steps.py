@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from doublure.federated import wire
-from doublure.federated.wire import Said
 from doublure.methods import registry as methods
 from doublure.private.accounting import GaussianEvent
-from doublure.training.owned import AtOwner, OwnedCritic, Rebuilt, Told, View, state_of, unplanned
+from doublure.support.messages import Message, as_part, part_of, required
+from doublure.training.owned import AtOwner, OwnedCritic, Rebuilt, View, state_of, unplanned
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from doublure.private.queries.lot_gradients import CriticGradients
     from doublure.private.queries.sums import BoundedSums
     from doublure.private.records import PrivateRecords
+    from doublure.support.tensors import Array
 
 _NETWORKS = ("critic", "generator")
 _VIEW, _SUMMAND = "view", "summand"
@@ -32,7 +32,7 @@ STEP, SUMS = "step", "sums"
 _CRITICS = 8
 
 
-def question_of(query: Any, view: Any, *, chosen: bool) -> tuple[str, Said]:
+def question_of(query: Any, view: Any, *, chosen: bool) -> tuple[str, Message]:
     """Return what is asked of owners, and what says it.
 
     Args:
@@ -51,27 +51,25 @@ def question_of(query: Any, view: Any, *, chosen: bool) -> tuple[str, Said]:
         raise TypeError(f"{type(query).__name__} is not asked of owners")
     if view is not None:
         seen = _rebuilt_said(view, _VIEW)
-        said = Said({**said.words, **seen.words}, {**said.arrays, **seen.arrays})
-    if any(array.dtype.kind not in wire.NUMBERS for array in said.arrays.values()):
-        raise TypeError("what is told is not in numbers")
+        said = Message({**said.words, **seen.words}, {**said.arrays, **seen.arrays})
     return ask, said
 
 
-def _step_said(query: CriticGradients, *, chosen: bool) -> Said:
+def _step_said(query: CriticGradients, *, chosen: bool) -> Message:
     networks = {"critic": query.critic}
     if query.settings.paired:
         if query.generator is None:
             raise TypeError("owners make partners by a generator")
         networks["generator"] = query.generator
-    arrays: wire.Arrays = {}
+    arrays: dict[str, Array] = {}
     for of, network in networks.items():
-        arrays |= wire.named(state_of(network), of)
-    return Said({"step": query.step, "chosen": chosen}, arrays)
+        arrays |= as_part(state_of(network), of)
+    return Message({"step": query.step, "chosen": chosen}, arrays)
 
 
-def _rebuilt_said(what: Rebuilt, of: str) -> Said:
-    words, arrays = what.told()
-    return Said({of: {"name": what.name, "words": dict(words)}}, wire.named(arrays, of))
+def _rebuilt_said(what: Rebuilt, of: str) -> Message:
+    told = what.to_message()
+    return Message({of: {"name": what.name, "words": told.words}}, as_part(told.arrays, of))
 
 
 # -- at the owner's ----------------------------------------------------------------------------------------------------
@@ -97,11 +95,11 @@ class Rebuilding:
         self._own: AtOwner = methods.method(plan.method).at_owner(encoder, plan.settings)
         self._seen: tuple[str, PrivateRecords] | None = None
 
-    def view(self, said: Said) -> View | None:
+    def view(self, said: Message) -> View | None:
         """Return what records are seen through.
 
         Raises:
-            Garbled: It is not in this form.
+            MalformedMessage: It is not in this form.
             SettingError: It is none of the owner's plan.
         """
         if _VIEW not in said.words:
@@ -111,22 +109,21 @@ class Rebuilding:
             raise unplanned(_VIEW)
         return self._own.views[name](told)
 
-    def seen(self, said: Said, records: PrivateRecords, view: View | None) -> PrivateRecords:
+    def seen(self, said: Message, records: PrivateRecords, view: View | None) -> PrivateRecords:
         """Return the owner's records, seen so; kept until others are asked for, as it may take long."""
         if view is None:
             return records
-        arrays = {name: array for name, array in said.arrays.items() if name.startswith(f"{_VIEW}.")}
-        key = wire.digest_of_question(Said({_VIEW: said.words[_VIEW]}, arrays))
+        key = Message({_VIEW: said.words[_VIEW]}, part_of(said.arrays, _VIEW)).sha256
         if self._seen is None or self._seen[0] != key:
             self._seen = None
             self._seen = key, view(records)
         return self._seen[1]
 
-    def sums(self, said: Said, access: Any) -> BoundedSums:
+    def sums(self, said: Message, access: Any) -> BoundedSums:
         """Return the sum that is asked for, each record's part as long as the owner's plan has it.
 
         Raises:
-            Garbled: It is not in this form.
+            MalformedMessage: It is not in this form.
             SettingError: It is none of the owner's plan.
         """
         from doublure.private.queries.sums import BoundedSums
@@ -157,23 +154,21 @@ class Rebuilding:
         )
 
 
-def _told(said: Said, of: str) -> tuple[str, Told]:
-    found = wire.heard_as(said.words, of, dict, lambda: wire.garbled("question"))
-    name = wire.heard_as(found, "name", str, lambda: wire.garbled("question"))
-    words = wire.heard_as(found, "words", dict, lambda: wire.garbled("question"))
-    return name, Told(words, wire.own(said.arrays, of))
+def _told(said: Message, of: str) -> tuple[str, Message]:
+    found = required(said.words, of, dict)
+    return required(found, "name", str), Message(required(found, "words", dict), part_of(said.arrays, of))
 
 
-def step_heard(said: Said, critic: OwnedCritic) -> tuple[CriticGradients, bool]:
+def step_heard(said: Message, critic: OwnedCritic) -> tuple[CriticGradients, bool]:
     """Return the query that was asked, and whether the coins were tossed already.
 
     Raises:
-        Garbled: It is not in this form.
+        MalformedMessage: It is not in this form.
         SettingError: It is none of the owner's plan.
     """
-    step = wire.heard_as(said.words, "step", int, lambda: wire.garbled("question"))
-    chosen = wire.heard_as(said.words, "chosen", bool, lambda: wire.garbled("question"))
-    critic_state, generator_state = (wire.own(said.arrays, of) for of in _NETWORKS)
+    step = required(said.words, "step", int)
+    chosen = required(said.words, "chosen", bool)
+    critic_state, generator_state = (part_of(said.arrays, of) for of in _NETWORKS)
     return critic.query(step, critic_state, generator_state, chosen=chosen), chosen
 
 
@@ -201,7 +196,7 @@ class Networks:
         self._free: dict[tuple[Any, ...], list[OwnedCritic]] = {}
 
     @contextmanager
-    def lent(self, said: Said, key: tuple[Any, ...], make: Any) -> Iterator[OwnedCritic]:
+    def lent(self, said: Message, key: tuple[Any, ...], make: Any) -> Iterator[OwnedCritic]:
         """Lend one set.
 
         Args:
@@ -210,8 +205,7 @@ class Networks:
             make: Makes one.
         """
         seen = said.words.get(_VIEW)
-        arrays = {name: array for name, array in said.arrays.items() if name.startswith(f"{_VIEW}.")}
-        key = *key, wire.digest_of_question(Said({_VIEW: seen}, arrays))
+        key = *key, Message({_VIEW: seen}, part_of(said.arrays, _VIEW)).sha256
         with self._lock:
             while len(self._free) > _CRITICS:  # of runs that are over
                 del self._free[next(iter(self._free))]

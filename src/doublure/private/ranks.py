@@ -38,12 +38,14 @@ from doublure.private.executed import DEFECT
 from doublure.private.mechanism import Mechanism
 from doublure.private.partitions import Partitions, PutTogether, everywhere, refuse_undivided
 from doublure.private.queries.query import Answer, Query, Sensitivity, said
+from doublure.support.tensors import as_array
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from doublure.private.records import PrivateRecords
-    from doublure.support.ranks import Follower, Leader, Message
+    from doublure.support.messages import Message
+    from doublure.support.ranks import Follower, Leader
 
 R = TypeVar("R")
 P = TypeVar("P", covariant=True)
@@ -115,13 +117,13 @@ class Leading:
             raise DataError(message, field="records", remedy="give no unit more than max_records, or take one process")
         key = secrets.randbits(KEY_BITS)
         self._leader.tell(_DEAL, {"key": f"{key:x}", "size": self._size})
-        if any(message.facts["fingerprint"] != fingerprint for message in self._leader.hear(_READ)):
+        if any(message.words["fingerprint"] != fingerprint for message in self._leader.hear(_READ)):
             raise DataError("are not the same on all ranks", field="records", remedy="give every rank equal files")
         return records.of_units(rank_of_units(key, records.n_units, self._size) == 0)
 
     def agree(self, tensors: Sequence[Tensor]) -> None:
         """Tell the others what these tensors are."""
-        self._leader.tell(_AGREE, arrays=[tensor.detach().cpu().numpy() for tensor in tensors])
+        self._leader.tell(_AGREE, arrays={str(n): as_array(tensor) for n, tensor in enumerate(tensors)})
 
 
 class LeadingMechanism(Mechanism):
@@ -143,7 +145,7 @@ class LeadingMechanism(Mechanism):
             return super().release(query, access, records)
         step = {"access": self._places[access], "taken": self.taken(access)}
         noisy = super().release(query, access, OverRanks(everywhere(records), self._leader, step), keep=keep)
-        self._leader.tell(_RELEASED, arrays=[noisy])
+        self._leader.tell(_RELEASED, arrays={"noisy": noisy})
         return noisy
 
 
@@ -169,7 +171,7 @@ class OverRanks(Partitions[P]):
         """
         refuse_undivided(query)
         self._own.refuse_unfit(query)
-        if any(message.facts != self._step for message in self._leader.hear(_FITS)):
+        if any(message.words != self._step for message in self._leader.hear(_FITS)):
             raise _out_of_step(query)
 
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
@@ -182,7 +184,7 @@ class OverRanks(Partitions[P]):
         self._leader.tell(_ASKED)
         yield self._own.ask(query, sample_rate=sample_rate)
         for message in self._leader.hear(_ANSWER):
-            if message.facts["asked"] != asked:
+            if message.words["asked"] != asked:
                 raise _out_of_step(query)
             yield _answer_of(message)
 
@@ -206,7 +208,7 @@ class Following:
 
     def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
         """Return this rank's units."""
-        deal = self._follower.expect(_DEAL).facts
+        deal = self._follower.expect(_DEAL).words
         self._follower.say(_READ, {"fingerprint": fingerprint})
         ranks = rank_of_units(int(deal["key"], 16), records.n_units, deal["size"])
         return records.of_units(ranks == self._follower.rank)
@@ -215,10 +217,10 @@ class Following:
         """Make tensors those of rank 0."""
         import torch
 
-        told = self._follower.expect(_AGREE).arrays
+        told = self._follower.expect(_AGREE).arrays.values()
         with torch.no_grad():
             for own, theirs in zip(tensors, told, strict=True):
-                own.copy_(torch.from_numpy(theirs.copy()))
+                own.copy_(torch.from_numpy(theirs))
 
 
 class FollowingMechanism(Mechanism):
@@ -245,10 +247,10 @@ class FollowingMechanism(Mechanism):
         for each in query.sums() if isinstance(query, PutTogether) else [query]:
             self._follower.expect(_ASKED)
             answer = places.ask(each, sample_rate=getattr(access.event, "sample_rate", 1.0))
-            self._follower.say(_ANSWER, {"asked": said(each), **_stated(answer)}, [answer.total])
-        (noisy,) = self._follower.expect(_RELEASED).arrays
+            self._follower.say(_ANSWER, {"asked": said(each), **_stated(answer)}, {"total": answer.total})
+        noisy = self._follower.expect(_RELEASED).arrays["noisy"]
         self._taken[access] = taken + 1
-        return noisy.copy()
+        return noisy
 
 
 # -- what both know --------------------------------------------------------------------------------------------------
@@ -275,10 +277,9 @@ def _stated(answer: Answer) -> dict[str, Any]:
 
 
 def _answer_of(message: Message) -> Answer:
-    told = message.facts
-    (total,) = message.arrays
+    told = message.words
     return Answer(
-        total=total,
+        total=message.arrays["total"],
         sensitivity=Sensitivity(l1=told["l1"], l2=told["l2"]),
         sample_rate=told["sample_rate"],
         sampling=told["sampling"],

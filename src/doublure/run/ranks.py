@@ -45,12 +45,12 @@ from doublure.training.job import Job, NullWorkspace, State, Workspace, encoded_
 
 if TYPE_CHECKING:
     from doublure.access import Access
-    from doublure.support.ranks import Message
+    from doublure.support.messages import Message
 
 Checkpoint: TypeAlias = "Callable[[], State | None]"
 Drawn: TypeAlias = "Callable[[], dict[Place, KeptAnswer]]"
 
-_BEGIN, _LOADED, _TRAIN = "begin", "loaded", "train"
+_BEGIN, _LOADED, _TRAIN, _STATE = "begin", "loaded", "train", "state"
 
 
 class RunRanks(Ranks, Protocol):
@@ -130,11 +130,11 @@ class RankZero(Leading):
     def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, answers: Drawn, **facts: Any) -> None:
         """Hand on what was learned, the checkpoint, and what was drawn."""
         state = checkpoint()
-        kept = [] if state is None else [np.frombuffer(save(as_arrays(state)), np.uint8)]
+        kept = {} if state is None else {_STATE: np.frombuffer(save(as_arrays(state)), np.int8)}
         drawn = answers()
         of = [[*place, answer.asked, dict(answer.ran)] for place, answer in drawn.items()]
-        told = {"schema": schema.to_yaml(), "answers": of, **facts}
-        self._leader.tell(_TRAIN, told, [*(answer.noisy for answer in drawn.values()), *kept])
+        noisy = {str(number): answer.noisy for number, answer in enumerate(drawn.values())}
+        self._leader.tell(_TRAIN, {"schema": schema.to_yaml(), "answers": of, **facts}, noisy | kept)
 
     def workspace(self, folder: Workspace) -> Workspace:
         """Return one that keeps nothing: which units a rank has changes with every session."""
@@ -174,7 +174,7 @@ class OtherRank:
                 self._follower.fail(error)
 
     def _answer(self, data: Given, device: str, threads: int | None) -> None:
-        told = self._follower.expect(_BEGIN).facts
+        told = self._follower.expect(_BEGIN).words
         plan, seed = Plan.from_json(told["plan"], reprice=False), int(told["seed"])
         method = methods.method(plan.method)
         method.ready(plan.schema, plan.settings)
@@ -188,14 +188,14 @@ class OtherRank:
         table = given.load(plan.schema, at_least=fewest_records(plan))
         self._follower.say(_LOADED)
         message = self._follower.expect(_TRAIN)
-        schema, taken = ResolvedSchema.parse(message.facts["schema"]), int(message.facts["taken"])
+        schema, taken = ResolvedSchema.parse(message.words["schema"]), int(message.words["taken"])
         encoder = encoder_for(schema, plan.settings.encoding)
         records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
         ranks = Following(self._follower)
         own = ranks.assigned(records, records.fingerprint if table.repeatable else "")
         accesses = accesses_of(plan)
         executed = Executed(access for access in accesses if access.event is not None)
-        executed.restore(message.facts["executed"])
+        executed.restore(message.words["executed"])
         mechanism = ranks.mechanism(
             accesses,
             noise=source(plan.settings.stream),
@@ -279,16 +279,15 @@ def leading(link: Link) -> Iterator[RankZero]:
 
 
 def _answers_of(message: Message) -> dict[Place, KeptAnswer]:
-    drawn = zip(message.facts["answers"], message.arrays, strict=False)  # the checkpoint comes behind them
     return {
-        (access, number): KeptAnswer(noisy=noisy.copy(), asked=asked, ran=ran)
-        for (access, number, asked, ran), noisy in drawn
+        (access, number): KeptAnswer(noisy=message.arrays[str(place)], asked=asked, ran=ran)
+        for place, (access, number, asked, ran) in enumerate(message.words["answers"])
     }
 
 
 def _state_of(message: Message) -> State | None:
-    kept = message.arrays[len(message.facts["answers"]) :]
-    return load(kept[0].tobytes()) if kept else None
+    kept = message.arrays.get(_STATE)
+    return None if kept is None else load(kept.tobytes())
 
 
 def _pays_nothing(access: Access, step: int) -> None:

@@ -15,33 +15,33 @@ rank 0 ends the run              the others are told so in place of what they wa
 other versions of doublure       refused when ranks meet
 ===============================  ======================================================================================
 
-Nothing is pickled: a message is JSON and plain numbers. It is not encrypted either; see docs/scale.md.
+A message (:mod:`doublure.support.messages`) is not encrypted; see docs/scale.md.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from doublure._version import __version__
 from doublure.errors import DoublureError, InputError, RankLost, SettingError
+from doublure.support.messages import MalformedMessage, Message
+from doublure.support.tensors import Array
 
-Array = npt.NDArray[Any]
+Words: TypeAlias = "Mapping[str, Any]"
+Arrays: TypeAlias = "Mapping[str, Array]"
 
 _PATIENCE = timedelta(hours=12)  # a rank that dies is noticed at once; one that works may take long
 _MEETING = timedelta(minutes=5)
 _LAST_WORD = timedelta(seconds=10)
-_NUMBERS = "biuf"
+_WORD = "word"
 _ENDED, _FAILED, _MEET = "ended", "failed", "meet"
 
 
@@ -148,52 +148,6 @@ class GlooLink:
             self._ranks.destroy_process_group()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Message:
-    """What one rank tells another.
-
-    Attributes:
-        word: At which point of the program.
-        facts: Plain JSON.
-        arrays: Of plain numbers.
-    """
-
-    word: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    arrays: Sequence[Array] = ()
-
-    def to_bytes(self) -> bytes:
-        """Return the message as bytes: how long its head is, its head, its numbers.
-
-        Raises:
-            TypeError: An array holds something else than numbers.
-        """
-        if any(array.dtype.kind not in _NUMBERS for array in self.arrays):
-            raise TypeError("only numbers are sent")
-        shapes = [[array.dtype.str, array.shape] for array in self.arrays]
-        head = json.dumps({"word": self.word, "facts": self.facts, "arrays": shapes}).encode()
-        return b"".join([len(head).to_bytes(8, "little"), head, *(array.tobytes() for array in self.arrays)])
-
-    @classmethod
-    def from_bytes(cls, content: bytes) -> Message:
-        """Read what :meth:`to_bytes` wrote.
-
-        Raises:
-            ValueError: It is something else.
-        """
-        start = 8 + int.from_bytes(content[:8], "little")
-        head = json.loads(content[8:start])
-        arrays = []
-        for kind, shape in head["arrays"]:
-            dtype = np.dtype(kind)
-            if dtype.kind not in _NUMBERS:
-                raise ValueError("only numbers are sent")
-            array = np.frombuffer(content, dtype, count=int(np.prod(shape, dtype=np.int64)), offset=start)
-            arrays.append(array.reshape(shape))
-            start += array.nbytes
-        return cls(word=head["word"], facts=head["facts"], arrays=tuple(arrays))
-
-
 class Leader:
     """Rank 0's side.
 
@@ -205,9 +159,9 @@ class Leader:
         self._link = link
         self._others = range(1, link.size)
 
-    def tell(self, word: str, facts: Mapping[str, Any] | None = None, arrays: Sequence[Array] = ()) -> None:
+    def tell(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
         """Tell all others; one that is gone is missed where it is next heard."""
-        content = Message(word=word, facts=facts or {}, arrays=arrays).to_bytes()
+        content = _content(word, words, arrays)
         for rank in self._others:
             with contextlib.suppress(OSError, RuntimeError):
                 self._link.send(content, rank)
@@ -222,11 +176,11 @@ class Leader:
         heard = []
         for rank in self._others:
             with _lost(rank):
-                message = Message.from_bytes(self._link.receive(rank))
-            if message.word == _FAILED:
-                told = message.facts
+                said, message = _read(self._link.receive(rank))
+            if said == _FAILED:
+                told = message.words
                 raise InputError(f"rank {rank}: {told['message']}", field=told["field"], remedy=told["remedy"])
-            if message.word != word:
+            if said != word:
                 raise _out_of_step(rank)
             heard.append(message)
         return heard
@@ -234,14 +188,14 @@ class Leader:
     def meet(self) -> None:
         """Refuse ranks that run another version."""
         for rank, message in enumerate(self.hear(_MEET), start=1):
-            if message.facts["version"] != __version__:
+            if message.words["version"] != __version__:
                 raise SettingError(
                     f"rank {rank} runs another version of doublure", field="ranks", remedy="install one everywhere"
                 )
 
     def end(self) -> None:
         """Let the others end, as far as they are there."""
-        content = Message(word=_ENDED).to_bytes()
+        content = _content(_ENDED)
         for rank in self._others:
             with contextlib.suppress(OSError, RuntimeError):
                 self._link.send(content, rank, _LAST_WORD)
@@ -258,14 +212,14 @@ class Follower:
         self._link = link
         self.rank = link.rank
 
-    def say(self, word: str, facts: Mapping[str, Any] | None = None, arrays: Sequence[Array] = ()) -> None:
+    def say(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
         """Say something to rank 0.
 
         Raises:
             RankLost: It is gone.
         """
         with _lost(0):
-            self._link.send(Message(word=word, facts=facts or {}, arrays=arrays).to_bytes(), 0)
+            self._link.send(_content(word, words, arrays), 0)
 
     def expect(self, word: str) -> Message:
         """Return what rank 0 says next.
@@ -276,10 +230,10 @@ class Follower:
             InputError: It is at another point of the program.
         """
         with _lost(0):
-            message = Message.from_bytes(self._link.receive(0))
-        if message.word == _ENDED:
+            said, message = _read(self._link.receive(0))
+        if said == _ENDED:
             raise Ended
-        if message.word != word:
+        if said != word:
             raise _out_of_step(0)
         return message
 
@@ -325,6 +279,16 @@ def own_device(device: str) -> str:
     return f"{device}:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" and started_by_torchrun() else device
 
 
+def _content(word: str, words: Words | None = None, arrays: Arrays | None = None) -> bytes:
+    return Message({_WORD: word, **(words or {})}, arrays or {}).to_bytes()
+
+
+def _read(content: bytes) -> tuple[str, Message]:
+    message = Message.from_bytes(content)
+    words = {**message.words}
+    return words.pop(_WORD), Message(words, message.arrays)
+
+
 def _out_of_step(rank: int) -> InputError:
     return InputError(f"rank {rank} is at another point of the run", field="ranks", remedy="go on with --resume")
 
@@ -334,5 +298,5 @@ def _lost(rank: int) -> Iterator[None]:
     """Say which rank is gone."""
     try:
         yield
-    except (OSError, RuntimeError, ValueError, KeyError):
+    except (OSError, RuntimeError, ValueError, KeyError, MalformedMessage):
         raise RankLost(f"rank {rank} is gone", field="ranks", remedy="go on with --resume") from None

@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from doublure.errors import SettingError
+from doublure.support.messages import Message
 from doublure.training.architectures import critic_of, generator_of
 
 if TYPE_CHECKING:
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
     from doublure.training.private_gan_settings import PrivateSettings
 
 
-class Told(NamedTuple):
-    """What is told an owner: words as JSON holds them, and arrays by name. Public."""
-
-    words: Mapping[str, Any]
-    arrays: Mapping[str, Array]
-
-
-NOTHING = Told({}, {})
-
-
 class Rebuilt(Protocol):
     """What an owner can make by itself.
 
@@ -47,7 +38,7 @@ class Rebuilt(Protocol):
 
     name: ClassVar[str]
 
-    def told(self) -> Told:
+    def to_message(self) -> Message:
         """Return what it follows from, beside plan and schema."""
 
 
@@ -118,8 +109,8 @@ class AtOwner:
         adversary: Of the critic whose records are seen so (None: as they are).
     """
 
-    views: Mapping[str, Callable[[Told], View]] = field(default_factory=dict)
-    summands: Mapping[str, Callable[[Told], Summand]] = field(default_factory=dict)
+    views: Mapping[str, Callable[[Message], View]] = field(default_factory=dict)
+    summands: Mapping[str, Callable[[Message], Summand]] = field(default_factory=dict)
     bounds: Mapping[str, float] = field(default_factory=dict)
     adversary: Callable[[View | None], Adversary] | None = None
 
@@ -138,7 +129,7 @@ def unplanned(what: str) -> SettingError:
     return SettingError("is another one than planned", field=what, remedy="give every owner the same plan.json")
 
 
-def numbers_told(told: Told, name: str, shape: tuple[int, ...]) -> Tensor:
+def numbers_of(message: Message, name: str, shape: tuple[int, ...]) -> Tensor:
     """Return one array that was told, of the shape that it must have.
 
     Raises:
@@ -146,7 +137,7 @@ def numbers_told(told: Told, name: str, shape: tuple[int, ...]) -> Tensor:
     """
     import torch
 
-    found = told.arrays.get(name)
+    found = message.arrays.get(name)
     fits = found is not None and found.dtype == np.float32 and len(found.shape) == len(shape)
     if found is None or not fits or any(want not in (-1, has) for has, want in zip(found.shape, shape, strict=True)):
         raise unplanned(name)

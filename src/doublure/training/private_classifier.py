@@ -20,11 +20,12 @@ from doublure.encode.image import of_images
 from doublure.errors import RunFolderError
 from doublure.networks.fixed_features import LabelFeatures
 from doublure.networks.labelled import LabelledGenerator, Labeller
+from doublure.support.messages import Message
 from doublure.support.tensors import as_array, as_tensors
 from doublure.training.classifier_settings import CheckingSettings, LabellerSettings
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import AtOwner, Told, numbers_told, unplanned
+from doublure.training.owned import AtOwner, numbers_of, unplanned
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -76,10 +77,10 @@ class _Looked:
         self._features = features
         self._resumable = resumable
 
-    def told(self) -> Told:
+    def to_message(self) -> Message:
         """Return centre and directions."""
         view = self._view
-        return Told(
+        return Message(
             {}, {name: as_array(value) for name, value in zip(_VIEW, (view.centre, view.directions), strict=True)}
         )
 
@@ -115,9 +116,9 @@ class _Errors:
         classes, width = self._weights.shape
         return classes, width
 
-    def told(self) -> Told:
+    def to_message(self) -> Message:
         """Return the weights."""
-        return Told({}, {_WEIGHTS: as_array(self._weights)})
+        return Message({}, {_WEIGHTS: as_array(self._weights)})
 
     def __call__(self, seen: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return errors ``(B, K)`` and what was seen ``(B, k)``."""
@@ -135,16 +136,16 @@ def at_owner(encoder: Encoder, settings: LabellerSettings) -> AtOwner:
     """
     features = LabelFeatures(of_images(encoder).body_shape)
 
-    def looked(told: Told) -> _Looked:
-        centre = numbers_told(told, _VIEW[0], (features.width,))
-        directions = numbers_told(told, _VIEW[1], (features.width, -1))
+    def looked(message: Message) -> _Looked:
+        centre = numbers_of(message, _VIEW[0], (features.width,))
+        directions = numbers_of(message, _VIEW[1], (features.width, -1))
         if not 1 <= directions.shape[1] <= settings.view_width:
             raise unplanned(_VIEW[1])
         return _Looked(_View(centre, directions), features)
 
     return AtOwner(
         views={_Looked.name: looked},
-        summands={_Errors.name: lambda told: _Errors(numbers_told(told, _WEIGHTS, (encoder.condition_width, -1)))},
+        summands={_Errors.name: lambda message: _Errors(numbers_of(message, _WEIGHTS, (encoder.condition_width, -1)))},
         bounds={_Errors.name: settings.labeller_clip},
     )
 

@@ -18,13 +18,13 @@ from doublure.private.bayesian import BayesianAccountant
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.queries.distances import Distances
 from doublure.private.queries.lot_gradients import Partner, unpaired
+from doublure.support.messages import Message
 from doublure.support.tensors import as_tensors
 from doublure.training import checkpoints
 from doublure.training.critic_steps import private_critic_trainer
 from doublure.training.gan_loop import Adversaries, CriticTrainer, SeededDraws, train
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import NOTHING, Told
 from doublure.training.private_classifier import labelled
 
 if TYPE_CHECKING:
@@ -163,9 +163,9 @@ class Bodies:
 
     name: ClassVar[str] = "bodies"
 
-    def told(self) -> Told:
+    def to_message(self) -> Message:
         """Return nothing."""
-        return NOTHING
+        return Message()
 
     def __call__(self, records: PrivateRecords) -> PrivateRecords:
         """Return the records."""

@@ -58,7 +58,9 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
                 settings=own, shapes=view.shapes(encoder.schema), generator=lambda: mixture, noise_width=own.noise_width
             )
 
-        return AtOwner(views={InGroups.name: lambda told: InGroups.heard(told, encoder.width)}, adversary=adversary)
+        return AtOwner(
+            views={InGroups.name: lambda message: InGroups.from_message(message, encoder.width)}, adversary=adversary
+        )
 
     def needs_torch(self, settings: TableGuidedSettings) -> bool:
         """Where there is a critic."""

@@ -22,10 +22,11 @@ from torch.nn import functional
 from doublure.encode.latent import LatentEncoder
 from doublure.methods.latentgan.settings import LatentSettings
 from doublure.networks.latent_mixture import LatentMixture, class_of
+from doublure.support.messages import Message
 from doublure.support.tensors import as_array
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import NOTHING, Told, numbers_told, unplanned
+from doublure.training.owned import numbers_of, unplanned
 
 COUNTED = 0.3
 """What of a record's vector says that it is there, beside 1 for its mean and 1 for its second moments."""
@@ -106,9 +107,9 @@ class ByClass:
         """``(K, 1 + d + d²)``."""
         return math.prod(self.sizes), 1 + self.width + self.width**2
 
-    def told(self) -> Told:
+    def to_message(self) -> Message:
         """Return nothing."""
-        return NOTHING
+        return Message()
 
     def __call__(self, latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return where a latent counts, and its moments."""
@@ -135,11 +136,11 @@ class ByCell:
     name: ClassVar[str] = "moments by cell"
 
     @classmethod
-    def heard(cls, told: Told, sizes: tuple[int, ...], width: int, most: int) -> ByCell:
-        """Return what an owner was told.
+    def from_message(cls, message: Message, sizes: tuple[int, ...], width: int, most: int) -> ByCell:
+        """Return what a message describes.
 
         Args:
-            told: By whoever trains.
+            message: From the process that trains.
             sizes: By the owner's schema.
             width: By the owner's plan.
             most: Halvings of a class, likewise.
@@ -148,19 +149,19 @@ class ByCell:
             SettingError: It does not fit them.
         """
         kinds = math.prod(sizes)
-        directions = numbers_told(told, "directions", (kinds, width, -1))
+        directions = numbers_of(message, "directions", (kinds, width, -1))
         if directions.shape[2] > most:
             raise unplanned("directions")
-        return cls(sizes, width, numbers_told(told, "means", (kinds, width)), directions)
+        return cls(sizes, width, numbers_of(message, "means", (kinds, width)), directions)
 
     @property
     def shape(self) -> tuple[int, int]:
         """``(K 2^m, 1 + d + d²)``."""
         return math.prod(self.sizes) * 2 ** self.directions.shape[2], 1 + self.width + self.width**2
 
-    def told(self) -> Told:
+    def to_message(self) -> Message:
         """Return what was released of classes."""
-        return Told({}, {"means": as_array(self.means), "directions": as_array(self.directions)})
+        return Message({}, {"means": as_array(self.means), "directions": as_array(self.directions)})
 
     def __call__(self, latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return where a latent counts, and its moments."""

@@ -22,11 +22,12 @@ from doublure.networks.labelled import Labeller
 from doublure.networks.latent import PublicNetworks, ThroughPublic
 from doublure.public.architectures import inversion_encoder_of
 from doublure.public.folder import PublicFolder
+from doublure.support.messages import Message
 from doublure.support.tensors import as_tensor
 from doublure.training.architectures import generator_of
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import NOTHING, AtOwner, Told, adversary_of
+from doublure.training.owned import AtOwner, adversary_of
 from doublure.training.private_classifier import at_owner as labeller_at_owner
 from doublure.training.private_classifier import checked, labelled
 
@@ -134,9 +135,9 @@ class Latents:
         self._inversion = inversion
         self._resumable = resumable
 
-    def told(self) -> Told:
+    def to_message(self) -> Message:
         """Return nothing: the public generator is the plan's."""
-        return NOTHING
+        return Message()
 
     def __call__(self, records: PrivateRecords) -> PrivateRecords:
         """Return the records."""
@@ -158,8 +159,8 @@ def at_owner(encoder: Encoder, settings: LatentSettings) -> AtOwner:
     shapes = LatentEncoder(encoder, settings.latent)
     sizes, width = tuple(shapes.condition_sizes.values()), settings.latent
 
-    def latents(told: Told) -> Latents:
-        del told
+    def latents(message: Message) -> Latents:
+        del message
         generator, proposer, _ = public_networks(encoder, settings)
         return Latents(inversion_of(encoder, settings, generator, proposer))
 
@@ -167,7 +168,7 @@ def at_owner(encoder: Encoder, settings: LatentSettings) -> AtOwner:
         views={Latents.name: latents},
         summands={
             ByClass.name: lambda _: ByClass(sizes, width),
-            ByCell.name: lambda told: ByCell.heard(told, sizes, width, settings.splits),
+            ByCell.name: lambda message: ByCell.from_message(message, sizes, width, settings.splits),
             Embedded.name: lambda _: Embedded(_features(settings), encoder.condition_width),
         },
         adversary=None if settings.teacher != "critic" else lambda _: adversary_of(settings, shapes),

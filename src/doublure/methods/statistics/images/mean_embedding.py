@@ -25,11 +25,11 @@ from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
 from doublure.networks.gaussian_images import GaussianImages, GaussianMoments
 from doublure.networks.upsampling import UpsamplingGenerator
+from doublure.support.messages import Message
 from doublure.support.tensors import as_tensors
 from doublure.training import checkpoints, network_states
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import NOTHING, Told
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -232,9 +232,9 @@ class Embedded:
         """``(K, D + 1)``; the last column counts."""
         return max(1, self._classes), self._features.width + 1
 
-    def told(self) -> Told:
+    def to_message(self) -> Message:
         """Return nothing: the features follow from the plan."""
-        return NOTHING
+        return Message()
 
     def __call__(self, records: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return labels ``(B, K)`` and features ``(B, D + 1)``."""

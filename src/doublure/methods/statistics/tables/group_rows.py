@@ -17,9 +17,10 @@ from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.private.queries.axes import AnyAxis, Intervals, axis_of, described, whole
 from doublure.private.records import PrivateRecords
 from doublure.schema import Schema
+from doublure.support.messages import Message, as_part, part_of
 from doublure.support.tensors import Array, as_array
 from doublure.training.job import Checkpoints, Job, State
-from doublure.training.owned import Told, unplanned
+from doublure.training.owned import unplanned
 
 _AT_ONCE = 4096
 _MOST = 2**28
@@ -66,11 +67,11 @@ class InGroups:
         self.components = components
 
     @classmethod
-    def heard(cls, told: Told, parts: int) -> InGroups:
-        """Return what an owner was told.
+    def from_message(cls, message: Message, parts: int) -> InGroups:
+        """Return what a message describes.
 
         Args:
-            told: By whoever trains.
+            message: From the process that trains.
             parts: Of a compact record.
 
         Raises:
@@ -78,11 +79,9 @@ class InGroups:
         """
         try:
             axes = []
-            for place, words in enumerate(told.words["axes"]):
-                before = f"{place}."
-                own = {name.removeprefix(before): own for name, own in told.arrays.items() if name.startswith(before)}
-                axes.append(axis_of(words, own))
-            found = cls(axes, whole(told.words["components"]))
+            for place, words in enumerate(message.words["axes"]):
+                axes.append(axis_of(words, part_of(message.arrays, str(place))))
+            found = cls(axes, whole(message.words["components"]))
             for axis in axes:
                 axis.refuse_unfit(parts)
         except (KeyError, TypeError, ValueError, SettingError):
@@ -91,15 +90,15 @@ class InGroups:
             raise unplanned("groups")
         return found
 
-    def told(self) -> Told:
+    def to_message(self) -> Message:
         """Return the groups."""
         words: list[dict[str, Any]] = []
         arrays: dict[str, Array] = {}
         for place, axis in enumerate(self._axes):
             said, own = described(axis)
             words.append(said)
-            arrays |= {f"{place}.{name}": array for name, array in own.items()}
-        return Told({"axes": words, "components": self.components}, arrays)
+            arrays |= as_part(own, place)
+        return Message({"axes": words, "components": self.components}, arrays)
 
     @classmethod
     def of_state(cls, state: State, parts: int) -> InGroups:
@@ -117,12 +116,13 @@ class InGroups:
             words = json.loads(kept.pop(_WORDS).tobytes())
         except (KeyError, ValueError, RecursionError):
             raise unplanned("groups") from None
-        return cls.heard(Told(words, kept), parts)
+        return cls.from_message(Message(words, kept), parts)
 
     def state(self) -> dict[str, Array]:
         """Return the groups as arrays."""
-        words, arrays = self.told()
-        arrays = {**arrays, _WORDS: np.frombuffer(json.dumps(words).encode(), dtype=np.uint8)}
+        message = self.to_message()
+        words = np.frombuffer(json.dumps(message.words).encode(), dtype=np.uint8)
+        arrays = {**message.arrays, _WORDS: words}
         return {_KEPT + name: own for name, own in arrays.items()}
 
     def shapes(self, schema: Schema) -> GroupRows:
