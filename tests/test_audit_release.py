@@ -13,7 +13,7 @@ from planting import plant
 from programs import program
 
 from doublure.access import Access
-from doublure.private import owners
+from doublure.private import owner_partitions
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent, composition
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.query import Answer, Sensitivity
@@ -241,7 +241,7 @@ def test_a_record_that_does_not_fit_moves_what_is_priced(audit, attack):
 
 
 def test_owners_who_are_believed_are_found(audit, monkeypatch):
-    monkeypatch.setattr(owners, "fault_of", lambda *given, **named: None)
+    monkeypatch.setattr(owner_partitions, "validate_answer", lambda *given, **named: None)
     monkeypatch.setattr(audit.audit_owners, "POWERS", (100,))
     for attack in ("a sum of any length", "a sum of any length, taken back"):
         found = audit.audit_owners.ATTACKS[attack]()

@@ -25,7 +25,7 @@ from doublure.errors import DataError, Interrupted, SettingError
 from doublure.ledger import Ledger
 from doublure.planning.machine import bytes_of
 from doublure.private.codes import Codes
-from doublure.private.partitions import InTurn
+from doublure.private.partitions import SequentialPartitions
 from doublure.run.in_partitions import RecordsInPartitions
 from doublure.support.number_files import NumberFile
 
@@ -116,7 +116,9 @@ def test_nor_does_the_container(monkeypatch, tmp_path, way):
 
 MUTANTS = {
     "a record that is lost": (RecordsInPartitions, "_of_cells", ("part.content", "part.content[1:]")),
-    "a partition twice": (InTurn, "answers", ("self._parts()", "[*self._parts(), *list(self._parts())[:1]]")),
+    "a partition twice": (
+        SequentialPartitions, "answers", ("self._parts()", "[*self._parts(), *list(self._parts())[:1]]"),
+    ),
     "units not bounded": (TableOnDisk, "column", ("cells if used is None else cells[used]", "cells")),
     "units counted in each part": (
         TableOnDisk, "parts", ("np.count_nonzero(self._first[stretch])", "np.count_nonzero(self._used[stretch])"),
@@ -187,7 +189,7 @@ def stopped(patch, folder, at=3, schema=SEVERAL):
     """Stop a fit by Ctrl-C in its n-th release, before its noise is drawn, and return its ledger."""
     folder.mkdir(exist_ok=True)
     ledger = Ledger.create(folder / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
-    asked, ask = [], InTurn.ask
+    asked, ask = [], SequentialPartitions.ask
 
     def interrupted(places, query, **named):
         asked.append(query)
@@ -196,7 +198,7 @@ def stopped(patch, folder, at=3, schema=SEVERAL):
         return ask(places, query, **named)
 
     with patch.context() as inner:
-        inner.setattr(InTurn, "ask", interrupted)
+        inner.setattr(SequentialPartitions, "ask", interrupted)
         with pytest.raises(Interrupted, match="--resume"):
             db.fit(people(), plan_of(schema), ledger=ledger, out=folder / "run", memory="2GB", seed=1)
     return ledger
@@ -257,15 +259,15 @@ from typer.testing import CliRunner
 
 import doublure as db
 from doublure.cli.main import app
-from doublure.private.partitions import InTurn
+from doublure.private.partitions import SequentialPartitions
 from doublure.run import in_partitions
 in_partitions.RECORDS_AT_ONCE = 37
-ask = InTurn.ask
+ask = SequentialPartitions.ask
 def killed(places, query, **named):
     ask(places, query, **named)
     print(*[os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")], sep="\\n", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
-InTurn.ask = killed
+SequentialPartitions.ask = killed
 folder = sys.argv[1]
 db.fit(pd.read_parquet(f"{folder}/people.parquet"), db.Plan.load(f"{folder}/plan.json"),
        ledger=f"{folder}/ledger", out=f"{folder}/run", memory="2GB", seed=1)

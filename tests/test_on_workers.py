@@ -16,8 +16,8 @@ from doublure.cli.main import app
 from doublure.data.tables import opening
 from doublure.errors import DataError, MissingExtra, NotAsPriced, SettingError
 from doublure.ledger import Ledger
-from doublure.private import workers
 from doublure.private.mechanism import Mechanism
+from doublure.private.remote import RemotePartitions, Response
 from doublure.run import worker_tasks
 from doublure.run.on_workers import RecordsOnWorkers
 from doublure.support import extras
@@ -105,15 +105,15 @@ def test_ids_do_not_leave_the_worker_that_reads_them(tmp_path):
 
 
 def twice(results):
-    return [*results, *(each for each in results[:1] if isinstance(each, workers.Told))]
+    return [*results, *(each for each in results[:1] if isinstance(each, Response))]
 
 
 def lost(results):
-    return results[1:] if isinstance(results[0], workers.Told) else results
+    return results[1:] if isinstance(results[0], Response) else results
 
 
 def changed(results):
-    return [each._replace(digest="0") if isinstance(each, workers.Told) else each for each in results]
+    return [each._replace(digest="0") if isinstance(each, Response) else each for each in results]
 
 
 @pytest.mark.parametrize(("change", "error"), [(twice, NotAsPriced), (lost, NotAsPriced), (changed, DataError)])
@@ -131,7 +131,7 @@ def test_an_answer_that_is_doubled_lost_or_another_ends_the_run(monkeypatch, tmp
 
 
 def test_that_they_do_is_seen(monkeypatch, tmp_path):
-    plant(monkeypatch, workers.OnWorkers, "answers", ("left.pop(number)", "left[number]"))
+    plant(monkeypatch, RemotePartitions, "answers", ("left.discard(party)", "pass"))
     with pytest.raises((AssertionError, NotAsPriced)):
         check_workers_change_nothing(monkeypatch, tmp_path, DECLARED)
 
@@ -196,7 +196,7 @@ def test_a_partition_shows_nothing_of_itself(tmp_path):
     shown = [asked, asked.facts(), *(own for _, given in asked._workers.asked for own in given)]
     texts = {repr(each) for each in shown if not isinstance(each, (list, int))}
     assert texts == {
-        "RecordsOnWorkers(private)", "OnWorkers(private)", "Piece(private)", "Read(private)", "Bounded(private)",
+        "RecordsOnWorkers(private)", "WorkerPartitions(private)", "Piece(private)", "Read(private)", "Bounded(private)",
         "CellsHeld(private)",
     }  # fmt: skip
 

@@ -26,7 +26,7 @@ from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.simulate import fit_elsewhere
 from doublure.private.noise import Drawn, OsKeyedNoise
-from doublure.private.owners import Answers
+from doublure.private.owner_partitions import OwnerPartitions
 from doublure.support.messages import Message
 
 Change: TypeAlias = Callable[[int, Message, Message], Message]
@@ -144,7 +144,7 @@ def _watched() -> Iterator[tuple[list[list[Any]], list[Any]]]:
     """Yield what is added, and the noise that is drawn, for each release."""
     added: list[list[Any]] = []
     drawn: list[Any] = []
-    answers, normal = Answers.answers, OsKeyedNoise.normal
+    answers, normal = OwnerPartitions.answers, OsKeyedNoise.normal
 
     def adding(places: Any, query: Any, *, sample_rate: float) -> Iterator[Any]:
         added.append([])
@@ -157,7 +157,7 @@ def _watched() -> Iterator[tuple[list[list[Any]], list[Any]]]:
         drawn.append(np.array(found.values))
         return found
 
-    with patch.object(Answers, "answers", adding), patch.object(OsKeyedNoise, "normal", drawing):
+    with patch.object(OwnerPartitions, "answers", adding), patch.object(OsKeyedNoise, "normal", drawing):
         yield added, drawn
 
 

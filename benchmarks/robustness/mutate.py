@@ -97,6 +97,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "private/owners.py": (
         "tests/pitfalls/test_owners.py", "tests/federated/test_steps.py", "tests/federated/test_silos.py",
     ),
+    "private/owner_partitions.py": (
+        "tests/private/test_owners.py", f"{_RULES}18*.py", "tests/federated/test_steps.py",
+        "tests/federated/test_silos.py",
+    ),
     "private/records.py": ("tests/private/test_placed_records.py",),
     "private/row_codes.py": ("tests/test_lots_from_disk.py",),
     "private/": (

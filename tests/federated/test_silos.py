@@ -29,7 +29,8 @@ from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.wire import VERSION, digest_of
 from doublure.ledger import Ledger
-from doublure.private.owners import Answers, Owner
+from doublure.private.owner_partitions import OwnerPartitions, _OwnerExchange
+from doublure.private.owners import Owner
 from doublure.support.messages import Message
 
 
@@ -76,7 +77,7 @@ def test_the_release_is_that_of_all_records_in_one_place(monkeypatch, tmp_path, 
 
 MUTANTS = {
     "an owner that is added twice": (
-        Answers, "answers", ("yield replace(nothing, total=total)", "yield replace(nothing, total=total + total)"),
+        _OwnerExchange, "validated", ("replace(answer, lengths=None)", "replace(answer, total=2 * answer.total)"),
     ),
     "an owner that is left out": (
         Clients, "read", ("self._names.items()", "list(self._names.items())[1:]"),
@@ -255,7 +256,7 @@ def test_a_unit_with_two_owners_moves_an_answer_no_further_than_is_stated(monkey
             for file in files:
                 pd.concat([pd.read_csv(file, keep_default_na=False), unit]).to_csv(file, index=False)
         made, seen = Federation(tmp_path / way, plan, files), []
-        ask = Answers.ask
+        ask = OwnerPartitions.ask
 
         def watched(places, query, seen=seen, ask=ask, **named):
             answer = ask(places, query, **named)
@@ -263,7 +264,7 @@ def test_a_unit_with_two_owners_moves_an_answer_no_further_than_is_stated(monkey
             return answer
 
         with monkeypatch.context() as inner:
-            inner.setattr(Answers, "ask", watched)
+            inner.setattr(OwnerPartitions, "ask", watched)
             made.fitted(inner)
         totals[way] = seen
     moved = 0
@@ -351,7 +352,7 @@ def test_a_second_answer_is_not_looked_at(monkeypatch, tmp_path):
 
 
 def test_answers_that_are_not_looked_at_are_caught(monkeypatch, tmp_path):
-    plant(monkeypatch, Answers, "answers", ("fault is not None", "False"))
+    plant(monkeypatch, _OwnerExchange, "validated", ("fault is not None", "False"))
     with pytest.raises((AssertionError, NotAsPriced)):
         test_a_bad_answer_ends_the_run_by_name(monkeypatch, tmp_path, "one table")
 
@@ -459,7 +460,7 @@ def test_an_owner_that_is_killed_at_any_write_undercounts_nothing(monkeypatch, t
 def test_a_coordinator_that_was_stopped_goes_on(monkeypatch, tmp_path, cap, killed):
     """With owners whose ledgers pay for one run and no more, too, and where nobody was told that it stopped."""
     made = federation(tmp_path, cap=cap)
-    ask, asked = Answers.ask, []
+    ask, asked = OwnerPartitions.ask, []
 
     def interrupted(places, query, **named):
         asked.append(query)
@@ -468,7 +469,7 @@ def test_a_coordinator_that_was_stopped_goes_on(monkeypatch, tmp_path, cap, kill
         return ask(places, query, **named)
 
     with monkeypatch.context() as inner:
-        inner.setattr(Answers, "ask", interrupted)
+        inner.setattr(OwnerPartitions, "ask", interrupted)
         if killed:
             inner.setattr(Clients, "end", lambda clients, done: None)
         with pytest.raises(Interrupted, match="--resume"):

@@ -17,8 +17,8 @@ from doublure.encode.choice import encoder_for
 from doublure.errors import OwnerLost, SettingError
 from doublure.federated.steps import Networks, Rebuilding
 from doublure.ledger import Ledger
-from doublure.private import owners
-from doublure.private.owners import Answers
+from doublure.private import owner_partitions
+from doublure.private.owner_partitions import _OwnerExchange
 from doublure.private.queries.distances import MeasuredDistances
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.support.messages import Message
@@ -124,14 +124,14 @@ def test_an_even_sample_of_devices_is_looked_at_and_only_the_lot_is_added(monkey
     case = "bayesgan on tables"
     plan = planned(case, distances=5)
     chosen = []
-    some = owners._some
+    some = owner_partitions._some
 
     def few(those, count):
         found = some(those, count)
         chosen.append((len(those), [*found]))
         return found
 
-    monkeypatch.setattr(owners, "_some", few)
+    monkeypatch.setattr(owner_partitions, "_some", few)
     made, seen = asked_of(monkeypatch, tmp_path, plan, everything(CASES[case][1]), DEVICES)
     monkeypatch.undo()
     lots = in_one_place(monkeypatch, tmp_path, plan, everything(CASES[case][1])).sums
@@ -209,7 +209,7 @@ def test_lengths_that_cannot_be_are_refused_by_name(monkeypatch, tmp_path, bad):
 
 
 def test_who_believes_any_length_is_caught(monkeypatch, tmp_path):
-    plant(monkeypatch, owners, "_fault_of_lengths", ("lengths <= 1", "True"))
+    plant(monkeypatch, owner_partitions, "_fault_of_lengths", ("lengths <= 1", "True"))
     with pytest.raises(AssertionError):
         check_refused(monkeypatch, tmp_path, "above")
 
@@ -319,7 +319,9 @@ def test_an_owner_draws_enough_units_for_the_distances():
 
 MUTANTS = {
     "an owner's records are seen as they are": (Rebuilding, "seen", ("view(records)", "records")),
-    "who was only looked at is added": (Answers, "answers", ("lot is None or owner in lot", "True")),
+    "who was only looked at is added": (
+        _OwnerExchange, "validated", ("self._lot is None or owner in self._lot", "True"),
+    ),
     "an owner tells no length of its own units": (
         CriticGradients, "_told", ("PoissonSampler(records.n_units, rate).lot()", "np.zeros(0, dtype=np.int64)"),
     ),

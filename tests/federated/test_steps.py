@@ -18,8 +18,9 @@ from doublure.cli.main import app as cli
 from doublure.errors import InputError, SettingError
 from doublure.federated.clients import Clients
 from doublure.ledger import Ledger
-from doublure.private import accounting, owners
-from doublure.private.owners import Answers, Owner
+from doublure.private import accounting, owner_partitions
+from doublure.private.owner_partitions import _OwnerExchange
+from doublure.private.owners import Owner
 from doublure.private.sampling import PoissonSampler
 from doublure.support.messages import Message
 
@@ -169,7 +170,7 @@ def test_silos_toss_their_own_coins_and_are_all_asked(monkeypatch, tmp_path, pla
 RATE = '1.0 if chosen else getattr(access.event, "sample_rate", 1.0)'
 MUTANTS = {
     "all are asked": (
-        Answers, "answers", ("PoissonSampler(len(owners), sample_rate).lot()", "range(len(owners))"),
+        _OwnerExchange, "__init__", ("PoissonSampler(len(owners), sample_rate).lot()", "range(len(owners))"),
     ),
     "an owner of a chosen unit tosses again": (Owner, "told", (RATE, RATE.replace("1.0 if", "0.1 if"))),
     "a silo sends all": (Owner, "told", (RATE, "1.0")),
@@ -238,7 +239,7 @@ def test_a_bad_gradient_is_refused_by_name_and_counts_for_zero(monkeypatch, tmp_
 
 
 def test_who_adds_what_is_too_long_is_caught(monkeypatch, tmp_path, plan, gone):
-    plant(monkeypatch, owners, "_fault_of_gradient", ("_length(total) <= longest", "True"))
+    plant(monkeypatch, owner_partitions, "_fault_of_gradient", ("length_of(total) <= longest", "True"))
     with pytest.raises(AssertionError):
         check_refused(monkeypatch, tmp_path, plan, "long", gone)
 

@@ -20,9 +20,9 @@ from doublure.planning import planner as plans
 from doublure.private import partitions, whole_noise
 from doublure.private.codes import CodesPart
 from doublure.private.mechanism import Mechanism
-from doublure.private.partitions import InTurn
+from doublure.private.partitions import SequentialPartitions
 from doublure.private.queries.query import Sensitivity
-from doublure.private.workers import OnWorkers
+from doublure.private.remote import RemotePartitions
 from doublure.run import in_partitions, worker_tasks
 from doublure.run.in_partitions import RecordsInPartitions
 from doublure.schema import Schema
@@ -127,7 +127,7 @@ def test_a_unit_moves_no_answer_further(lab, place, several):
 
 
 def test_nor_where_facts_are_bought(lab, place):
-    """Answers are those of the first table; what is counted of the second is counted by them."""
+    """OwnerPartitions are those of the first table; what is counted of the second is counted by them."""
     base = lab.people()
     kept = count(lab, place, base, lab.BOUGHT)
     found = count(lab, place, lab.with_unit(base, lab.ODD_RECORDS["extreme"]), lab.BOUGHT, like=kept)
@@ -136,7 +136,7 @@ def test_nor_where_facts_are_bought(lab, place):
 
 
 MUTANTS = {
-    "a partition twice": (InTurn, "answers", ("self._parts()", "[*self._parts(), *self._parts()]")),
+    "a partition twice": (SequentialPartitions, "answers", ("self._parts()", "[*self._parts(), *self._parts()]")),
     "sums that grow": (partitions, "added", ("one + other", "one + 2 * other")),
     "each unit bounded in its batch": (unit_bounds, "first_of", ("place < most", "place >= 0")),
     "units not bounded": (TableOnDisk, "column", ("cells if used is None else cells[used]", "cells")),
@@ -148,7 +148,7 @@ OF_WORKERS = {
         worker_tasks, "assigned", ("own.rows[:, 0]", "(own.rows[:, 2] >> np.uint64(_PLACE_BITS))"),
     ),
     "with workers, units not bounded": (worker_tasks, "held", ("own.frame.iloc[used]", "own.frame")),
-    "with workers, an answer twice": (OnWorkers, "answers", ("yield answer", "yield from (answer, answer)")),
+    "with workers, an answer twice": (RemotePartitions, "answers", ("yield answer", "yield from (answer, answer)")),
 }  # fmt: skip
 
 
@@ -184,7 +184,10 @@ NOISE = "whole_noise.gaussian(total, scale=event.scale)"
 @pytest.mark.parametrize(
     "planted",
     [
-        (InTurn, "answers", ("self._parts()", "[part for part in self._parts() if any(map(len, part.chunks(9)))]")),
+        (
+            SequentialPartitions, "answers",
+            ("self._parts()", "[part for part in self._parts() if any(map(len, part.chunks(9)))]"),
+        ),
         (Mechanism, "_noised", (NOISE, f"[{NOISE} for _ in range(1 + (total.sum() > 99))][-1]")),
     ],
     ids=["empty partitions left out", "noise by how many there are"],
@@ -218,7 +221,7 @@ def test_a_partition_shows_nothing_of_itself(lab, tmp_path):
     records = Parted(lab.people(), None, tmp_path).load(Schema.parse(lab.BOUGHT), at_least=0)
     shown = [records, records.facts(), *records.facts()._parts(), records._table]
     assert {repr(each) for each in shown} == {
-        "RecordsInPartitions(private)", "InTurn(private)", "TablePart(private)", "TableOnDisk(private)",
+        "RecordsInPartitions(private)", "SequentialPartitions(private)", "TablePart(private)", "TableOnDisk(private)",
     }  # fmt: skip
     assert CodesPart.__repr__(object.__new__(CodesPart)) == "CodesPart(private)"
     assert in_partitions.RECORDS_AT_ONCE == 5

@@ -22,7 +22,8 @@ from doublure.planning import planner as plans
 from doublure.private import ranks as private_ranks
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedDraws, OsKeyedNoise
-from doublure.private.ranks import OverRanks, rank_of_units
+from doublure.private.ranks import RankPartitions, rank_of_units
+from doublure.private.remote import RemotePartitions
 from doublure.private.sampling import PoissonSampler
 from doublure.run import fitting
 from doublure.run import ranks as run_ranks
@@ -133,9 +134,7 @@ def test_nor_any_count(lab, monkeypatch, plan_of, tmp_path):
 MUTANTS = {
     "a unit with both ranks": (private_ranks.Following, "assigned", ("ranks == self._follower.rank", "ranks >= 0")),
     "rank 0 counted twice": (
-        OverRanks, "answers",
-        ("yield self._own.ask(query, sample_rate=sample_rate)",
-         "yield from [self._own.ask(query, sample_rate=sample_rate) for _ in range(2)]"),
+        RemotePartitions, "answers", ("yield exchange.own", "yield from (exchange.own, exchange.own)"),
     ),
 }  # fmt: skip
 
@@ -171,14 +170,14 @@ def test_noise_steps_and_shapes_are_public(lab, monkeypatch, plan_of, tmp_path):
 
 
 PAID = "self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)"
-OWN = "yield self._own.ask(query, sample_rate=sample_rate)"
+OWN = "self._own.ask(query, sample_rate=sample_rate)"
 
 
 @pytest.mark.parametrize(
     "planted",
     [
         (Mechanism, "_pay", (PAID, "None")),
-        (OverRanks, "answers", (OWN, OWN.replace("=sample_rate", "=sample_rate / 2"))),
+        (RankPartitions, "exchange", (OWN, OWN.replace("=sample_rate", "=sample_rate / 2"))),
     ],
     ids=["nothing is paid", "rank 0 at a lower rate"],
 )  # fmt: skip
@@ -278,5 +277,5 @@ def test_ranks_that_begin_before_the_charge_are_caught(lab, monkeypatch, plan_of
 
 
 def test_ranks_show_nothing_of_themselves():
-    assert repr(object.__new__(OverRanks)) == "OverRanks(private)"
+    assert repr(object.__new__(RankPartitions)) == "RankPartitions(private)"
     assert private_ranks.KEY_BITS >= 128

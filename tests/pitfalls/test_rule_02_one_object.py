@@ -68,13 +68,19 @@ PARTS = {
     "gradients": {"CriticLoss", "LocalSteps", "Records"},
     "clipping": {"Constant", "Geometric", "Schedule"},
     "records": {"PrivateRecords", "RecordsElsewhere", "ResumableStore"},
-    "partitions": {"InTurn", "Partitions", "Whole"},
+    "partitions": {"Partitions", "SequentialPartitions", "SinglePartition"},
     "ranks": {"Alone", "Following", "Leading", "Ranks"},
     "codes": {"Codes", "narrowest"},
     "row_codes": {"RowCodes"},
     "sampling": {"Lot"},
-    "workers": {"Facts", "OnWorkers", "Told", "told"},  # what workers hand to whoever adds, as owners do
-    "owners": {"Answers", "Heard", "Nobody", "Owner", "Post", "View", "own_fact"},
+    "remote": {
+        "PartitionFacts",
+        "Response",
+        "WorkerPartitions",
+        "respond",
+    },  # what workers hand to who adds, as owners do
+    "owners": {"Owner", "own_fact"},
+    "owner_partitions": {"EmptyRecords", "OwnerPartitions", "Post", "View"},
     "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
     "facts": {"learn"},
     "whole_noise": set(),

@@ -14,14 +14,16 @@ from planting import plant
 
 from doublure.access import Access
 from doublure.errors import Interrupted
-from doublure.private import mechanism, owners, partitions
+from doublure.private import mechanism, owner_partitions, owners, partitions
 from doublure.private.accounting import GaussianEvent
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import Drawn
-from doublure.private.owners import Answers, Heard, bounded, fault_of
+from doublure.private.owner_partitions import OwnerPartitions, validate_answer
+from doublure.private.owners import bounded
 from doublure.private.queries.axes import Axis
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.query import Answer, Sensitivity
+from doublure.support.messages import Message
 
 C = 0.7
 WIDTH = 5
@@ -75,9 +77,9 @@ def released(patch, answers, units=UNITS):
     refused, sums, real = [], [], mechanism._sum
 
     def post(*_):
-        yield from (Heard(owner, total) for owner, total in answers.items())
+        yield from ((owner, Message({}, {"total": total})) for owner, total in answers.items())
 
-    places = Answers(
+    places = OwnerPartitions(
         post, object(), refused=lambda owner, why: refused.append((owner, why)), one_unit=False,
         owners=lambda: [*answers], units=lambda: dict.fromkeys(answers, units),
     )  # fmt: skip
@@ -134,12 +136,12 @@ MUTANTS = {
     "sums are added in float32": (partitions, "added", ("one.astype(np.float64) + other", "one + other")),
     "noise is added in float32": (mechanism, "_sum", ("total.astype(np.float64)", "total.astype(np.float32)")),
     "an owner may add 2^20 times as much": (
-        owners, "fault_of", ("nothing.sensitivity.l2 * (1 if one_unit else units)",
+        owner_partitions, "validate_answer", ("nothing.sensitivity.l2 * (1 if one_unit else units)",
                              "nothing.sensitivity.l2 * (1 if one_unit else units * 2**20)"),
     ),
-    "an owner's sum has no bound": (owners, "_fault_of_gradient", ("_length(total) <= longest", "True")),
+    "an owner's sum has no bound": (owner_partitions, "_fault_of_gradient", ("length_of(total) <= longest", "True")),
     "every owner is held against one unit": (
-        owners, "fault_of", ("(1 if one_unit else units)", "(1 if one_unit else 1)"),
+        owner_partitions, "validate_answer", ("(1 if one_unit else units)", "(1 if one_unit else 1)"),
     ),
 }  # fmt: skip
 
@@ -186,18 +188,19 @@ def check_an_owner_keeps_within(draws=400):
         gradients = gradients_of(draw, units + 1)
         sums = [gradients[:-1].sum(axis=0), gradients.sum(axis=0)]
         pair = [bounded(replace(NOTHING, total=total.astype(np.float32)), FEW).total for total in sums]
-        assert all(fault_of(object(), NOTHING, each, units=FEW, one_unit=False) is None for each in pair)
+        assert all(validate_answer(object(), NOTHING, each, units=FEW, one_unit=False) is None for each in pair)
         moved = np.linalg.norm(pair[1].astype(np.float64) - pair[0].astype(np.float64))
         assert moved <= C * (1 + 1e-6)
         beyond += np.linalg.norm(sums[1]) > FEW * C
         before, one = counts_of(draw, units), counts_of_one(draw)
         pair = [bounded(replace(counted, total=total), FEW).total for total in (before, before + one)]
-        assert all(fault_of(TABLES, counted, each, units=FEW, one_unit=False) is None for each in pair)
+        assert all(validate_answer(TABLES, counted, each, units=FEW, one_unit=False) is None for each in pair)
         assert all(each.dtype == np.int64 for each in pair)
         assert (np.abs(pair[1] - pair[0]) <= one).all()
         names = Answer(total={"a": int(before[0]) + 1, "b": 1}, sensitivity=Sensitivity(l1=2.0, l2=2.0))
         assert (
-            fault_of(object(), replace(names, total={}), bounded(names, FEW).total, units=FEW, one_unit=False) is None
+            validate_answer(object(), replace(names, total={}), bounded(names, FEW).total, units=FEW, one_unit=False)
+            is None
         )
         beyond += int(before[0]) > FEW * 2
     assert beyond > draws / 2
@@ -219,7 +222,7 @@ KEEPING = {
     "gradients are not projected": ("not length > longest", "True"),
     "the ball has no margin": ("(1 - _MARGIN)", "1"),
     "the ball has the wrong centre": ("total.astype(np.float64) * (longest / length)", "total * 0.0"),
-    "counts are not cut off": ("np.minimum(total, _most(answer, units))", "total"),
+    "counts are not cut off": ("np.minimum(total, most_of(answer, units))", "total"),
     "names are not cut off": ("min(count, most)", "count"),
 }
 
@@ -232,6 +235,6 @@ def test_an_owner_that_does_not_keep_within_is_caught(monkeypatch, mutant):
 
 
 def test_who_holds_a_count_that_was_cut_off_against_its_owner_is_caught(monkeypatch):
-    plant(monkeypatch, owners, "_fault_of_counts", ("(one_unit or largest < most)", "True"))
+    plant(monkeypatch, owner_partitions, "_fault_of_counts", ("(one_unit or largest < most)", "True"))
     with pytest.raises(AssertionError):
         check_an_owner_keeps_within()

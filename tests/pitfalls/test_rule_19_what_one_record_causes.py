@@ -27,7 +27,7 @@ from doublure.guarantee import ANY_DATA, ENDED, REFUSALS
 from doublure.ledger import Ledger
 from doublure.planning import Plan, assembling
 from doublure.private.mechanism import Mechanism
-from doublure.private.owners import Answers
+from doublure.private.owner_partitions import _OwnerExchange
 from doublure.releasing.generator import publish
 from doublure.releasing.verifying import verify
 from doublure.support.messages import Message
@@ -355,7 +355,7 @@ def test_a_run_that_goes_on_without_an_owner_is_caught(monkeypatch, tmp_path, mu
 def test_a_sum_without_an_owner_is_caught(monkeypatch, tmp_path):
     """Both the coordinator's rounds and the core see to it."""
     plant(monkeypatch, *MUTANTS["a coordinator that goes on"])
-    plant(monkeypatch, Answers, "answers", ("missing.discard(owner)", "missing.clear()"))
+    plant(monkeypatch, _OwnerExchange, "completed", ("missing and not one_unit", "False"))
     with pytest.raises(AssertionError):
         check_the_run_ends(monkeypatch, tmp_path, "counts", "crashes")
 

@@ -33,7 +33,7 @@ from doublure.private.executed import Executed, as_priced
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
-from doublure.private.partitions import Whole
+from doublure.private.partitions import SinglePartition
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.queries.query import Answer, Sensitivity
@@ -156,7 +156,7 @@ def test_a_release_is_looked_at_asked_paid_for_and_noised_once_in_this_order(act
 def test_who_holds_records_hears_which_access_pays_before_it_is_asked(acts, once, keep):
     """A step is paid for first where it is answered once: a run that goes on would ask it otherwise."""
 
-    class Elsewhere(Whole):
+    class Elsewhere(SinglePartition):
         answers_once = once
 
         def paid_by(self, access):

@@ -11,21 +11,23 @@ from planting import plant
 
 from doublure.access import Access
 from doublure.errors import LedgerError, OwnerLost, RunFolderError, SettingError
-from doublure.private import owners
+from doublure.private import owner_partitions
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
-from doublure.private.owners import Answers, Heard, Nobody, Owner, _lengths, fault_of, own_fact
-from doublure.private.partitions import InTurn, Whole
+from doublure.private.owner_partitions import EmptyRecords, OwnerPartitions, _lengths, _OwnerExchange, validate_answer
+from doublure.private.owners import Owner, own_fact
+from doublure.private.partitions import SequentialPartitions, SinglePartition
 from doublure.private.queries.axes import Axis
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.query import Answer, Sensitivity
 from doublure.private.records import PrivateRecords
 from doublure.schema import Schema
+from doublure.support.messages import Message
 
 NAN = float("nan")
 TABLES = ((Axis.of_codes(0, 3),), (Axis.of_codes(1, 2),))
 COUNTS = Counts(tables=TABLES, max_records=2)
 TRAIN = Access(purpose="train", event=GaussianEvent(noise_multiplier=1.0, sample_rate=0.25, steps=3))
-NOBODY = Nobody(2, pd.DataFrame({"who": [], "age": []}))
+NOBODY = EmptyRecords(2, pd.DataFrame({"who": [], "age": []}))
 SCHEMA = Schema.parse(
     "doublure: 1\nkind: table\nunit: {name: person, id: who, max_records: 2}\nunits: {learn: 0.3, magnitude: 50}\n"
     "columns:\n  who: {type: id}\n  age: {type: integer, bounds: [0, 99], missing: {learn: 0.3}}\n"
@@ -71,14 +73,14 @@ def people(codes):
 def test_counts_that_there_cannot_be_are_not_added(total, alone, together):
     nothing = COUNTS.answer(NOBODY, sample_rate=1.0)
     for one_unit, fault in ((True, alone), (False, together)):
-        found = fault_of(COUNTS, nothing, np.array(total), units=1 if one_unit else 10, one_unit=one_unit)
+        found = validate_answer(COUNTS, nothing, np.array(total), units=1 if one_unit else 10, one_unit=one_unit)
         assert found is None if fault is None else fault in found
 
 
 def test_a_unit_counts_in_each_table_no_more_than_its_records():
     """Even where all tables together would let it have more."""
     nothing = COUNTS.answer(NOBODY, sample_rate=1.0)
-    assert "one unit can have" in fault_of(
+    assert "one unit can have" in validate_answer(
         COUNTS, replace(nothing, sensitivity=Sensitivity.of_cells(2, 3)), np.array([3, 0, 0, 3, 0]), units=1,
         one_unit=True,
     )  # fmt: skip
@@ -101,11 +103,13 @@ FORMS = {
 def test_an_answer_has_the_shape_and_the_type_of_nobodys(form):
     nothing, kind = FORMS[form]
     right = np.zeros_like(nothing.total)
-    assert fault_of(COUNTS, nothing, right, units=1, one_unit=True) is None
+    assert validate_answer(COUNTS, nothing, right, units=1, one_unit=True) is None
     for wrong in (right[:-1], right[None], right.tolist(), None, {"a": 1}):
-        assert fault_of(COUNTS, nothing, wrong, units=1, one_unit=True) == "has another shape than what was asked"
+        assert (
+            validate_answer(COUNTS, nothing, wrong, units=1, one_unit=True) == "has another shape than what was asked"
+        )
     for wrong in (right.astype(np.float64), right.astype(np.int32)):
-        assert fault_of(COUNTS, nothing, wrong, units=1, one_unit=True) == f"is not in {kind}"
+        assert validate_answer(COUNTS, nothing, wrong, units=1, one_unit=True) == f"is not in {kind}"
 
 
 @pytest.mark.parametrize("form", ["a gradient", "a sum"])
@@ -114,15 +118,15 @@ def test_what_one_unit_adds_is_no_longer_than_was_priced(form):
     steps = 1.0 if nothing.unit is None else nothing.unit
     for length, fault in ((5.0, None), (5.5, "is longer than what one unit may add")):
         total = np.array([0, length / steps, 0]).astype(nothing.total.dtype)
-        assert fault_of(object(), nothing, total, units=1, one_unit=True) == fault
-        assert fault_of(object(), nothing, total, units=2, one_unit=False) is None
+        assert validate_answer(object(), nothing, total, units=1, one_unit=True) == fault
+        assert validate_answer(object(), nothing, total, units=2, one_unit=False) is None
 
 
 @pytest.mark.parametrize("wrong", [NAN, float("inf"), -float("inf")])
 def test_a_gradient_that_is_not_finite_is_not_added(wrong):
     nothing, _ = FORMS["a gradient"]
     for one_unit in (True, False):
-        found = fault_of(object(), nothing, np.array([0, wrong, 0], np.float32), units=1, one_unit=one_unit)
+        found = validate_answer(object(), nothing, np.array([0, wrong, 0], np.float32), units=1, one_unit=one_unit)
         assert found == "is not finite"
 
 
@@ -140,14 +144,14 @@ def test_a_gradient_that_is_not_finite_is_not_added(wrong):
 )
 def test_texts_are_counted_by_whole_numbers_above_zero(total, fault):
     nothing = Answer(total={}, sensitivity=Sensitivity(l1=2.0, l2=2.0))
-    assert fault_of(object(), nothing, total, units=1, one_unit=True) == fault
+    assert validate_answer(object(), nothing, total, units=1, one_unit=True) == fault
 
 
 def test_of_many_units_no_text_is_counted_more_often_than_they_can():
     nothing = Answer(total={}, sensitivity=Sensitivity(l1=2.0, l2=2.0))
     for count, fault in ((14, None), (15, "counts more than its units can have")):
         total = {"cook": count, "nurse": 14}
-        assert fault_of(object(), nothing, total, units=7, one_unit=False) == fault
+        assert validate_answer(object(), nothing, total, units=7, one_unit=False) == fault
 
 
 def test_a_units_length_is_told_or_that_of_its_gradient_and_never_made_shorter():
@@ -176,10 +180,11 @@ def test_answers_are_added_that_can_be_and_the_others_are_named(one_unit):
     def post(query, pays, names, view):
         asked.append((pays, names, view))
         for owner, total in {"a": [1, 0, 0, 1, 0], "b": [1, 0, 0, 0, 0], "c": [0, 2, 0, 0, 2]}.items():
-            yield Heard(owner, np.array(total))
+            if owner in there[0]:
+                yield owner, Message({}, {"total": np.array(total)})
 
     there = ["abc"]
-    answers = Answers(
+    answers = OwnerPartitions(
         post, NOBODY, refused=lambda *said: refused.append(said), one_unit=one_unit, owners=lambda: there[0],
         units=lambda: dict.fromkeys("abc", 10),
     )  # fmt: skip
@@ -223,7 +228,8 @@ def sent(**answers):
     def post(query, pays, names, view):
         for owner, (total, lengths) in answers.items():
             if names is None or owner in names:
-                yield Heard(owner, np.array(total, dtype=np.float32), lengths)
+                told = {} if lengths is None else {"lengths": lengths}
+                yield owner, Message({}, {"total": np.array(total, dtype=np.float32), **told})
 
     return post
 
@@ -231,8 +237,10 @@ def sent(**answers):
 def asked_beside(query, answers, units=10, **more):
     refused = []
     declared = units if isinstance(units, dict) else dict.fromkeys(answers, units)
-    made = Answers(sent(**answers), NOBODY, refused=lambda *said: refused.append(said), owners=lambda: [*answers],
-                   units=lambda: declared, **more)  # fmt: skip
+    made = OwnerPartitions(
+        sent(**answers), NOBODY, refused=lambda *said: refused.append(said), owners=lambda: [*answers],
+        units=lambda: declared, **more,
+    )  # fmt: skip
     made.paid_by(TRAIN)
     return made.ask(query, sample_rate=1.0).total.tolist(), refused
 
@@ -298,18 +306,19 @@ def test_of_an_owners_lengths_an_even_sample_counts():
 
 BY_SHARE = {
     "as many count as are told": (
-        owners, "_by_share", ("_some(told.get(owner, []), share)", "told.get(owner, [])"),
+        owner_partitions, "_by_share", ("_some(told.get(owner, []), share)", "told.get(owner, [])"),
     ),
     "an even sample of all that are told": (
-        Answers, "answers", ("_by_share(lengths, units, measured.count)",
-                             "_some([*chain(*lengths.values())], measured.count)"),
+        _OwnerExchange, "completed", ("_by_share(told, self._units, measured.count)",
+                                      "_some([*chain(*told.values())], measured.count)"),
     ),
     "owners count alike, whatever their units": (
-        owners, "_by_share", ("np.cumsum([*units.values()], dtype=np.float64)", "np.arange(1.0, len(units) + 1)"),
+        owner_partitions, "_by_share",
+        ("np.cumsum([*units.values()], dtype=np.float64)", "np.arange(1.0, len(units) + 1)"),
     ),
-    "shares are always rounded down": (owners, "_by_share", ("freshly_keyed().random()", "0.0")),
+    "shares are always rounded down": (owner_partitions, "_by_share", ("freshly_keyed().random()", "0.0")),
     "who tells shares what is missing": (
-        owners, "_by_share", ("np.cumsum([*units.values()], dtype=np.float64)",
+        owner_partitions, "_by_share", ("np.cumsum([*units.values()], dtype=np.float64)",
                               "np.cumsum([units[owner] if told[owner] else 1e-9 for owner in units])"),
     ),
 }  # fmt: skip
@@ -451,7 +460,7 @@ def test_a_question_that_the_access_does_not_pay_for_is_refused_before_it_is_pai
 def check_what_does_not_fit_the_records_is_refused():
     """A unit of three records would move a count of at most two by three: before it is paid, as nothing comes of it."""
     of_three = PrivateRecords(np.ones((3, 2)), np.zeros(3, dtype=np.int64), 1, lambda rows: (rows, None))
-    for records in (of_three, Whole(of_three), InTurn(lambda: [PEOPLE, of_three])):
+    for records in (of_three, SinglePartition(of_three), SequentialPartitions(lambda: [PEOPLE, of_three])):
         book = Book(COUNT)
         with pytest.raises(SettingError, match="more records than planned"):
             book.owner.told(COUNTS, 0, "asked", records)

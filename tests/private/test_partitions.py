@@ -1,4 +1,4 @@
-"""Answers of partitions add up to the answer of all, and what does not belong together is refused."""
+"""OwnerPartitions of partitions add up to the answer of all, and what does not belong together is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.codes import Codes, narrowest
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source
-from doublure.private.partitions import InTurn, Partitions, added
+from doublure.private.partitions import Partitions, SequentialPartitions, added
 from doublure.private.queries.axes import Axis, Intervals, Patterns
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.dependence import Dependence
@@ -72,7 +72,7 @@ def test_in_whatever_order_and_company(query):
     parts = [held(ROWS[start::7]) for start in range(7)]
     expected = total(QUERIES[query], held()).tolist()
     for order in (parts, parts[::-1], [*parts, held(ROWS[:0])]):
-        assert total(QUERIES[query], InTurn(lambda order=order: order)).tolist() == expected
+        assert total(QUERIES[query], SequentialPartitions(lambda order=order: order)).tolist() == expected
 
 
 def test_scores_are_counted_some_at_once(tmp_path, monkeypatch):
@@ -95,7 +95,10 @@ def test_a_unit_in_two_partitions_moves_the_sum_by_what_was_stated():
     query, unit = QUERIES["counts"], np.repeat(ROWS[:1], 2, axis=0)
     without = [ROWS[:9], ROWS[9:20]]
     cut = [np.concatenate([ROWS[:9], unit[:1]]), np.concatenate([unit[1:], ROWS[9:20]])]
-    counted = [total(query, InTurn(lambda parts=parts: [held(part) for part in parts])) for parts in (without, cut)]
+    counted = [
+        total(query, SequentialPartitions(lambda parts=parts: [held(part) for part in parts]))
+        for parts in (without, cut)
+    ]
     moved = np.abs(counted[0] - counted[1])
     assert moved.sum() == query.sensitivity.l1
     assert np.sqrt((moved**2).sum()) == pytest.approx(query.sensitivity.l2)
@@ -105,7 +108,7 @@ def test_a_unit_with_too_many_records_in_all_partitions_is_refused(tmp_path):
     with pytest.raises(SettingError, match="more records than planned"):
         total(QUERIES["counts"], on_disk(tmp_path, most=3).partitions())
     with pytest.raises(SettingError, match="more records than planned"):
-        total(QUERIES["counts"], InTurn(lambda: [held(), held(ROWS, np.arange(500) // 3)]))
+        total(QUERIES["counts"], SequentialPartitions(lambda: [held(), held(ROWS, np.arange(500) // 3)]))
 
 
 class Stated(Partitions):
@@ -149,7 +152,7 @@ def test_answers_that_state_otherwise_end_the_run(what):
 
 @pytest.mark.parametrize("what", OTHERWISE)
 def test_a_sum_that_looks_at_nothing_is_caught(monkeypatch, what):
-    plant(monkeypatch, Partitions, "ask", ("_stated(answer) != _stated(found)", "False"))
+    plant(monkeypatch, Partitions, "ask", ("answer.stated != found.stated", "False"))
     plant(
         monkeypatch,
         partitions,
@@ -177,13 +180,13 @@ def test_noise_is_added_once_and_paid_for_first(monkeypatch):
             yield held(ROWS[start::7])
 
     monkeypatch.setattr(whole_noise, "gaussian", drawn)
-    made.release(QUERIES["counts"], access, InTurn(parts))
+    made.release(QUERIES["counts"], access, SequentialPartitions(parts))
     expected = total(QUERIES["counts"], held()).tolist()
     assert acts == ["part"] * 7 + ["part"] * 7 + [1] + [("noise", 10.0, expected)]  # looked at whether they fit first
     (ran,) = made.ran()
     assert ran["event"] == ran["expected"]
     with pytest.raises(SettingError, match="have been taken"):
-        made.release(QUERIES["counts"], access, InTurn(parts))
+        made.release(QUERIES["counts"], access, SequentialPartitions(parts))
 
 
 def test_a_partition_that_fails_leaves_its_step_spent_and_gives_nothing_out():
@@ -198,7 +201,7 @@ def test_a_partition_that_fails_leaves_its_step_spent_and_gives_nothing_out():
     asked = []
     asked.append(1)
     with pytest.raises(OSError, match="gone"):
-        made.release(QUERIES["counts"], access, InTurn(parts))
+        made.release(QUERIES["counts"], access, SequentialPartitions(parts))
 
 
 def test_counts_by_name_are_added():
@@ -235,7 +238,7 @@ def test_other_codes_have_no_name(tmp_path):
     codes = on_disk(tmp_path)
     assert [*tmp_path.iterdir()] == []
     assert repr(codes) == "Codes(private)"
-    assert repr(codes.partitions()) == "InTurn(private)"
+    assert repr(codes.partitions()) == "SequentialPartitions(private)"
     with pytest.raises(TypeError, match="never serialised"):
         codes.__reduce__()
 

@@ -37,8 +37,8 @@ from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
-from doublure.private.owners import Answers, Heard, Nobody
-from doublure.private.owners import Post as Asking
+from doublure.private.owner_partitions import EmptyRecords, OwnerPartitions
+from doublure.private.owner_partitions import Post as Asking
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Cells, Fact
 from doublure.run.elsewhere import AskedRecords, Elsewhere
@@ -281,7 +281,9 @@ class Clients(Elsewhere, AskedRecords):
         if encoder is None:
             raise TypeError("nobody was told the schema")
 
-        def asked(query: Any, access: Access, owners: Collection[str] | None, view: Any) -> Iterator[Heard]:
+        def asked(
+            query: Any, access: Access, owners: Collection[str] | None, view: Any
+        ) -> Iterator[tuple[str, Message]]:
             check()
             return (self._counts if isinstance(query, Counts) else self._computed)(query, access, owners, view)
 
@@ -294,8 +296,8 @@ class Clients(Elsewhere, AskedRecords):
         plan = self._plan
         return methods.method(plan.method).needs_torch(plan.schema, plan.settings)
 
-    def _answers(self, post: Asking, nobody: Any) -> Answers[Any]:
-        return Answers(
+    def _answers(self, post: Asking, nobody: Any) -> OwnerPartitions[Any]:
+        return OwnerPartitions(
             post,
             nobody,
             refused=self._failed,
@@ -345,7 +347,7 @@ class Clients(Elsewhere, AskedRecords):
         for _ in self._round("schema", "the learned facts", {"schema": schema}):
             pass
 
-    def _fact(self, query: Any, access: Access, *_: Any) -> Iterator[Heard]:
+    def _fact(self, query: Any, access: Access, *_: Any) -> Iterator[tuple[str, Message]]:
         if not isinstance(query, Fact):
             raise TypeError(f"{type(query).__name__} is not asked of owners")
         domain = getattr(query, "domain", None)
@@ -359,10 +361,12 @@ class Clients(Elsewhere, AskedRecords):
         """Whether a column's values are learned, too."""
         return any(each.column == column and each.fact == "values" for each in self._plan.schema.questions)
 
-    def _counts(self, query: Any, access: Access, *_: Any) -> Iterator[Heard]:
+    def _counts(self, query: Any, access: Access, *_: Any) -> Iterator[tuple[str, Message]]:
         return self._totals("counts", access, wire.encode_counts(query))
 
-    def _computed(self, query: Any, access: Access, owners: Collection[str] | None, view: Any) -> Iterator[Heard]:
+    def _computed(
+        self, query: Any, access: Access, owners: Collection[str] | None, view: Any
+    ) -> Iterator[tuple[str, Message]]:
         """Ask everybody for a sum, or for a lot's gradients; or those whom coins have chosen for their unit's."""
         ask, question = steps.question_of(query, view, chosen=owners is not None)
         if ask == steps.STEP:
@@ -375,15 +379,10 @@ class Clients(Elsewhere, AskedRecords):
 
     def _totals(
         self, ask: str, access: Access, question: Message, chosen: Collection[int] | None = None
-    ) -> Iterator[Heard]:
+    ) -> Iterator[tuple[str, Message]]:
         words = {**question.words, "access": self._plan.touches.index(access)}
         for node, said in self._round(ask, access.purpose, words, question.arrays, chosen):
-            try:
-                total = wire.decode_total(said)
-            except InputError as error:
-                self._failed(self._names[node], error.message)
-            else:
-                yield Heard(self._names[node], total, said.arrays.get(wire.LENGTHS))
+            yield self._names[node], said
 
     # -- rounds --------------------------------------------------------------------------------------------------
 
@@ -483,10 +482,10 @@ class Clients(Elsewhere, AskedRecords):
             self._told.add((owner, why))
             self._said(f"{owner} {why}{more}")
 
-    def _nobody(self, parts: int) -> Nobody:
+    def _nobody(self, parts: int) -> EmptyRecords:
         schema = self._plan.schema
         columns = {name: column for name, column in schema.columns.items() if column.nature != "id"}
-        return Nobody(parts, no_records(columns, schema.misfit))
+        return EmptyRecords(parts, no_records(columns, schema.misfit))
 
 
 def _told_apart(names: Mapping[int, str]) -> dict[int, str]:

@@ -387,14 +387,14 @@ class Silo:
             query, chosen = step_heard(said, critic)
             if chosen and codes.n_units > 1:
                 raise _Refusal("it has more than one unit", field="unit", remedy="leave --one-unit out")
-            seen = codes.partitions().seen(lambda records: own.seen(said, records, view))
+            seen = codes.partitions().map(lambda records: own.seen(said, records, view))
             return self._told(query, said, seen, chosen=chosen)
 
     def _sums(self, said: Message) -> Message:
         """Answer with the sum of what each record adds."""
         codes, own, access = self._computing(said)
         view, query = own.view(said), own.sums(said, access)
-        return self._told(query, said, codes.partitions().seen(lambda records: own.seen(said, records, view)))
+        return self._told(query, said, codes.partitions().map(lambda records: own.seen(said, records, view)))
 
     def _computing(self, said: Message) -> tuple[EncodedHere, Rebuilding, Access]:
         """Return what computes, and which access of this owner's plan is to pay."""
@@ -412,7 +412,7 @@ class Silo:
             raise TypeError("the run has not begun")
         digest = Message(asked, said.arrays).sha256
         answer = self._owner.told(query, number, digest, records, chosen=chosen)
-        return wire.encode_answer(answer.total, answer.lengths)
+        return answer.to_message()
 
     # -- what is on disk -----------------------------------------------------------------------------------------
 

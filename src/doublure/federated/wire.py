@@ -1,4 +1,4 @@
-"""Questions and answers of a federation as messages (:mod:`doublure.support.messages`).
+"""Questions of a federation as messages (:mod:`doublure.support.messages`).
 
 Nothing that arrives is trusted: what is not as described here is refused by name. Both ends speak one version of this
 form, and say which.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from doublure.planning import Plan
@@ -27,9 +26,6 @@ CHARGED = "charged"
 UNITS = "units"
 """Under which an owner says how many units it declares."""
 
-LENGTHS = "lengths"
-"""Under which an owner of many units tells how long some units' gradients are."""
-
 _MOST_TABLES, _MOST_CELLS = 10**6, 2**28
 _FREE = ("seconds_estimate", "memory_bytes", "warnings")
 """What a plan says of the machine it was made on, and in other words with another version: it binds nobody."""
@@ -39,9 +35,6 @@ def digest_of(plan: Plan) -> str:
     """Return the SHA-256 of all that binds in a plan."""
     said = json.loads(json.dumps(plan.to_json()))
     return Message({key: value for key, value in said.items() if key not in _FREE}).sha256
-
-
-# -- questions that count ----------------------------------------------------------------------------------------------
 
 
 def encode_counts(query: Counts) -> Message:
@@ -82,29 +75,3 @@ def _place(number: object, size: int) -> int:
     if not 0 <= whole(number) < size:
         raise IndexError
     return whole(number)
-
-
-# -- answers -----------------------------------------------------------------------------------------------------------
-
-
-def encode_answer(total: Any, lengths: Array | None = None) -> Message:
-    """Return an answer as a message: an array, or counts by name; and what was measured beside."""
-    if isinstance(total, Mapping):
-        return Message({"names": list(total), "counts": [int(count) for count in total.values()]})
-    return Message({}, {"total": total} | ({} if lengths is None else {LENGTHS: lengths}))
-
-
-def decode_total(message: Message) -> Any:
-    """Return an answer as it came; whether it is a possible one, the core looks at.
-
-    Raises:
-        MalformedMessage: It is not in this form.
-    """
-    if "total" in message.arrays:
-        return message.arrays["total"]
-    names, counts = message.words.get("names"), message.words.get("counts")
-    if not isinstance(names, list) or not isinstance(counts, list) or len(names) != len(counts):
-        raise malformed("answer")
-    if len({*map(str, names)}) != len(names):
-        raise malformed("answer")
-    return dict(zip(names, counts, strict=True))

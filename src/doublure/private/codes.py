@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from doublure.private.partitions import InTurn
+from doublure.private.partitions import SequentialPartitions
 from doublure.support.number_files import NumberFile
 
 PARTITION_RECORDS = 2**21
@@ -157,13 +157,13 @@ class Codes:
         except (OSError, EOFError, ValueError, KeyError, TypeError):
             return None
 
-    def partitions(self, check: Callable[[], None] = lambda: None) -> InTurn[CodesPart]:
+    def partitions(self, check: Callable[[], None] = lambda: None) -> SequentialPartitions[CodesPart]:
         """Return the records as partitions.
 
         Args:
             check: Called before each is asked; may raise to stop.
         """
-        return InTurn(self._parts, check)
+        return SequentialPartitions(self._parts, check)
 
     def _parts(self) -> Iterator[CodesPart]:
         held: list[_Block] = []

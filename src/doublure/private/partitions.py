@@ -41,22 +41,22 @@ P = TypeVar("P", covariant=True)
 
 
 @runtime_checkable
-class PutTogether(Protocol):
+class CompositeQuery(Protocol):
     """A query whose answer is no sum over records, but follows from sums."""
 
     def sums(self) -> Iterable[Query[Any]]:
         """Return queries that are sums, in the order in which they are asked."""
 
-    def together(self, totals: Iterator[Any]) -> Answer:
+    def combine(self, totals: Iterator[Any]) -> Answer:
         """Return the answer from their exact totals, each taken before the next is asked for."""
 
 
 @runtime_checkable
-class Undivided(Protocol):
+class NotPartitionable(Protocol):
     """A query that may be one of all records in one place: what parts would answer does not add up."""
 
     @property
-    def undivided(self) -> str | None:
+    def not_partitionable(self) -> str | None:
         """Why it cannot be asked of partitions; None: it can."""
 
 
@@ -89,7 +89,7 @@ class Partitions(ABC, Generic[P]):
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
         """Yield one answer a partition, at least one. Private."""
 
-    def seen(self, view: Callable[[Any], Any]) -> Partitions[Any]:
+    def map(self, view: Callable[[Any], Any]) -> Partitions[Any]:
         """Return the same records as a function of each shows them; not every place can.
 
         Args:
@@ -107,13 +107,13 @@ class Partitions(ABC, Generic[P]):
         Raises:
             NotAsPriced: The answers do not belong together.
         """
-        if isinstance(query, PutTogether):
-            return query.together(self.ask(each, sample_rate=sample_rate).total for each in query.sums())
+        if isinstance(query, CompositeQuery):
+            return query.combine(self.ask(each, sample_rate=sample_rate).total for each in query.sums())
         answers = self.answers(query, sample_rate=sample_rate)
         found = next(answers)
         for answer in answers:
-            if _stated(answer) != _stated(found):
-                raise NotAsPriced("is answered otherwise by partitions", field=type(query).__name__, remedy=DEFECT)
+            if answer.stated != found.stated:
+                raise stated_otherwise(query)
             found = replace(found, total=added(found.total, answer.total))
         return found
 
@@ -121,7 +121,7 @@ class Partitions(ABC, Generic[P]):
         return f"{type(self).__name__}(private)"
 
 
-class Whole(Partitions[P]):
+class SinglePartition(Partitions[P]):
     """All records in one place."""
 
     def __init__(self, records: P) -> None:
@@ -135,12 +135,12 @@ class Whole(Partitions[P]):
         """Yield the only answer."""
         yield query.answer(self._records, sample_rate=sample_rate)
 
-    def seen(self, view: Callable[[Any], Any]) -> Whole[Any]:
+    def map(self, view: Callable[[Any], Any]) -> SinglePartition[Any]:
         """Return the records as a function shows them."""
-        return Whole(view(self._records))
+        return SinglePartition(view(self._records))
 
 
-class InTurn(Partitions[P]):
+class SequentialPartitions(Partitions[P]):
     """Partitions of this machine, one after the other, so that no two have to be held at once.
 
     Args:
@@ -154,7 +154,7 @@ class InTurn(Partitions[P]):
 
     def refuse_unfit(self, query: Query[P]) -> None:
         """Refuse what does not fit one of them, or cannot be asked of parts."""
-        refuse_undivided(query)
+        require_partitionable(query)
         for part in self._parts():
             query.refuse_unfit(part)
 
@@ -167,17 +167,24 @@ class InTurn(Partitions[P]):
 
 def everywhere(records: R | Partitions[R]) -> Partitions[R]:
     """Return records as partitions: those that are in one place are the only one."""
-    return records if isinstance(records, Partitions) else Whole(records)
+    return records if isinstance(records, Partitions) else SinglePartition(records)
 
 
-def refuse_undivided(query: Query[Any]) -> None:
+def require_partitionable(query: Query[Any]) -> None:
     """Refuse a query that cannot be asked of partitions.
 
     Raises:
         SettingError: Naming why.
     """
-    if isinstance(query, Undivided) and query.undivided is not None:
-        raise SettingError(query.undivided, field="partitions", remedy="fit in one process that holds all records")
+    if isinstance(query, NotPartitionable) and query.not_partitionable is not None:
+        raise SettingError(
+            query.not_partitionable, field="partitions", remedy="fit in one process that holds all records"
+        )
+
+
+def stated_otherwise(query: Query[Any]) -> NotAsPriced:
+    """Return the refusal of answers that do not belong together."""
+    return NotAsPriced("is answered otherwise by partitions", field=type(query).__name__, remedy=DEFECT)
 
 
 def added(one: Any, other: Any) -> Any:
@@ -194,7 +201,3 @@ def added(one: Any, other: Any) -> Any:
     if one.shape != other.shape or not (real or one.dtype == other.dtype):
         raise NotAsPriced("is answered in different shapes by partitions", field="query", remedy=DEFECT)
     return one.astype(np.float64) + other if real else one + other
-
-
-def _stated(answer: Answer) -> tuple[Any, ...]:
-    return answer.sensitivity, answer.sample_rate, answer.sampling, answer.unit

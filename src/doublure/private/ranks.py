@@ -26,7 +26,7 @@ a query that is no sum over partitions      refused before the release is paid f
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -36,8 +36,9 @@ from doublure.access import Access
 from doublure.errors import DataError, NotAsPriced
 from doublure.private.executed import DEFECT
 from doublure.private.mechanism import Mechanism
-from doublure.private.partitions import Partitions, PutTogether, everywhere, refuse_undivided
-from doublure.private.queries.query import Answer, Query, Sensitivity, said
+from doublure.private.partitions import CompositeQuery, Partitions, everywhere, require_partitionable, stated_otherwise
+from doublure.private.queries.query import Answer, Query, said
+from doublure.private.remote import Exchange, RemotePartitions
 from doublure.support.tensors import as_array
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from doublure.support.ranks import Follower, Leader
 
 R = TypeVar("R")
-P = TypeVar("P", covariant=True)
+P = TypeVar("P")
 
 KEY_BITS = 128
 _FITS, _ASKED, _ANSWER, _RELEASED, _DEAL, _READ, _AGREE = "fits", "asked", "answer", "released", "deal", "read", "agree"
@@ -144,12 +145,12 @@ class LeadingMechanism(Mechanism):
         if access.path is not None or self.keeps(access):  # of what is kept, all were told
             return super().release(query, access, records)
         step = {"access": self._places[access], "taken": self.taken(access)}
-        noisy = super().release(query, access, OverRanks(everywhere(records), self._leader, step), keep=keep)
+        noisy = super().release(query, access, RankPartitions(everywhere(records), self._leader, step), keep=keep)
         self._leader.tell(_RELEASED, arrays={"noisy": noisy})
         return noisy
 
 
-class OverRanks(Partitions[P]):
+class RankPartitions(RemotePartitions[P]):
     """The records of all ranks, as rank 0 asks them.
 
     Args:
@@ -159,6 +160,7 @@ class OverRanks(Partitions[P]):
     """
 
     def __init__(self, own: Partitions[P], leader: Leader, step: Mapping[str, Any]) -> None:
+        super().__init__()
         self._own = own
         self._leader = leader
         self._step = step
@@ -169,24 +171,25 @@ class OverRanks(Partitions[P]):
         Raises:
             NotAsPriced: A rank is at another release.
         """
-        refuse_undivided(query)
+        require_partitionable(query)
         self._own.refuse_unfit(query)
         if any(message.words != self._step for message in self._leader.hear(_FITS)):
             raise _out_of_step(query)
 
-    def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
-        """Yield one answer a rank.
-
-        Raises:
-            NotAsPriced: A rank was asked something else.
-        """
-        asked = said(query)
+    def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Message]:
+        """Begin to ask all ranks, this one included."""
         self._leader.tell(_ASKED)
-        yield self._own.ask(query, sample_rate=sample_rate)
-        for message in self._leader.hear(_ANSWER):
-            if message.words["asked"] != asked:
+        own = self._own.ask(query, sample_rate=sample_rate)
+
+        def validated(rank: int, response: Message) -> Answer:
+            if response.words.get("asked") != said(query):
                 raise _out_of_step(query)
-            yield _answer_of(message)
+            if response.words.get("stated") != own.stated:
+                raise stated_otherwise(query)
+            return own.from_message(response)
+
+        heard = zip(self._leader.others, self._leader.hear(_ANSWER), strict=True)
+        return Exchange(parties=self._leader.others, responses=heard, validated=validated, own=own)
 
 
 # -- the others ------------------------------------------------------------------------------------------------------
@@ -241,13 +244,14 @@ class FollowingMechanism(Mechanism):
         taken, places = self.taken(access), everywhere(records)
         if self.keeps(access):
             return self._recalled(query, access)
-        refuse_undivided(query)
+        require_partitionable(query)
         places.refuse_unfit(query)
         self._follower.say(_FITS, {"access": self._places[access], "taken": taken})
-        for each in query.sums() if isinstance(query, PutTogether) else [query]:
+        for each in query.sums() if isinstance(query, CompositeQuery) else [query]:
             self._follower.expect(_ASKED)
             answer = places.ask(each, sample_rate=getattr(access.event, "sample_rate", 1.0))
-            self._follower.say(_ANSWER, {"asked": said(each), **_stated(answer)}, {"total": answer.total})
+            message = answer.to_message()
+            self._follower.say(_ANSWER, {**message.words, "asked": said(each), "stated": answer.stated}, message.arrays)
         noisy = self._follower.expect(_RELEASED).arrays["noisy"]
         self._taken[access] = taken + 1
         return noisy
@@ -270,23 +274,6 @@ def rank_of_units(key: int, units: int, size: int) -> npt.NDArray[np.int64]:
     return (words % np.uint64(size)).astype(np.int64)
 
 
-def _stated(answer: Answer) -> dict[str, Any]:
-    moved = answer.sensitivity
-    own = {"l1": moved.l1, "l2": moved.l2, "sampling": answer.sampling, "unit": answer.unit}
-    return own | {"sample_rate": answer.sample_rate}
-
-
-def _answer_of(message: Message) -> Answer:
-    told = message.words
-    return Answer(
-        total=message.arrays["total"],
-        sensitivity=Sensitivity(l1=told["l1"], l2=told["l2"]),
-        sample_rate=told["sample_rate"],
-        sampling=told["sampling"],
-        unit=told["unit"],
-    )
-
-
 def _out_of_step(query: Query[Any]) -> NotAsPriced:
     return NotAsPriced("is not asked alike of all ranks", field=type(query).__name__, remedy=DEFECT)
 
@@ -298,7 +285,7 @@ __all__ = [
     "FollowingMechanism",
     "Leading",
     "LeadingMechanism",
-    "OverRanks",
+    "RankPartitions",
     "Ranks",
     "rank_of_units",
     "said",

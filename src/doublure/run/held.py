@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from doublure.private.partitions import Partitions, Whole
+from doublure.private.partitions import Partitions, SinglePartition
 from doublure.run.elsewhere import AskedRecords
 from doublure.training.job import encoded_records
 
@@ -41,7 +41,7 @@ class HeldRecords(AskedRecords):
 
     def facts(self) -> Partitions[Any]:
         """Return the records as facts look at them."""
-        return Whole(self._held)
+        return SinglePartition(self._held)
 
     def encoded(self, encoder: Encoder, path: Path | None) -> EncodedHere:
         """Return the records as queries look at them; nothing is written."""
@@ -80,7 +80,7 @@ class EncodedHere:
 
     def partitions(self, check: Callable[[], None] = lambda: None) -> Partitions[Any]:
         """Return them as queries are asked of them."""
-        return Whole(self._records)
+        return SinglePartition(self._records)
 
     def close(self) -> None:
         """There is no file."""

@@ -25,7 +25,7 @@ from doublure.data.tables.rules import checked
 from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
 from doublure.private.codes import Codes, narrowest
-from doublure.private.partitions import InTurn
+from doublure.private.partitions import SequentialPartitions
 from doublure.private.row_codes import RowCodes
 from doublure.run.elsewhere import AskedRecords
 
@@ -79,11 +79,11 @@ class RecordsInPartitions(AskedRecords):
             )
             refuse_too_few(self._table.read, self._source, self._at_least)
 
-    def facts(self) -> InTurn[TablePart]:
+    def facts(self) -> SequentialPartitions[TablePart]:
         """Return the records as facts look at them."""
         if self._table is None:
             raise TypeError("nothing is to be learned")
-        return InTurn(self._table.parts)
+        return SequentialPartitions(self._table.parts)
 
     def encoded(self, encoder: Encoder, path: Path | None) -> Codes:
         """Return the records as queries count them.

@@ -24,7 +24,7 @@ from doublure.data.tables.on_disk import refuse_too_few
 from doublure.data.tables.source import TableSource
 from doublure.data.tables.unit_bounds import fresh_keys
 from doublure.encode.table_values import TableValues
-from doublure.private.workers import Facts, OnWorkers, Told
+from doublure.private.remote import PartitionFacts, Response, WorkerPartitions
 from doublure.run import worker_tasks as tasks
 from doublure.run.accesses import fewest_records
 from doublure.run.elsewhere import AskedRecords, Elsewhere
@@ -89,7 +89,7 @@ class RecordsOnWorkers(Elsewhere, AskedRecords):
         self._cells: list[Any] = []
         self._codes: list[Any] = []
         self._digests: list[str] = []
-        self._facts = Facts(0, 1)
+        self._facts = PartitionFacts(0, 1)
 
     def check(self, schema: Schema) -> None:
         """Compare headers with the schema, and ask for the workers.
@@ -122,7 +122,7 @@ class RecordsOnWorkers(Elsewhere, AskedRecords):
         self._refuse_too_few(self._workers.results(self._workers.each(tasks.known_cells, whole)))
         shares, most = self._bounded(whole)
         self._cells = self._workers.each(tasks.held, whole, shares, [most] * len(whole))
-        self._facts = Facts(0, most)
+        self._facts = PartitionFacts(0, most)
         self._hear(self._cells)
 
     def facts(self) -> Partitions[Cells]:
@@ -144,7 +144,7 @@ class RecordsOnWorkers(Elsewhere, AskedRecords):
         if not self._cells:
             self._refuse_too_few(iter(known))
         self._cells = []
-        self._facts = Facts(len(encoder.wholes), self._facts.most_records)
+        self._facts = PartitionFacts(len(encoder.wholes), self._facts.most_records)
         return self
 
     @property
@@ -158,10 +158,10 @@ class RecordsOnWorkers(Elsewhere, AskedRecords):
 
     # -- what workers are asked --------------------------------------------------------------------------------------
 
-    def _partitions(self, parts: list[Any], check: Callable[[], None] = lambda: None) -> OnWorkers[Any]:
-        return OnWorkers(partial(self._asked, parts), digests=self._digests, facts=self._facts, check=check)
+    def _partitions(self, parts: list[Any], check: Callable[[], None] = lambda: None) -> WorkerPartitions[Any]:
+        return WorkerPartitions(partial(self._asked, parts), digests=self._digests, facts=self._facts, check=check)
 
-    def _asked(self, parts: list[Any], query: Query[Any], sample_rate: float) -> Iterator[Told]:
+    def _asked(self, parts: list[Any], query: Query[Any], sample_rate: float) -> Iterator[Response]:
         sent = self._workers.each(tasks.itself, [query])
         yield from self._workers.results(
             self._workers.each(tasks.answered, parts, sent * len(parts), [sample_rate] * len(parts))

@@ -29,7 +29,7 @@ from doublure.encode.table_values import TableValues
 from doublure.errors import DoublureError, InputError
 from doublure.private.codes import narrowest
 from doublure.private.queries.query import Query
-from doublure.private.workers import Told, told
+from doublure.private.remote import Response, respond
 from doublure.schema import ResolvedSchema, Schema
 
 A = ParamSpec("A")
@@ -310,9 +310,9 @@ def known(part: CellsHeld | CodesHeld) -> Known:
 
 
 @sealed
-def answered(part: Any, query: Query[Any], sample_rate: float) -> Told:
+def answered(part: Any, query: Query[Any], sample_rate: float) -> Response:
     """Return a partition's answer."""
-    return told(part, query, sample_rate)
+    return respond(part, query, sample_rate)
 
 
 def _codes(encoder: TableValues, frames: Any) -> list[npt.NDArray[Any]]:

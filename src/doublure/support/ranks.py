@@ -153,16 +153,19 @@ class Leader:
 
     Args:
         link: To the others.
+
+    Attributes:
+        others: Their numbers.
     """
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._others = range(1, link.size)
+        self.others = range(1, link.size)
 
     def tell(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
         """Tell all others; one that is gone is missed where it is next heard."""
         content = _content(word, words, arrays)
-        for rank in self._others:
+        for rank in self.others:
             with contextlib.suppress(OSError, RuntimeError):
                 self._link.send(content, rank)
 
@@ -174,7 +177,7 @@ class Leader:
             InputError: One has failed, with its reason; or is at another point of the program.
         """
         heard = []
-        for rank in self._others:
+        for rank in self.others:
             with _lost(rank):
                 said, message = _read(self._link.receive(rank))
             if said == _FAILED:
@@ -196,7 +199,7 @@ class Leader:
     def end(self) -> None:
         """Let the others end, as far as they are there."""
         content = _content(_ENDED)
-        for rank in self._others:
+        for rank in self.others:
             with contextlib.suppress(OSError, RuntimeError):
                 self._link.send(content, rank, _LAST_WORD)
 

@@ -145,7 +145,7 @@ class Job:
         """
         if self.partitions is None:
             return replace(self, records=view(self.records))
-        return replace(self, partitions=self.partitions.seen(view))
+        return replace(self, partitions=self.partitions.map(view))
 
     def stage(self, name: str, *, after: int) -> Job:
         """Return the job as one of several stages sees it: with its own noisy steps, and a state of its own.

@@ -91,7 +91,7 @@ def test_one_unit_moves_each_score_by_its_records(seed, most):
     ids=["twice", "squared", "one more"],
 )
 def test_a_score_that_moves_further_is_caught(monkeypatch, edit):
-    plant(monkeypatch, Dependence, "together", edit)
+    plant(monkeypatch, Dependence, "combine", edit)
 
     def all_of_them():
         for seed in range(20):

@@ -333,7 +333,7 @@ def test_a_source_that_is_given_governs_the_mixing_numbers():
 
 @pytest.mark.parametrize("per_batch", [False, True])
 def test_only_a_lot_that_is_clipped_as_a_whole_cannot_be_divided(per_batch):
-    assert (CriticGradients(of(per_batch=per_batch)).undivided is not None) is per_batch
+    assert (CriticGradients(of(per_batch=per_batch)).not_partitionable is not None) is per_batch
 
 
 def test_lengths_are_told_over_the_bound_where_they_are_asked_for():

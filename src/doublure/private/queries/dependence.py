@@ -9,8 +9,8 @@ at most (the triangle inequality), and t scores by m √t in L2: as much as t ta
 expected counts, as χ², or takes logarithms, as mutual information, has no such bound.)
 
 The absolute value is taken of counts of *all* records: a score is no sum over records. The counts of partitions are
-added up before (:class:`doublure.private.partitions.PutTogether`). Of very many pairs some millions of cells are held
-at once, and the records are gone through again for the next ones.
+added up before (:class:`doublure.private.partitions.CompositeQuery`). Of very many pairs some millions of cells are
+held at once, and the records are gone through again for the next ones.
 
 ==========================================  =======================================================
 edge case                                   what happens
@@ -69,7 +69,7 @@ class Dependence:
         """Yield what is counted, as many tables at once as may be held."""
         return (counts for counts, _ in self._some_at_once())
 
-    def together(self, totals: Iterator[IntArray]) -> Answer:
+    def combine(self, totals: Iterator[IntArray]) -> Answer:
         """Return one score a table, int64, from the counts of all records, of as many tables at once as counted."""
         scores: list[int] = []
         for (counts, expected), total in zip(self._some_at_once(), totals, strict=True):
@@ -79,7 +79,7 @@ class Dependence:
 
     def answer(self, records: Countable, *, sample_rate: float) -> Answer:
         """Return one score a table, int64, of records in one place."""
-        return self.together(each.answer(records, sample_rate=sample_rate).total for each in self.sums())
+        return self.combine(each.answer(records, sample_rate=sample_rate).total for each in self.sums())
 
     def _some_at_once(self) -> Iterator[tuple[Counts, Sequence[IntArray]]]:
         """Yield the tables in order, as many at once as may be held, and what is expected of them."""

@@ -178,7 +178,7 @@ class CriticGradients:
         return self._critic
 
     @property
-    def undivided(self) -> str | None:
+    def not_partitionable(self) -> str | None:
         """A lot that is clipped as a whole is in one place."""
         return None if self.settings.joint is None else "a lot that is clipped together is no sum of parts"
 

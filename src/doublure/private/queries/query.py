@@ -11,18 +11,21 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
 from doublure.errors import SettingError
 from doublure.private.accounting import Sampling
+from doublure.support.messages import Message, malformed, required
 
 if TYPE_CHECKING:
     from doublure.private.queries.distances import MeasuredDistances
 
 R = TypeVar("R", contravariant=True)
+
+_TOTAL, _NAMES, _COUNTS, _LENGTHS = "total", "names", "counts", "lengths"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +83,27 @@ class Answer:
     unit: float | None = None
     lengths: Any = None
 
+    @property
+    def stated(self) -> list[Any]:
+        """What is said of the numbers, as JSON holds it; all answers to one query say the same."""
+        return [self.sensitivity.l1, self.sensitivity.l2, self.sample_rate, self.sampling, self.unit]
+
+    def to_message(self) -> Message:
+        """Return the numbers as a message."""
+        lengths = {} if self.lengths is None else {_LENGTHS: self.lengths}
+        if isinstance(self.total, Mapping):
+            counts = [int(count) for count in self.total.values()]
+            return Message({_NAMES: [*self.total], _COUNTS: counts}, lengths)
+        return Message({}, {_TOTAL: self.total, **lengths})
+
+    def from_message(self, message: Message) -> Self:
+        """Return what another party answers to the same query: its numbers as they came, whatever they are.
+
+        Raises:
+            MalformedMessage: It is no answer.
+        """
+        return replace(self, total=_total_of(message), lengths=message.arrays.get(_LENGTHS))
+
 
 class Query(Protocol[R]):
     """One question to private records."""
@@ -119,6 +143,15 @@ class Measured(Protocol):
 
     def unmeasured(self) -> Query[Any]:
         """Return the same query, with nothing measured beside."""
+
+
+def _total_of(message: Message) -> Any:
+    if _TOTAL in message.arrays:
+        return message.arrays[_TOTAL]
+    names, counts = (required(message.words, key, list, "answer") for key in (_NAMES, _COUNTS))
+    if len(names) != len(counts) or len({*map(str, names)}) != len(names):
+        raise malformed("answer")
+    return dict(zip(names, counts, strict=True))
 
 
 def require_everyone(sample_rate: float) -> None:

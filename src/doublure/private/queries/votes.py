@@ -54,7 +54,7 @@ class LabelVotes:
     """
 
     sensitivity = Sensitivity.of_cells(_CELLS_MOVED, 1)
-    undivided = "groups follow from all images"
+    not_partitionable = "groups follow from all images"
 
     def __init__(self, *, groups: int, seed: int, see: Callable[[Tensor], Tensor], width: int) -> None:
         self._groups = groups

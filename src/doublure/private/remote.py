@@ -1,0 +1,200 @@
+"""Private records elsewhere: a query goes to every party that holds some, and each party's answer is added once.
+
+Transports differ by trust and carriage alone, and a subclass says no more than that: what its parties can be asked
+(:meth:`RemotePartitions.refuse_unfit`), how a query reaches them and answers come back, how an answer is checked
+before it is added, and what becomes of a sum that lacks an answer (:class:`Exchange`).
+
+=========================================  ==========  ==============================  ================================
+transport                                  carriage    what an answer is held against  an answer is missing
+=========================================  ==========  ==============================  ================================
+:class:`WorkerPartitions`                  a cluster   the hash of what was read       the run ends
+:class:`~.ranks.RankPartitions`            gloo        the query's hash, and what      the run ends
+                                                       the own answer states
+:class:`~.owner_partitions`                Flower      bounds of public units: owners  the run ends; of one unit, it
+``.OwnerPartitions``                                   are not trusted (rule 18)       counts for zero
+=========================================  ==========  ==============================  ================================
+
+Guarantee: none of its own; that of :mod:`doublure.private.partitions`. Parties whose answers are not bounded are one
+trusted party with the process that asks.
+
+==============================================  ===================================================================
+edge case                                       what happens
+==============================================  ===================================================================
+no record at all                                there is one partition, and it is empty
+answers come in another order                   the sum is the same where its numbers are whole
+a worker is killed                              its partitions are read again elsewhere; their answers are the same
+the data was changed before it is read again    its hash is another: the run ends, and nothing is given out
+a party answers twice, or not at all            likewise
+==============================================  ===================================================================
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from doublure.errors import DataError, NotAsPriced
+from doublure.private.executed import DEFECT
+from doublure.private.partitions import Partitions, require_partitionable
+
+if TYPE_CHECKING:
+    from doublure.private.queries.query import Answer, Query
+
+P = TypeVar("P")
+R = TypeVar("R")
+H = TypeVar("H", bound="HeldPartition")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange(Generic[R]):
+    """One query that is put to parties elsewhere.
+
+    Attributes:
+        parties: Everybody who may answer, once each.
+        responses: What each says, as it comes.
+        validated: Returns a party's answer once it may be added; None: it adds nothing.
+        own: What the asking process adds by itself: its own records' answer, or nobody's.
+        completed: Called with who has added nothing, when no more is to come; None: the sum cannot do without anybody.
+    """
+
+    parties: Collection[Hashable]
+    responses: Iterable[tuple[Hashable, R]]
+    validated: Callable[[Any, R], Answer | None]
+    own: Answer | None = None
+    completed: Callable[[Collection[Any]], None] | None = None
+
+
+class RemotePartitions(Partitions[P]):
+    """Partitions that other processes hold.
+
+    Args:
+        check: Called before each answer is added; may raise to stop.
+    """
+
+    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
+        self._check = check
+
+    @abstractmethod
+    def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Any]:
+        """Begin to ask a query of all parties."""
+
+    def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
+        """Yield each party's answer, once.
+
+        Raises:
+            NotAsPriced: A party answers twice, was not asked, or says nothing.
+        """
+        exchange = self.exchange(query, sample_rate=sample_rate)
+        if exchange.own is not None:
+            yield exchange.own
+        left = {*exchange.parties}
+        for party, response in exchange.responses:
+            self._check()
+            if party not in left:
+                raise NotAsPriced("is answered twice by a partition", field=type(query).__name__, remedy=DEFECT)
+            answer = exchange.validated(party, response)
+            if answer is not None:
+                left.discard(party)
+                yield answer
+        if exchange.completed is not None:
+            exchange.completed(left)
+        elif left:
+            raise NotAsPriced("is not answered by each partition", field=type(query).__name__, remedy=DEFECT)
+
+
+# -- workers of a cluster ----------------------------------------------------------------------------------------------
+
+
+class HeldPartition(Protocol):
+    """A partition as a worker holds it: what queries ask, its number among all, and a hash of its content."""
+
+    @property
+    def number(self) -> int:
+        """Its place among all, from 0."""
+
+    @property
+    def digest(self) -> str:
+        """A hash of its content. Private."""
+
+
+class Response(NamedTuple):
+    """What a worker says of one partition.
+
+    Attributes:
+        number: Of the partition.
+        digest: A hash of what was read. Private.
+        answer: Private.
+    """
+
+    number: int
+    digest: str
+    answer: Answer
+
+
+class PartitionFacts(NamedTuple):
+    """What is known of all partitions without asking one, for a query to refuse what does not fit.
+
+    Attributes:
+        parts: How many parts a compact record has; 0 where records are not encoded.
+        most_records: How many records the unit with the most has, in all partitions. Private.
+    """
+
+    parts: int
+    most_records: int
+
+
+def respond(held: H, query: Query[H], sample_rate: float) -> Response:
+    """Return what a worker says of one partition.
+
+    Args:
+        held: The partition.
+        query: What is asked.
+        sample_rate: Of the lot, from the plan.
+
+    Raises:
+        SettingError: The query does not fit the records.
+    """
+    query.refuse_unfit(held)
+    return Response(held.number, held.digest, query.answer(held, sample_rate=sample_rate))
+
+
+class WorkerPartitions(RemotePartitions[P]):
+    """Partitions that workers of a cluster hold, which may lose work, move it about, and do a piece of it twice.
+
+    Args:
+        ask: Puts a query to all partitions, with the rate of the lot, and yields what each says as it comes.
+        digests: Of each partition the hash of what was read first.
+        facts: What is known of all.
+        check: Called before each answer is added; may raise to stop.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[Query[P], float], Iterator[Response]],
+        *,
+        digests: Sequence[str],
+        facts: P,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(check)
+        self._ask = ask
+        self._digests = tuple(digests)
+        self._facts = facts
+
+    def refuse_unfit(self, query: Query[P]) -> None:
+        """Refuse what does not fit, or cannot be asked of parts; no worker is asked yet, and each looks again."""
+        require_partitionable(query)
+        query.refuse_unfit(self._facts)
+
+    def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Response]:
+        """Begin to ask all workers."""
+        found = ((response.number, response) for response in self._ask(query, sample_rate))
+        return Exchange(parties=range(len(self._digests)), responses=found, validated=self._validated)
+
+    def _validated(self, number: int, response: Response) -> Answer:
+        if self._digests[number] != response.digest:
+            remedy = "leave the files as they are while they are read, and fit anew"
+            raise DataError("was changed during the run", field="data", remedy=remedy)
+        return response.answer
