@@ -26,7 +26,7 @@ from doublure.ledger import Ledger
 from doublure.planning.machine import bytes_of
 from doublure.private.codes import Codes
 from doublure.private.partitions import SequentialPartitions
-from doublure.run.in_partitions import RecordsInPartitions
+from doublure.run.record_sources import OnDiskRecords
 from doublure.support.number_files import NumberFile
 
 RULED = {  # out may change, and how often each of its values is there is learned
@@ -53,7 +53,7 @@ def cases(schemas):
 def small(monkeypatch):
     """Many partitions of few records, so that each border of them is met."""
     torch.set_num_threads(1)
-    monkeypatch.setattr("doublure.run.in_partitions.RECORDS_AT_ONCE", 37)
+    monkeypatch.setattr("doublure.run.record_sources.RECORDS_AT_ONCE", 37)
     monkeypatch.setattr("doublure.private.codes.PARTITION_RECORDS", 100)
     monkeypatch.setattr("doublure.data.tables.unit_bounds.PART_RECORDS", 64)
 
@@ -115,7 +115,7 @@ def test_nor_does_the_container(monkeypatch, tmp_path, way):
 
 
 MUTANTS = {
-    "a record that is lost": (RecordsInPartitions, "_of_cells", ("part.content", "part.content[1:]")),
+    "a record that is lost": (OnDiskRecords, "_of_cells", ("part.content", "part.content[1:]")),
     "a partition twice": (
         SequentialPartitions, "answers", ("self._parts()", "[*self._parts(), *list(self._parts())[:1]]"),
     ),
@@ -260,8 +260,8 @@ from typer.testing import CliRunner
 import doublure as db
 from doublure.cli.main import app
 from doublure.private.partitions import SequentialPartitions
-from doublure.run import in_partitions
-in_partitions.RECORDS_AT_ONCE = 37
+from doublure.run import record_sources
+record_sources.RECORDS_AT_ONCE = 37
 ask = SequentialPartitions.ask
 def killed(places, query, **named):
     ask(places, query, **named)
@@ -324,7 +324,7 @@ def test_too_little_memory_is_refused_before_anything_is_charged(tmp_path):
 
 def test_a_method_that_holds_its_records_fits_in_memory_that_is_enough(tmp_path, monkeypatch):
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
-    monkeypatch.setattr(RecordsInPartitions, "read", lambda records: pytest.fail("they are not held"))
+    monkeypatch.setattr(OnDiskRecords, "read", lambda records: pytest.fail("they are not held"))
     other = db.plan(
         db.Schema.parse(DECLARED), method="guided", epsilon=2.0, delta=1e-4, accountant="rdp", components=4, fit_steps=5
     )
@@ -363,8 +363,8 @@ def test_few_records_are_in_hand_at_a_time(monkeypatch, tmp_path):
 
 
 def test_the_command_reads_a_folder_in_partitions(tmp_path, monkeypatch):
-    read, begun = [], RecordsInPartitions.read
-    monkeypatch.setattr(RecordsInPartitions, "read", lambda records: read.append(1) or begun(records))
+    read, begun = [], OnDiskRecords.read
+    monkeypatch.setattr(OnDiskRecords, "read", lambda records: read.append(1) or begun(records))
     plan_of(SEVERAL).save(tmp_path / "plan.json")
     Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
     data, run = in_parts(tmp_path / "parts", ".parquet")(people()), tmp_path / "run"

@@ -26,7 +26,7 @@ from doublure.ledger import Ledger
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords
 from doublure.private.row_codes import RowCodes
-from doublure.run.in_partitions import RecordsInPartitions
+from doublure.run.record_sources import OnDiskRecords
 from doublure.support import row_files
 from doublure.support.number_files import NumberFile
 from doublure.support.row_files import RowFile
@@ -54,7 +54,7 @@ SMALL = {"table": {"width": 8, "critic_width": 8}, "images": {"channels": [8, 4]
 def small(monkeypatch):
     """Many batches of few records, and pages that are let go of all the time."""
     torch.set_num_threads(1)
-    monkeypatch.setattr("doublure.run.in_partitions.RECORDS_AT_ONCE", 37)
+    monkeypatch.setattr("doublure.run.record_sources.RECORDS_AT_ONCE", 37)
     monkeypatch.setattr("doublure.data.images.arrays._BLOCK_BYTES", 700)
     monkeypatch.setattr("doublure.data.tables.unit_bounds.PART_RECORDS", 64)
     monkeypatch.setattr(row_files, "_LET_GO", 10_000)
@@ -156,7 +156,7 @@ PLACES = "wanted if self._places is None else self._places[wanted]"
 MUTANTS = {
     "units as their records come": (PrivateRecords, "_rows", (PLACES, "wanted")),
     "units by another's record": (UnitBounds, "bounded", ("np.cumsum(first[near]) - 1", "0 * np.cumsum(first[near])")),
-    "a record that is lost": (RecordsInPartitions, "_of_cells", ("part.content", "part.content[::-1]")),
+    "a record that is lost": (OnDiskRecords, "_of_cells", ("part.content", "part.content[::-1]")),
 }  # fmt: skip
 OF_IMAGES = {
     "images that others take the place of": (RowFile, "keep", ("self[places[first:first + step]]", "self[:step]")),

@@ -19,7 +19,7 @@ from doublure.ledger import Ledger
 from doublure.private.mechanism import Mechanism
 from doublure.private.remote import RemotePartitions, Response
 from doublure.run import worker_tasks
-from doublure.run.on_workers import RecordsOnWorkers
+from doublure.run.worker_records import WorkerRecords
 from doublure.support import extras
 
 RULED = SEVERAL.replace("kind: table", "kind: table\nmisfit: coerce") + (
@@ -80,7 +80,7 @@ MUTANTS = {
         "share_of",
         ("places >> _PLACE_BITS == number", "places >> _PLACE_BITS == number // 2"),
     ),
-    "a bucket left out": (RecordsOnWorkers, "_bounded", ("range(count)", "range(1, count)")),
+    "a bucket left out": (WorkerRecords, "_bounded", ("range(count)", "range(1, count)")),
 }
 
 
@@ -196,7 +196,7 @@ def test_a_partition_shows_nothing_of_itself(tmp_path):
     shown = [asked, asked.facts(), *(own for _, given in asked._workers.asked for own in given)]
     texts = {repr(each) for each in shown if not isinstance(each, (list, int))}
     assert texts == {
-        "RecordsOnWorkers(private)", "WorkerPartitions(private)", "Piece(private)", "Read(private)", "Bounded(private)",
+        "WorkerRecords(private)", "WorkerPartitions(private)", "Piece(private)", "Read(private)", "Bounded(private)",
         "CellsHeld(private)",
     }  # fmt: skip
 

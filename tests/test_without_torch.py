@@ -101,8 +101,8 @@ class Hands:
     def nodes(self):
         return list(self.owners)
 
-    def sent(self, messages):
-        return ((node, self.owners[node].heard(said)) for node, said in messages.items())
+    def send(self, messages):
+        return ((node, self.owners[node].answer(said)) for node, said in messages.items())
 
 text = Path("schema.yaml").read_text().replace("kind: table", "kind: table\\nfederated: {max_silos: 1}")
 plan = db.plan(db.Schema.parse(text), method="statistics", epsilon=2.0, delta=1e-5)

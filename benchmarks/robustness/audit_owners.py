@@ -66,10 +66,10 @@ class Hands:
         """Return who there is."""
         return list(self._owners)
 
-    def sent(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message]]:
+    def send(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message]]:
         """Yield what each owner answers."""
         for node, said in messages.items():
-            answer = self._owners[node].heard(said)
+            answer = self._owners[node].answer(said)
             yield node, answer if self._change is None else self._change(node, said, answer)
 
 

@@ -29,7 +29,7 @@ from doublure.private import codes
 from doublure.private.accounting import Event
 from doublure.private.mechanism import Mechanism
 from doublure.private.queries.query import Answer
-from doublure.run import fitting, in_partitions
+from doublure.run import fitting, record_sources
 
 SEED = 3
 ROUNDING = 1e-6
@@ -158,7 +158,7 @@ def in_parts_of(records: int | None) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         placed = lambda *given, **named: RecordPlacement.IN_PARTITIONS  # noqa: E731
         stack.enter_context(patch.object(fitting, "placement_of", placed))
-        stack.enter_context(patch.object(in_partitions, "RECORDS_AT_ONCE", records))
+        stack.enter_context(patch.object(record_sources, "RECORDS_AT_ONCE", records))
         stack.enter_context(patch.object(codes, "PARTITION_RECORDS", records + 1))
         stack.enter_context(patch.object(unit_bounds, "PART_RECORDS", records + 1))
         yield

@@ -31,7 +31,7 @@ from killing import Fault, Kept, Row, borrowed, hold, main
 
 from doublure.errors import DoublureError
 from doublure.ledger import Ledger
-from doublure.run.dask_workers import of_this_machine
+from doublure.run.engines import of_this_machine
 
 KEPT = Kept("worker_kill")
 BETWEEN = 0.3, 2.0

@@ -39,8 +39,8 @@ class Asked:
         by = "who" if "id: who" in schema else None
         files = dealt(people(300), folder / "clients", 3, by)
         made, said = Federation(folder / "ran", plan_of(with_owners(schema)), files), []
-        hear = made.post.owners[1].heard
-        made.post.owners[1].heard = lambda words: (said.append(words), hear(words))[1]
+        hear = made.post.owners[1].answer
+        made.post.owners[1].answer = lambda words: (said.append(words), hear(words))[1]
         made.fitted(patch)
         self.made = Federation(folder / "again", made.plan, files)
         self.by_word = {word: [each for each in said if each.words["ask"] == word] for word in ("counts", "fact")}
@@ -56,7 +56,7 @@ class Asked:
     def begun(self):
         owner = self.owner()
         for said in (self.begin, *self.by_word["fact"], self.schema):
-            assert owner.heard(said).words["refused"] is None
+            assert owner.answer(said).words["refused"] is None
         return owner
 
 
@@ -81,11 +81,11 @@ def check_one_of_two_processes_answers(found):
     one, other = found.begun(), found.owner()
     first, *_, last = found.by_word["counts"]
     assert first.words["access"] != last.words["access"]
-    assert refusals(one.heard(first), other.heard(otherwise(last))) == [None, None]
-    answer = one.heard(last)
+    assert refusals(one.answer(first), other.answer(otherwise(last))) == [None, None]
+    answer = one.answer(last)
     assert answer.words["refused"] == "its plan does not pay for what was asked"
     assert not answer.arrays
-    assert refusals(one.heard(first), other.heard(first), one.heard(otherwise(last))) == [None] * 3
+    assert refusals(one.answer(first), other.answer(first), one.answer(otherwise(last))) == [None] * 3
 
 
 def test_of_two_processes_each_knows_what_the_other_has_answered(asked):
@@ -141,7 +141,7 @@ def check_who_finds_the_folder_held_waits(patch, found):
 
     def answered():
         try:
-            acts.append(owner.heard(found.by_word["counts"][0]).words["refused"])
+            acts.append(owner.answer(found.by_word["counts"][0]).words["refused"])
         finally:
             refused_or_done.set()
 
@@ -172,7 +172,7 @@ def check_a_folder_is_held_while_it_is_answered_from(patch, found):
 
             inner.setattr(Silo, act, watched)
         for said in (found.begin, *found.by_word["fact"], found.schema, found.by_word["counts"][0]):
-            assert owner.heard(said).words["refused"] is None
+            assert owner.answer(said).words["refused"] is None
     assert {act for act, _ in held} == {"_book", "_go_on", "_authorise", "_note", "_write"}
     assert all(locked for _, locked in held)
     assert not other.is_locked_out()
@@ -215,11 +215,11 @@ def check_a_torn_line_swallows_no_other(found):
     found.begun()
     with (found.made.folder / "at 1" / "asked.jsonl").open("a") as file:
         file.write('["0f", 3, "a')
-    assert refusals(found.owner().heard(last)) == [None]
-    answer = found.owner().heard(otherwise(last))
+    assert refusals(found.owner().answer(last)) == [None]
+    answer = found.owner().answer(otherwise(last))
     assert answer.words["refused"] == "its plan does not pay for what was asked"
     assert not answer.arrays
-    assert refusals(found.owner().heard(last)) == [None]
+    assert refusals(found.owner().answer(last)) == [None]
 
 
 def test_a_torn_line_swallows_no_other(asked):
@@ -247,7 +247,7 @@ def check_a_question_is_durable_before_its_answer(patch, found):
     with patch.context() as inner:
         inner.setattr(os, "fsync", watched)
         for said in told:
-            assert refusals(owner.heard(said)) == [None]
+            assert refusals(owner.answer(said)) == [None]
             kept = [each for name in ("asked.jsonl", "session.json") if (each := folder / name).exists()]
             assert all(synced[each.stat().st_ino] == each.stat().st_size for each in kept)
             assert {each.name for each in kept} <= synced[folder.stat().st_ino]
@@ -282,12 +282,12 @@ def check_no_charge_is_left_of_which_nobody_knows(patch, found):
         found.made = Federation(folder / str(at), found.made.plan, [*found.made.files.values()])
         with patch.context() as inner:
             mortal = Mortal(found.made, 1, at, inner)
-            if mortal.heard(found.begin) is not None:
+            if mortal.answer(found.begin) is not None:
                 break
-        answer = found.owner().heard(end).words
+        answer = found.owner().answer(end).words
         assert (answer["refused"], answer.get("charged")) == (None, False)
         assert found.made.book(1).spent.epsilon == 0
-        assert refusals(found.owner().heard(anew)) == [None]
+        assert refusals(found.owner().answer(anew)) == [None]
         assert found.made.book(1).spent.epsilon == 20.0
     assert at > 2  # what it will be charged for, and the charge
 
@@ -322,8 +322,8 @@ def check_what_was_told_stays_charged(found):
     for facts, charged, status in ((0, False, "no-noise-drawn"), (1, True, "interrupted")):
         owner = found.owner()
         for said in (found.begin, *found.by_word["fact"][:facts]):
-            assert refusals(owner.heard(said)) == [None]
-        answer = owner.heard(end).words
+            assert refusals(owner.answer(said)) == [None]
+        answer = owner.answer(end).words
         assert (answer["refused"], answer.get("charged")) == (None, charged)
         book = found.made.book(1)
         assert book.spent.epsilon == (20.0 if charged else 0.0)
@@ -406,12 +406,12 @@ class Shared:
 
     def told(self, said):
         """Return what an owner's next process answers."""
-        answer = self.found.owner().heard(said)
+        answer = self.found.owner().answer(said)
         assert answer.words["refused"] is None
         return answer.arrays["total"].tolist()
 
     def refusal(self, said):
-        answer = self.found.owner().heard(said)
+        answer = self.found.owner().answer(said)
         assert not answer.arrays
         return answer.words["refused"]
 
@@ -432,9 +432,9 @@ def check_a_fact_goes_on_after_a_kill(patch, shared):
         shared.anew(f"killed at {at}")
         with patch.context() as inner:
             mortal = Mortal(found.made, 1, 0, inner)
-            assert refusals(mortal.heard(found.begin)) == [None]
+            assert refusals(mortal.answer(found.begin)) == [None]
             mortal.left = at
-            answer = mortal.heard(shared.fact)
+            answer = mortal.answer(shared.fact)
         if answer is not None:
             break
         told.append(shared.told(shared.fact))
@@ -449,7 +449,7 @@ def check_a_fact_goes_on_after_a_kill(patch, shared):
 def check_a_fact_whose_note_is_gone_is_not_told_again(shared):
     """An older copy of the folder is put back, and the ledger is not: what was told may be out."""
     shared.anew("without its note")
-    assert refusals(shared.found.owner().heard(shared.found.begin)) == [None]
+    assert refusals(shared.found.owner().answer(shared.found.begin)) == [None]
     shared.told(shared.fact)
     (shared.found.made.folder / "at 1" / "asked.jsonl").unlink()
     assert {shared.refusal(said) for said in (shared.other, shared.fact, shared.other)} == {"its ledger refuses"}
@@ -467,7 +467,7 @@ def test_the_other_question_is_refused_for_its_price_alone(shared):
     told = []
     for said in (shared.fact, shared.other):
         shared.anew(f"asked {len(told)}")
-        assert refusals(shared.found.owner().heard(shared.found.begin)) == [None]
+        assert refusals(shared.found.owner().answer(shared.found.begin)) == [None]
         told.append(shared.told(said))
     assert told[0] != told[1]
 
@@ -482,7 +482,7 @@ MISMARKED = {
 
 @pytest.mark.parametrize("mutant", MISMARKED)
 def test_a_fact_that_is_lost_or_told_for_nothing_is_caught(monkeypatch, shared, mutant):
-    plant(monkeypatch, Owner, "told", *MISMARKED[mutant])
+    plant(monkeypatch, Owner, "answer", *MISMARKED[mutant])
     with pytest.raises(AssertionError):
         check_a_fact_goes_on_after_a_kill(monkeypatch, shared)
 
@@ -511,13 +511,13 @@ def check_declared_facts_stay(found):
     """The records are counted by the facts that the owner's own plan declares."""
     text = found.schema.words["schema"]
     owner = found.owner()
-    assert set(refusals(*map(owner.heard, (found.begin, *found.by_word["fact"])))) == {None}
+    assert set(refusals(*map(owner.answer, (found.begin, *found.by_word["fact"])))) == {None}
     for old, new in DECLARED_OTHERWISE.items():
         other = text.replace(old, new, 1)
         assert other != text
-        answer = owner.heard(Message({**found.schema.words, "schema": other}, {}))
+        answer = owner.answer(Message({**found.schema.words, "schema": other}, {}))
         assert answer.words["refused"] == "it declares other facts"
-    assert refusals(owner.heard(found.schema)) == [None]
+    assert refusals(owner.answer(found.schema)) == [None]
 
 
 def test_what_an_owners_plan_declares_stays_declared(asked):
@@ -541,14 +541,14 @@ def other_records(found):
 def check_changed_records_give_no_second_answer(found):
     """Before facts are told nothing but its answers say what an owner's records were."""
     owner, (fact, *_) = found.owner(), found.by_word["fact"]
-    assert refusals(owner.heard(found.begin), owner.heard(fact)) == [None] * 2
+    assert refusals(owner.answer(found.begin), owner.answer(fact)) == [None] * 2
     put_back = other_records(found)
-    answer = found.owner().heard(fact)
+    answer = found.owner().answer(fact)
     assert answer.words["refused"] == "it could not"
     assert not {"names", "counts"} & {*answer.words}
     assert not answer.arrays
     put_back()
-    assert refusals(found.owner().heard(fact)) == [None]
+    assert refusals(found.owner().answer(fact)) == [None]
 
 
 def test_records_that_changed_on_disk_give_no_second_answer(asked):
@@ -556,19 +556,19 @@ def test_records_that_changed_on_disk_give_no_second_answer(asked):
 
 
 def test_an_owner_that_does_not_compare_its_answers_is_caught(monkeypatch, asked):
-    plant(monkeypatch, Owner, "told", ("asked[digest][1] != answer", "False"))
+    plant(monkeypatch, Owner, "answer", ("asked[digest][1] != answer", "False"))
     with pytest.raises(AssertionError):
         check_changed_records_give_no_second_answer(asked(LEARNED))
 
 
 def check_changed_records_are_not_counted(found):
-    found.begun().heard(found.by_word["counts"][0])
+    found.begun().answer(found.by_word["counts"][0])
     put_back = other_records(found)
-    answers = [found.owner().heard(said) for said in found.by_word["counts"][:2]]  # asked before, and not
+    answers = [found.owner().answer(said) for said in found.by_word["counts"][:2]]  # asked before, and not
     assert refusals(*answers) == ["its records are others than before"] * 2
     assert not answers[0].arrays
     put_back()
-    assert refusals(*map(found.owner().heard, found.by_word["counts"])) == [None] * len(found.by_word["counts"])
+    assert refusals(*map(found.owner().answer, found.by_word["counts"])) == [None] * len(found.by_word["counts"])
 
 
 def test_records_that_changed_on_disk_are_not_counted(asked):
@@ -586,10 +586,10 @@ def check_other_facts_are_refused(found):
     text = found.schema.words["schema"]
     other = re.sub(r"(type: integer, bounds: \[)-?\d+", r"\1-7", text)
     assert other != text
-    assert refusals(found.owner().heard(Message({**found.schema.words, "schema": other}, {}))) == [
+    assert refusals(found.owner().answer(Message({**found.schema.words, "schema": other}, {}))) == [
         "its facts were learned before"
     ]
-    assert refusals(found.owner().heard(found.schema)) == [None]
+    assert refusals(found.owner().answer(found.schema)) == [None]
 
 
 def test_facts_are_told_once(asked):

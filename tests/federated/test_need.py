@@ -149,8 +149,8 @@ def test_who_is_ready_is_said_before_the_data_is_opened(monkeypatch, tmp_path):
 
     monkeypatch.setattr(silos, "open_data", opened)
     said = {"version": VERSION, "plan": digest_of(made.plan), "run": "one"}
-    assert made.post.owners[1].heard(Message({**said, "ask": "hello"}, {})).words["refused"] is None
-    assert made.post.owners[1].heard(Message({**said, "ask": "header"}, {})).words["refused"] == "it failed"
+    assert made.post.owners[1].answer(Message({**said, "ask": "hello"}, {})).words["refused"] is None
+    assert made.post.owners[1].answer(Message({**said, "ask": "header"}, {})).words["refused"] == "it failed"
 
 
 def test_need_is_a_whole_number_and_stands_in_the_plan():

@@ -124,7 +124,7 @@ def test_an_owner_charges_its_ledger_before_it_reads_a_record(monkeypatch, tmp_p
 
 
 def test_an_owner_that_reads_first_is_caught(monkeypatch, tmp_path):
-    plant(monkeypatch, Silo, "_begin", ("self._close()", "RecordsInPartitions(self._source(), self._plan.schema, "
+    plant(monkeypatch, Silo, "_begin", ("self._close()", "OnDiskRecords(self._source(), self._plan.schema, "
           "self._folder, at_least=0).read()"))  # fmt: skip
     with pytest.raises(AssertionError):
         check_charged_before_read(monkeypatch, tmp_path, BOTH)
@@ -147,8 +147,8 @@ class Recorder:
 
     def __init__(self, made):
         self.asked = []
-        hear = made.post.owners[1].heard
-        made.post.owners[1].heard = lambda said: (self.asked.append(said), hear(said))[1]
+        hear = made.post.owners[1].answer
+        made.post.owners[1].answer = lambda said: (self.asked.append(said), hear(said))[1]
 
 
 def counts_asked(recorder):
@@ -164,12 +164,12 @@ def test_an_owner_answers_nothing_that_its_plan_does_not_pay_for(monkeypatch, tm
     made.fitted(monkeypatch)
     owner = made.post.owners[1]
     asked = counts_asked(recorder)[-1]
-    again = owner.heard(asked)
+    again = owner.answer(asked)
     assert again.words["refused"] is None  # the same question has the same answer, and costs nothing
 
     def refused(words, arrays=asked.arrays):
         before = made.book(1).head
-        answer = owner.heard(Message({**asked.words, **words}, arrays))
+        answer = owner.answer(Message({**asked.words, **words}, arrays))
         assert answer.arrays == {}
         assert made.book(1).head == before
         return answer.words["refused"]
@@ -193,7 +193,7 @@ def test_an_owner_that_does_not_keep_count_is_caught(monkeypatch, tmp_path):
     plant(
         monkeypatch,
         Owner,
-        "told",
+        "answer",
         ("sum((tables for tables, _ in asked.values())) + moved > _paid(access)", "moved > _paid(access)"),
     )
     with pytest.raises(AssertionError):
@@ -210,18 +210,18 @@ def test_a_fact_is_answered_once_and_only_if_it_is_to_be_learned(monkeypatch, tm
             facts = [each for each in recorder.asked if each.words["ask"] == "fact"][: len(made.plan.learned)]
             shares = facts[-1]
             others = [{}, {"path": "columns.job.missing"}, {"access": 0}, {"values": ["others"]}]
-            said.append([owner.heard(Message({**shares.words, **other}, {})).words["refused"] for other in others])
+            said.append([owner.answer(Message({**shares.words, **other}, {})).words["refused"] for other in others])
         return [(node, answer)]
 
     made.post.change = change
-    hear = made.post.owners[1].heard
+    hear = made.post.owners[1].answer
 
     def first(words):
         if words.words["ask"] == "schema":  # while facts may still be asked
             change(words.words, 1, None)
         return hear(words)
 
-    made.post.owners[1].heard = first
+    made.post.owners[1].answer = first
     made.fitted(monkeypatch)
     refusal = "its plan does not pay for what was asked"
     assert said[0] == [None, refusal, refusal, refusal]  # the same question has the same answer
@@ -540,5 +540,5 @@ def test_a_refusal_is_logged_once_a_run(tmp_path, caplog):
     made = federation(tmp_path, cap=5.0)
     silo = Silo(name="owner-0", data=str(made.files[1]), plan=made.plan, ledger=made.book(1).path, folder=tmp_path)
     for run in ("one", "one", "another"):
-        silo.heard(Message({"version": VERSION, "plan": digest_of(made.plan), "ask": "elsewhere", "run": run}, {}))
+        silo.answer(Message({"version": VERSION, "plan": digest_of(made.plan), "ask": "elsewhere", "run": run}, {}))
     assert len(caplog.records) == 2

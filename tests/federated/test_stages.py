@@ -222,8 +222,8 @@ def test_an_owner_bounds_what_it_adds_by_its_own_plan(monkeypatch, tmp_path):
     plan = planned(case)
     made = Federation(tmp_path, plan, dealt(tmp_path / "clients", everything(PICTURES), SILOS))
     owner, asked = made.post.owners[1], []
-    hear, owner._end = owner.heard, lambda said: Message()
-    owner.heard = lambda said: (asked.append((said, hear(said))), asked[-1][1])[1]
+    hear, owner._end = owner.answer, lambda said: Message()
+    owner.answer = lambda said: (asked.append((said, hear(said))), asked[-1][1])[1]
     made.fitted(monkeypatch)
     sums = [pair for pair in asked if pair[0].words["ask"] == "sums"]
     assert len(sums) == 1 + 3  # features, and the labeller's steps
@@ -289,9 +289,9 @@ BY_NAME = {
     "a view": (
         Rebuilding,
         "seen",
-        ("part_of(said.arrays, _VIEW)", "{}"),
+        ("part_of(message.arrays, _VIEW)", "{}"),
     ),
-    "networks": (Networks, "lent", ("part_of(said.arrays, _VIEW)", "{}")),
+    "networks": (Networks, "lent", ("part_of(message.arrays, _VIEW)", "{}")),
 }
 
 

@@ -172,8 +172,8 @@ MUTANTS = {
     "all are asked": (
         _OwnerExchange, "__init__", ("PoissonSampler(len(owners), sample_rate).lot()", "range(len(owners))"),
     ),
-    "an owner of a chosen unit tosses again": (Owner, "told", (RATE, RATE.replace("1.0 if", "0.1 if"))),
-    "a silo sends all": (Owner, "told", (RATE, "1.0")),
+    "an owner of a chosen unit tosses again": (Owner, "answer", (RATE, RATE.replace("1.0 if", "0.1 if"))),
+    "a silo sends all": (Owner, "answer", (RATE, "1.0")),
 }  # fmt: skip
 
 
@@ -248,8 +248,8 @@ def test_an_owner_answers_each_step_once_and_no_more_than_its_plan_pays_for(monk
     files, _ = dealt(tmp_path / "clients", SILOS)
     made, asked = Federation(tmp_path, plan, files), []
     owner = made.post.owners[1]
-    hear, owner._end = owner.heard, lambda said: Message()  # it goes on listening
-    owner.heard = lambda said: (asked.append(said), hear(said))[1]
+    hear, owner._end = owner.answer, lambda said: Message()  # it goes on listening
+    owner.answer = lambda said: (asked.append(said), hear(said))[1]
     made.fitted(monkeypatch)
     steps = [said for said in asked if said.words["ask"] == "step"]
     assert len(steps) == STEPS

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def workers():
     """Two processes, as a fit would start them."""
-    from doublure.run.dask_workers import of_this_machine
+    from doublure.run.engines import of_this_machine
 
     torch.set_num_threads(1)
     with of_this_machine(2) as found:
@@ -178,7 +178,7 @@ def test_an_address_that_cannot_be_is_refused_at_once(tmp_path, address):
 def test_a_cluster_without_workers_is_refused(monkeypatch, tmp_path):
     from distributed import Client, LocalCluster
 
-    monkeypatch.setattr("doublure.run.dask_workers.PATIENCE", 1)
+    monkeypatch.setattr("doublure.run.engines.PATIENCE", 1)
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
     data = in_files(people(), tmp_path / "parts")
     with (
@@ -193,7 +193,7 @@ def test_a_cluster_without_workers_is_refused(monkeypatch, tmp_path):
 def test_a_cluster_that_goes_stops_the_run_and_another_goes_on(monkeypatch, tmp_path):
     from distributed import Client, LocalCluster
 
-    from doublure.run.dask_workers import DaskWorkers
+    from doublure.run.engines import DaskWorkers
 
     data, each, asked = in_files(people(), tmp_path / "parts"), DaskWorkers.each, []
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
@@ -220,9 +220,9 @@ def test_workers_that_go_and_do_not_come_back_stop_the_run_and_others_go_on(monk
     """The scheduler is there, and waits: Dask would wait without end."""
     from distributed import Client, LocalCluster
 
-    from doublure.run.dask_workers import DaskWorkers
+    from doublure.run.engines import DaskWorkers
 
-    monkeypatch.setattr("doublure.run.dask_workers.PATIENCE", 2)
+    monkeypatch.setattr("doublure.run.engines.PATIENCE", 2)
     data, each, asked = in_files(people(), tmp_path / "parts"), DaskWorkers.each, []
     ledger = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5)
 
@@ -257,7 +257,7 @@ def test_a_result_that_takes_its_time_on_the_wire_is_waited_for(monkeypatch, wor
             raise TimeoutError
         return result(future, timeout)
 
-    monkeypatch.setattr("doublure.run.dask_workers.PATIENCE", 1)
+    monkeypatch.setattr("doublure.run.engines.PATIENCE", 1)
     monkeypatch.setattr(Future, "result", slow)
     assert list(workers.results(workers.each(abs, [-3]))) == [3]
     assert len(waited) < 10
@@ -284,7 +284,7 @@ def test_an_error_is_told_though_another_result_is_lost(monkeypatch, workers):
 
 def goes_on(data, ledger, run):
     """Resume with workers of our own."""
-    from doublure.run.dask_workers import of_this_machine
+    from doublure.run.engines import of_this_machine
 
     with of_this_machine(1) as others:
         plan = plan_of(SEVERAL)

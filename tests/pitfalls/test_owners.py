@@ -22,7 +22,7 @@ from doublure.private.owners import Owner
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.queries.sums import BoundedSums
 from doublure.private.sampling import PoissonSampler
-from doublure.run.held import HeldRecords
+from doublure.run.record_sources import InMemoryRecords
 from doublure.support.messages import Message
 
 ASKED = {"sums": "statistics on images", "step": "bayesgan on tables"}
@@ -49,8 +49,8 @@ class Heard:
         files = dealt(folder / "clients", self.records, SILOS)
         self.made = Federation(folder, self.plan, files, units=self.units)
         self.owner, self.pairs = self.made.post.owners[1], []
-        self.hear, self.owner._end = self.owner.heard, lambda said: Message()
-        self.owner.heard = lambda said: (self.pairs.append((kept(said), self.hear(said))), self.pairs[-1][1])[1]
+        self.hear, self.owner._end = self.owner.answer, lambda said: Message()
+        self.owner.answer = lambda said: (self.pairs.append((kept(said), self.hear(said))), self.pairs[-1][1])[1]
         self.made.fitted(patch)
 
     def of(self, ask):
@@ -68,7 +68,7 @@ class Heard:
         )  # fmt: skip
         for said, _ in self.pairs:
             if said.words["ask"] in ("begin", "schema"):
-                assert silo.heard(said).words["refused"] is None
+                assert silo.answer(said).words["refused"] is None
         return silo
 
 
@@ -87,7 +87,7 @@ def check_moves_no_further(patch, folder, ask):
     else:
         records.iloc[:10].to_csv(one.made.files[1], index=False)
     question, answer = one.of(ask)[0]
-    neighbour = one.another().heard(question)
+    neighbour = one.another().answer(question)
     access = one.plan.touches[question.words["access"]]
     before, after = (each.arrays["total"].astype(np.float64) for each in (answer, neighbour))
     moved = np.linalg.norm(after - before)
@@ -174,8 +174,8 @@ def test_an_owner_whose_sample_follows_what_was_bought_is_caught(monkeypatch, tm
 
 def check_paid_before(patch, folder, ask):
     acts = []
-    read, reserve = HeldRecords.read, Ledger.reserve
-    patch.setattr(HeldRecords, "read", lambda own: (acts.append("read"), read(own))[1])
+    read, reserve = InMemoryRecords.read, Ledger.reserve
+    patch.setattr(InMemoryRecords, "read", lambda own: (acts.append("read"), read(own))[1])
     patch.setattr(Ledger, "reserve", lambda *given, **more: (acts.append("charged"), reserve(*given, **more))[1])
     heard = Heard(patch, folder, ASKED[ask])
     assert acts.count("read") == len(SILOS)
@@ -197,7 +197,9 @@ def test_an_owner_charges_before_it_reads_and_answers_no_more_than_was_priced(mo
 
 @pytest.mark.parametrize("ask", ASKED)
 def test_an_owner_that_does_not_count_what_it_answers_is_caught(monkeypatch, tmp_path, ask):
-    plant(monkeypatch, Owner, "told", ("sum(tables for tables, _ in asked.values()) + moved > _paid(access)", "False"))
+    plant(
+        monkeypatch, Owner, "answer", ("sum(tables for tables, _ in asked.values()) + moved > _paid(access)", "False")
+    )
     with pytest.raises(AssertionError):
         check_paid_before(monkeypatch, tmp_path, ask)
 
@@ -208,7 +210,7 @@ def test_an_owner_that_does_not_count_what_it_answers_is_caught(monkeypatch, tmp
 def test_two_owners_of_the_same_records_draw_other_lots(monkeypatch, tmp_path):
     heard = Heard(monkeypatch, tmp_path, ASKED["step"])
     question, answer = heard.of("step")[0]
-    totals = [heard.another(number).heard(question).arrays["total"] for number in range(4)]
+    totals = [heard.another(number).answer(question).arrays["total"] for number in range(4)]
     assert len({each.tobytes() for each in [answer.arrays["total"], *totals]}) > 1
     kept = "".join(path.read_text(errors="replace") for path in (heard.made.folder / "at 1").glob("*.json*"))
     for word in ("seed", "key", "lot"):

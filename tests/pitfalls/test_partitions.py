@@ -23,15 +23,15 @@ from doublure.private.mechanism import Mechanism
 from doublure.private.partitions import SequentialPartitions
 from doublure.private.queries.query import Sensitivity
 from doublure.private.remote import RemotePartitions
-from doublure.run import in_partitions, worker_tasks
-from doublure.run.in_partitions import RecordsInPartitions
+from doublure.run import record_sources, worker_tasks
+from doublure.run.record_sources import OnDiskRecords
 from doublure.schema import Schema
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """A few records a partition."""
-    monkeypatch.setattr("doublure.run.in_partitions.RECORDS_AT_ONCE", 5)
+    monkeypatch.setattr("doublure.run.record_sources.RECORDS_AT_ONCE", 5)
     monkeypatch.setattr("doublure.private.codes.PARTITION_RECORDS", 10)
     monkeypatch.setattr("doublure.data.tables.unit_bounds.PART_RECORDS", 8)
     monkeypatch.setattr(worker_tasks, "RECORDS_AT_ONCE", 5)
@@ -44,7 +44,7 @@ class Parted:
         self.frame, self.folder = frame, folder
 
     def load(self, schema, *, at_least):
-        records = RecordsInPartitions(open_table(self.frame), schema, self.folder, at_least=at_least)
+        records = OnDiskRecords(open_table(self.frame), schema, self.folder, at_least=at_least)
         records.read()
         return records
 
@@ -221,7 +221,7 @@ def test_a_partition_shows_nothing_of_itself(lab, tmp_path):
     records = Parted(lab.people(), None, tmp_path).load(Schema.parse(lab.BOUGHT), at_least=0)
     shown = [records, records.facts(), *records.facts()._parts(), records._table]
     assert {repr(each) for each in shown} == {
-        "RecordsInPartitions(private)", "SequentialPartitions(private)", "TablePart(private)", "TableOnDisk(private)",
+        "OnDiskRecords(private)", "SequentialPartitions(private)", "TablePart(private)", "TableOnDisk(private)",
     }  # fmt: skip
     assert CodesPart.__repr__(object.__new__(CodesPart)) == "CodesPart(private)"
-    assert in_partitions.RECORDS_AT_ONCE == 5
+    assert record_sources.RECORDS_AT_ONCE == 5

@@ -27,7 +27,7 @@ from doublure.private.remote import RemotePartitions
 from doublure.private.sampling import PoissonSampler
 from doublure.run import fitting
 from doublure.run import ranks as run_ranks
-from doublure.run.ranks import OtherRank, leading
+from doublure.run.ranks import FollowerRun, leading
 from doublure.schema import Schema
 
 UNITS = 27  # one more is in most of the keyed lots
@@ -89,7 +89,7 @@ def fitted(patch, frame, plan, folder, *, size=2, like=None, keyed=True, seed=1)
             with leading(link) as ranks:
                 fitting.fit(frame, plan, ledger=ledger, out=folder / "run", seed=seed, ranks=ranks)
 
-        on_ranks(first, lambda link: OtherRank(link).follow(frame), size=size)
+        on_ranks(first, lambda link: FollowerRun(link).follow(frame), size=size)
     weights = load_file(folder / "run" / "generator.safetensors")
     told.public = {name: (folder / "run" / name).read_bytes() for name in ("executed.json", "schema.yaml")}
     told.public["generator"] = {name: array.tobytes() for name, array in weights.items()}
@@ -132,7 +132,9 @@ def test_nor_any_count(lab, monkeypatch, plan_of, tmp_path):
 
 
 MUTANTS = {
-    "a unit with both ranks": (private_ranks.Following, "assigned", ("ranks == self._follower.rank", "ranks >= 0")),
+    "a unit with both ranks": (
+        private_ranks.FollowerContext, "assigned", ("ranks == self._follower.rank", "ranks >= 0"),
+    ),
     "rank 0 counted twice": (
         RemotePartitions, "answers", ("yield exchange.own", "yield from (exchange.own, exchange.own)"),
     ),
@@ -250,7 +252,7 @@ def check_no_rank_opens_what_is_not_charged(lab, patch, folder, plan, late=lambd
         with leading(link) as ranks:
             fitting.fit(frame, plan, ledger=ledger, out=folder / "run", seed=1, ranks=ranks)
 
-    on_ranks(first, lambda link: OtherRank(link).follow(frame), size=3)
+    on_ranks(first, lambda link: FollowerRun(link).follow(frame), size=3)
     assert acts.index(("durable", True)) < min(acts.index(("opened", True)), acts.index(("opened", False)))
     assert acts.count(("opened", False)) == 2
     assert ("durable", False) not in acts
@@ -264,7 +266,7 @@ def test_no_rank_opens_what_is_not_charged(lab, monkeypatch, plan_of, tmp_path):
 def test_ranks_that_begin_before_the_charge_are_caught(lab, monkeypatch, plan_of, tmp_path):
     tells = "self._leader.tell(_BEGIN, {'plan': plan.to_json(), 'seed': seed})"
     once = f"getattr(self, 'begun', None) or {tells}\nself.begun = True"
-    lab.plant(run_ranks.RankZero, "begin", (tells, once))
+    lab.plant(run_ranks.LeaderRun, "begin", (tells, once))
     lab.plant(
         fitting,
         "fit",

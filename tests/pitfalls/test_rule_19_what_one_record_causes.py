@@ -167,7 +167,7 @@ def crashing(patch, ask, name):
             raise MemoryError
         return answered(silo, said)
 
-    patch.setattr(Silo, "_answered", crashes)
+    patch.setattr(Silo, "_answer", crashes)
     return done
 
 
@@ -388,7 +388,7 @@ def test_a_single_unit_that_fails_counts_for_zero_and_nothing_published_tells_it
                         raise MemoryError
                     return answered(silo, said)
 
-                inner.setattr(Silo, "_answered", fails)
+                inner.setattr(Silo, "_answer", fails)
 
             def seen(mechanism, answer, access, sums=sums, noised=noised):
                 sums.append(np.asarray(answer.total).copy())

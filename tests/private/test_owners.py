@@ -372,40 +372,40 @@ PEOPLE = people([[0, 1], [2, 1], [2, 0]])
 
 def test_an_owner_draws_its_lot_unless_its_unit_was_chosen():
     query, book = Length(), Book(TRAIN)
-    book.owner.told(query, 0, "one", PEOPLE)
-    book.owner.told(query, 0, "two", PEOPLE, chosen=True)
+    book.owner.answer(query, 0, "one", PEOPLE)
+    book.owner.answer(query, 0, "two", PEOPLE, chosen=True)
     assert query.rates == [0.25, 1.0]
     with pytest.raises(SettingError, match="was answered before"):
-        book.owner.told(query, 0, "two", PEOPLE, chosen=True)
-    book.owner.told(query, 0, "three", PEOPLE)
+        book.owner.answer(query, 0, "two", PEOPLE, chosen=True)
+    book.owner.answer(query, 0, "three", PEOPLE)
     with pytest.raises(SettingError, match="is used up"):
-        book.owner.told(query, 0, "four", PEOPLE)
+        book.owner.answer(query, 0, "four", PEOPLE)
     assert len(query.rates) == len(book.paid) == len(book.noted) == 3
 
 
 def test_each_access_is_paid_at_its_own_step_and_facts_at_none():
     book = Book(FACT, COUNT, TRAIN)
-    book.owner.told(COUNTS, 1, "count", PEOPLE)
-    book.owner.told(Length(), 2, "step", PEOPLE)
-    book.owner.told(own_fact(SCHEMA, FACT.path, None), 0, "fact", NOBODY)
+    book.owner.answer(COUNTS, 1, "count", PEOPLE)
+    book.owner.answer(Length(), 2, "step", PEOPLE)
+    book.owner.answer(own_fact(SCHEMA, FACT.path, None), 0, "fact", NOBODY)
     assert book.paid == [("count", 1), ("train", 4), ("learn", 0)]
     assert [said[:3] for said in book.noted] == [(1, "count", 2), (2, "step", 1), (0, "fact", 1)]
     with pytest.raises(SettingError, match="no access of the plan"):
-        book.owner.told(COUNTS, 3, "more", PEOPLE)
+        book.owner.answer(COUNTS, 3, "more", PEOPLE)
 
 
 def test_the_same_question_has_the_same_answer_at_no_price():
     book = Book(COUNT)
-    first = book.owner.told(COUNTS, 0, "one", PEOPLE).total.tolist()
+    first = book.owner.answer(COUNTS, 0, "one", PEOPLE).total.tolist()
     assert first == [1, 0, 2, 1, 2]
-    assert book.owner.told(COUNTS, 0, "one", PEOPLE).total.tolist() == first
+    assert book.owner.answer(COUNTS, 0, "one", PEOPLE).total.tolist() == first
     with pytest.raises(RunFolderError, match="answered otherwise"):
-        book.owner.told(COUNTS, 0, "one", people([[0, 1]]))
+        book.owner.answer(COUNTS, 0, "one", people([[0, 1]]))
     with pytest.raises(SettingError, match="is used up"):
-        book.owner.told(COUNTS, 0, "two", PEOPLE)
+        book.owner.answer(COUNTS, 0, "two", PEOPLE)
     assert len(book.noted) == 1
     later = Book(COUNT, asked={0: {"one": (2, book.noted[0][3])}})
-    assert later.owner.told(COUNTS, 0, "one", PEOPLE).total.tolist() == first
+    assert later.owner.answer(COUNTS, 0, "one", PEOPLE).total.tolist() == first
     assert later.noted == []
     assert {*book.paid, *later.paid} == {("count", 1)}  # the same step: the price of one
 
@@ -420,12 +420,12 @@ def test_an_answer_is_noted_then_paid_for_and_then_let_out():
     paying, book.owner._authorise = book.owner._authorise, refusing
     for _ in range(2):  # noted just now or before, it is not let out until it is paid for
         with pytest.raises(LedgerError, match="is full"):
-            book.owner.told(question, 0, "one", NOBODY)
+            book.owner.answer(question, 0, "one", NOBODY)
     book.owner._authorise = paying
     with pytest.raises(SettingError, match="is used up"):
-        book.owner.told(question, 0, "two", NOBODY)
+        book.owner.answer(question, 0, "two", NOBODY)
     assert book.paid == []
-    book.owner.told(question, 0, "one", NOBODY)
+    book.owner.answer(question, 0, "one", NOBODY)
     assert book.paid == [("learn", 0)]
     assert len(book.noted) == 1
 
@@ -433,9 +433,9 @@ def test_an_answer_is_noted_then_paid_for_and_then_let_out():
 def test_fewer_tables_leave_the_rest_for_later():
     book, one = Book(COUNT), Counts(tables=TABLES[:1], max_records=2)
     for digest in ("one", "other"):
-        book.owner.told(one, 0, digest, PEOPLE)
+        book.owner.answer(one, 0, digest, PEOPLE)
     with pytest.raises(SettingError, match="is used up"):
-        book.owner.told(one, 0, "third", PEOPLE)
+        book.owner.answer(one, 0, "third", PEOPLE)
 
 
 @pytest.mark.parametrize(
@@ -453,7 +453,7 @@ def test_fewer_tables_leave_the_rest_for_later():
 def test_a_question_that_the_access_does_not_pay_for_is_refused_before_it_is_paid(query, access, said):
     book = Book(access)
     with pytest.raises(SettingError, match=said):
-        book.owner.told(query, 0, "asked", NOBODY)
+        book.owner.answer(query, 0, "asked", NOBODY)
     assert book.paid == book.noted == []
 
 
@@ -463,7 +463,7 @@ def check_what_does_not_fit_the_records_is_refused():
     for records in (of_three, SinglePartition(of_three), SequentialPartitions(lambda: [PEOPLE, of_three])):
         book = Book(COUNT)
         with pytest.raises(SettingError, match="more records than planned"):
-            book.owner.told(COUNTS, 0, "asked", records)
+            book.owner.answer(COUNTS, 0, "asked", records)
         assert book.paid == book.noted == []
 
 
@@ -472,6 +472,6 @@ def test_what_does_not_fit_the_records_is_refused():
 
 
 def test_an_owner_that_answers_what_does_not_fit_is_caught(monkeypatch):
-    plant(monkeypatch, Owner, "told", ("places.refuse_unfit(query)", "pass"))
+    plant(monkeypatch, Owner, "answer", ("places.refuse_unfit(query)", "pass"))
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         check_what_does_not_fit_the_records_is_refused()

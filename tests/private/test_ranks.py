@@ -24,8 +24,9 @@ from doublure.private.queries.axes import Axis
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.dependence import Dependence
 from doublure.private.queries.lot_gradients import CriticSettings
+from doublure.private.queries.query import said
 from doublure.private.queries.sums import BoundedSums
-from doublure.private.ranks import Alone, Following, Leading, rank_of_units, said
+from doublure.private.ranks import FollowerContext, LeaderContext, LocalContext, rank_of_units
 from doublure.private.records import PrivateRecords
 from doublure.support.ranks import Ended, Follower, Leader
 
@@ -58,12 +59,12 @@ def together(program, *, records=None, size=2, authorised=None, noise=None, acce
     asked = [] if authorised is None else authorised
     pays = lambda access, step: asked.append(step)  # noqa: E731
     if size == 1:
-        return run(Alone(), pays, program)
+        return run(LocalContext(), pays, program)
 
     def first(link):
         leader = Leader(link)
         try:
-            return run(Leading(leader, size), pays, program)
+            return run(LeaderContext(leader, size), pays, program)
         finally:
             leader.end()
 
@@ -74,7 +75,7 @@ def together(program, *, records=None, size=2, authorised=None, noise=None, acce
             raise AssertionError("only rank 0 pays")
 
         try:
-            run(Following(follower), nobody, other or program)
+            run(FollowerContext(follower), nobody, other or program)
         except Ended:
             pass
         except (InputError, NotAsPriced) as error:
@@ -117,15 +118,15 @@ def test_the_key_is_fresh_in_every_session():
 
 def test_ranks_that_read_other_records_are_refused():
     def first(link):
-        return Leading(Leader(link), 2).assigned(held(), held().fingerprint)
+        return LeaderContext(Leader(link), 2).assigned(held(), held().fingerprint)
 
     def other(link):
-        Following(Follower(link)).assigned(held(ROWS[::-1].copy()), held(ROWS[::-1].copy()).fingerprint)
+        FollowerContext(Follower(link)).assigned(held(ROWS[::-1].copy()), held(ROWS[::-1].copy()).fingerprint)
 
     with pytest.raises(DataError, match="not the same on all ranks"):
         on_ranks(first, other)
     with pytest.raises(DataError, match="too many"):
-        on_ranks(lambda link: Leading(Leader(link), 2).assigned(held(), ""), lambda link: None)
+        on_ranks(lambda link: LeaderContext(Leader(link), 2).assigned(held(), ""), lambda link: None)
 
 
 # -- sums of one process ---------------------------------------------------------------------------------------------
@@ -360,13 +361,13 @@ def audited(runs=250):
     def first(link):
         leader = Leader(link)
         try:
-            return audit_trainer(runs=runs, iterations=1, ranks=Leading(leader, 2))
+            return audit_trainer(runs=runs, iterations=1, ranks=LeaderContext(leader, 2))
         finally:
             leader.end()
 
     def other(link):
         with contextlib.suppress(Ended):
-            audit_trainer(runs=runs, iterations=1, ranks=Following(Follower(link)))
+            audit_trainer(runs=runs, iterations=1, ranks=FollowerContext(Follower(link)))
 
     return on_ranks(first, other)
 

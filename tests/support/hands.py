@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.data.tables.opening import open_table
-from doublure.run.on_workers import RecordsOnWorkers
+from doublure.run.worker_records import WorkerRecords
 
 
 class Hands:
@@ -37,4 +37,4 @@ def in_files(frame, folder, files=4, ending=".csv", group=None):
 
 def on_hands(data, plan, change=lambda results: results):
     """Return a table's records on such workers."""
-    return RecordsOnWorkers(open_table(data, plan.schema.written), plan, Hands(change))
+    return WorkerRecords(open_table(data, plan.schema.written), plan, Hands(change))

@@ -60,10 +60,10 @@ class HandToHand:
     def nodes(self):
         return list(self.owners)
 
-    def sent(self, messages):
+    def send(self, messages):
         for node, said in messages.items():
             self.asked.append((said.words["ask"], node))
-            answer = self.owners[node].heard(sent(said))
+            answer = self.owners[node].answer(sent(said))
             if answer is not None:
                 yield from self.change(said.words, node, sent(answer))
 
@@ -151,10 +151,10 @@ class Mortal:
         self.inside = False
         patch.setattr(os, "fsync", written)
 
-    def heard(self, said):
+    def answer(self, said):
         self.inside = True
         try:
-            answer = self.owner.heard(said)
+            answer = self.owner.answer(said)
         except Killed:
             self.dies += 1
             self.owner = self.made.owner(self.number)
@@ -199,11 +199,11 @@ class Numbered(HandToHand):
         super().__init__(owners, change)
         self.keyed, self.units = keyed, units
 
-    def sent(self, messages):
+    def send(self, messages):
         for node, said in messages.items():
             self.asked.append((said.words["ask"], node))
             self.keyed.who_answers(self.units[node])
-            answer = self.owners[node].heard(said)
+            answer = self.owners[node].answer(said)
             self.keyed.who_answers(None)
             yield from self.change(said.words, node, answer)
 

@@ -18,7 +18,7 @@ import doublure as db
 from doublure.private.mechanism import Mechanism
 from doublure.run import fitting
 from doublure.run.fitting import fit
-from doublure.run.ranks import OtherRank, leading
+from doublure.run.ranks import FollowerRun, leading
 from doublure.support.ranks import GlooLink, started_by_torchrun
 
 
@@ -49,7 +49,7 @@ def fit_all(folder: Path, out: Path, patch: pytest.MonkeyPatch, link: GlooLink |
         keyed.begin()
         sums.clear()
         if link is not None and link.rank:
-            OtherRank(link).follow(data)
+            FollowerRun(link).follow(data)
             assert not keyed.drawn, "a rank that is not the first has drawn noise"
             continue
         out.mkdir(exist_ok=True)

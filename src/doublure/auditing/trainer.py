@@ -23,7 +23,7 @@ from doublure.attack import bounds
 from doublure.errors import SettingError
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
-from doublure.private.ranks import Alone, Ranks
+from doublure.private.ranks import LocalContext
 from doublure.support.devices import chosen_device
 from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, Silent
@@ -94,7 +94,7 @@ def audit_trainer(
     confidence: float = 0.95,
     max_grad_norm: float = 1.0,
     progress: Progress | None = None,
-    ranks: Ranks | None = None,
+    ranks: LocalContext | None = None,
 ) -> TrainerAudit:
     """Attack the production mechanism at a claimed ε.
 
@@ -126,7 +126,7 @@ def audit_trainer(
     listener.stage("audit the trainer", 4 * runs)
     sides = []
     for side, planted in enumerate((True, False)):
-        observed = _observations(planted, event, max_grad_norm, n_critic, 2 * runs, ranks or Alone())
+        observed = _observations(planted, event, max_grad_norm, n_critic, 2 * runs, ranks or LocalContext())
         scores = np.empty(2 * runs)
         for number in range(2 * runs):
             scores[number] = next(observed)
@@ -156,7 +156,7 @@ def audit_trainer(
 
 
 def _observations(
-    planted: bool, event: GaussianEvent, max_grad_norm: float, n_critic: int, runs: int, ranks: Ranks
+    planted: bool, event: GaussianEvent, max_grad_norm: float, n_critic: int, runs: int, ranks: LocalContext
 ) -> Iterator[float]:
     """Run the production mechanism again and again and yield the attacker's log-likelihood ratio of each run.
 

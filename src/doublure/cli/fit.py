@@ -64,10 +64,10 @@ def fit(
     from doublure.planning.explain import warned
     from doublure.releasing.plain_words import opening
     from doublure.run.fitting import fit as run
-    from doublure.run.ranks import OtherRank, own_device, together
+    from doublure.run.ranks import FollowerRun, own_device, together
 
     with together() as ranks:
-        if isinstance(ranks, OtherRank):  # rank 0 says for all what there is to say
+        if isinstance(ranks, FollowerRun):  # rank 0 says for all what there is to say
             ranks.follow(data, device=own_device(device), threads=threads)
             raise typer.Exit
         made = _plan_of(plan, schema, method, epsilon, delta, set_, out if resume else None)

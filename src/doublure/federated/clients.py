@@ -41,7 +41,7 @@ from doublure.private.owner_partitions import EmptyRecords, OwnerPartitions
 from doublure.private.owner_partitions import Post as Asking
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Cells, Fact
-from doublure.run.elsewhere import AskedRecords, Elsewhere
+from doublure.run.record_sources import RecordSource, RemoteSource
 from doublure.schema import Schema
 from doublure.support import files
 from doublure.support.messages import Message
@@ -64,7 +64,7 @@ class Post(Protocol):
     def nodes(self) -> Iterable[int]:
         """Return who is there."""
 
-    def sent(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message | None]]:
+    def send(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message | None]]:
         """Send a message to each node; yield who answers and what, None where it is unreadable."""
 
 
@@ -83,7 +83,7 @@ class Round:
     missed: dict[str, str] = field(default_factory=dict)
 
 
-class Clients(Elsewhere, AskedRecords):
+class Clients(RemoteSource, RecordSource):
     """Owners behind a post.
 
     Args:
@@ -226,7 +226,7 @@ class Clients(Elsewhere, AskedRecords):
             kept = files.read_json(internal / _FEDERATION, "federation", dict)
             self._run, self._taking_part, self._of = str(kept["run"]), [*map(str, kept["owners"])], int(kept["of"])
 
-    def begun(self, internal: Path) -> AskedRecords:
+    def begun(self, internal: Path) -> RecordSource:
         """Return the owners' records, and keep the run's name, and theirs, for who goes on with it."""
         self.at_work = True
         kept = {"run": self._run, "owners": self._taking_part, "of": self._of}
@@ -314,7 +314,7 @@ class Clients(Elsewhere, AskedRecords):
             for _ in self._round(END, "end", {"done": done}):
                 pass
 
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return what the run folder says of the owners."""
         return {
             "clients": self.names,
@@ -368,7 +368,7 @@ class Clients(Elsewhere, AskedRecords):
         self, query: Any, access: Access, owners: Collection[str] | None, view: Any
     ) -> Iterator[tuple[str, Message]]:
         """Ask everybody for a sum, or for a lot's gradients; or those whom coins have chosen for their unit's."""
-        ask, question = steps.question_of(query, view, chosen=owners is not None)
+        ask, question = steps.encode_question(query, view, chosen=owners is not None)
         if ask == steps.STEP:
             self._bytes_a_step = [
                 sum(array.nbytes for array in question.arrays.values()),
@@ -433,7 +433,7 @@ class Clients(Elsewhere, AskedRecords):
         messages = {node: Message({**common, "nonce": nonce}, arrays or {}) for node, nonce in own.items()}
         if chosen is None:
             self.bytes[0] += sum(array.nbytes for array in (arrays or {}).values()) * len(messages)
-        for node, said in self._post.sent(messages):
+        for node, said in self._post.send(messages):
             nonce = own.pop(node, None)
             if nonce is None:
                 self._tell_once(self._names.get(node, f"node {node}"), "answers what it was not asked, or again")

@@ -57,12 +57,12 @@ class FlowerPost:
         """Return who is there."""
         return list(self._grid.get_node_ids())
 
-    def sent(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message | None]]:
+    def send(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message | None]]:
         """Send a message to each node; yield who answers and what, None where it is unreadable."""
         contents: dict[int, RecordDict] = {}
         outgoing = []
-        for number, (node, said) in enumerate(messages.items()):
-            contents[node] = encode(said)
+        for number, (node, message) in enumerate(messages.items()):
+            contents[node] = encode(message)
             outgoing.append(FlowerMessage(contents[node], node, f"query.{ACTION}", group_id=str(number)))
         for reply in self._grid.send_and_receive(outgoing, timeout=self._timeout):
             node = reply.metadata.src_node_id
@@ -80,7 +80,7 @@ def client_app(owner_of: Callable[[Context], Silo]) -> ClientApp:
 
     @app.query(ACTION)
     def query(message: FlowerMessage, context: Context) -> FlowerMessage:
-        answer = owner_of(context).heard(decode(message.content) or Message())
+        answer = owner_of(context).answer(decode(message.content) or Message())
         return FlowerMessage(encode(answer), reply_to=message)
 
     return app

@@ -37,7 +37,7 @@ from doublure.data.tables.source import TableSource
 from doublure.encode.choice import encoder_for
 from doublure.errors import BudgetRefused, DataError, DoublureError, InputError, LedgerError, SettingError
 from doublure.federated import declared, wire
-from doublure.federated.steps import STEP, SUMS, Networks, Rebuilding, step_heard
+from doublure.federated.steps import STEP, SUMS, Networks, Rebuilding, decode_step
 from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
@@ -46,8 +46,7 @@ from doublure.private.accounting import GaussianEvent
 from doublure.private.codes import Codes
 from doublure.private.owners import Owner, own_fact
 from doublure.run.fitting import refuse_unaffordable
-from doublure.run.held import EncodedHere, HeldRecords
-from doublure.run.in_partitions import RecordsInPartitions
+from doublure.run.record_sources import EncodedInMemory, InMemoryRecords, OnDiskRecords
 from doublure.schema import ResolvedSchema
 from doublure.support import files
 from doublure.support.messages import Message, malformed, required
@@ -109,15 +108,15 @@ class Silo:
         self._reservation: Reservation | None = None
         self._kept: dict[str, Any] = {}
         self._owner: Owner | None = None
-        self._records: RecordsInPartitions | HeldRecords | None = None
-        self._codes: Codes | EncodedHere | None = None
+        self._records: OnDiskRecords | InMemoryRecords | None = None
+        self._codes: Codes | EncodedInMemory | None = None
         self._rebuilding: Rebuilding | None = None
 
-    def heard(self, said: Message) -> Message:
+    def answer(self, message: Message) -> Message:
         """Return what is answered to a message; a refusal is an answer, too."""
-        words = said.words
+        words = message.words
         try:
-            answer = self._answered(said)
+            answer = self._answer(message)
             refused = None
         except DoublureError as error:
             if (warned := (words.get("run"), str(error))) != self._warned:  # once a run, and not in each round
@@ -140,8 +139,8 @@ class Silo:
         }
         return Message({**answer.words, **head}, answer.arrays)
 
-    def _answered(self, said: Message) -> Message:
-        words = said.words
+    def _answer(self, message: Message) -> Message:
+        words = message.words
         if words.get("version") != wire.VERSION:
             raise _Refusal("it speaks another version", field="version", remedy="use the same doublure at both ends")
         if words.get("plan") != self._digest:
@@ -160,7 +159,7 @@ class Silo:
             if ask == BEGIN:
                 return self._begin(run)
             if ask == END:
-                return self._end(said)
+                return self._end(message)
             self._go_on(run)
             known = {
                 "schema": self._schema,
@@ -171,7 +170,7 @@ class Silo:
             }
             if ask not in known:
                 raise malformed("message")
-            return known[ask](said)
+            return known[ask](message)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -196,14 +195,14 @@ class Silo:
         source.check(self._plan.schema)
         return source
 
-    def _read(self) -> RecordsInPartitions | HeldRecords:
+    def _read(self) -> OnDiskRecords | InMemoryRecords:
         """Return the records: spilled where they are counted, held where lots are drawn of them."""
         plan, source = self._plan, self._source()
         if methods.method(plan.method).work(plan.schema, plan.settings).records_bytes:
             if not isinstance(source, TableSource):
                 raise SettingError("is not counted by owners", field=plan.kind, remedy="plan for a table")
-            return RecordsInPartitions(source, plan.schema, self._folder, at_least=0)
-        return HeldRecords(source, plan.schema)
+            return OnDiskRecords(source, plan.schema, self._folder, at_least=0)
+        return InMemoryRecords(source, plan.schema)
 
     def _hello(self, run: str) -> Message:
         """Say whether this owner is ready; no record decides it, as the data is not opened."""
@@ -297,12 +296,12 @@ class Silo:
             return found
         raise refusal or LedgerError("knows no session", field=self.name, remedy="begin again")
 
-    def _end(self, said: Message) -> Message:
+    def _end(self, message: Message) -> Message:
         """Close a run's charge, and say whether it stays."""
-        run = said.words["run"]
+        run = message.words["run"]
         if self._charged(run):
             self._take_up(run)
-            self._close(done=said.words.get("done") is True)
+            self._close(done=message.words.get("done") is True)
         return Message({CHARGED: self._charged(run)}, {})
 
     def _close(self, *, done: bool = False) -> None:
@@ -325,9 +324,9 @@ class Silo:
 
     # -- questions -----------------------------------------------------------------------------------------------
 
-    def _schema(self, said: Message) -> Message:
+    def _schema(self, message: Message) -> Message:
         """Take over what was learned: of what this owner's plan declares, nothing may be changed."""
-        text = required(said.words, "schema", str, "schema")
+        text = required(message.words, "schema", str, "schema")
         if self._kept.get("schema", text) != text:  # what is counted by other codes is another answer
             raise _Refusal("its facts were learned before", field="schema", remedy="begin again")
         found = ResolvedSchema.parse(text)
@@ -356,62 +355,62 @@ class Silo:
             codes.close()
             raise _Refusal("its records are others than before", field="data", remedy="put them back, or begin again")
         self._codes = codes
-        if isinstance(codes, EncodedHere):
+        if isinstance(codes, EncodedInMemory):
             self._rebuilding = Rebuilding(self._plan, encoder, units=self._units)
 
-    def _fact(self, said: Message) -> Message:
+    def _fact(self, message: Message) -> Message:
         if self._records is None or self._codes is not None:
             raise _Refusal("its facts were learned before", field="fact", remedy="begin again")
-        path = required(said.words, "path", str)
-        values = said.words.get("values")
+        path = required(message.words, "path", str)
+        values = message.words.get("values")
         if values is not None and not (isinstance(values, list) and all(isinstance(each, str) for each in values)):
             raise malformed("question")
         query = own_fact(self._plan.schema, path, None if values is None else tuple(values))
-        return self._told(query, said, self._records.facts())
+        return self._respond(query, message, self._records.facts())
 
-    def _counts(self, said: Message) -> Message:
+    def _counts(self, message: Message) -> Message:
         if self._codes is None:
             raise _Refusal("it has missed the schema", field="schema", remedy="begin again")
-        query = wire.decode_counts(said, self._plan.schema.most_records)
-        return self._told(query, said, self._codes.partitions())
+        query = wire.decode_counts(message, self._plan.schema.most_records)
+        return self._respond(query, message, self._codes.partitions())
 
-    def _step(self, said: Message) -> Message:
+    def _step(self, message: Message) -> Message:
         """Answer with the clipped gradients of a lot; where coins were tossed already, with those of the one unit."""
-        codes, own, access = self._computing(said)
+        codes, own, access = self._computing(message)
         if not isinstance(access.event, GaussianEvent):
             raise malformed("question")
-        view, event = own.view(said), access.event
+        view, event = own.view(message), access.event
         with _NETWORKS.lent(
-            said, (self._digest, own.schema, access, self._units), lambda: own.critic(event, view)
+            message, (self._digest, own.schema, access, self._units), lambda: own.critic(event, view)
         ) as critic:
-            query, chosen = step_heard(said, critic)
+            query, chosen = decode_step(message, critic)
             if chosen and codes.n_units > 1:
                 raise _Refusal("it has more than one unit", field="unit", remedy="leave --one-unit out")
-            seen = codes.partitions().map(lambda records: own.seen(said, records, view))
-            return self._told(query, said, seen, chosen=chosen)
+            seen = codes.partitions().map(lambda records: own.seen(message, records, view))
+            return self._respond(query, message, seen, chosen=chosen)
 
-    def _sums(self, said: Message) -> Message:
+    def _sums(self, message: Message) -> Message:
         """Answer with the sum of what each record adds."""
-        codes, own, access = self._computing(said)
-        view, query = own.view(said), own.sums(said, access)
-        return self._told(query, said, codes.partitions().map(lambda records: own.seen(said, records, view)))
+        codes, own, access = self._computing(message)
+        view, query = own.view(message), own.sums(message, access)
+        return self._respond(query, message, codes.partitions().map(lambda records: own.seen(message, records, view)))
 
-    def _computing(self, said: Message) -> tuple[EncodedHere, Rebuilding, Access]:
+    def _computing(self, message: Message) -> tuple[EncodedInMemory, Rebuilding, Access]:
         """Return what computes, and which access of this owner's plan is to pay."""
-        if not isinstance(self._codes, EncodedHere) or self._rebuilding is None:
+        if not isinstance(self._codes, EncodedInMemory) or self._rebuilding is None:
             raise _Refusal("it has missed the schema", field="schema", remedy="begin again")
-        number = required(said.words, "access", int)
+        number = required(message.words, "access", int)
         if not 0 <= number < len(self._plan.touches):
             raise malformed("question")
         return self._codes, self._rebuilding, self._plan.touches[number]
 
-    def _told(self, query: Any, said: Message, records: Any, *, chosen: bool = False) -> Message:
-        number = required(said.words, "access", int)
-        asked = {key: value for key, value in said.words.items() if key not in ("nonce", "doublure")}
+    def _respond(self, query: Any, message: Message, records: Any, *, chosen: bool = False) -> Message:
+        number = required(message.words, "access", int)
+        asked = {key: value for key, value in message.words.items() if key not in ("nonce", "doublure")}
         if self._owner is None:
             raise TypeError("the run has not begun")
-        digest = Message(asked, said.arrays).sha256
-        answer = self._owner.told(query, number, digest, records, chosen=chosen)
+        digest = Message(asked, message.arrays).sha256
+        answer = self._owner.answer(query, number, digest, records, chosen=chosen)
         return answer.to_message()
 
     # -- what is on disk -----------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ def fit_elsewhere(
         if (out / "run.json").is_file():
             with contextlib.suppress(InputError):
                 if asked.at_work:
-                    RunFolder.open(out).update_run(federated=asked.told())
+                    RunFolder.open(out).update_run(federated=asked.summary())
         elif fresh:  # it came to nothing, and so do what the clients have kept
             shutil.rmtree(out / "internal", ignore_errors=True)
             with contextlib.suppress(OSError):

@@ -32,7 +32,7 @@ STEP, SUMS = "step", "sums"
 _CRITICS = 8
 
 
-def question_of(query: Any, view: Any, *, chosen: bool) -> tuple[str, Message]:
+def encode_question(query: Any, view: Any, *, chosen: bool) -> tuple[str, Message]:
     """Return what is asked of owners, and what says it.
 
     Args:
@@ -44,18 +44,18 @@ def question_of(query: Any, view: Any, *, chosen: bool) -> tuple[str, Message]:
     from doublure.private.queries.sums import BoundedSums
 
     if isinstance(query, CriticGradients):
-        ask, said = STEP, _step_said(query, chosen=chosen)
+        ask, message = STEP, _encode_step(query, chosen=chosen)
     elif isinstance(query, BoundedSums):
-        ask, said = SUMS, _rebuilt_said(cast("Rebuilt", query.factors), _SUMMAND)
+        ask, message = SUMS, _encode_part(cast("Rebuilt", query.factors), _SUMMAND)
     else:
         raise TypeError(f"{type(query).__name__} is not asked of owners")
     if view is not None:
-        seen = _rebuilt_said(view, _VIEW)
-        said = Message({**said.words, **seen.words}, {**said.arrays, **seen.arrays})
-    return ask, said
+        seen = _encode_part(view, _VIEW)
+        message = Message({**message.words, **seen.words}, {**message.arrays, **seen.arrays})
+    return ask, message
 
 
-def _step_said(query: CriticGradients, *, chosen: bool) -> Message:
+def _encode_step(query: CriticGradients, *, chosen: bool) -> Message:
     networks = {"critic": query.critic}
     if query.settings.paired:
         if query.generator is None:
@@ -67,7 +67,7 @@ def _step_said(query: CriticGradients, *, chosen: bool) -> Message:
     return Message({"step": query.step, "chosen": chosen}, arrays)
 
 
-def _rebuilt_said(what: Rebuilt, of: str) -> Message:
+def _encode_part(what: Rebuilt, of: str) -> Message:
     told = what.to_message()
     return Message({of: {"name": what.name, "words": told.words}}, as_part(told.arrays, of))
 
@@ -95,31 +95,31 @@ class Rebuilding:
         self._own: AtOwner = methods.method(plan.method).at_owner(encoder, plan.settings)
         self._seen: tuple[str, PrivateRecords] | None = None
 
-    def view(self, said: Message) -> View | None:
+    def view(self, message: Message) -> View | None:
         """Return what records are seen through.
 
         Raises:
             MalformedMessage: It is not in this form.
             SettingError: It is none of the owner's plan.
         """
-        if _VIEW not in said.words:
+        if _VIEW not in message.words:
             return None
-        name, told = _told(said, _VIEW)
+        name, part = _decode_part(message, _VIEW)
         if name not in self._own.views:
             raise unplanned(_VIEW)
-        return self._own.views[name](told)
+        return self._own.views[name](part)
 
-    def seen(self, said: Message, records: PrivateRecords, view: View | None) -> PrivateRecords:
+    def seen(self, message: Message, records: PrivateRecords, view: View | None) -> PrivateRecords:
         """Return the owner's records, seen so; kept until others are asked for, as it may take long."""
         if view is None:
             return records
-        key = Message({_VIEW: said.words[_VIEW]}, part_of(said.arrays, _VIEW)).sha256
+        key = Message({_VIEW: message.words[_VIEW]}, part_of(message.arrays, _VIEW)).sha256
         if self._seen is None or self._seen[0] != key:
             self._seen = None
             self._seen = key, view(records)
         return self._seen[1]
 
-    def sums(self, said: Message, access: Any) -> BoundedSums:
+    def sums(self, message: Message, access: Any) -> BoundedSums:
         """Return the sum that is asked for, each record's part as long as the owner's plan has it.
 
         Raises:
@@ -128,10 +128,10 @@ class Rebuilding:
         """
         from doublure.private.queries.sums import BoundedSums
 
-        name, told = _told(said, _SUMMAND)
+        name, part = _decode_part(message, _SUMMAND)
         if name not in self._own.summands or not isinstance(access.event, GaussianEvent):
             raise unplanned(_SUMMAND)
-        summand, most = self._own.summands[name](told), self._plan.schema.most_records
+        summand, most = self._own.summands[name](part), self._plan.schema.most_records
         return BoundedSums(
             factors=summand,
             shape=summand.shape,
@@ -154,21 +154,21 @@ class Rebuilding:
         )
 
 
-def _told(said: Message, of: str) -> tuple[str, Message]:
-    found = required(said.words, of, dict)
-    return required(found, "name", str), Message(required(found, "words", dict), part_of(said.arrays, of))
+def _decode_part(message: Message, of: str) -> tuple[str, Message]:
+    found = required(message.words, of, dict)
+    return required(found, "name", str), Message(required(found, "words", dict), part_of(message.arrays, of))
 
 
-def step_heard(said: Message, critic: OwnedCritic) -> tuple[CriticGradients, bool]:
+def decode_step(message: Message, critic: OwnedCritic) -> tuple[CriticGradients, bool]:
     """Return the query that was asked, and whether the coins were tossed already.
 
     Raises:
         MalformedMessage: It is not in this form.
         SettingError: It is none of the owner's plan.
     """
-    step = required(said.words, "step", int)
-    chosen = required(said.words, "chosen", bool)
-    critic_state, generator_state = (part_of(said.arrays, of) for of in _NETWORKS)
+    step = required(message.words, "step", int)
+    chosen = required(message.words, "chosen", bool)
+    critic_state, generator_state = (part_of(message.arrays, of) for of in _NETWORKS)
     return critic.query(step, critic_state, generator_state, chosen=chosen), chosen
 
 
@@ -196,16 +196,16 @@ class Networks:
         self._free: dict[tuple[Any, ...], list[OwnedCritic]] = {}
 
     @contextmanager
-    def lent(self, said: Message, key: tuple[Any, ...], make: Any) -> Iterator[OwnedCritic]:
+    def lent(self, message: Message, key: tuple[Any, ...], make: Any) -> Iterator[OwnedCritic]:
         """Lend one set.
 
         Args:
-            said: The question.
+            message: The question.
             key: What the set follows from beside the view that the question names.
             make: Makes one.
         """
-        seen = said.words.get(_VIEW)
-        key = *key, Message({_VIEW: seen}, part_of(said.arrays, _VIEW)).sha256
+        seen = message.words.get(_VIEW)
+        key = *key, Message({_VIEW: seen}, part_of(message.arrays, _VIEW)).sha256
         with self._lock:
             while len(self._free) > _CRITICS:  # of runs that are over
                 del self._free[next(iter(self._free))]

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 from doublure.planning import Plan
-from doublure.private.queries.axes import axis_of, described, whole
+from doublure.private.queries.axes import axes_from_message, axes_to_message, whole
 from doublure.private.queries.counts import Counts
-from doublure.support.messages import Message, as_part, malformed, part_of
-from doublure.support.tensors import Array
+from doublure.support.messages import Message, malformed
 
 VERSION = 3
 """Of this form; in the second one words and arrays travelled apart, in the first one no owner declared its units."""
@@ -43,14 +41,9 @@ def encode_counts(query: Counts) -> Message:
     places = {key: place for place, key in enumerate(axes)}
     tables = {id(table): [places[id(axis)] for axis in table] for table in query.tables}
     order = {key: place for place, key in enumerate(tables)}
-    axes_said: list[dict[str, Any]] = []
-    arrays: dict[str, Array] = {}
-    for place, axis in enumerate(axes.values()):
-        words, numbers = described(axis)
-        axes_said.append(words)
-        arrays |= as_part(numbers, place)
-    words = {"axes": axes_said, "tables": [*tables.values()], "order": [order[id(table)] for table in query.tables]}
-    return Message(words, arrays)
+    said = axes_to_message(axes.values())
+    words = {"tables": [*tables.values()], "order": [order[id(table)] for table in query.tables]}
+    return Message({**said.words, **words}, said.arrays)
 
 
 def decode_counts(message: Message, max_records: int) -> Counts:
@@ -60,8 +53,7 @@ def decode_counts(message: Message, max_records: int) -> Counts:
         MalformedMessage: It is not in this form.
     """
     try:
-        axes_said, tables, order = (message.words[key] for key in ("axes", "tables", "order"))
-        axes = [axis_of(words, part_of(message.arrays, str(place))) for place, words in enumerate(axes_said)]
+        axes, tables, order = axes_from_message(message), message.words["tables"], message.words["order"]
         made = [tuple(axes[_place(each, len(axes))] for each in table) for table in tables]
         cells = sum(math.prod(axis.size for axis in table) for table in made)
         if not 0 < len(order) <= _MOST_TABLES or not 0 < cells <= _MOST_CELLS:

@@ -124,10 +124,7 @@ class Codes:
         with NumberFile.written(folder, path) as file:
             for rows in records:
                 blocks.append((file.size, len(rows)))
-                for place, kind in enumerate(kinds):
-                    column = rows[:, place].astype(kind)
-                    if not np.array_equal(column, rows[:, place]):
-                        raise TypeError("a code is no whole number of its type")
+                for column in whole_columns(rows, kinds):
                     file.add(column)
                     found.update(column.tobytes())
             made = cls(file, kinds, blocks, most_records(), found.hexdigest())
@@ -189,6 +186,19 @@ class Codes:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("private records are never serialised")
+
+
+def whole_columns(rows: npt.NDArray[Any], types: Sequence[np.dtype[Any]]) -> Iterator[npt.NDArray[Any]]:
+    """Yield each part of compact records in its own type.
+
+    Raises:
+        TypeError: A number is not whole, or does not fit its type: a defect of the encoder.
+    """
+    for place, kind in enumerate(types):
+        column = rows[:, place].astype(kind)
+        if not np.array_equal(column, rows[:, place]):
+            raise TypeError("a code is no whole number of its type")
+        yield column
 
 
 def narrowest(first: int, last: int) -> np.dtype[Any]:

@@ -91,7 +91,7 @@ class Owner:
             before += 0 if access.path is not None else steps_of(access)
             self._step[number] = 0 if access.path is not None else before
 
-    def told(
+    def answer(
         self, query: Query[P], number: int, digest: str, records: P | Partitions[P], *, chosen: bool = False
     ) -> Answer:
         """Return the exact answer, for whoever adds answers up and adds noise.

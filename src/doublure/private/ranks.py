@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,11 +55,12 @@ KEY_BITS = 128
 _FITS, _ASKED, _ANSWER, _RELEASED, _DEAL, _READ, _AGREE = "fits", "asked", "answer", "released", "deal", "read", "agree"
 
 
-class Ranks(Protocol):
-    """How a run is one of several processes, or alone."""
+class LocalContext:
+    """How a run is one of several processes: here it is alone."""
 
     def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
         """Return what answers queries; see :class:`Mechanism`."""
+        return Mechanism(accesses, **arguments)
 
     def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
         """Return those of all records that this process holds.
@@ -68,30 +69,16 @@ class Ranks(Protocol):
             records: All.
             fingerprint: Of all, empty where each load draws others.
         """
+        return records
 
     def agree(self, tensors: Sequence[Tensor]) -> None:
         """Make tensors those of rank 0, in place: what all compute alike may differ by rounding."""
 
 
-class Alone:
-    """A run in one process."""
-
-    def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
-        """Return a mechanism."""
-        return Mechanism(accesses, **arguments)
-
-    def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
-        """Return all records."""
-        return records
-
-    def agree(self, tensors: Sequence[Tensor]) -> None:
-        """There is nobody to agree with."""
-
-
 # -- rank 0 ----------------------------------------------------------------------------------------------------------
 
 
-class Leading:
+class LeaderContext(LocalContext):
     """Rank 0 of several.
 
     Args:
@@ -105,7 +92,7 @@ class Leading:
 
     def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
         """Return a mechanism that asks all ranks."""
-        return LeadingMechanism(accesses, leader=self._leader, **arguments)
+        return LeaderMechanism(accesses, leader=self._leader, **arguments)
 
     def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
         """Return this rank's units, and tell the others how to find theirs; the key is fresh, and never kept.
@@ -127,7 +114,7 @@ class Leading:
         self._leader.tell(_AGREE, arrays={str(n): as_array(tensor) for n, tensor in enumerate(tensors)})
 
 
-class LeadingMechanism(Mechanism):
+class LeaderMechanism(Mechanism):
     """The mechanism of a run whose units lie with several ranks.
 
     Args:
@@ -195,7 +182,7 @@ class RankPartitions(RemotePartitions[P]):
 # -- the others ------------------------------------------------------------------------------------------------------
 
 
-class Following:
+class FollowerContext(LocalContext):
     """A rank beside rank 0.
 
     Args:
@@ -207,7 +194,7 @@ class Following:
 
     def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
         """Return a mechanism that answers rank 0, and hears from it what is released."""
-        return FollowingMechanism(accesses, follower=self._follower, **arguments)
+        return FollowerMechanism(accesses, follower=self._follower, **arguments)
 
     def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
         """Return this rank's units."""
@@ -226,7 +213,7 @@ class Following:
                 own.copy_(torch.from_numpy(theirs))
 
 
-class FollowingMechanism(Mechanism):
+class FollowerMechanism(Mechanism):
     """Answers rank 0, which has the release paid for and adds the noise; this one does neither.
 
     Args:
@@ -276,17 +263,3 @@ def rank_of_units(key: int, units: int, size: int) -> npt.NDArray[np.int64]:
 
 def _out_of_step(query: Query[Any]) -> NotAsPriced:
     return NotAsPriced("is not asked alike of all ranks", field=type(query).__name__, remedy=DEFECT)
-
-
-__all__ = [
-    "KEY_BITS",
-    "Alone",
-    "Following",
-    "FollowingMechanism",
-    "Leading",
-    "LeadingMechanism",
-    "RankPartitions",
-    "Ranks",
-    "rank_of_units",
-    "said",
-]

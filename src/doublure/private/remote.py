@@ -33,7 +33,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from doublure.errors import DataError, NotAsPriced
 from doublure.private.executed import DEFECT
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 R = TypeVar("R")
-H = TypeVar("H", bound="HeldPartition")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,18 +106,6 @@ class RemotePartitions(Partitions[P]):
 # -- workers of a cluster ----------------------------------------------------------------------------------------------
 
 
-class HeldPartition(Protocol):
-    """A partition as a worker holds it: what queries ask, its number among all, and a hash of its content."""
-
-    @property
-    def number(self) -> int:
-        """Its place among all, from 0."""
-
-    @property
-    def digest(self) -> str:
-        """A hash of its content. Private."""
-
-
 class Response(NamedTuple):
     """What a worker says of one partition.
 
@@ -145,11 +132,11 @@ class PartitionFacts(NamedTuple):
     most_records: int
 
 
-def respond(held: H, query: Query[H], sample_rate: float) -> Response:
+def respond(held: Any, query: Query[Any], sample_rate: float) -> Response:
     """Return what a worker says of one partition.
 
     Args:
-        held: The partition.
+        held: The partition, which has a ``number`` among all, from 0, and the ``digest`` of its content.
         query: What is asked.
         sample_rate: Of the lot, from the plan.
 

@@ -1,29 +1,59 @@
-"""Where a fit has its records computed: in this process, or by the workers of a cluster."""
+"""Where a fit has its records computed: in this process, or by the workers of a Dask cluster.
+
+The cluster is one that is there, or one on this machine that lives as long as the fit. A cluster of our own speaks TLS
+on the loopback with a certificate that nobody else has, for whoever reaches a scheduler can have anything run. It has
+no pages, its workers spill nothing, leave work where its records are, and have a folder of mode 0700. A cluster of
+somebody else is as its owner has set it up; see docs/scale.md.
+
+Dask sends functions and results with pickle, and is the only part of doublure that does.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from doublure._version import __version__
 from doublure.data.opening import Given, open_data
 from doublure.data.tables.source import TableSource
-from doublure.errors import DataError, SettingError
-from doublure.run.elsewhere import Elsewhere
+from doublure.errors import DataError, InputError, RankLost, SettingError, printable
+from doublure.run import worker_tasks as tasks
+from doublure.run.record_sources import RemoteSource
+from doublure.run.worker_records import WorkerRecords
 from doublure.support.extras import require_dask
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from doublure.planning import Plan
-    from doublure.run.dask_workers import DaskWorkers
 
 Engine: TypeAlias = "str | Client"
 
 LOCAL = "local"
+PATIENCE = 60
+"""Seconds that a fit waits for a worker while there is none."""
+_DIES = 100
+"""How often a task may have been running on workers that died, before it is taken to be why."""
+_QUIET = {
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.scheduler.allowed-failures": _DIES,
+    "distributed.admin.large-graph-warning-threshold": "1GB",
+}
 
 
 def refuse_held(plan: Plan, *, parted: bool) -> None:
@@ -39,8 +69,8 @@ def refuse_held(plan: Plan, *, parted: bool) -> None:
 
 @contextlib.contextmanager
 def placed(
-    data: Given | Elsewhere, plan: Plan, engine: Engine, scheduler: str | None, threads: int | None
-) -> Iterator[Given | Elsewhere]:
+    data: Given | RemoteSource, plan: Plan, engine: Engine, scheduler: str | None, threads: int | None
+) -> Iterator[Given | RemoteSource]:
     """Hand out data as this engine reads it; what it needs is there as long as the context is.
 
     Args:
@@ -62,14 +92,12 @@ def placed(
         yield data if workers is None else _on(data, plan, workers)
 
 
-def _on(data: Any, plan: Plan, workers: DaskWorkers) -> Elsewhere:
-    from doublure.run.on_workers import RecordsOnWorkers
-
+def _on(data: Any, plan: Plan, workers: DaskWorkers) -> RemoteSource:
     path = Path(data).absolute() if isinstance(data, (str, os.PathLike)) else data
     source = open_data(path, plan.kind, plan.schema.written)
     if not isinstance(source, TableSource):
         raise DataError("is no table", field="data", remedy="fit it without an engine")
-    return RecordsOnWorkers(source, plan, workers)
+    return WorkerRecords(source, plan, workers)
 
 
 @contextlib.contextmanager
@@ -82,10 +110,7 @@ def _local(scheduler: str | None, threads: int | None) -> Iterator[None]:
 @contextlib.contextmanager
 def _dask(scheduler: str | None, threads: int | None) -> Iterator[DaskWorkers]:
     require_dask("engine dask")
-    from doublure.run import dask_workers as dask
-
-    begun = dask.of_this_machine(threads) if scheduler is None else dask.of_scheduler(scheduler)
-    with begun as workers:
+    with of_this_machine(threads) if scheduler is None else of_scheduler(scheduler) as workers:
         yield workers
 
 
@@ -93,8 +118,6 @@ def _dask(scheduler: str | None, threads: int | None) -> Iterator[DaskWorkers]:
 def _of_client(client: Client, scheduler: str | None, threads: int | None) -> Iterator[DaskWorkers]:
     require_dask("engine")
     from distributed import Client
-
-    from doublure.run.dask_workers import DaskWorkers
 
     if not isinstance(client, Client) or scheduler is not None:
         raise SettingError("is no engine", field="engine", remedy="give dask and a scheduler's address, or a client")
@@ -105,3 +128,122 @@ _ENGINES: Mapping[str, Callable[[str | None, int | None], contextlib.AbstractCon
     LOCAL: _local,
     "dask": _dask,
 }
+
+
+# -- Dask --------------------------------------------------------------------------------------------------------------
+
+
+class DaskWorkers:
+    """The workers of a client.
+
+    Args:
+        client: Connected.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._name = f"doublure-{secrets.token_hex(8)}"
+        self._numbers = count()
+
+    def check(self) -> None:
+        """Ask for workers, and which version they have.
+
+        Raises:
+            InputError: There is none, or one has another version.
+        """
+        try:
+            self._client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            raise InputError("has no workers", field="scheduler", remedy="start some, and fit again") from None
+        for worker, found in self._client.run(tasks.version, on_error="return").items():
+            if found != __version__:
+                has = f"has doublure {found}" if isinstance(found, str) else "cannot import doublure"
+                raise InputError(has, field=f"worker {printable(worker)}", remedy=f"install {__version__} there")
+
+    def each(self, does: Callable[..., Any], *given: Sequence[Any]) -> list[Any]:
+        """Submit a task for each."""
+        name = f"{self._name}-{does.__name__}"
+        return [
+            self._client.submit(does, *own, key=f"{name}-{next(self._numbers)}", pure=False)
+            for own in zip(*given, strict=True)
+        ]
+
+    def results(self, wanted: Sequence[Any]) -> Iterator[Any]:
+        """Yield results as they come."""
+        from distributed import wait
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
+
+        pending, seen, transfer = set(wanted), time.monotonic(), PATIENCE / 10
+        try:
+            while pending:
+                done: set[Any] = set()
+                try:
+                    with self._client.as_current():
+                        done = wait(pending, timeout=PATIENCE / 10, return_when="FIRST_COMPLETED").done
+                    for future in done:
+                        yield future.result(timeout=transfer)  # a result may be lost again, with its worker
+                        pending.remove(future)
+                        seen = time.monotonic()
+                except TimeoutError:  # tasks may take long, but not without workers
+                    for future in pending:
+                        if future.status == "error":
+                            future.result(timeout=PATIENCE)
+                    if self._client.nthreads():
+                        seen = time.monotonic()
+                        transfer *= 2 if done else 1  # or it is large, and would never be there in time
+                    elif time.monotonic() - seen > PATIENCE:
+                        raise
+        except (KilledWorker, CommClosedError, CancelledError, TimeoutError, OSError):
+            raise RankLost("the workers are gone", field="engine", remedy="see why, and go on with --resume") from None
+
+
+@contextlib.contextmanager
+def of_scheduler(address: str) -> Iterator[DaskWorkers]:
+    """Connect to a scheduler; certificates of ``tls://`` are those of Dask's own configuration.
+
+    Raises:
+        SettingError: Nobody answers there, the address names no protocol, or certificates are missing for ``tls://``.
+    """
+    from distributed import Client
+    from distributed.security import Security
+
+    if "://" not in address:
+        raise SettingError("names no protocol", field="scheduler", remedy="write tls://host:port, or tcp://")
+    try:
+        if address.startswith("tls://") and Security().get_connection_args("client")["ssl_context"] is None:
+            remedy = "set them in Dask's configuration, as docs/scale.md says"
+            raise SettingError("has no certificates for tls://", field="scheduler", remedy=remedy)
+        client = Client(address, set_as_default=False)
+    except (OSError, ValueError, TimeoutError, TypeError) as error:
+        remedy = "see that it runs, and that certificates are in Dask's configuration"
+        raise SettingError(f"cannot be reached ({type(error).__name__})", field=address, remedy=remedy) from None
+    with client:
+        yield DaskWorkers(client)
+
+
+@contextlib.contextmanager
+def of_this_machine(workers: int | None) -> Iterator[DaskWorkers]:
+    """Start workers, one thread each, and stop them in the end.
+
+    Args:
+        workers: How many; None: one a processor.
+    """
+    import dask
+    from distributed import Client, LocalCluster
+    from distributed.security import Security
+
+    with tempfile.TemporaryDirectory(prefix="doublure-") as folder, dask.config.set(_QUIET):
+        cluster = LocalCluster(
+            n_workers=workers or os.cpu_count(),
+            threads_per_worker=1,
+            host="127.0.0.1",
+            protocol="tls://",
+            security=Security.temporary(),
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+            local_directory=folder,
+            silence_logs="CRITICAL",
+        )
+        with cluster, Client(cluster, set_as_default=False) as client:
+            yield DaskWorkers(client)

@@ -39,10 +39,10 @@ from doublure.ledger.request import charge
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import RecordPlacement, bytes_of, placement_of, refuse_too_large
-from doublure.run.elsewhere import Elsewhere
 from doublure.run.engines import LOCAL, Engine, placed, refuse_held
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
+from doublure.run.record_sources import RemoteSource
 from doublure.run.refusals import listing
 from doublure.run.rehearsal import rehearse
 from doublure.run.running import Run
@@ -52,12 +52,12 @@ from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, following
 
 if TYPE_CHECKING:
-    from doublure.run.ranks import RunRanks
+    from doublure.run.ranks import LocalRun
     from doublure.run.synthesizer import Synthesizer
 
 
 def fit(
-    data: Given | Elsewhere,
+    data: Given | RemoteSource,
     plan: Plan,
     *,
     ledger: Ledger | str | Path,
@@ -71,7 +71,7 @@ def fit(
     scheduler: str | None = None,
     again: bool = False,
     progress: Progress | bool | None = None,
-    ranks: RunRanks | None = None,
+    ranks: LocalRun | None = None,
 ) -> Synthesizer:
     """Fit a plan to private data.
 
@@ -119,7 +119,7 @@ def fit(
     if not resume:  # what was reserved is compared with the folder's plan and the ledger's: it was paid for as it is
         _refuse_forged(plan)
     chosen, most = methods.method(plan.method), bytes_of(memory)
-    elsewhere = isinstance(data, Elsewhere) or engine != LOCAL
+    elsewhere = isinstance(data, RemoteSource) or engine != LOCAL
     refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
     placement = placement_of(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
     if engine != LOCAL:
@@ -153,7 +153,7 @@ def fit(
                 return _under_the_ceiling(finished, out)
         listener.stage("check the data's header")
         data = stack.enter_context(placed(data, plan, engine, scheduler, threads))
-        source = data if isinstance(data, Elsewhere) else open_data(data, plan.kind, plan.schema.written)
+        source = data if isinstance(data, RemoteSource) else open_data(data, plan.kind, plan.schema.written)
         source.check(plan.schema)
         if resume:
             run = Run.resumed(folder, plan, book, ranks)

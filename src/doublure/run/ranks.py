@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from safetensors.numpy import load, save
@@ -34,7 +34,7 @@ from doublure.planning import Plan
 from doublure.private.executed import Executed
 from doublure.private.kept_answers import AnswersInMemory, KeptAnswer, Place
 from doublure.private.noise import source
-from doublure.private.ranks import Alone, Following, Leading, Ranks
+from doublure.private.ranks import FollowerContext, LeaderContext, LocalContext
 from doublure.run.accesses import accesses_of, fewest_records
 from doublure.schema import ResolvedSchema
 from doublure.support.devices import check_device, threads_of_fit
@@ -53,8 +53,8 @@ Drawn: TypeAlias = "Callable[[], dict[Place, KeptAnswer]]"
 _BEGIN, _LOADED, _TRAIN, _STATE = "begin", "loaded", "train", "state"
 
 
-class RunRanks(Ranks, Protocol):
-    """What a run tells other processes, if there are any."""
+class LocalRun(LocalContext):
+    """What a run tells other processes: here there is none."""
 
     def refuse_unfit(self, plan: Plan, *, parted: bool) -> None:
         """Refuse a run that these processes cannot do together, before anything is charged.
@@ -81,29 +81,10 @@ class RunRanks(Ranks, Protocol):
 
     def workspace(self, folder: Workspace) -> Workspace:
         """Return where private numbers are kept that take long to compute."""
-
-
-class OneProcess(Alone):
-    """A run in one process."""
-
-    def refuse_unfit(self, plan: Plan, *, parted: bool) -> None:
-        """Refuse nothing."""
-
-    def begin(self, plan: Plan, seed: int) -> None:
-        """There is nobody to tell."""
-
-    def loaded(self) -> None:
-        """There is nobody to wait for."""
-
-    def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, answers: Drawn, **facts: Any) -> None:
-        """There is nobody to tell."""
-
-    def workspace(self, folder: Workspace) -> Workspace:
-        """Return the run's own folder."""
         return folder
 
 
-class RankZero(Leading):
+class LeaderRun(LeaderContext, LocalRun):
     """The first of several processes.
 
     Args:
@@ -141,7 +122,7 @@ class RankZero(Leading):
         return NullWorkspace()
 
 
-class OtherRank:
+class FollowerRun:
     """Any other of several processes.
 
     Args:
@@ -191,7 +172,7 @@ class OtherRank:
         schema, taken = ResolvedSchema.parse(message.words["schema"]), int(message.words["taken"])
         encoder = encoder_for(schema, plan.settings.encoding)
         records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
-        ranks = Following(self._follower)
+        ranks = FollowerContext(self._follower)
         own = ranks.assigned(records, records.fingerprint if table.repeatable else "")
         accesses = accesses_of(plan)
         executed = Executed(access for access in accesses if access.event is not None)
@@ -242,19 +223,19 @@ class _Heard:
 
 
 @contextlib.contextmanager
-def together() -> Iterator[OneProcess | RankZero | OtherRank]:
+def together() -> Iterator[LocalRun | FollowerRun]:
     """Join the processes that ``torchrun`` has started; alone where it has not.
 
     Raises:
         RankLost: One is gone before they have met.
     """
     if started_by_torchrun() is None:
-        yield OneProcess()
+        yield LocalRun()
         return
     link = GlooLink()
     try:
         if link.rank:
-            yield OtherRank(link)
+            yield FollowerRun(link)
         else:
             with leading(link) as first:
                 yield first
@@ -264,7 +245,7 @@ def together() -> Iterator[OneProcess | RankZero | OtherRank]:
 
 
 @contextlib.contextmanager
-def leading(link: Link) -> Iterator[RankZero]:
+def leading(link: Link) -> Iterator[LeaderRun]:
     """Lead the other ranks, and let them end when this block does, however it ends.
 
     Args:
@@ -273,7 +254,7 @@ def leading(link: Link) -> Iterator[RankZero]:
     leader = Leader(link)
     try:
         leader.meet()
-        yield RankZero(leader, link.size)
+        yield LeaderRun(leader, link.size)
     finally:
         leader.end()
 
@@ -294,4 +275,4 @@ def _pays_nothing(access: Access, step: int) -> None:
     raise TypeError("rank 0 pays")
 
 
-__all__ = ["OneProcess", "OtherRank", "RankZero", "RunRanks", "leading", "own_device", "together"]
+__all__ = ["FollowerRun", "LeaderRun", "LocalRun", "leading", "own_device", "together"]

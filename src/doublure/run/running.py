@@ -64,11 +64,10 @@ from doublure.private.noise import source as noise_source
 from doublure.private.records import PrivateRecords, RecordsElsewhere
 from doublure.private.row_codes import RowCodes
 from doublure.run.accesses import accesses_of, facts_of, fewest_records
-from doublure.run.elsewhere import AskedRecords, Elsewhere
 from doublure.run.folder import RunFolder
-from doublure.run.in_partitions import RecordsInPartitions
 from doublure.run.loading import synthesizer_of
-from doublure.run.ranks import OneProcess, RunRanks
+from doublure.run.ranks import LocalRun
+from doublure.run.record_sources import OnDiskRecords, RecordSource, RemoteSource
 from doublure.schema import ResolvedSchema
 from doublure.support.progress import Progress
 from doublure.support.stopping import StopSignal
@@ -119,14 +118,14 @@ class Run:
         executed: Executed | None = None,
         *,
         tells_what_ran: bool = True,
-        ranks: RunRanks | None = None,
+        ranks: LocalRun | None = None,
     ) -> None:
         self._folder = folder
         self._plan = plan
         self._reservation = reservation
         self._seed = seed
         self._stop = StopSignal()
-        self._ranks: RunRanks = OneProcess() if ranks is None else ranks
+        self._ranks: LocalRun = LocalRun() if ranks is None else ranks
         self._mechanism = self._ranks.mechanism(
             accesses_of(plan),
             noise=noise_source(plan.settings.stream),
@@ -140,11 +139,11 @@ class Run:
         self._tells_what_ran = tells_what_ran
         self._estimate: BayesianAccountant | None = None
         self._tables: tuple[NoisyTable, ...] = ()
-        self._asked: AskedRecords | None = None
+        self._asked: RecordSource | None = None
 
     @classmethod
     def begun(
-        cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int, ranks: RunRanks | None = None, *, again: bool
+        cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int, ranks: LocalRun | None = None, *, again: bool
     ) -> Run:
         """Reserve, promised to the folder first; leave neither folder nor charge behind if that fails."""
         entry = {"dataset": ledger.dataset, "path": str(ledger.path)}
@@ -167,7 +166,7 @@ class Run:
         return run
 
     @classmethod
-    def resumed(cls, folder: RunFolder, plan: Plan, ledger: Ledger, ranks: RunRanks | None = None) -> Run:
+    def resumed(cls, folder: RunFolder, plan: Plan, ledger: Ledger, ranks: LocalRun | None = None) -> Run:
         """Take the reservation up again; write nothing before the ledger has decided that this process may."""
         path = folder.path
         if (fault := folder.fault) is not None:
@@ -208,7 +207,7 @@ class Run:
 
     def finish(
         self,
-        source: Source | Elsewhere,
+        source: Source | RemoteSource,
         device: str,
         progress: Progress,
         *,
@@ -276,9 +275,9 @@ class Run:
         if reservation.authorised:
             folder.log({"resumed_at": reservation.authorised, "from_state_of": kept or 0})
 
-    def _read(self, source: Source | Elsewhere, placement: RecordPlacement) -> Loaded | AskedRecords:
+    def _read(self, source: Source | RemoteSource, placement: RecordPlacement) -> Loaded | RecordSource:
         """Return the records: held, or asked where they are; as an interrupted run has kept them, if it has."""
-        if isinstance(source, Elsewhere):
+        if isinstance(source, RemoteSource):
             self._asked = source.begun(self._folder.internal)
             self._folder.update_run(**source.public)
             self._asked.read()
@@ -291,7 +290,7 @@ class Run:
             return source.load(plan.schema, at_least=at_least, room=self._folder.internal)
         if not isinstance(source, TableSource):
             raise TypeError("only tables and images need not be held")
-        records = RecordsInPartitions(
+        records = OnDiskRecords(
             source,
             plan.schema,
             self._folder.internal,
@@ -302,7 +301,7 @@ class Run:
         records.read()
         return records
 
-    def _resolve(self, loaded: Loaded | AskedRecords, progress: Progress) -> ResolvedSchema:
+    def _resolve(self, loaded: Loaded | RecordSource, progress: Progress) -> ResolvedSchema:
         kept = self._folder.schema
         if kept is not None:
             return kept
@@ -311,7 +310,7 @@ class Run:
         progress.stage("learn what was bought", len(self._plan.learned))
         for number, (access, question) in enumerate(zip(facts_of(self._plan), schema.questions, strict=True)):
             self._stop.check()
-            asked: Cells | Partitions[Cells] = loaded.facts() if isinstance(loaded, AskedRecords) else loaded
+            asked: Cells | Partitions[Cells] = loaded.facts() if isinstance(loaded, RecordSource) else loaded
             learned[question.path] = facts.learn(
                 question, asked, schema, mechanism=self._mechanism, access=access, learned=learned
             )
@@ -323,7 +322,7 @@ class Run:
 
     def _train(
         self,
-        loaded: Loaded | AskedRecords,
+        loaded: Loaded | RecordSource,
         schema: ResolvedSchema,
         device: str,
         progress: Progress,
@@ -337,11 +336,11 @@ class Run:
         partitions = None
         with self._stop.at_once():
             codes_path = self._folder.codes if keeps else None
-            if isinstance(loaded, RecordsInPartitions) and loaded.drawn:
+            if isinstance(loaded, OnDiskRecords) and loaded.drawn:
                 drawn = loaded.in_rows(encoder, codes_path)
                 records = encoded_records(encoder, drawn.rows, drawn.unit, drawn.n_units, device)
                 fingerprint = records.fingerprint
-            elif isinstance(loaded, AskedRecords):
+            elif isinstance(loaded, RecordSource):
                 codes = loaded.encoded(encoder, codes_path)
                 partitions = codes.partitions(self._stop.check)
                 fingerprint = codes.fingerprint

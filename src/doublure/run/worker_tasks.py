@@ -27,7 +27,7 @@ from doublure.data.tables.source import TableSource, no_records
 from doublure.data.tables.unit_bounds import first_of, hashed
 from doublure.encode.table_values import TableValues
 from doublure.errors import DoublureError, InputError
-from doublure.private.codes import narrowest
+from doublure.private.codes import narrowest, whole_columns
 from doublure.private.queries.query import Query
 from doublure.private.remote import Response, respond
 from doublure.schema import ResolvedSchema, Schema
@@ -317,12 +317,5 @@ def answered(part: Any, query: Query[Any], sample_rate: float) -> Response:
 
 def _codes(encoder: TableValues, frames: Any) -> list[npt.NDArray[Any]]:
     types = [narrowest(whole.first, whole.last + whole.nullable) for whole in encoder.wholes]
-    found: list[list[npt.NDArray[Any]]] = [[] for _ in types]
-    for frame in frames:
-        rows = encoder.compact(frame)
-        for part, kind in enumerate(types):
-            column = rows[:, part].astype(kind)
-            if not np.array_equal(column, rows[:, part]):
-                raise TypeError("a code is no whole number of its type")
-            found[part].append(column)
-    return [np.concatenate(columns) for columns in found]
+    found = [[*whole_columns(encoder.compact(frame), types)] for frame in frames]
+    return [np.concatenate(columns) for columns in zip(*found, strict=True)]

@@ -127,10 +127,11 @@ def _read(content: bytes) -> Message:
         raise ValueError("a part of the head is no object")
     arrays: dict[str, Array] = {}
     for name, (kind, shape) in shapes.items():
-        sizes = shape if isinstance(shape, list) and len(shape) <= _MOST_AXES else [None]
-        if kind not in NUMBERS or not all(type(size) is int and size >= 0 for size in sizes):
+        if kind not in NUMBERS or not isinstance(shape, list) or len(shape) > _MOST_AXES:
             raise ValueError("an array has no type or shape")
-        found = np.frombuffer(content, kind, count=math.prod(sizes), offset=start).reshape(sizes)
+        if not all(type(size) is int and size >= 0 for size in shape):
+            raise ValueError("an array has a size that is none")
+        found = np.frombuffer(content, kind, count=math.prod(shape), offset=start).reshape(shape)
         start += found.nbytes
         arrays[name] = found.copy()
     if start != len(content):

@@ -15,7 +15,7 @@ intervals out of order                      refused before anything is counted
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
+from doublure.support.messages import Message, as_part, part_of
 
 IntArray = npt.NDArray[np.int64]
 
@@ -155,12 +156,32 @@ class Patterns:
 Table: TypeAlias = tuple[AnyAxis, ...]
 
 
-def described(axis: AnyAxis) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Return an axis as words and arrays, for somebody else to count on.
+def axes_to_message(axes: Iterable[AnyAxis]) -> Message:
+    """Return axes as a message, for somebody else to count on.
 
     Raises:
         TypeError: Nobody else knows this kind of axis.
     """
+    words: list[dict[str, Any]] = []
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for place, axis in enumerate(axes):
+        said, own = _described(axis)
+        words.append(said)
+        arrays |= as_part(own, place)
+    return Message({"axes": words}, arrays)
+
+
+def axes_from_message(message: Message) -> list[AnyAxis]:
+    """Return the axes that somebody else has described; whether they fit records, each says itself.
+
+    Raises:
+        KeyError, TypeError, ValueError: They are in no form that :func:`axes_to_message` gives.
+    """
+    said = enumerate(message.words["axes"])
+    return [_axis_of(words, part_of(message.arrays, str(place))) for place, words in said]
+
+
+def _described(axis: AnyAxis) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     if isinstance(axis, Axis):
         return {"type": "axis", "part": axis.part, "size": axis.size}, {"cells": axis.cells}
     if isinstance(axis, Intervals):
@@ -172,12 +193,7 @@ def described(axis: AnyAxis) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]
     raise TypeError(f"{type(axis).__name__} is not asked of owners")
 
 
-def axis_of(words: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> AnyAxis:
-    """Return the axis that somebody else has described; whether it fits records, it says itself.
-
-    Raises:
-        KeyError, TypeError, ValueError: It is in no form that :func:`described` gives.
-    """
+def _axis_of(words: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> AnyAxis:
     cells, size = _numbers(arrays["cells"], np.int64), whole(words["size"])
     if words["type"] == "axis":
         return Axis(part=whole(words["part"]), cells=cells, size=size)

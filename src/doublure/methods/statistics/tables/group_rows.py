@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -14,10 +14,10 @@ from torch.nn import functional
 
 from doublure.errors import SettingError
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
-from doublure.private.queries.axes import AnyAxis, Intervals, axis_of, described, whole
+from doublure.private.queries.axes import AnyAxis, Intervals, axes_from_message, axes_to_message, whole
 from doublure.private.records import PrivateRecords
 from doublure.schema import Schema
-from doublure.support.messages import Message, as_part, part_of
+from doublure.support.messages import Message
 from doublure.support.tensors import Array, as_array
 from doublure.training.job import Checkpoints, Job, State
 from doublure.training.owned import unplanned
@@ -78,9 +78,7 @@ class InGroups:
             SettingError: It is in no form that fits records.
         """
         try:
-            axes = []
-            for place, words in enumerate(message.words["axes"]):
-                axes.append(axis_of(words, part_of(message.arrays, str(place))))
+            axes = axes_from_message(message)
             found = cls(axes, whole(message.words["components"]))
             for axis in axes:
                 axis.refuse_unfit(parts)
@@ -92,13 +90,8 @@ class InGroups:
 
     def to_message(self) -> Message:
         """Return the groups."""
-        words: list[dict[str, Any]] = []
-        arrays: dict[str, Array] = {}
-        for place, axis in enumerate(self._axes):
-            said, own = described(axis)
-            words.append(said)
-            arrays |= as_part(own, place)
-        return Message({"axes": words, "components": self.components}, arrays)
+        axes = axes_to_message(self._axes)
+        return Message({**axes.words, "components": self.components}, axes.arrays)
 
     @classmethod
     def of_state(cls, state: State, parts: int) -> InGroups:

@@ -1,4 +1,8 @@
-"""A run on a table that is larger than memory: read once, spilled, and counted in partitions or drawn in lots.
+"""Places that records of a run are in: somewhere else, in memory, or on this machine's disk.
+
+A place is asked for facts first, then for compact records. Elsewhere are workers (:mod:`doublure.run.worker_records`)
+and owners who keep their records (:mod:`doublure.federated`). A table that is larger than memory is read once, spilled,
+and counted in partitions or drawn in lots:
 
 =====================================  ==============================================================================
 the schema                             what is spilled
@@ -14,9 +18,10 @@ never stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 
@@ -25,19 +30,169 @@ from doublure.data.tables.rules import checked
 from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
 from doublure.private.codes import Codes, narrowest
-from doublure.private.partitions import SequentialPartitions
+from doublure.private.partitions import Partitions, SequentialPartitions, SinglePartition
 from doublure.private.row_codes import RowCodes
-from doublure.run.elsewhere import AskedRecords
+from doublure.training.job import encoded_records
 
 if TYPE_CHECKING:
+    from doublure.data.opening import Source
+    from doublure.data.records import Loaded
     from doublure.data.tables.source import TableSource
     from doublure.encode.encoder import Encoder
+    from doublure.private.queries.counts import Countable
+    from doublure.private.queries.facts import Cells
+    from doublure.private.records import PrivateRecords
     from doublure.schema import Schema
 
 RECORDS_AT_ONCE = 2**16
 
 
-class RecordsInPartitions(AskedRecords):
+class EncodedRecords(Protocol):
+    """Compact records, wherever they lie."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all of them in their order; empty where nobody can know it. Private."""
+
+    def partitions(self, check: Callable[[], None]) -> Partitions[Countable]:
+        """Return them as queries are asked of them; ``check`` is called now and then, and may raise to stop."""
+
+
+class RecordSource(ABC):
+    """Records that are asked in partitions."""
+
+    @abstractmethod
+    def read(self) -> None:
+        """Have the records read; the charge is on disk.
+
+        Raises:
+            InputError: They do not fit the schema.
+        """
+
+    @abstractmethod
+    def facts(self) -> Partitions[Cells]:
+        """Return the records as facts look at them."""
+
+    @abstractmethod
+    def encoded(self, encoder: Encoder, path: Path | None) -> EncodedRecords:
+        """Return the records as queries count them.
+
+        Args:
+            encoder: Of the resolved schema.
+            path: Where they may stay until the run is closed; None: nowhere.
+        """
+
+    def given_back(self) -> bool:
+        """Have every other ledger that was charged for this run closed at zero, and say whether none is charged.
+
+        Called where a run ends before anything was drawn; one that is charged elsewhere is kept, to be gone on with.
+        """
+        return True
+
+
+class RemoteSource(ABC):
+    """A place of its own, that a fit is given in place of data."""
+
+    @abstractmethod
+    def check(self, schema: Schema) -> None:
+        """Ask whether all is as planned, before anything is charged.
+
+        Raises:
+            InputError: It is not.
+        """
+
+    @abstractmethod
+    def begun(self, internal: Path) -> RecordSource:
+        """Return the records of a run that is charged.
+
+        Args:
+            internal: The run's internal folder.
+        """
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What ``run.json``, and with it a card, says of the place: decided before a record was read."""
+        return {}
+
+
+# -- in memory ---------------------------------------------------------------------------------------------------------
+
+
+class InMemoryRecords(RecordSource):
+    """All records of a source.
+
+    Args:
+        source: Its header checked.
+        schema: The public facts.
+    """
+
+    def __init__(self, source: Source, schema: Schema) -> None:
+        self._source = source
+        self._schema = schema
+        self._loaded: Loaded | None = None
+
+    def read(self) -> None:
+        """Read the records; none is enough.
+
+        Raises:
+            DataError: A record does not fit.
+        """
+        self._loaded = self._source.load(self._schema, at_least=0)
+
+    def facts(self) -> Partitions[Any]:
+        """Return the records as facts look at them."""
+        return SinglePartition(self._held)
+
+    def encoded(self, encoder: Encoder, path: Path | None) -> EncodedInMemory:
+        """Return the records as queries look at them; nothing is written."""
+        held = self._held
+        return EncodedInMemory(encoded_records(encoder, encoder.compact(held.content), held.unit, held.n_units))
+
+    @property
+    def _held(self) -> Loaded:
+        if self._loaded is None:
+            raise TypeError("nothing was read")
+        return self._loaded
+
+    def __repr__(self) -> str:
+        return "InMemoryRecords(private)"
+
+
+class EncodedInMemory:
+    """Compact records in memory.
+
+    Args:
+        records: Private.
+    """
+
+    def __init__(self, records: PrivateRecords) -> None:
+        self._records = records
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all of them in their order. Private."""
+        return self._records.fingerprint
+
+    @property
+    def n_units(self) -> int:
+        """How many units there are. Private."""
+        return self._records.n_units
+
+    def partitions(self, check: Callable[[], None] = lambda: None) -> Partitions[Any]:
+        """Return them as queries are asked of them."""
+        return SinglePartition(self._records)
+
+    def close(self) -> None:
+        """There is no file."""
+
+    def __repr__(self) -> str:
+        return "EncodedInMemory(private)"
+
+
+# -- on disk -----------------------------------------------------------------------------------------------------------
+
+
+class OnDiskRecords(RecordSource):
     """A table's records, wherever they are at the time.
 
     Args:
@@ -155,4 +310,4 @@ class RecordsInPartitions(AskedRecords):
             yield encoder.compact(part.content)
 
     def __repr__(self) -> str:
-        return "RecordsInPartitions(private)"
+        return "OnDiskRecords(private)"

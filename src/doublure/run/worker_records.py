@@ -7,7 +7,7 @@ says everything, a record is a unit    codes, as records are read
 is to be learned, or has ids           canonical cells first, of which facts are learned and units bounded; then codes
 =====================================  ==============================================================================
 
-What a cluster has to do stands in :class:`Workers`; :mod:`doublure.run.dask_workers` has Dask's. Nothing is kept on
+What a cluster has to do stands in :class:`Workers`; :mod:`doublure.run.engines` has Dask's. Nothing is kept on
 disk for a run that is cut off: whoever goes on with it has the data read again.
 """
 
@@ -27,7 +27,7 @@ from doublure.encode.table_values import TableValues
 from doublure.private.remote import PartitionFacts, Response, WorkerPartitions
 from doublure.run import worker_tasks as tasks
 from doublure.run.accesses import fewest_records
-from doublure.run.elsewhere import AskedRecords, Elsewhere
+from doublure.run.record_sources import RecordSource, RemoteSource
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -71,7 +71,7 @@ class Workers(Protocol):
         """
 
 
-class RecordsOnWorkers(Elsewhere, AskedRecords):
+class WorkerRecords(RemoteSource, RecordSource):
     """A table in files that all workers can read.
 
     Args:
@@ -101,7 +101,7 @@ class RecordsOnWorkers(Elsewhere, AskedRecords):
         self._source.pieces()
         self._workers.check()
 
-    def begun(self, internal: Path) -> AskedRecords:
+    def begun(self, internal: Path) -> RecordSource:
         """Return the records of a run that is charged."""
         return self
 
@@ -129,7 +129,7 @@ class RecordsOnWorkers(Elsewhere, AskedRecords):
         """Return the records as facts look at them."""
         return self._partitions(self._cells)
 
-    def encoded(self, encoder: Encoder, path: Path | None) -> RecordsOnWorkers:
+    def encoded(self, encoder: Encoder, path: Path | None) -> WorkerRecords:
         """Have the records encoded, and read if they are not yet.
 
         Raises:
@@ -187,4 +187,4 @@ class RecordsOnWorkers(Elsewhere, AskedRecords):
         refuse_too_few(sum(each.records for each in known), self._source, self._at_least)
 
     def __repr__(self) -> str:
-        return "RecordsOnWorkers(private)"
+        return "WorkerRecords(private)"
