@@ -38,10 +38,9 @@ from doublure.planning import Plan
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
 from doublure.private.owner_partitions import EmptyRecords, OwnerPartitions
-from doublure.private.owner_partitions import Post as Asking
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Cells, Fact
-from doublure.run.record_sources import RecordSource, RemoteSource
+from doublure.run.record_sources import RemoteSource
 from doublure.schema import Schema
 from doublure.support import files
 from doublure.support.messages import Message
@@ -83,7 +82,7 @@ class Round:
     missed: dict[str, str] = field(default_factory=dict)
 
 
-class Clients(RemoteSource, RecordSource):
+class Clients(RemoteSource):
     """Owners behind a post.
 
     Args:
@@ -226,12 +225,11 @@ class Clients(RemoteSource, RecordSource):
             kept = files.read_json(internal / _FEDERATION, "federation", dict)
             self._run, self._taking_part, self._of = str(kept["run"]), [*map(str, kept["owners"])], int(kept["of"])
 
-    def begun(self, internal: Path) -> RecordSource:
-        """Return the owners' records, and keep the run's name, and theirs, for who goes on with it."""
+    def begun(self, internal: Path) -> None:
+        """Keep the run's name, and those of its owners, for who goes on with it."""
         self.at_work = True
         kept = {"run": self._run, "owners": self._taking_part, "of": self._of}
         files.write_json(internal / _FEDERATION, kept, mode=0o600)
-        return self
 
     @property
     def public(self) -> dict[str, Any]:
@@ -262,7 +260,7 @@ class Clients(RemoteSource, RecordSource):
 
     def facts(self) -> Partitions[Cells]:
         """Return the owners' records as facts look at them."""
-        return self._answers(self._fact, self._nobody(0))
+        return self._owners(self._nobody(0))
 
     def encoded(self, encoder: Encoder, path: Path | None) -> Clients:
         """Tell everybody what was learned; what is counted then is counted by this encoder's codes."""
@@ -280,26 +278,20 @@ class Clients(RemoteSource, RecordSource):
         encoder = self._encoder
         if encoder is None:
             raise TypeError("nobody was told the schema")
-
-        def asked(
-            query: Any, access: Access, owners: Collection[str] | None, view: Any
-        ) -> Iterator[tuple[str, Message]]:
-            check()
-            return (self._counts if isinstance(query, Counts) else self._computed)(query, access, owners, view)
-
         counted = isinstance(encoder, TableValues) and not self._needs_torch
         nobody = self._nobody(encoder.width) if counted else steps.records_of_nobody(encoder)
-        return self._answers(asked, nobody)
+        return self._owners(nobody, check)
 
     @property
     def _needs_torch(self) -> bool:
         plan = self._plan
         return methods.method(plan.method).needs_torch(plan.schema, plan.settings)
 
-    def _answers(self, post: Asking, nobody: Any) -> OwnerPartitions[Any]:
+    def _owners(self, nobody: Any, check: Callable[[], None] = lambda: None) -> OwnerPartitions[Any]:
         return OwnerPartitions(
-            post,
+            self._ask,
             nobody,
+            check=check,
             refused=self._failed,
             one_unit=self._one_unit,
             owners=lambda: self.names,
@@ -347,42 +339,31 @@ class Clients(RemoteSource, RecordSource):
         for _ in self._round("schema", "the learned facts", {"schema": schema}):
             pass
 
-    def _fact(self, query: Any, access: Access, *_: Any) -> Iterator[tuple[str, Message]]:
-        if not isinstance(query, Fact):
-            raise TypeError(f"{type(query).__name__} is not asked of owners")
-        domain = getattr(query, "domain", None)
-        path = query.question.path
-        words: dict[str, Any] = {"path": path}
-        if domain is not None and self._learns(query.question.column):
-            words["values"] = [str(each) for each in domain]
-        return self._totals("fact", access, Message(words, {}))
-
-    def _learns(self, column: str | None) -> bool:
-        """Whether a column's values are learned, too."""
-        return any(each.column == column and each.fact == "values" for each in self._plan.schema.questions)
-
-    def _counts(self, query: Any, access: Access, *_: Any) -> Iterator[tuple[str, Message]]:
-        return self._totals("counts", access, wire.encode_counts(query))
-
-    def _computed(
+    def _ask(
         self, query: Any, access: Access, owners: Collection[str] | None, view: Any
     ) -> Iterator[tuple[str, Message]]:
-        """Ask everybody for a sum, or for a lot's gradients; or those whom coins have chosen for their unit's."""
-        ask, question = steps.encode_question(query, view, chosen=owners is not None)
+        """Put a question to everybody, or for their unit's part to those whom coins have chosen."""
+        if isinstance(query, Fact):
+            ask, question = "fact", self._encode_fact(query)
+        elif isinstance(query, Counts):
+            ask, question = "counts", wire.encode_counts(query)
+        else:
+            ask, question = steps.encode_question(query, view, chosen=owners is not None)
         if ask == steps.STEP:
             self._bytes_a_step = [
                 sum(array.nbytes for array in question.arrays.values()),
                 sum(p.numel() for p in query.critic.parameters()) * 4,
             ]
         chosen = None if owners is None else [node for node, name in self._names.items() if name in owners]
-        return self._totals(ask, access, question, chosen)
-
-    def _totals(
-        self, ask: str, access: Access, question: Message, chosen: Collection[int] | None = None
-    ) -> Iterator[tuple[str, Message]]:
         words = {**question.words, "access": self._plan.touches.index(access)}
         for node, said in self._round(ask, access.purpose, words, question.arrays, chosen):
             yield self._names[node], said
+
+    def _encode_fact(self, query: Fact) -> Message:
+        asked, domain = query.question, getattr(query, "domain", None)
+        learned = any(each.column == asked.column and each.fact == "values" for each in self._plan.schema.questions)
+        values = {} if domain is None or not learned else {"values": [str(each) for each in domain]}
+        return Message({"path": asked.path, **values})
 
     # -- rounds --------------------------------------------------------------------------------------------------
 

@@ -93,6 +93,7 @@ class OwnerPartitions(RemotePartitions[P]):
         one_unit: Whether each owner is one unit, so that what it sends has a bound, and lots are drawn here.
         owners: Returns who there is.
         units: Returns how many units each of them has, publicly.
+        check: Called before owners are asked, and not while they answer: a step would be lost. May raise to stop.
     """
 
     answers_once: ClassVar[bool] = True
@@ -106,8 +107,10 @@ class OwnerPartitions(RemotePartitions[P]):
         one_unit: bool,
         owners: Callable[[], Sequence[str]],
         units: Callable[[], Mapping[str, int]],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
+        self._stop = check
         self.post = post
         self.nobody = nobody
         self.refused = refused
@@ -135,6 +138,7 @@ class OwnerPartitions(RemotePartitions[P]):
 
     def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Message]:
         """Begin to ask owners: all, or those whom coins choose."""
+        self._stop()
         if self._access is None:
             raise TypeError("nobody has said what pays")
         asked = _OwnerExchange(self, self._access, query, sample_rate)

@@ -3,14 +3,11 @@
 An owner has the same plan as the process that asks, and keeps a ledger of its own. :class:`Owner` answers what that
 plan pays for, access by access, whatever the asking process believes to have paid.
 
-What an owner adds is bounded by its public number of units (:mod:`doublure.federated.declared`): a gradient sum by C
-times that in length, a count by that times what one unit adds to it. No record may decide whether an answer is refused,
-so an owner keeps its own answers within these bounds (:func:`bounded`); what passes one was never computed here
-(:mod:`doublure.private.owner_partitions`).
+Public units bound what an owner may add (:mod:`doublure.private.owner_partitions`). No record may decide whether an
+answer is refused, so an owner keeps its own answers within these bounds (:func:`bounded`).
 
-Clipped gradients are asked in one of two ways. An owner of many units draws its own lot, by its own coins: lots that
-owners draw by themselves at one rate are together one Poisson lot. Where each owner is one unit (a device), the coins
-were tossed already, and it answers for its unit as it is.
+An owner of many units draws its own lot of gradients: lots that owners draw by themselves at one rate are together one
+Poisson lot. Where each owner is one unit (a device), the coins were tossed already, and it answers for its unit.
 
 Guarantee: none of its own. Exact sums leave an owner for the process that adds them up and adds the noise once.
 

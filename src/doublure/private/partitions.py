@@ -61,10 +61,7 @@ class NotPartitionable(Protocol):
 
 
 class Partitions(ABC, Generic[P]):
-    """Private records that lie in several places.
-
-    Whoever adds a place (workers of a cluster, clients of a federation) says how a query reaches it: by
-    :meth:`answers`, which may come in any order and from anywhere, and :meth:`refuse_unfit`.
+    """Private records that lie in several places; :mod:`doublure.private.remote` has those elsewhere.
 
     Attributes:
         answers_once: Whether one release is answered once, and no other question in its place: then a step of which a

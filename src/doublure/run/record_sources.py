@@ -82,16 +82,9 @@ class RecordSource(ABC):
             path: Where they may stay until the run is closed; None: nowhere.
         """
 
-    def given_back(self) -> bool:
-        """Have every other ledger that was charged for this run closed at zero, and say whether none is charged.
 
-        Called where a run ends before anything was drawn; one that is charged elsewhere is kept, to be gone on with.
-        """
-        return True
-
-
-class RemoteSource(ABC):
-    """A place of its own, that a fit is given in place of data."""
+class RemoteSource(RecordSource):
+    """Records that stay where they are, and that a fit is given in place of data."""
 
     @abstractmethod
     def check(self, schema: Schema) -> None:
@@ -101,13 +94,16 @@ class RemoteSource(ABC):
             InputError: It is not.
         """
 
-    @abstractmethod
-    def begun(self, internal: Path) -> RecordSource:
-        """Return the records of a run that is charged.
+    def begun(self, internal: Path) -> None:
+        """Hear that the run is charged, and which its internal folder is."""
+        return
 
-        Args:
-            internal: The run's internal folder.
+    def given_back(self) -> bool:
+        """Have every other ledger that was charged for this run closed at zero, and say whether none is charged.
+
+        Called where a run ends before anything was drawn; one that is charged elsewhere is kept, to be gone on with.
         """
+        return True
 
     @property
     def public(self) -> Mapping[str, Any]:

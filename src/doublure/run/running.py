@@ -139,7 +139,7 @@ class Run:
         self._tells_what_ran = tells_what_ran
         self._estimate: BayesianAccountant | None = None
         self._tables: tuple[NoisyTable, ...] = ()
-        self._asked: RecordSource | None = None
+        self._asked: RemoteSource | None = None
 
     @classmethod
     def begun(
@@ -278,10 +278,11 @@ class Run:
     def _read(self, source: Source | RemoteSource, placement: RecordPlacement) -> Loaded | RecordSource:
         """Return the records: held, or asked where they are; as an interrupted run has kept them, if it has."""
         if isinstance(source, RemoteSource):
-            self._asked = source.begun(self._folder.internal)
+            source.begun(self._folder.internal)
+            self._asked = source
             self._folder.update_run(**source.public)
-            self._asked.read()
-            return self._asked
+            source.read()
+            return source
         plan, at_least = self._plan, fewest_records(self._plan)
         kept = Codes.opened(self._folder.codes) or RowCodes.opened(self._folder.codes)
         if placement is RecordPlacement.HELD and kept is None:

@@ -1,14 +1,8 @@
 """A run whose records lie on the workers of a cluster, who read, encode and keep them, and say what they add up to.
 
-=====================================  ==============================================================================
-the schema                             what workers hold
-=====================================  ==============================================================================
-says everything, a record is a unit    codes, as records are read
-is to be learned, or has ids           canonical cells first, of which facts are learned and units bounded; then codes
-=====================================  ==============================================================================
-
-What a cluster has to do stands in :class:`Workers`; :mod:`doublure.run.engines` has Dask's. Nothing is kept on
-disk for a run that is cut off: whoever goes on with it has the data read again.
+They hold what a disk does (:mod:`doublure.run.record_sources`): codes, and before them cells, where facts are learned
+or units bounded. Nothing stays for a run that is cut off: to resume it, the data is read again. :class:`Workers` says
+what a cluster has to do; :mod:`doublure.run.engines` has Dask's.
 """
 
 from __future__ import annotations
@@ -27,7 +21,7 @@ from doublure.encode.table_values import TableValues
 from doublure.private.remote import PartitionFacts, Response, WorkerPartitions
 from doublure.run import worker_tasks as tasks
 from doublure.run.accesses import fewest_records
-from doublure.run.record_sources import RecordSource, RemoteSource
+from doublure.run.record_sources import RemoteSource
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -71,7 +65,7 @@ class Workers(Protocol):
         """
 
 
-class WorkerRecords(RemoteSource, RecordSource):
+class WorkerRecords(RemoteSource):
     """A table in files that all workers can read.
 
     Args:
@@ -100,10 +94,6 @@ class WorkerRecords(RemoteSource, RecordSource):
         self._source.check(schema)
         self._source.pieces()
         self._workers.check()
-
-    def begun(self, internal: Path) -> RecordSource:
-        """Return the records of a run that is charged."""
-        return self
 
     def read(self) -> None:
         """Have the records read, where facts are to be learned of them or units to be bounded.
