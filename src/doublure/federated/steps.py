@@ -1,4 +1,4 @@
-"""What else is asked of owners than counts, as it goes to them: a critic's step, and a sum of bounded vectors.
+"""Questions to owners other than counts, as messages: a critic's step, and a sum of bounded vectors.
 
 Beside it goes what records are seen through. What computes in torch is imported where it is needed: owners whose
 records are counted have none.

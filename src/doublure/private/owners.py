@@ -1,4 +1,4 @@
-"""What one owner lets be asked of its records.
+"""One owner's end of a federation: answers that its own plan pays for.
 
 An owner has the same plan as the process that asks, and keeps a ledger of its own. :class:`Owner` answers what that
 plan pays for, access by access, whatever the asking process believes to have paid.

@@ -1,4 +1,4 @@
-"""What workers do: read a piece of a table, bound its units together with others, encode it, and answer.
+"""Tasks of workers: read a piece of a table, bound its units together with others, encode it, and answer.
 
 Each is a function of its arguments alone, so that a cluster may do it again wherever it likes. What comes out shows
 nothing of itself, as schedulers and workers log what they were given.

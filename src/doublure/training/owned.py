@@ -1,4 +1,4 @@
-"""What owners of records compute by themselves of what they are told: views, summands, and a critic's step.
+"""Computations at owners, rebuilt from messages: views, summands, and a critic's step.
 
 Whoever trains sends what follows from public facts and from what was released before (centres, directions, networks as
 they are); an owner makes the function of it that its own plan's method has, and nothing else. That a record's part in
