@@ -1,18 +1,20 @@
-"""A plan in words and figures, for a terminal."""
+"""A plan in words and figures, for a terminal and for a notebook."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doublure.access import COVERED
 from doublure.guarantee import beside, figure
 from doublure.methods import registry as table
 from doublure.methods.choice import is_reason
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
+from doublure.schema.display import kind_of
+from doublure.support import views
 
 if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.planning.contents import PlanContents
-
 
 _ALONE = " (each priced alone; composed they give the total, which is no sum of them)"
 
@@ -133,3 +135,49 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{round(seconds)} seconds"
     return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+# -- in a notebook: the claim, every private access with its price, and what it will take ------------------------------
+
+
+def short(made: PlanContents) -> str:
+    """Return a plan in one line."""
+    return f"Plan(method={made.method!r}, {made.schema.summary}, guarantee={made.guarantee.sentence!r})"
+
+
+def html(made: PlanContents) -> str:
+    """Return a plan as HTML."""
+    epsilon, delta = made.worst_case or (made.epsilon, made.delta)
+    priced = made.guarantee.kind in COVERED
+    rows = [
+        (access.purpose, _cell(access.epsilon, protected=access.event is not None), _cell(access.delta))
+        for access in made.touches
+    ]
+    if priced:
+        rows.append(("total (composed, not added up)", _cell(epsilon), _cell(delta)))
+    several = f", at most {made.unit['max_records']} records of each" if made.unit["max_records"] > 1 else ""
+    named = [
+        ("data", kind_of(made.schema)),
+        ("unit of privacy", f"one {made.unit['name']}{several}"),
+        ("noisy steps", f"{made.steps:,}" if made.steps else None),
+        ("memory", f"{made.memory_bytes / 1e9:.1f} GB"),
+        ("time of one core", f"about {duration(made.seconds_estimate)}"),
+    ]
+    settings = [(key, value) for key, value in made.settings.shown().items() if value not in (None, "")]
+    return views.view(
+        f"Plan: {made.method}",
+        views.line("No record has been read."),
+        views.line(made.guarantee.sentence, "claim" if priced else "warn"),
+        views.line(budget_of(made), "plain"),
+        views.facts(named),
+        views.grid(("what touches private records", "ε", "δ"), rows, right=(1, 2), total=priced),
+        *(views.line(warning, "note") for warning in made.warnings),
+        views.folded("Settings", views.grid(("setting", "value"), settings)),
+        views.line("plan.explain() says all of it in words: noise, forecast, claims."),
+    )
+
+
+def _cell(value: float | None, *, protected: bool = True) -> str:
+    if value is None:
+        return "–" if protected else "not protected"
+    return figure(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from doublure.planning.budget import DELTA_WITHOUT_PRIVACY, learned_facts
+from doublure.planning.planner import DELTA_WITHOUT_PRIVACY, learned_facts
 
 if TYPE_CHECKING:
     from doublure.access import Access
