@@ -11,14 +11,27 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
-from doublure import guarantee as claims
 from doublure.access import Access, events
 from doublure.errors import BeyondPld, SchemaError, SettingError
-from doublure.guarantee import Guarantee, figure, odds_factor, rounded_up
+from doublure.guarantee import (
+    AGGREGATOR,
+    ANY_DATA,
+    CHOSEN,
+    ENDED,
+    FLOATING,
+    LARGE_EPSILON,
+    QUOTING,
+    REFUSALS,
+    TIMING,
+    Guarantee,
+    figure,
+    odds_factor,
+    rounded_up,
+)
 from doublure.methods import choice, registry
 from doublure.methods.method import Method, customary_delta, refuse_loose_delta, settings_of, unshared_conditions
 from doublure.planning import signal_to_noise
-from doublure.planning.contents import PlanContents
+from doublure.planning.contents import PlanContents, with_prices
 from doublure.planning.machine import needed_bytes, refuse_too_large, seconds_of
 from doublure.private import accounting
 from doublure.private.accounting import ApproximateEvent, Event, GaussianEvent, PureEvent
@@ -325,23 +338,6 @@ def assemble(
     )
 
 
-def with_prices(made: PlanContents) -> PlanContents:
-    """Return the plan with what each access for training would cost alone."""
-    return replace(made, touches=tuple(_priced(access, made.accountant) for access in made.touches))
-
-
-def is_priced(access: Access) -> bool:
-    """Whether a price follows from an access's event; that of a fact is the schema's, and some have none."""
-    return access.path is None and access.event is not None and bool(access.delta)
-
-
-def _priced(access: Access, accountant: str | None) -> Access:
-    if access.event is None or not is_priced(access):
-        return access
-    alone = accounting.epsilon_of([access.event], access.delta, accountant=accountant or "pld")  # type: ignore[arg-type]
-    return replace(access, epsilon=alone)
-
-
 def _noise_of(training: tuple[Access, ...]) -> float | None:
     """Return the noise multiplier from which, with q and T, a reader may compute the training's price again.
 
@@ -369,13 +365,13 @@ def _guarantee(
         assumptions.append(f"{schema.unit.id} names each {schema.unit.name} the same way in every record")
     if schema.federated is not None:
         several = "one owner" if schema.max_silos == 1 else f"{schema.max_silos} owners"
-        assumptions += [f"no {unit} has records with more than {several}", claims.AGGREGATOR]
+        assumptions += [f"no {unit} has records with more than {several}", AGGREGATOR]
         if chosen.sample_rate(schema, settings) not in (None, 1.0):
-            assumptions.append(claims.CHOSEN)
+            assumptions.append(CHOSEN)
     coerced = schema.misfit == "coerce"
     if coerced:
         quoted = schema.written is not None and schema.written.multiline
-        assumptions += [claims.ANY_DATA, claims.QUOTING] if quoted else [claims.ANY_DATA]
+        assumptions += [ANY_DATA, QUOTING] if quoted else [ANY_DATA]
     training = tuple(access for access in touches if access.path is None)
     epsilon, delta = worst or (budget.epsilon, budget.delta)
     rates = {getattr(access.event, "sample_rate", None) for access in training}
@@ -390,10 +386,10 @@ def _guarantee(
         noise_source=_EXACT if {access.whole for access in training} == {True} else chosen.noise_source(settings),
         assumptions=(*assumptions, *settings.assumptions),
         excluded=(
-            claims.TIMING if all(access.exact for access in touches) else claims.FLOATING,
+            TIMING if all(access.exact for access in touches) else FLOATING,
             "internal reports",
-            *(() if coerced else (claims.REFUSALS,)),
-            *(() if schema.federated is None else (claims.ENDED,)),
+            *(() if coerced else (REFUSALS,)),
+            *(() if schema.federated is None else (ENDED,)),
             *settings.excluded,
         ),
         unit=unit,
@@ -407,7 +403,7 @@ def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim
     units = schema.public_units
     if claim.delta is not None and claim.delta > 0.1 / units:
         found.append(f"delta {claim.delta:g} is above a tenth of 1/units; {customary_delta(units):.0e} is customary")
-    if epsilon is not None and epsilon > claims.LARGE_EPSILON:
+    if epsilon is not None and epsilon > LARGE_EPSILON:
         named = "epsilon" if claim.kind == "dp" else "worst-case epsilon"
         found.append(f"{named} {epsilon:g} lets an attacker's odds grow by a factor of {odds_factor(epsilon)}")
     facts = sum(access.epsilon or 0.0 for access in learned)

@@ -1,4 +1,4 @@
-"""A plan as people use it: made, read, written, explained, and asked whether a claim is one of its own."""
+"""Plans as people use them: made, read, written, explained, and asked whether a claim is one of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from doublure.access import events
+from doublure.access import Access, events
 from doublure.errors import InputError, SettingError
 from doublure.guarantee import FLOATING, Guarantee
 from doublure.ledger.chain import canonical
@@ -18,8 +18,14 @@ from doublure.methods import choice
 from doublure.methods import registry as methods
 from doublure.methods.method import settings_of
 from doublure.planning import explain as words
-from doublure.planning.contents import VERSION, PlanContents
-from doublure.planning.planner import Budget, assemble, is_priced, plan_contents, with_prices
+from doublure.planning.contents import VERSION, PlanContents, is_priced, with_prices
+from doublure.planning.planner import (
+    DELTA_WITHOUT_PRIVACY,
+    Budget,
+    assemble,
+    learned_facts,
+    plan_contents,
+)
 from doublure.private import accounting
 from doublure.private.noise import SourceName
 from doublure.schema import Schema
@@ -89,6 +95,25 @@ class Plan(PlanContents):
         """The SHA-256 of what it does and claims; estimates of time and memory, and warnings, have no part in it."""
         kept = {key: value for key, value in self.to_json().items() if key not in _BINDS_NOBODY}
         return hashlib.sha256(canonical(kept)).hexdigest()
+
+    @property
+    def answered_facts(self) -> tuple[Access, ...]:
+        """The accesses that buy facts, as they are answered: with noise even where a plan claims nothing."""
+        priced = all(access.event is not None for access in self.learned)
+        return self.learned if priced else learned_facts(self.schema, DELTA_WITHOUT_PRIVACY)
+
+    @property
+    def answered(self) -> tuple[Access, ...]:
+        """All accesses, as they are answered."""
+        return (*self.answered_facts, *self.training)
+
+    @property
+    def fewest_records(self) -> int:
+        """How many records a fit needs: none where misfits are coerced, for a refusal would tell how many there are.
+
+        Without a claim there is nobody to protect from that, and a generator without noise has nothing to learn.
+        """
+        return 0 if self.schema.misfit == "coerce" and self.guarantee.epsilon is not None else 2
 
     @classmethod
     def of(cls, contents: PlanContents) -> Plan:
