@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doublure.ledger import Ledger
+from doublure.releasing.card import page_of
 from doublure.releasing.checking import PAGE
 from doublure.releasing.released import Bundle, Card
-from doublure.releasing.rendering import page_of
 from doublure.releasing.signing import sign
 from doublure.releasing.verifying import CARD, claims_sha256
 from doublure.support import files

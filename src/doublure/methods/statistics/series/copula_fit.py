@@ -48,8 +48,7 @@ from doublure.networks.copula import (
     fast_projection,
 )
 from doublure.networks.cosines import cosines
-from doublure.networks.joint_shares import WithJointShares
-from doublure.networks.shares import WithShares, with_shares
+from doublure.networks.shares import WithJointShares, WithShares, with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
 from doublure.private.queries.sums import BoundedSums
