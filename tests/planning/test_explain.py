@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from doublure.access import Access
+from doublure.methods import choice
 from doublure.planning.explain import _figures, _noise, _price, budget_of, duration, explain
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 
@@ -87,6 +89,15 @@ def test_what_is_spent_is_told_or_that_nothing_is_claimed():
 )  # fmt: skip
 def test_time_is_told_in_words(seconds, said):
     assert duration(seconds) == said
+
+
+def test_a_reason_is_a_note_and_everything_else_a_warning(small):
+    reason, warning = choice.sentence(small.declared, 1.0), "few units"
+    lines = explain(replace(small.plan, warnings=(reason, warning))).splitlines()
+    assert [line for line in lines if line.startswith(("Note:", "Warning:"))] == [
+        f"Note: {reason}",
+        f"Warning: {warning}",
+    ]
 
 
 def test_what_touches_records_stands_under_a_heading_with_the_total_below(small):

@@ -22,9 +22,7 @@ _ALONE = " (each priced alone; composed they give the total, which is no sum of 
 def explain(made: PlanContents) -> str:
     """Return a plan in words and figures."""
     lines = [f"Method {made.method}: {table.summary(made.method, made.schema.kind)}"]
-    unit = made.unit
-    most = f", at most {unit['max_records']} records of each" if unit["max_records"] > 1 else ""
-    lines.append(f"Unit of privacy: one {unit['name']}{most}")
+    lines.append(f"Unit of privacy: {_unit(made)}")
     lines += _owners(made)
     lines.append(budget_of(made))
     several = sum(access.epsilon is not None for access in made.touches) > 1
@@ -53,6 +51,12 @@ def explain(made: PlanContents) -> str:
     lines += warned(made)
     lines += _claims(made)
     return "\n".join(lines)
+
+
+def _unit(made: PlanContents) -> str:
+    unit = made.schema.unit
+    several = f", at most {unit.max_records} records of each" if unit.max_records > 1 else ""
+    return f"one {unit.name}{several}"
 
 
 def _owners(made: PlanContents) -> list[str]:
@@ -155,10 +159,9 @@ def html(made: PlanContents) -> str:
     ]
     if priced:
         rows.append(("total (composed, not added up)", _cell(epsilon), _cell(delta)))
-    several = f", at most {made.unit['max_records']} records of each" if made.unit["max_records"] > 1 else ""
     named = [
         ("data", kind_of(made.schema)),
-        ("unit of privacy", f"one {made.unit['name']}{several}"),
+        ("unit of privacy", _unit(made)),
         ("noisy steps", f"{made.steps:,}" if made.steps else None),
         ("memory", f"{made.memory_bytes / 1e9:.1f} GB"),
         ("time of one core", f"about {duration(made.seconds_estimate)}"),
