@@ -112,3 +112,17 @@ def test_the_first_fact_that_nobody_decided_is_named():
     with pytest.raises(SchemaError, match=r"and 1 more: doublure schema check") as caught:
         refuse_undeclared(db.Schema.parse(text.replace(", missing: false", "")))
     assert caught.value.field == db.Schema.parse(text.replace(", missing: false", "")).undeclared[0]
+
+
+@pytest.mark.parametrize("method", ["auto", "statistics"])
+def test_what_is_undeclared_is_named_before_what_may_be_spent(method):
+    text = "doublure: 1\nkind: table\nunits: 100\ncolumns:\n  age: {type: integer, missing: false}\n"
+    with pytest.raises(SchemaError, match="is undeclared"):
+        db.plan(db.Schema.parse(text), method=method)
+
+
+@pytest.mark.parametrize("given", [{"epsilon": 1.0}, {"delta": 1e-6}, {"epsilon": 1.0, "delta": 1e-6}])
+def test_a_method_without_a_claim_takes_no_budget(given):
+    with pytest.raises(SettingError, match="gives no guarantee") as caught:
+        Budget.of(registry.method("gan"), SCHEMA, given.get("epsilon"), given.get("delta"))
+    assert caught.value.field == next(iter(given))
