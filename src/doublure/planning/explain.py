@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.planning.contents import PlanContents
 
+_TOTAL = "total (composed, not added up)"
 _ALONE = " (each priced alone; composed they give the total, which is no sum of them)"
 
 
@@ -27,11 +28,10 @@ def explain(made: PlanContents) -> str:
     lines.append(budget_of(made))
     several = sum(access.epsilon is not None for access in made.touches) > 1
     lines.append(f"What touches private records{_ALONE if several else ''}:")
-    together = "total (composed, not added up)"
     prices = [(access.purpose, _price(access)) for access in made.touches]
     epsilon, delta = made.worst_case or (made.epsilon, made.delta)
     if epsilon is not None:
-        prices.append((together, _figures(epsilon, delta)))
+        prices.append((_TOTAL, _figures(epsilon, delta)))
     width = max((len(purpose) for purpose, _ in prices), default=0)
     lines += [f"  {purpose:<{width}}  {price}" for purpose, price in prices]
     if any(access.path is not None and access.epsilon is None for access in made.touches):
@@ -158,7 +158,7 @@ def html(made: PlanContents) -> str:
         for access in made.touches
     ]
     if priced:
-        rows.append(("total (composed, not added up)", _cell(epsilon), _cell(delta)))
+        rows.append((_TOTAL, _cell(epsilon), _cell(delta)))
     named = [
         ("data", kind_of(made.schema)),
         ("unit of privacy", _unit(made)),

@@ -38,7 +38,8 @@ from doublure.private.accounting import ApproximateEvent, Event, GaussianEvent, 
 from doublure.schema import Schema
 from doublure.training.settings import MethodSettings
 
-AskedAccountant: TypeAlias = Literal["auto", "pld", "rdp"]
+Asked: TypeAlias = Literal["auto", "pld", "rdp"]
+"""An accountant as it is asked for."""
 
 DELTA_WITHOUT_PRIVACY = 1e-6
 """The δ of a discovery of values in a plan that claims nothing."""
@@ -56,12 +57,7 @@ _PURPOSES = {
 
 
 def plan_contents(
-    schema: Schema,
-    name: str,
-    epsilon: float | None,
-    delta: float | None,
-    accountant: AskedAccountant,
-    settings: dict[str, Any],
+    schema: Schema, name: str, epsilon: float | None, delta: float | None, accountant: Asked, settings: dict[str, Any]
 ) -> PlanContents:
     """Return what a plan holds; see :func:`doublure.plan` for the arguments and the errors."""
     if name == choice.AUTO:
@@ -230,10 +226,10 @@ def refuse_used_up(learned: tuple[Access, ...], epsilon: float, delta: float, ac
 
 
 def _with_fallback(
-    accountant: AskedAccountant, chosen: Method, schema: Schema, settings: MethodSettings, budget: Budget
+    accountant: Asked, chosen: Method, schema: Schema, settings: MethodSettings, budget: Budget
 ) -> PlanContents:
     """Compose by the accountant that was asked for; ``auto`` is ``pld``, and ``rdp`` where that cannot."""
-    if accountant not in get_args(AskedAccountant):
+    if accountant not in get_args(Asked):
         raise SettingError("is not an accountant", field="accountant", remedy="use auto, pld or rdp")
     if accountant != "auto":
         return _composed(chosen, schema, settings, budget, accountant)
