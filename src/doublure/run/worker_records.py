@@ -20,7 +20,6 @@ from doublure.data.tables.unit_bounds import fresh_keys
 from doublure.encode.table_values import TableValues
 from doublure.private.remote import PartitionFacts, Response, WorkerPartitions
 from doublure.run import worker_tasks as tasks
-from doublure.run.accesses import fewest_records
 from doublure.run.record_sources import RemoteSource
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class WorkerRecords(RemoteSource):
     def __init__(self, source: TableSource, plan: Plan, workers: Workers) -> None:
         self._source = source
         self._schema: Schema = plan.schema
-        self._at_least = fewest_records(plan)
+        self._at_least = plan.fewest_records
         self._workers = workers
         self._pieces: list[tasks.Piece] = []
         self._cells: list[Any] = []
