@@ -159,7 +159,7 @@ def failing(ask, how, node=2):
 
 def crashing(patch, ask, name):
     """Let an owner's program end with an error at the first question of a kind; return what it was asked."""
-    done, answered = [], Silo._answered
+    done, answered = [], Silo._answer
 
     def crashes(silo, said):
         if said.words["ask"] == ask and silo.name == name and not done:
@@ -381,7 +381,7 @@ def test_a_single_unit_that_fails_counts_for_zero_and_nothing_published_tells_it
         made, sums, noised = devices(folder, units), [], Mechanism._noised
         with monkeypatch.context() as inner:
             if way == "failing":
-                answered = Silo._answered
+                answered = Silo._answer
 
                 def fails(silo, said, answered=answered):
                     if said.words["ask"] == ask and silo.name == "owner-7":
