@@ -60,8 +60,8 @@ class DepartmentColumn(CategoryColumn):
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch):
     """Let what is registered here end with each test."""
-    for name, empty in (("_REGISTERED", {}), ("_LIKE", {}), ("_WITH_REGISTERED", [])):
-        monkeypatch.setattr(columns, name, empty)
+    for name, empty in (("_REGISTERED", {}), ("_WITH_REGISTERED", [])):
+        monkeypatch.setattr(columns.registry, name, empty)
 
 
 @pytest.fixture

@@ -369,7 +369,7 @@ def _cells_beside(column: Any, found: pd.Series) -> bool:
         return True
     if column.nature == "id":
         return False
-    if not column.numeric:
+    if not column.bounded:
         return not set(map(label, known)) <= set(map(label, column.domain))
     if column.nature in ("date", "datetime"):
         since = pd.Timestamp("1970-01-01", tz=getattr(known.dt, "tz", None))

@@ -34,7 +34,7 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
     if not schema.only_columns:
         return
     if schema.target is None:
-        told = [name for name, column in schema.columns.items() if column.discrete] or list(schema.columns)
+        told = [name for name, column in schema.columns.items() if column.listed] or list(schema.columns)
         guess = yaml_text.inline(told[-1])
         yield Ask(
             "roles",

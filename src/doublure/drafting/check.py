@@ -21,7 +21,7 @@ from doublure.data.series.sources import SeriesSource, series_schema
 from doublure.data.tables.opening import open_table
 from doublure.drafting.asks import asks_of
 from doublure.errors import DataError, printable
-from doublure.schema.columns import Column, IdColumn
+from doublure.schema.columns import Column
 from doublure.schema.fact_states import Learn
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
@@ -231,11 +231,11 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
 
 def _price(column: Column, fact: str, *, derived: bool) -> str | None:
     """Return the YAML that buys a fact; None where it cannot be bought."""
-    ordered = column.nature == "ordinal" and fact == "values"
+    ordered = column.ordered and fact == "values"
     fixed = "condition" in column.roles and fact == "missing"
     if derived or ordered or fixed:
         return None
-    other = ", other: Other" if fact == "values" and getattr(column, "other", None) is None else ""
+    other = ", other: Other" if fact == "values" and column.fallback is None else ""
     return f"{fact}: {{learn: {LEARN_EPSILON:g}}}{other}"
 
 
@@ -379,19 +379,18 @@ def _notes(schema: Schema) -> Iterator[Finding]:
 
 
 def _notes_on(column: Column) -> Iterator[str]:
-    size = len(getattr(column, "domain", ()))
+    size = len(column.domain)
     if size > _MANY_VALUES:
         yield f"{size} values make every record {size} numbers wider; group rare ones under other"
-    if "condition" in column.roles and getattr(column, "shares", None) is None:
+    if "condition" in column.roles and column.fact("shares") is None:
         yield (
             "is a condition without shares: its values are as frequent as a method's own counts say; methods without "
             "counts draw them equally often; declare or learn shares"
         )
     yield from notes_of(column)
-    grid = getattr(column, "grid", None)
-    if grid is not None and not isinstance(column, IdColumn) and column.nature in ("integer", "real"):
+    if column.grid is not None and not column.listed and column.clock is None:
         for token in column.missing_tokens:
-            if _inside(token, grid):
+            if _inside(token, column.grid):
                 yield f"{printable(token)} means missing and lies within bounds, so it may also be sampled as a number"
 
 

@@ -141,6 +141,21 @@ class StateChannel(IntegerColumn):
         return self
 
     @property
+    def nature(self) -> str:
+        """Its own type."""
+        return self.type
+
+    @property
+    def shown_values(self) -> tuple[Value, ...]:
+        """The states."""
+        return self.values
+
+    @property
+    def shown_bounds(self) -> None:
+        """States have none."""
+        return None
+
+    @property
     def read(self) -> CategoryColumn:
         """How its cells are read."""
         return CategoryColumn(values=self.values, missing=self.missing)
@@ -288,7 +303,7 @@ class SeriesSchema(TextForm, Schema):
         written = self.series.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         data["series"] = {key: (always | written)[key] for key in Windows.model_fields if key in always | written}
         for name, column in self.columns.items():
-            facts = {fact: listed(plain(getattr(column, fact))) for fact in column.facts}
+            facts = {fact: listed(plain(column.fact(fact))) for fact in column.facts}
             own = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
             found: dict[str, Any] = {"type": column.type} | facts | own
             if isinstance(column, StateChannel):

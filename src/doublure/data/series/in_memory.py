@@ -116,7 +116,7 @@ def calendar_shares(schema: SeriesSchema, name: str) -> Floats:
     places = np.arange(min(count, _MOST_WINDOWS)) * count // min(count, _MOST_WINDOWS)
     found = clock.derived(clock.MONDAY + places * duration, column.from_time or "hour")
     place = {label(value): code for code, value in enumerate(column.domain)}
-    rest = -1 if column.other is None else place[label(column.other)]
+    rest = -1 if column.fallback is None else place[label(column.fallback)]
     codes = np.array([place.get(label(value), rest) for value in found.tolist()])
     counts = np.bincount(codes[codes >= 0], minlength=len(place)).astype(np.float64)
     shares: Floats = counts / counts.sum() if counts.any() else np.full(len(place), 1 / len(place))

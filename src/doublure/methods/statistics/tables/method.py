@@ -106,7 +106,7 @@ def _planned(schema: Schema, settings: TableStatisticsSettings) -> Releases:
 def _values(schema: Schema, name: str) -> int:
     """Return how many declared values a column has, missing included; 0 where that is not known beforehand."""
     column = schema.columns[name]
-    domain, missing = getattr(column, "domain", ()), getattr(column, "missing", None)
+    domain, missing = column.domain, column.missing
     known = domain and (missing is False or isinstance(missing, (bool, tuple, list)))
     return len(domain) + (missing is not False) if known else 0
 
