@@ -28,7 +28,6 @@ from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES, SeriesSchema
-from doublure.schema.wide_bounds import notes_of
 from doublure.support import yaml12 as yaml_text
 from doublure.support.guessing import nearest
 
@@ -40,12 +39,6 @@ _LEARN_UNITS = "units: {learn: 0.01, magnitude: 10000}"
 _MANY_VALUES = 200
 _MOST_GUESSES = 20  # each looks through the whole header
 _DECLARE = {
-    ("integer", "bounds"): "bounds: [LOWER, UPPER]",
-    ("real", "bounds"): "bounds: [LOWER, UPPER]",
-    ("date", "bounds"): "bounds: [YYYY-MM-DD, YYYY-MM-DD]",
-    ("datetime", "bounds"): "bounds: [YYYY-MM-DDTHH:MM:SS, YYYY-MM-DDTHH:MM:SS]",
-    ("category", "values"): "values: [VALUE, VALUE]",
-    ("ordinal", "values"): "values: [VALUE, VALUE]",
     ("images", "shape"): "shape: [HEIGHT, WIDTH, CHANNELS]",
     ("series", "length"): "length: STEPS",
     ("series", "step"): "step: DURATION",
@@ -222,9 +215,9 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
             kind="undeclared",
             path=path,
             message=f"is undeclared; {ways}",
-            declare=_DECLARE.get(
-                ("" if under == _TABLES else name if column is None else column.nature, fact), _MISSING
-            ),
+            declare=_DECLARE.get(("" if under == _TABLES else name, fact), _MISSING)
+            if column is None
+            else column.placeholder(fact),
             learn=price,
         )
 
@@ -387,8 +380,8 @@ def _notes_on(column: Column) -> Iterator[str]:
             "is a condition without shares: its values are as frequent as a method's own counts say; methods without "
             "counts draw them equally often; declare or learn shares"
         )
-    yield from notes_of(column)
-    if column.grid is not None and not column.listed and column.clock is None:
+    yield from column.notes()
+    if column.grid is not None and column.bounded and column.clock is None:
         for token in column.missing_tokens:
             if _inside(token, column.grid):
                 yield f"{printable(token)} means missing and lies within bounds, so it may also be sampled as a number"

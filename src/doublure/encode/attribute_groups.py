@@ -34,7 +34,7 @@ def encoding_of(column: Attribute) -> Encoding:
 
 def groups_of(column: Attribute) -> int:
     """Return how many codes an attribute has, guessed where that is not known yet."""
-    if not column.listed:
+    if column.bounded:
         return _GUESSED_VALUES if column.grid is None else encoding_of(column).parts[0].size
     return len(column.domain) or _GUESSED_VALUES
 

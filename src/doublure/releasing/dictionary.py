@@ -26,7 +26,7 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
         columns.append(
             {
                 "name": name,
-                "type": column.nature,
+                "type": column.shown_type,
                 "description": column.description,
                 "values": values or None,
                 "bounds": None if bounds is None else [_plain(end) for end in bounds],

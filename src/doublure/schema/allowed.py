@@ -71,7 +71,7 @@ def allowed(column: Column, written: Any) -> Allowed:
     """
     cells = tuple(written) if isinstance(written, (list, tuple)) else (written,)
     missing = [is_missing(column, cell) for cell in cells]
-    if not column.listed and len(cells) == 2 and isinstance(written, (list, tuple)) and not any(missing):
+    if column.bounded and len(cells) == 2 and isinstance(written, (list, tuple)) and not any(missing):
         return between(column, *cells)
     return one_of(column, [None if hole else cell for cell, hole in zip(cells, missing, strict=True)])
 

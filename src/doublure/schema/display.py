@@ -66,12 +66,12 @@ def _cells(column: Any) -> str:
     """Return what a column's cells can be: bounds or values, or the state of what is not known."""
     if not column.modelled:
         return "made anew: 1, 2, 3, …"
-    if "values" not in column.facts and column.listed:
+    if column.truth:
         return ", ".join(column.labels)
     found = column.fact("values" if column.listed else "bounds")
     if not isinstance(found, tuple):
         return _state(found)
-    if not column.listed:
+    if column.bounded:
         step = f", step {column.unit:g}" if column.clock is None and column.unit not in (0, 1) else ""
         return f"{label(found[0])} to {label(found[1])}{step}"
     return views.shortened([label(value) for value in column.domain])

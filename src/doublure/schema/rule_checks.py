@@ -179,7 +179,7 @@ def _check_determines(source: str, name: str, columns: Mapping[str, Column]) -> 
 def _check_sum(rule: Sum, columns: Mapping[str, Column]) -> None:
     total, parts = columns[rule.sum.total], [columns[name] for name in rule.sum.of]
     for column in parts:
-        if column.nature != total.nature or column.nature not in ("integer", "real"):
+        if not (column.alike(total) and column.adds_up):
             raise ValueError(f"sum needs {printable(rule.sum.total)} and its parts to be all integer, or all real; fix")
         if column.unit != total.unit:
             raise ValueError(
@@ -204,7 +204,7 @@ def _check_equal(source: str, name: str, columns: Mapping[str, Column]) -> None:
         raise ValueError(f"{pair} are equal; declare the same missing for both")
     sizes = first.size, column.size
     if sizes[0] is None or sizes[1] is None:
-        if first.nature != column.nature or first.listed:
+        if not first.alike(column) or first.listed:
             raise ValueError(f"equal needs declared values or bounds for {pair}; declare them")
         if (first.fact("bounds"), *_grid(first)) != (column.fact("bounds"), *_grid(column)):
             raise ValueError(f"{pair} are equal; declare the same bounds, precision and step for both")
@@ -214,7 +214,7 @@ def _check_equal(source: str, name: str, columns: Mapping[str, Column]) -> None:
 
 def _check_at_most(left: str, right: str, columns: Mapping[str, Column]) -> None:
     lower, upper, pair = columns[left], columns[right], f"{printable(left)} and {printable(right)}"
-    if lower.nature != upper.nature or not lower.ordered:
+    if not (lower.alike(upper) and lower.ordered):
         raise ValueError(f"at_most needs {pair} to be of one type; use numbers, dates or ordinals")
     if lower.domain != upper.domain:
         raise ValueError(f"at_most compares {pair}; list the same values for both")
@@ -306,7 +306,7 @@ class _Search:
             for name, cells in [*rule.then.items(), *rule.when.items()]:
                 self._named[name] += _points(self._columns[name], cells)
         elif isinstance(rule, (Adds, InOrder)):
-            numbers = [self._columns[name] for name in rule.names if not self._columns[name].listed]
+            numbers = [self._columns[name] for name in rule.names if self._columns[name].bounded]
             ends = [end for column in numbers for end in column.limits]
             for name in rule.names:
                 self._named[name] += ends

@@ -13,7 +13,7 @@ from doublure.data.series.records import Values
 from doublure.data.tables import cells
 from doublure.schema.columns import Column, IntegerColumn, RealColumn
 from doublure.schema.scalars import label
-from doublure.schema.series import SeriesSchema, StateChannel
+from doublure.schema.series import SeriesSchema
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
@@ -90,7 +90,7 @@ def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> p
 
 def readable(channel: IntegerColumn | RealColumn, schema: SeriesSchema) -> Column:
     """Return a channel whose empty cells are left to the rule for gaps, unless they are to be refused anyway."""
-    column: Column = channel.read if isinstance(channel, StateChannel) else channel
+    column = channel.read_as
     open_ = schema.series.gaps == "drop" or schema.misfit == "coerce" or schema.ends_at is not None
     if channel.missing is False and open_:
         return column.model_copy(update={"missing": True})

@@ -41,7 +41,7 @@ def canonical(raw: Raw, column: Column, name: str, misfit: Misfit = "refuse") ->
         moments = _moments(raw, column)
         if moments is not None:
             return cells.admitted(pd.Series(cells.fitting_moments(moments, column, misfit)), column, name, misfit)
-    elif not column.listed:
+    elif column.bounded:
         numbers = _numbers(raw, column)
         if numbers is not None:
             found = pd.Series(cells.fitting_numbers(numbers, column, name, misfit))

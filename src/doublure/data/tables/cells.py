@@ -144,7 +144,7 @@ def concatenate(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
 def _read(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> pd.Series[Any]:
     if column.clock is not None:
         return pd.Series(_moments(raw, column, name, misfit))
-    if not column.listed:
+    if column.bounded:
         return pd.Series(_numbers(raw, column, name, misfit))
     return _labels(raw, column, name, misfit)
 
@@ -319,11 +319,11 @@ def _labels(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> p
     missing = set(column.missing_tokens)
     domain = [label(value) for value in column.domain]
     misfits = _place_of_misfits(column, domain)
-    read = _text if "values" in column.facts else partial(_truth, tokens=missing)
+    read = partial(_truth, tokens=missing) if column.truth else _text
     texts = each(uniques, read, misfits, misfit)
     categories = domain or sorted({*texts, *([misfits] if misfit == "coerce" else [])} - missing)
     place = {text: number for number, text in enumerate(categories)} | dict.fromkeys(missing, -1)
-    if domain and "values" in column.facts:
+    if domain and not column.truth:
         _place_the_rest(place, texts, column, name, misfits if misfit == "coerce" else None)
     nothing = place[misfits] if misfit == "coerce" and column.missing is False else -1
     table = np.array([place[text] for text in texts] + [-1], dtype=np.int64)[codes]

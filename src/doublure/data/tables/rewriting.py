@@ -71,7 +71,7 @@ def rule_of(column: Column, written: Written) -> Callable[[str], str] | None:
     tokens = {*column.missing_tokens, *_NOTHING}
     if column.clock is not None:
         return None if written.date_format is None else _dates(written.date_format, tokens)
-    if not column.listed and (written.decimal or written.thousands):
+    if column.bounded and (written.decimal or written.thousands):
         return _numbers(written.decimal or ".", written.thousands, tokens)
     return None
 

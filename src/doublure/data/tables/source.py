@@ -182,7 +182,7 @@ class TableSource:
         Raises:
             DataError: As :meth:`read`.
         """
-        plain = [name for name, column in columns.items() if not column.listed]
+        plain = [name for name, column in columns.items() if column.bounded]
         for whole in self.raw(list(dict.fromkeys([*columns, *keys])), plain, misfit):
             for raw in _slices(whole, rows):
                 named = {

@@ -103,7 +103,7 @@ class Coder:
                 raise DataError(f"is not a column of {what}", field=name, remedy="evaluate tables of one schema")
             cell = cells.canonical(frame[name].reset_index(drop=True), column, name)
             codes[:, place] = self._encodings[name].compact(cell)[0]
-            if not column.listed:
+            if column.bounded:
                 numbers[name] = column.numbers_of(cell)
         return Coded(names=self.names, codes=codes, numbers=numbers)
 

@@ -61,7 +61,7 @@ def frequencies(coder: Coder, train: Counts, synthetic: Counts) -> tuple[Frequen
         missing = (float(real[-1]), float(artificial[-1]))
         shown = missing if max(missing) > 0 else None
         frequencies_of = _values if column.listed else _bins
-        found.append(frequencies_of(coder, name, column.nature, real, artificial, shown))
+        found.append(frequencies_of(coder, name, column.shown_type, real, artificial, shown))
     return tuple(found)
 
 
@@ -137,7 +137,7 @@ def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Densit
     curves = [smooth(sample[(sample >= first) & (sample <= last)], grid, width) for sample in samples]
     return Density(
         column=name,
-        kind=column.nature,
+        kind=column.shown_type,
         scale="log" if log else "linear",
         points=short(10**grid if log else grid),
         real=short(curves[0]),

@@ -249,7 +249,7 @@ def _columns(coder: Coder, tables: Tables, train: Counts, others: Mapping[str, C
         columns.append(
             ColumnFidelity(
                 name=name,
-                kind=column.nature,
+                kind=column.shown_type,
                 variation=distance_score("variation", "total variation", shares),
                 wasserstein=None if moved is None else distance_score("wasserstein", "Wasserstein", moved),
             )

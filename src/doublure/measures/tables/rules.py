@@ -125,7 +125,7 @@ def _states(coder: Coder, train: Coded) -> tuple[list[_State], _Marks]:
     """Return the states that enough real rows have, and ``(N, S)`` which have them."""
     known: list[_State] = []
     for place, (name, column) in enumerate(coder.columns.items()):
-        if not column.listed:
+        if column.bounded:
             known.append(_State(place=place, column=name, label=MISSING, code=coder.sizes[place] - 1))
             if column.clock is None:
                 known.append(_State(place=place, column=name, label="0", code=None))

@@ -163,10 +163,10 @@ def _candidates(coder: Coder, tables: Tables) -> Iterator[_Candidate]:
                 shares=missing,
                 holds=lambda table, place=place: table.codes[:, place] == coder.sizes[place] - 1,  # type: ignore[misc]
             )
-        if not column.listed:
+        if column.bounded:
             numbers = {role: table.numbers[name] for role, table in everything.items()}
             yield from _of_numbers(
-                name, column.nature, numbers, coder.bounds(name)[2], moments=column.clock is not None
+                name, column.shown_type, numbers, coder.bounds(name)[2], moments=column.clock is not None
             )
 
 

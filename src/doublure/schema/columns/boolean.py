@@ -19,6 +19,7 @@ class BooleanColumn(ChoiceColumn):
     """True or false."""
 
     like: ClassVar[str] = "boolean"
+    truth: ClassVar[bool] = True
     expected: ClassVar[str] = "write true/false, yes/no or 1/0, or declare a category"
 
     type: Literal["boolean"] = "boolean"

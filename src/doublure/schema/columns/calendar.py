@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.schema.columns.column import Clock
-from doublure.schema.columns.number import BoundedColumn
+from doublure.schema.columns.number import PARTS, BoundedColumn
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doublure.noisy_counts import Grid
     from doublure.schema.columns.column import Floats
 
 EPOCH = datetime.datetime(1970, 1, 1)
 SECONDS = {"D": 86_400.0, "s": 1.0}
 """The length of a clock's unit."""
+_COARSE_DAYS = 31.0
+_YEARS = range(1850, 2151)
+"""Whose first days bought bounds are sought among."""
 
 
 class CalendarColumn(BoundedColumn):
@@ -58,6 +63,32 @@ class CalendarColumn(BoundedColumn):
         summer = np.zeros(len(moments), dtype=bool)
         placed: pd.Series[Any] = moments.dt.tz_localize(self.zone, ambiguous=summer, nonexistent="shift_forward")
         return placed
+
+    def notes(self) -> Iterator[str]:
+        """Yield what bounds so wide keep from being seen."""
+        yield from super().notes()
+        if self.ends is None:
+            return
+        days = (self.ends[1] - self.ends[0]) / PARTS * SECONDS[self.clock] / SECONDS["D"]
+        if days > _COARSE_DAYS:
+            yield f"has bounds so wide that days within about {days:.0f} of each other may look alike; narrow them"
+
+    def partition(self, magnitude: float | None) -> Grid:
+        """Return the first days of years, over which bounds are bought."""
+        import numpy as np
+
+        from doublure.noisy_counts import Grid
+
+        years = np.array([f"{year}-01-01" for year in _YEARS], dtype=f"datetime64[{self.clock}]")
+        return Grid.of_points(years.astype(np.float64))
+
+    def bought(self, first: float, last: float) -> tuple[Any, Any]:
+        """Return the ends that noisy counts say, as moments."""
+        return EPOCH + first * self._tick, EPOCH + last * self._tick
+
+    @property
+    def _tick(self) -> datetime.timedelta:
+        return datetime.timedelta(seconds=SECONDS[self.clock])
 
     def number_of(self, written: object) -> float:
         """Return a written day or moment, in the column's own time zone.

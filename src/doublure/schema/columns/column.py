@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, StrictBool, model_validator
 
+from doublure.errors import SchemaError
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.scalars import Meaning, Token, Value
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+
+    from doublure.noisy_counts import Grid
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -39,6 +43,10 @@ class Column(Frozen):
     """The names of its facts, in the order in which a schema lists them."""
     modelled: ClassVar[bool] = True
     """Whether its cells are learned and drawn; an id's are numbered anew."""
+    truth: ClassVar[bool] = False
+    """Whether its values are true and false."""
+    adds_up: ClassVar[bool] = False
+    """Whether sums of its values are values of its kind."""
     listed: ClassVar[bool] = False
     """Whether its values are a list."""
     bounded: ClassVar[bool] = False
@@ -57,6 +65,8 @@ class Column(Frozen):
     """How to write its bounds, as a remedy."""
     expected: ClassVar[str] = "use texts or numbers"
     """How to write its cells, as a remedy."""
+    placeholders: ClassVar[Mapping[str, str]] = {}
+    """The YAML that declares a fact, with words in capitals to replace."""
 
     missing: Fact[Missing] = UNDECLARED
     roles: tuple[Role, ...] = ()
@@ -65,9 +75,19 @@ class Column(Frozen):
     )
 
     @property
-    def nature(self) -> str:
+    def shown_type(self) -> str:
         """The column type of this package that data dictionaries and reports name."""
         return self.like
+
+    @property
+    def read_as(self) -> Column:
+        """The column that says how its cells are read."""
+        return self
+
+    @property
+    def states(self) -> tuple[Value, ...]:
+        """Values that are no numbers, and count as their places in this list; empty where there are none."""
+        return ()
 
     @property
     def missing_tokens(self) -> tuple[str, ...]:
@@ -84,6 +104,18 @@ class Column(Frozen):
     def learned(self) -> bool:
         """Whether a fact of it is still to be bought."""
         return any(isinstance(self.fact(name), Learn) for name in self.facts)
+
+    def alike(self, other: Column) -> bool:
+        """Return whether another column holds values of the same kind."""
+        return self.like == other.like
+
+    def placeholder(self, fact: str) -> str:
+        """Return the YAML that declares a fact, with words in capitals to replace."""
+        return self.placeholders.get(fact, "missing: TRUE_FALSE_OR_LIST")
+
+    def notes(self) -> Iterator[str]:
+        """Yield what its declared facts keep from being seen, with the remedy."""
+        yield from ()
 
     def fact(self, name: str) -> Any:
         """Return a fact or a setting by its key in a schema file; None where this type has no such key."""
@@ -210,6 +242,21 @@ class Column(Frozen):
     @abstractmethod
     def text_of(self, number: float) -> str:
         """Return a number as labels and axes show it."""
+
+    def partition(self, magnitude: float | None) -> Grid:
+        """Return the public grid over which bounds are bought; a query clips numbers onto it itself.
+
+        Args:
+            magnitude: The public size to expect; None where it is not known.
+
+        Raises:
+            SchemaError: It has no bounds to buy.
+        """
+        raise SchemaError("has no bounds to buy", field="bounds", remedy="declare its facts")
+
+    def bought(self, first: float, last: float) -> tuple[Any, Any]:
+        """Return the ends that noisy counts over :meth:`partition` say, as the schema holds bounds."""
+        return first, last
 
     def countable(self, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
         """Return bought bounds as a schema may declare them."""

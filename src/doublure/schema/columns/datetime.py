@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -18,6 +19,7 @@ class DatetimeColumn(CalendarColumn):
     like: ClassVar[str] = "datetime"
     clock: ClassVar[Clock] = "s"
     example: ClassVar[str | None] = "write bounds: [2020-01-31T00:00:00, 2024-12-31T23:59:59]"
+    placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [YYYY-MM-DDTHH:MM:SS, YYYY-MM-DDTHH:MM:SS]"}
     expected: ClassVar[str] = (
         "write moments that there are, in ISO 8601 (2024-01-31T12:00) or as the schema's date_format says"
     )

@@ -129,6 +129,7 @@ class ListedColumn(ChoiceColumn):
     """A column whose list of values is a fact."""
 
     facts: ClassVar[tuple[str, ...]] = ("values", "missing")
+    placeholders: ClassVar[Mapping[str, str]] = {"values": "values: [VALUE, VALUE]"}
 
     values: Fact[tuple[Value, ...]] = UNDECLARED
     other: Token | None = Field(default=None, description="where values outside the list go")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, StrictBool, StrictFloat, model_validator
@@ -14,11 +15,18 @@ from doublure.schema.scalars import EXACT
 if TYPE_CHECKING:
     import pandas as pd
 
+    from doublure.noisy_counts import Grid
     from doublure.schema.columns.column import Floats
 
 MOST_CELLS = 1_000
 """Edges or spikes of a column."""
 _NEARLY = 1e-6
+PARTS = 4096
+"""Into about so many parts cells of equal width are cut: 128 cells, each into 32."""
+BILLION = 9
+"""Of a real number without decimals or a step, that many digits of the bounds are kept."""
+_COARSE_STEPS = 1_000.0
+_COARSE_REAL = 1e8
 _TWO = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(?:-|–|:|;|to|\.\.\.)\s*([+-]?\d+(?:\.\d+)?)", re.ASCII)
 
 
@@ -74,6 +82,8 @@ class BoundedColumn(Column):
 class NumberColumn(BoundedColumn):
     """A column of plain numbers, and how they are spread."""
 
+    adds_up: ClassVar[bool] = True
+    placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [LOWER, UPPER]"}
     expected: ClassVar[str] = (
         "write plain numbers with a decimal point, list a text that means missing under missing, or declare decimal "
         "and thousands"
@@ -136,6 +146,37 @@ class NumberColumn(BoundedColumn):
         import numpy as np
 
         return f"{float(self.rounded(np.asarray([number]))[0]) + 0.0:.15g}"
+
+    def notes(self) -> Iterator[str]:
+        """Yield what bounds so wide keep from being seen, and which texts for missing lie within them."""
+        yield from super().notes()
+        if self.ends is None:
+            return
+        span = self.ends[1] - self.ends[0]
+        if self.scale == "linear" and self.unit and span / PARTS / self.unit > _COARSE_STEPS:
+            yield (
+                f"has cells of equal width over bounds so wide that values within about {span / PARTS:.3g} of each "
+                "other may look alike; leave scale out, or narrow the bounds"
+            )
+        if not self.unit and span >= _COARSE_REAL:
+            yield (
+                "has no decimals or step, and bounds so wide that values within about "
+                f"{span / 10**BILLION:.1g} of each other count as one; declare precision or step, or narrow the bounds"
+            )
+
+    def partition(self, magnitude: float | None) -> Grid:
+        """Return decades of numbers, over which bounds are bought."""
+        from doublure.noisy_counts import Grid
+
+        return Grid.of_decades(integer=self.integral, precision=self.decimals, magnitude=magnitude)
+
+    def bought(self, first: float, last: float) -> tuple[Any, Any]:
+        """Return the ends that noisy counts say, cut off at what float64 can count."""
+        most = EXACT * self.unit if self.unit else math.inf
+        lower, upper = max(-most, min(first, most)), max(-most, min(last, most))
+        if not lower < upper:  # noise has put both beyond it: keep that side of zero
+            lower, upper = (lower, 0.0) if lower < 0 else (0.0, upper)
+        return (int(lower), int(upper)) if self.integral else (lower, upper)
 
     def countable(self, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
         """Return bought bounds as a schema may declare them: around what stands out, on the step, countable."""

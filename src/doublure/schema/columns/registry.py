@@ -110,6 +110,15 @@ def unmodelled_types() -> tuple[str, ...]:
     return tuple(model.model_fields["type"].default for model in models() if not model.modelled)
 
 
+def type_named(name: str) -> type[Column]:
+    """Return a column type of this package.
+
+    Raises:
+        KeyError: There is none of this name.
+    """
+    return dict(zip(TYPES, MODELS, strict=True))[name]
+
+
 def types() -> tuple[str, ...]:
     """Return the names of all column types, those that are registered from elsewhere last."""
     return (*TYPES, *_REGISTERED)

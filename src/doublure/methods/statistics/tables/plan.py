@@ -122,7 +122,7 @@ def releases(
     units = schema.public_units
     names = [name for name in counted_columns(schema) if name != within]
     columns = len(names)
-    numbers = [name for name in names if not schema.columns[name].listed and may_be_wide(schema, name)]
+    numbers = [name for name in names if schema.columns[name].bounded and may_be_wide(schema, name)]
     nullable = sum(schema.columns[name].missing is not False for name in names)
     patterns = int(2 <= nullable <= MOST_PATTERNS)
     nodes = columns + patterns
