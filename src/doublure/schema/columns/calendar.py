@@ -20,7 +20,7 @@ SECONDS = {"D": 86_400.0, "s": 1.0}
 """The length of a clock's unit."""
 _COARSE_DAYS = 31.0
 _YEARS = range(1850, 2151)
-"""Whose first days bought bounds are sought among."""
+"""The years whose first days may be bought bounds."""
 
 
 class CalendarColumn(BoundedColumn):

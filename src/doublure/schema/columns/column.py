@@ -1,4 +1,4 @@
-"""The abstract column: the questions that a column type answers, so that nobody asks which type a column has."""
+"""The abstract column: questions that every column type answers, in place of questions for its type."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Column(Frozen):
     one_clock: ClassVar[bool] = False
     """Whether moments with an offset from UTC and without are worth a warning."""
     example: ClassVar[str | None] = None
-    """How to write its bounds, as a remedy."""
+    """The remedy for bounds of another form."""
     expected: ClassVar[str] = "use texts or numbers"
-    """How to write its cells, as a remedy."""
+    """The remedy for cells of another form."""
     placeholders: ClassVar[Mapping[str, str]] = {}
     """The YAML that declares a fact, with words in capitals to replace."""
 
@@ -169,17 +169,17 @@ class Column(Frozen):
 
     @property
     def size(self) -> int | None:
-        """How many values a cell can have; None where that is not a count, or not known."""
+        """The number of values that a cell can have; None where it is infinite or unknown."""
         return None
 
     @property
     def slack(self) -> float:
-        """How far from a value a number still counts as it."""
+        """The distance from a value within which a number counts as it."""
         return 0.0
 
     @property
     def decimals(self) -> int | None:
-        """How many decimals its cells have; None where that is not declared."""
+        """The decimals of its cells; None where they are not declared."""
         return None
 
     @property
@@ -189,7 +189,7 @@ class Column(Frozen):
 
     @property
     def declared_scale(self) -> Scale | None:
-        """How wide public cells are, if that is declared."""
+        """The declared width of public cells; None where it is not declared."""
         return None
 
     @property

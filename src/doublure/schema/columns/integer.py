@@ -39,7 +39,7 @@ class IntegerColumn(NumberColumn):
 
     @property
     def size(self) -> int | None:
-        """How many multiples of the step lie within the bounds."""
+        """The number of multiples of the step within the bounds."""
         if self.grid is None:
             return None
         lowest, highest = self.grid

@@ -44,7 +44,7 @@ class ChoiceColumn(Column):
 
     @property
     def size(self) -> int | None:
-        """How many values the list has."""
+        """The number of values in the list."""
         return len(self.domain) or None
 
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:

@@ -96,7 +96,7 @@ class NumberColumn(BoundedColumn):
 
     @property
     def declared_scale(self) -> Scale | None:
-        """How wide public cells are, if that is declared."""
+        """The declared width of public cells; None where it is not declared."""
         return self.scale
 
     @property
