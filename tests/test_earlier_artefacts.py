@@ -10,11 +10,11 @@ from pathlib import Path
 
 import artefacts
 import pytest
-from golden import cases
 
 import doublure as db
 from doublure.errors import DoublureError
 from doublure.schema import columns
+from golden import cases
 
 REFUSED: dict[str, str] = {}
 """``VERSION/CASE/WHAT`` -> what of it is refused says: plan, run, bundle, generator, ledger or resume."""
