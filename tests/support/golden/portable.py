@@ -61,6 +61,9 @@ def _parts(file: str, text: str) -> Iterator[tuple[str, Any]]:
         yield file, text.partition("\n")[0] if file.endswith(".csv") else "there"
     elif file.endswith("images.txt"):
         yield file, text.rpartition(" ")[0]
+    elif file.endswith(".types.json"):
+        types = json.loads(text)
+        yield file, {name: "text" if own in ("str", "object") else own for name, own in types.items()}  # by pandas
     elif file.endswith(".json"):
         yield file, _masked(json.loads(text))
     elif file.endswith(".jsonl"):
