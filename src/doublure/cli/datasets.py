@@ -55,4 +55,6 @@ def fetch(
             progress.at(received)
 
         folder = datasets.fetch(name, folder=out, progress=tell)
-    return Outcome(data={"name": name, "folder": str(folder)}, text=f"{name} is in {folder}")
+    arrays = ", ".join(path.name for path in sorted(folder.glob("*.npz")))
+    text = f"{name} is in {folder}" + (f"; fit takes {arrays}" if arrays else "")
+    return Outcome(data={"name": name, "folder": str(folder)}, text=text)
