@@ -172,12 +172,20 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the exhaustive tier to those who ask for all of the suite, and the quick tier the first cases."""
+    """Leave out what the tier does, and let the longest files begin."""
     kept = items if tiers.ALL else [item for item in items if not item.get_closest_marker("exhaustive")]
     kept = list(tiers.first_cases(kept)) if tiers.QUICK else kept
     chosen = {id(item) for item in kept}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
-    items[:] = kept
+    items[:] = tiers.longest_first(kept, tiers.kept_seconds())
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Keep how long each file took, where that is asked for."""
+    if os.environ.get("DOUBLURE_TEST_SECONDS"):
+        tiers.keep_seconds(
+            each for some in terminalreporter.stats.values() for each in some if hasattr(each, "duration")
+        )
 
 
 def pytest_collection_finish() -> None:

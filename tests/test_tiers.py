@@ -70,6 +70,27 @@ def test_a_tier_keeps_what_it_is_made_of(hooks, tier, name, kept):
     assert gone == [item for item in every if item not in items]
 
 
+def test_the_longest_files_begin_and_each_stays_together():
+    tests = ["a.py::one", "b/c.py::one[x]", "d.py::one", "cli/test_help.py::one", "a.py::two", "b/c.py::two"]
+    items = [Item(f"tests/{name}") for name in tests]
+    found = [item.nodeid for item in tiers.longest_first(items, {"d.py": 3.5, "b/c.py": 9})]
+    assert found == [f"tests/{tests[place]}" for place in (1, 5, 2, 3, 0, 4)]  # cli is long, and a.py not
+
+
+def test_seconds_are_kept_beside_what_is_known_of_other_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(tiers, "SECONDS", tmp_path / "seconds.json")
+    tiers.SECONDS.write_text('{"test_docs.py": 12, "test_tiers.py": 7, "test_gone.py": 40, "test_links.py": 3}')
+    taken = {"tests/test_tiers.py::one": 1.2, "tests/test_tiers.py::two[x]": 0.7, "tests/test_links.py::one": 0.4}
+    reports = [SimpleNamespace(nodeid=name, duration=seconds / 2) for name, seconds in taken.items() for _ in range(2)]
+    tiers.keep_seconds(reports)
+    assert tiers.kept_seconds() == {"test_docs.py": 12, "test_tiers.py": 2}
+    assert tiers.SECONDS.read_text().splitlines()[1] == '  "test_docs.py": 12,'
+
+
+def test_the_seconds_that_are_kept_are_of_files_that_there_are():
+    assert all((HERE / name).is_file() and seconds >= 1 for name, seconds in tiers.kept_seconds().items())
+
+
 def test_a_search_is_whole_where_everything_runs(tier):
     tier()
     assert (tiers.examples(250).max_examples, tiers.examples(20).max_examples, tiers.by_tier(3, 1)) == (50, 10, 3)
