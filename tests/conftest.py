@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+import quick_figures
 import quick_noise
 import rehearsals
 import remembered
@@ -206,6 +207,7 @@ def _unwaited(fd: int) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     remembered.install()
+    quick_figures.choose(item.path)
     quick_noise.choose(item.path)
     rehearsals.choose(item.path)
 
