@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import quick_figures
 import tiers
 
 HERE = Path(__file__).parent
@@ -89,6 +90,25 @@ def test_seconds_are_kept_beside_what_is_known_of_other_files(tmp_path, monkeypa
 
 def test_the_seconds_that_are_kept_are_of_files_that_there_are():
     assert all((HERE / name).is_file() and seconds >= 1 for name, seconds in tiers.kept_seconds().items())
+
+
+@pytest.mark.parametrize(("test", "drawn"), [("report/test_page.py", True), ("cli/test_verbs.py", False)])
+def test_figures_are_drawn_where_pages_are_tested(request, test, drawn):
+    from doublure.report import drawing, plots
+
+    assert all((HERE / name).exists() for name in quick_figures.DRAWN)
+    try:
+        quick_figures.choose(HERE / test)
+        assert (plots.draw is drawing.draw) == (drawn or tiers.ALL)
+    finally:
+        quick_figures.choose(request.path)
+
+
+def test_a_figure_that_is_not_drawn_is_painted_and_told():
+    painted = []
+    svg = quick_figures.painted(3, 2, "key", 'Ages, "real"', painted.append)
+    assert svg == '<svg role="img" aria-label="Ages, &#34;real&#34;"></svg>'
+    assert [type(axes).__name__ for axes in painted] == ["Axes"]
 
 
 def test_a_search_is_whole_where_everything_runs(tier):
