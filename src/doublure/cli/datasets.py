@@ -55,6 +55,4 @@ def fetch(
             progress.at(received)
 
         folder = datasets.fetch(name, folder=out, progress=tell)
-    arrays = ", ".join(path.name for path in sorted(folder.glob("*.npz")))
-    text = f"{name} is in {folder}" + (f"; fit takes {arrays}" if arrays else "")
-    return Outcome(data={"name": name, "folder": str(folder)}, text=text)
+    return Outcome(data={"name": name, "folder": str(folder)}, text=f"{name} is in {folder}")
