@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread a worker, so that workers do not fight for the processors
 
 import gc
+import importlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -195,9 +196,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_sessionstart() -> None:
-    """Do not wait for the disk: no test cuts the power, and those of what is synced, and when, watch the call."""
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Do not wait for the disk: no test cuts the power, and those of what is synced, and when, watch the call.
+
+    Where many files run, prices are remembered from the first of them on.
+    """
     os.fsync = _unwaited
+    if hasattr(session.config, "workerinput"):
+        importlib.import_module("dp_accounting.pld")
+        importlib.import_module("dp_accounting.rdp")
 
 
 def _unwaited(fd: int) -> None:
