@@ -65,7 +65,7 @@ class Pictures(Frozen):
 class LabelColumn(CategoryColumn):
     """The class of an image: one of a list of values; never missing, because it is part of the record.
 
-    Of an image's attributes ``attributes`` names those that are the label. One gives the values 0 and 1; several give
+    Of CelebA's 40 attributes ``attributes`` names those that are the label. One gives the values 0 and 1; several give
     texts such as ``1 0``, in the order named, so that a sample can be asked for with each combination.
     """
 
