@@ -12,7 +12,15 @@ from pathlib import Path
 import tiers
 from markupsafe import Markup
 
-DRAWN = ("golden", "report", "test_docs.py", "test_figures.py", "test_forgeries.py", "test_results_page.py", "test_site.py")
+DRAWN = (
+    "golden",
+    "report",
+    "test_docs.py",
+    "test_figures.py",
+    "test_forgeries.py",
+    "test_results_page.py",
+    "test_site.py",
+)
 """Folders and files of tests in which figures are drawn; so they are in every process that a test starts."""
 
 
