@@ -149,7 +149,10 @@ def test_the_schema_shown_is_read_and_every_key_is_described():
         assert f"`series.{key}`" in SERIES.text
 
 
-@pytest.mark.parametrize("name", sorted(TYPED))
+@pytest.mark.parametrize(
+    "name",
+    [*sorted(TYPED - {"index"}), pytest.param("index", marks=exhaustive)],  # cli/test_demo.py has a smaller demo
+)
 def test_the_commands_run_as_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     db.Schema.load(db.datasets.adult_schema_path()).save("adult.schema.yaml")

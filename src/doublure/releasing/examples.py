@@ -12,17 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from doublure.data import npz
 from doublure.releasing.cells import Cells
-from doublure.releasing.reading import (
-    FORMS,
-    Batch,
-    ToldTable,
-    batches,
-    blocks,
-    images_of,
-    label_of,
-    tables_of,
-)
+from doublure.releasing.reading import FORMS, Batch, ToldTable, batches, images_of, label_of, tables_of
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.series import CLOCK, SERIES, STEP
 
@@ -126,7 +118,7 @@ def _of_images(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examp
     label = label_of(described)
     path = next(iter(paths.values()))
     _, labels = images_of(path, described["images"], label, None)
-    pixels = next(iter(blocks(path, "images", KINDS["images"].chunk)))
+    pixels = next(iter(npz.blocks(path, "images", KINDS["images"].chunk)))
     if labels is None or label is None:
         few = pixels[: _ROW * _ROWS]
         return Examples(images=tuple(("", few[at : at + _ROW]) for at in range(0, len(few), _ROW)))
