@@ -1,0 +1,63 @@
+"""A register of what is asked for by name: what this package has, and what is added from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from doublure.errors import SettingError
+from doublure.support.guessing import meant
+
+T = TypeVar("T")
+
+
+class Registry(dict[str, T]):
+    """Name -> what it stands for. An unknown name is refused with the nearest one.
+
+    Args:
+        noun: What each entry is, for refusals.
+        own: The entries of this package, which nothing replaces.
+        field: Where a name is given; the noun, if left out.
+        beside: Other names that may be given there, such as groups.
+    """
+
+    def __init__(
+        self, noun: str, own: Mapping[str, T], *, field: str | None = None, beside: Iterable[str] = ()
+    ) -> None:
+        super().__init__(own)
+        self.noun, self.field = noun, field or noun
+        self._beside, self._own = tuple(beside), frozenset(own)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that may be given; entries from elsewhere come last."""
+        return (*self._beside, *self)
+
+    def __missing__(self, name: str) -> T:
+        """Refuse an unknown name.
+
+        Raises:
+            SettingError: With the nearest name, or all of them.
+        """
+        raise self.unknown(name)
+
+    def unknown(self, name: str) -> SettingError:
+        """Return the refusal of a name."""
+        return SettingError(f"there is no {self.noun} {name!r}", field=self.field, remedy=meant(name, self.names))
+
+    def register(self, name: str, added: T, *, field: str = "name", remedy: str = "choose another name") -> None:
+        """Add an entry from elsewhere, for this process. It replaces another one that was added.
+
+        Args:
+            name: As it is asked for.
+            added: What it stands for.
+            field: What a refusal is about.
+            remedy: What it advises.
+
+        Raises:
+            SettingError: This package has an entry or another meaning of that name.
+        """
+        if name in self._own or name in self._beside:
+            article = "an" if self.noun[0] in "aeiou" else "a"
+            raise SettingError(f"{name!r} is {article} {self.noun} of doublure", field=field, remedy=remedy)
+        self[name] = added
