@@ -17,7 +17,7 @@ def _methods(incomplete: str) -> list[str]:
     """Complete the name of a method."""
     from doublure.methods.registry import METHODS
 
-    return [name for name in ("auto", *METHODS) if name.startswith(incomplete)]
+    return [name for name in METHODS.names if name.startswith(incomplete)]
 
 
 Again = Annotated[
@@ -32,8 +32,7 @@ Method = Annotated[
     str | None,
     typer.Option(
         autocompletion=_methods,
-        help="Which method trains: statistics, guided, dpgan, latentgan, bayesgan, noisecritic, gan or auto, which "
-        "chooses by schema and ε; auto if left out. See docs/methods.md.",
+        help="Which method trains: {methods}; auto, if left out, chooses by schema and ε. See docs/methods.md.",
     ),
 ]
 Epsilon = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +10,26 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from doublure.cli.examples import EXAMPLES
+from doublure.support.wording import either
 
 _EVERYWHERE = (
     "Every command takes -q (says nothing but errors) and --json. NO_COLOR=1 in the",
     "environment turns colours off; doublure --install-completion completes words.",
 )
+
+LISTS = {
+    "methods": "methods.registry:METHODS",
+    "groups": "attack.registry:GROUPS",
+    "kinds": "schema.kinds:KINDS",
+    "classifiers": "measures.images.classifiers:CLASSIFIERS",
+}
+"""What stands for a list in the help of a flag, as {methods} -> where its names are; imported for the help alone."""
+
+
+def names_of(listed: str) -> list[str]:
+    """Return the names of a list."""
+    module, _, table = LISTS[listed].partition(":")
+    return list(getattr(importlib.import_module(f"doublure.{module}"), table))
 
 
 def _epilog(context: Any, formatter: Any) -> None:
@@ -23,11 +39,28 @@ def _epilog(context: Any, formatter: Any) -> None:
 
 
 class Verb(TyperCommand):
-    """A command whose help ends with an example."""
+    """A command whose help ends with an example, and whose flags list the names that they take."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        self._name_lists()
+        super().format_help(ctx, formatter)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the example."""
         _epilog(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Complete a word; some shells show the help of a flag."""
+        self._name_lists()
+        return super().shell_complete(ctx, incomplete)
+
+    def _name_lists(self) -> None:
+        flags: list[Any] = self.params
+        for flag in flags:
+            for one in LISTS:
+                if (mark := f"{{{one}}}") in (flag.help or ""):
+                    flag.help = flag.help.replace(mark, either(names_of(one)))
 
 
 class Group(TyperGroup):
