@@ -136,6 +136,14 @@ class TableEncoder(Encoder):
                 rows[:, block.start] = compact[:, number]
         return rows
 
+    def uniform(self, n: int, rng: np.random.Generator) -> Array:
+        """Return ``(n, width)`` rows: any scalar, and every value of a block equally likely."""
+        rows = rng.uniform(-1, 1, (n, self.width)).astype(np.float32)
+        for block in self.blocks:
+            if block.kind == "softmax":
+                rows[:, block.place] = 1.0
+        return rows
+
     # -- decoding ------------------------------------------------------------------------------------------------
 
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> pd.DataFrame:

@@ -9,6 +9,8 @@ from doublure.schema import Schema
 from doublure.training.architectures import generator_of
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.image_gan_settings import require_condition
+from doublure.training.job import State
+from doublure.training.kept_critic import KeptCritic
 from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
@@ -35,6 +37,11 @@ class Adversarial(TakesOwn[A], Method):
     def sample_noise(self, settings: MethodSettings) -> int:
         """Return how many numbers of noise a sample takes for a record."""
         return self._own(settings).sample_noise
+
+    def white_box(self, encoder: Encoder, settings: MethodSettings, kept: State) -> KeptCritic | None:
+        """Return the critic, which takes bodies as they are; its stage's, where a stage comes before or after it."""
+        weights = kept.get("critic", kept.get("critic/critic"))
+        return None if weights is None else KeptCritic(weights=weights, settings=self._own(settings), shapes=encoder)
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untrained generator."""

@@ -15,7 +15,7 @@ from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee, Kind
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
-from doublure.training.job import Job
+from doublure.training.job import Job, State
 from doublure.training.owned import AtOwner
 from doublure.training.settings import MethodSettings, Work
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.networks.array_generator import AnyGenerator
     from doublure.private.bayesian import BayesianAccountant
+    from doublure.training.kept_critic import KeptCritic
 
 S = TypeVar("S", bound=MethodSettings)
 
@@ -107,6 +108,19 @@ class Method(Protocol):
 
     def train(self, job: Job) -> AnyGenerator:
         """Train and return the generator to release."""
+
+    def white_box(self, encoder: Encoder, settings: MethodSettings, kept: State) -> KeptCritic | None:
+        """Return the critic that a run ended with, for attacks that look inside; None where it has or kept none.
+
+        Args:
+            encoder: Of the resolved schema.
+            settings: The plan's.
+            kept: The run's last state.
+
+        Raises:
+            InputError: What the critic takes of a record cannot be made any more.
+        """
+        return None
 
     # -- figures of the settings ---------------------------------------------------------------------------------
 

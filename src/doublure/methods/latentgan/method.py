@@ -21,7 +21,8 @@ from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSetti
 from doublure.public.facts import answered
 from doublure.public.folder import load
 from doublure.schema import Schema
-from doublure.training.job import Job
+from doublure.training.job import Job, State
+from doublure.training.kept_critic import KeptCritic
 from doublure.training.owned import AtOwner
 from doublure.training.settings import MethodSettings, by_kind
 
@@ -123,6 +124,21 @@ class Latentgan(Adversarial[LatentSettings]):
         encoder = encoder_for(answered(schema), own.encoding)
         generator, proposer, _ = public_networks(encoder, own)
         inversion_of(encoder, own, generator, proposer)
+
+    def white_box(self, encoder: Encoder, settings: MethodSettings, kept: State) -> KeptCritic | None:
+        """Return the critic of latents, which anyone who has the public generator makes of records.
+
+        Raises:
+            RunFolderError: The public generator is not where the plan has it.
+        """
+        from doublure.encode.latent import LatentEncoder
+        from doublure.methods.latentgan.training import inversion_of, public_networks
+
+        weights, own = kept.get("latents/critic"), self._own(settings)
+        if weights is None:
+            return None
+        inversion = inversion_of(encoder, own, *public_networks(encoder, own)[:2])
+        return KeptCritic(weights=weights, settings=own, shapes=LatentEncoder(encoder, own.latent), view=inversion)
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
         """Return an untrained generator with both networks; the public folder is not needed."""

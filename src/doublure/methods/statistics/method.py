@@ -29,13 +29,14 @@ from doublure.methods.statistics.settings import (
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
-from doublure.training.job import Job
+from doublure.training.job import Job, State
 from doublure.training.owned import AtOwner
 from doublure.training.settings import MethodSettings, Work, by_kind, lowered
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.networks.array_generator import AnyGenerator
+    from doublure.training.kept_critic import KeptCritic
 
 
 class Statistics(TakesOwn[StatisticsSettings], Method):
@@ -136,6 +137,10 @@ class Statistics(TakesOwn[StatisticsSettings], Method):
     def rehearsed(self, settings: MethodSettings) -> MethodSettings:
         """Return the settings with one step in each stage."""
         return lowered(settings, fit_steps=1, batch=2, critic_steps=1, labeller_steps=1, view_images=100)
+
+    def white_box(self, encoder: Encoder, settings: MethodSettings, kept: State) -> KeptCritic | None:
+        """Return the critic, where one refines what was counted."""
+        return self.of_kind[encoder.schema.kind].white_box(encoder, self._own(settings), kept)
 
     def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> AnyGenerator:
         """Return an untrained generator."""
