@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from doublure.support.registry import Registry
 
@@ -39,18 +39,18 @@ _OF_KIND: dict[tuple[str, str], str] = {
 }
 
 
-def _imported(name: str) -> Method:
-    found: Method = importlib.import_module(f"doublure.methods.{name}.method").METHOD
+def _imported(name: str) -> Method[Any, Any]:
+    found: Method[Any, Any] = importlib.import_module(f"doublure.methods.{name}.method").METHOD
     return found
 
 
-METHODS: Registry[Callable[[], Method]] = Registry(
+METHODS: Registry[Callable[[], Method[Any, Any]]] = Registry(
     "method", {name: partial(_imported, name) for name in _SUMMARIES}, beside=[AUTO]
 )
 """Each name, and what returns its method."""
 
 
-def register(added: Method, summary: str) -> None:
+def register(added: Method[Any, Any], summary: str) -> None:
     """Let plans name a method that is defined elsewhere. It holds for this process: a run folder needs it again.
 
     Args:
@@ -69,7 +69,7 @@ def summary(name: str, kind: str) -> str:
     return _OF_KIND.get((name, kind), _SUMMARIES[name])
 
 
-def method(name: str) -> Method:
+def method(name: str) -> Method[Any, Any]:
     """Return the method of this name.
 
     Raises:

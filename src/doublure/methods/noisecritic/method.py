@@ -52,9 +52,9 @@ class Noisecritic(Gan[NoiseLayerSettings]):
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(NoisecriticSettings, ImageNoisecriticSettings)
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
-    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> NoiseLayerSettings:
+    def resolve_defaults(self, schema: Schema, settings: NoiseLayerSettings) -> NoiseLayerSettings:
         """Decide the sizes, and how the loss will be estimated, from the public number of units."""
-        own = self._own(super().resolve_defaults(schema, settings))
+        own = super().resolve_defaults(schema, settings)
         most = max(2, schema.public_units * schema.unit.max_records // 2)  # the other half chooses k
         pairs = own.estimate_pairs or max(2, min(_MOST_PAIRS, schema.public_units // 2))
         if pairs > most:
@@ -74,14 +74,14 @@ class Noisecritic(Gan[NoiseLayerSettings]):
                 decided["label_groups"] = own.label_groups or _groups(schema)
         return own.model_copy(update=decided)
 
-    def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
+    def accesses(self, schema: Schema, settings: NoiseLayerSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """Everything, unprotected; the votes on labels, if there are any, at their own price."""
         everything = super().accesses(schema, settings, noise_multiplier)
         if not isinstance(settings, ImageNoisecriticSettings) or not settings.votes:
             return everything
         return (Access(purpose=_VOTES, event=_event(settings), delta=settings.label_delta), *everything)
 
-    def work(self, schema: Schema, settings: MethodSettings) -> Work:
+    def work(self, schema: Schema, settings: NoiseLayerSettings) -> Work:
         """Return what training computes and holds; a vote is a step of its own."""
         work = super().work(schema, settings)
         if not isinstance(settings, ImageNoisecriticSettings) or not settings.votes:
@@ -94,7 +94,7 @@ class Noisecritic(Gan[NoiseLayerSettings]):
         held = 2 * schema.public_units * seen + _BYTES * (matrices + 2 * groups * seen)
         return replace(work, flops=work.flops + flops, steps=work.steps + 1, memory_bytes=work.memory_bytes + held)
 
-    def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
+    def warnings(self, schema: Schema, settings: NoiseLayerSettings) -> tuple[str, ...]:
         """Say what the noise layer does not do, and what a very large or small ε₂ means."""
         found = [
             "noisecritic has no guarantee: the noise layer protects no gradient, so what it trains is estimated "
@@ -116,7 +116,7 @@ class Noisecritic(Gan[NoiseLayerSettings]):
             found.append(f"{few}: some will be lost; give at least {labels} label_groups")
         return tuple(found)
 
-    def estimation(self, settings: MethodSettings) -> Estimation:
+    def estimation(self, settings: NoiseLayerSettings) -> Estimation:
         """Return how the expected loss is estimated."""
         if not isinstance(settings, (NoisecriticSettings, ImageNoisecriticSettings)):
             raise TypeError("noisecritic was given another method's settings")
@@ -127,12 +127,12 @@ class Noisecritic(Gan[NoiseLayerSettings]):
             seed=settings.estimate_seed,
         )
 
-    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: MethodSettings) -> bool:
+    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: NoiseLayerSettings) -> bool:
         """Whether it is the plan's claim, with or without a μ; γ follows from the plan's pairs."""
         gamma = None if stated.mu is None else 1 / (self.estimation(settings).pairs + 1)
         return stated.unestimated == planned and stated.gamma == gamma
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job[NoiseLayerSettings]) -> nn.Module:
         """Train the critic on plain gradients, after the vote if labels are voted on."""
         settings = job.settings
         if isinstance(settings, ImageNoisecriticSettings) and settings.votes:
