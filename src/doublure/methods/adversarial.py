@@ -38,9 +38,8 @@ class Adversarial(Method[A, Encoder]):
         return settings.sample_noise
 
     def white_box(self, encoder: Encoder, settings: A, kept: State) -> KeptCritic | None:
-        """Return the critic, which takes bodies as they are; its stage's, where a stage comes before or after it."""
-        weights = kept.get("critic", kept.get("critic/critic"))
-        return None if weights is None else KeptCritic(weights=weights, settings=settings, shapes=encoder)
+        """Return the critic."""
+        return KeptCritic.of(kept, settings, encoder)
 
     def build(self, encoder: Encoder, settings: A, seed: int) -> nn.Module:
         """Return an untrained generator."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from doublure.support.tensors import as_tensor
 from doublure.training.architectures import critic_of
 from doublure.training.gan_settings import AdversarialSettings
+from doublure.training.job import State
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,6 +35,12 @@ class KeptCritic:
     settings: AdversarialSettings
     shapes: Any
     view: Callable[[Tensor], Tensor] | None = None
+
+    @classmethod
+    def of(cls, kept: State, settings: AdversarialSettings, shapes: Any) -> KeptCritic | None:
+        """Return the critic of a run's state, which takes bodies as they are; its stage's, where there are several."""
+        weights = kept.get("critic", kept.get("critic/critic"))
+        return None if weights is None else cls(weights=weights, settings=settings, shapes=shapes)
 
     def scorer(self) -> Scorer | None:
         """Return what scores records, without a noise layer's noise; None where the weights are another network's."""

@@ -68,10 +68,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
 
     def white_box(self, encoder: Encoder, settings: ImageGuidedSettings, kept: State) -> KeptCritic | None:
         """Return the critic of images."""
-        weights = kept.get("critic/critic")
-        if weights is None:
-            return None
-        return KeptCritic(weights=weights, settings=critic_of_images(settings), shapes=encoder)
+        return KeptCritic.of(kept, critic_of_images(settings), encoder)
 
     def accesses(self, schema: Schema, settings: ImageGuidedSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """The sums of features, each step of the critic, and each step of the labeller."""
