@@ -21,7 +21,7 @@ from doublure.schema import ResolvedSchema
 from doublure.support.devices import chosen_device
 from doublure.support.tensors import as_array, as_arrays, as_tensor
 from doublure.training.job import Job, State, encoded_records
-from doublure.training.kept_critic import Scorer
+from doublure.training.kept_critic import Critic
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,11 +49,10 @@ class WhiteBoxAccess:
         """Records to scores, high for what the critic takes for real; None where none was kept, or can be asked."""
         plan = self._syn.plan
         try:
-            found = methods.method(plan.method).white_box(self._encoder, plan.settings, self._kept)
+            critic = methods.method(plan.method).white_box(self._encoder, plan.settings, self._kept)
         except InputError:  # what it takes of a record cannot be made any more
             return None
-        scorer = None if found is None else found.scorer()
-        return None if scorer is None else partial(self._by_block, scorer)
+        return None if critic is None else partial(self._by_block, critic)
 
     @property
     def searchable(self) -> bool:
@@ -85,13 +84,13 @@ class WhiteBoxAccess:
         """Return records drawn uniformly over what the schema allows: like no real one."""
         return self._encoder.decode(self._encoder.uniform(n, rng), rng)
 
-    def _by_block(self, scorer: Scorer, content: Any) -> Floats:
+    def _by_block(self, critic: Critic, content: Any) -> Floats:
         import torch
 
         compact = self._encoder.compact(content)
         with torch.no_grad():  # and no inference mode: an inversion follows gradients of its own
             parts = [
-                scorer(*self._encoder.split(self._encoder.expand(as_tensor(compact[first : first + _BLOCK]))))
+                critic(*self._encoder.split(self._encoder.expand(as_tensor(compact[first : first + _BLOCK]))))
                 for first in range(0, len(compact), _BLOCK)
             ]
             return np.asarray(torch.cat(parts).double().numpy())

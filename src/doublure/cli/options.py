@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from collections.abc import Callable
@@ -11,6 +12,24 @@ from typing import Annotated, Any
 import typer
 
 from doublure.errors import SettingError
+
+LISTS = {
+    "methods": "methods.registry:METHODS",
+    "groups": "attack.registry:GROUPS",
+    "kinds": "schema.kinds:KINDS",
+    "classifiers": "measures.images.classifiers:CLASSIFIERS",
+}
+"""What stands as {methods} in the help of a flag -> the table of its names, which is imported for the help alone."""
+
+
+def with_names(said: str) -> str:
+    """Return the help of a flag, with the names that it lists."""
+    for one, place in LISTS.items():
+        if (mark := f"{{{one}}}") in said:
+            module, _, table = place.partition(":")
+            *others, last = getattr(importlib.import_module(f"doublure.{module}"), table)
+            said = said.replace(mark, f"{', '.join(others)} or {last}")
+    return said
 
 
 def _methods(incomplete: str) -> list[str]:

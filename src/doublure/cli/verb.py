@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,26 +9,12 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from doublure.cli.examples import EXAMPLES
-from doublure.support.wording import either
+from doublure.cli.options import with_names
 
 _EVERYWHERE = (
     "Every command takes -q (says nothing but errors) and --json. NO_COLOR=1 in the",
     "environment turns colours off; doublure --install-completion completes words.",
 )
-
-LISTS = {
-    "methods": "methods.registry:METHODS",
-    "groups": "attack.registry:GROUPS",
-    "kinds": "schema.kinds:KINDS",
-    "classifiers": "measures.images.classifiers:CLASSIFIERS",
-}
-"""What stands for a list in the help of a flag, as {methods} -> where its names are; imported for the help alone."""
-
-
-def names_of(listed: str) -> list[str]:
-    """Return the names of a list."""
-    module, _, table = LISTS[listed].partition(":")
-    return list(getattr(importlib.import_module(f"doublure.{module}"), table))
 
 
 def _epilog(context: Any, formatter: Any) -> None:
@@ -58,9 +43,7 @@ class Verb(TyperCommand):
     def _name_lists(self) -> None:
         flags: list[Any] = self.params
         for flag in flags:
-            for one in LISTS:
-                if (mark := f"{{{one}}}") in (flag.help or ""):
-                    flag.help = flag.help.replace(mark, either(names_of(one)))
+            flag.help = flag.help and with_names(flag.help)
 
 
 class Group(TyperGroup):

@@ -11,7 +11,7 @@ from doublure.training.architectures import generator_of
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.image_gan_settings import require_condition
 from doublure.training.job import State
-from doublure.training.kept_critic import KeptCritic
+from doublure.training.kept_critic import Critic, kept_critic
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class Adversarial(Method[A, Encoder]):
         """Return how many numbers of noise a sample takes for a record."""
         return settings.sample_noise
 
-    def white_box(self, encoder: Encoder, settings: A, kept: State) -> KeptCritic | None:
+    def white_box(self, encoder: Encoder, settings: A, kept: State) -> Critic | None:
         """Return the critic."""
-        return KeptCritic.of(kept, settings, encoder)
+        return kept_critic(kept, settings, encoder)
 
     def build(self, encoder: Encoder, settings: A, seed: int) -> nn.Module:
         """Return an untrained generator."""

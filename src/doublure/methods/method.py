@@ -26,7 +26,7 @@ from doublure.training.settings import MethodSettings, Work
 if TYPE_CHECKING:
     from doublure.networks.array_generator import AnyGenerator
     from doublure.private.bayesian import BayesianAccountant
-    from doublure.training.kept_critic import KeptCritic
+    from doublure.training.kept_critic import Critic
 
 S = TypeVar("S", bound=MethodSettings, default=MethodSettings)
 E = TypeVar("E", bound=Encoder, default=Encoder)
@@ -120,7 +120,7 @@ class Method(ABC, Generic[S, E]):
     def train(self, job: Job[S, E]) -> AnyGenerator:
         """Train and return the generator to release."""
 
-    def white_box(self, encoder: E, settings: S, kept: State) -> KeptCritic | None:
+    def white_box(self, encoder: E, settings: S, kept: State) -> Critic | None:
         """Return the critic that a run ended with, for attacks that look inside; None where it has or kept none.
 
         Args:

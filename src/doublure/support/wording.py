@@ -1,8 +1,8 @@
-"""How values and names are listed in a sentence."""
+"""How values are listed in a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 
 def listed(values: Sequence[str], most: int) -> str:
@@ -15,14 +15,3 @@ def listed(values: Sequence[str], most: int) -> str:
     quote = '"' if any("," in value for value in values) else ""
     more = len(values) - most
     return ", ".join(f"{quote}{value}{quote}" for value in values[:most]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def either(names: Iterable[str]) -> str:
-    """Return names to choose one of.
-
-    Example:
-        >>> either(["cpu", "cuda", "mps"])
-        'cpu, cuda or mps'
-    """
-    *before, last = names
-    return f"{', '.join(before)} or {last}" if before else last

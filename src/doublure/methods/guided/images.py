@@ -19,7 +19,7 @@ from doublure.methods.statistics.images.method import ImageStatistics, drawing_w
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
 from doublure.training.job import Job, State
-from doublure.training.kept_critic import KeptCritic
+from doublure.training.kept_critic import Critic, kept_critic
 from doublure.training.owned import Adversary, AtOwner
 from doublure.training.settings import Work
 
@@ -66,9 +66,9 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             )
         )
 
-    def white_box(self, encoder: Encoder, settings: ImageGuidedSettings, kept: State) -> KeptCritic | None:
+    def white_box(self, encoder: Encoder, settings: ImageGuidedSettings, kept: State) -> Critic | None:
         """Return the critic of images."""
-        return KeptCritic.of(kept, critic_of_images(settings), encoder)
+        return kept_critic(kept, critic_of_images(settings), encoder)
 
     def accesses(self, schema: Schema, settings: ImageGuidedSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """The sums of features, each step of the critic, and each step of the labeller."""

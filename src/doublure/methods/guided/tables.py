@@ -18,7 +18,7 @@ from doublure.methods.statistics.of_kind import counted_events
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.schema import Schema
 from doublure.training.job import Job, State
-from doublure.training.kept_critic import KeptCritic
+from doublure.training.kept_critic import Critic, kept_critic
 from doublure.training.owned import Adversary, AtOwner, View, unplanned
 from doublure.training.settings import Work
 
@@ -61,7 +61,7 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
 
         return AtOwner(views={InGroups.name: lambda told: InGroups.heard(told, encoder.width)}, adversary=adversary)
 
-    def white_box(self, encoder: Encoder, settings: TableGuidedSettings, kept: State) -> KeptCritic | None:
+    def white_box(self, encoder: Encoder, settings: TableGuidedSettings, kept: State) -> Critic | None:
         """Return the critic of rows in groups, which are kept beside its state.
 
         Raises:
@@ -70,11 +70,11 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         from doublure.methods.statistics.tables.group_rows import InGroups
 
         stage = {name.removeprefix("critic/"): own for name, own in kept.items() if name.startswith("critic/")}
-        if "critic" not in stage:
+        if not stage:
             return None
         view = InGroups.of_state(stage, encoder.width)
         own = critic_of_tables(settings, 1)  # the generator's width of noise is nothing to a critic
-        return KeptCritic(weights=stage["critic"], settings=own, shapes=view.shapes(encoder.schema), view=view.one_hot)
+        return kept_critic(stage, own, view.shapes(encoder.schema), view.one_hot)
 
     def needs_torch(self, settings: TableGuidedSettings) -> bool:
         """Where there is a critic."""

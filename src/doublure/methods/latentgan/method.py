@@ -22,7 +22,7 @@ from doublure.public.facts import answered
 from doublure.public.folder import load
 from doublure.schema import Schema
 from doublure.training.job import Job, State
-from doublure.training.kept_critic import KeptCritic
+from doublure.training.kept_critic import Critic, kept_critic
 from doublure.training.owned import AtOwner
 from doublure.training.settings import MethodSettings, by_kind
 
@@ -124,7 +124,7 @@ class Latentgan(Adversarial[LatentSettings]):
         generator, proposer, _ = public_networks(encoder, settings)
         inversion_of(encoder, settings, generator, proposer)
 
-    def white_box(self, encoder: Encoder, settings: LatentSettings, kept: State) -> KeptCritic | None:
+    def white_box(self, encoder: Encoder, settings: LatentSettings, kept: State) -> Critic | None:
         """Return the critic of latents, which anyone who has the public generator makes of records.
 
         Raises:
@@ -133,11 +133,11 @@ class Latentgan(Adversarial[LatentSettings]):
         from doublure.encode.latent import LatentEncoder
         from doublure.methods.latentgan.training import inversion_of, public_networks
 
-        weights, own = kept.get("latents/critic"), settings
-        if weights is None:
+        name = "latents/critic"
+        if name not in kept:
             return None
-        inversion = inversion_of(encoder, own, *public_networks(encoder, own)[:2])
-        return KeptCritic(weights=weights, settings=own, shapes=LatentEncoder(encoder, own.latent), view=inversion)
+        inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
+        return kept_critic(kept, settings, LatentEncoder(encoder, settings.latent), inversion, [name])
 
     def build(self, encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
         """Return an untrained generator with both networks; the public folder is not needed."""

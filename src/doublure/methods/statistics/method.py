@@ -36,7 +36,7 @@ from doublure.training.settings import MethodSettings, Work, by_kind, lowered
 
 if TYPE_CHECKING:
     from doublure.networks.array_generator import AnyGenerator
-    from doublure.training.kept_critic import KeptCritic
+    from doublure.training.kept_critic import Critic
 
 
 class Statistics(Method[StatisticsSettings, Encoder]):
@@ -134,7 +134,7 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         """Return the settings with one step in each stage."""
         return lowered(settings, fit_steps=1, batch=2, critic_steps=1, labeller_steps=1, view_images=100)
 
-    def white_box(self, encoder: Encoder, settings: StatisticsSettings, kept: State) -> KeptCritic | None:
+    def white_box(self, encoder: Encoder, settings: StatisticsSettings, kept: State) -> Critic | None:
         """Return the critic, where one refines what was counted."""
         return self.of_kind[encoder.schema.kind].white_box(encoder, settings, kept)
 

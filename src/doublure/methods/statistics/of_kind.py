@@ -18,7 +18,7 @@ from doublure.training.settings import Work
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.networks.array_generator import AnyGenerator
-    from doublure.training.kept_critic import KeptCritic
+    from doublure.training.kept_critic import Critic
 
 S = TypeVar("S", bound=StatisticsSettings)
 
@@ -79,7 +79,7 @@ class StatisticsOfKind(ABC, Generic[S]):
             return (f"{schema.public_units} units are few for noisy statistics; expect little more than averages",)
         return ()
 
-    def white_box(self, encoder: Encoder, settings: S, kept: State) -> KeptCritic | None:
+    def white_box(self, encoder: Encoder, settings: S, kept: State) -> Critic | None:
         """Return the critic, where one refines what was counted."""
         return None
 
