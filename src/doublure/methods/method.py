@@ -121,12 +121,7 @@ class Method(ABC, Generic[S, E]):
         """Train and return the generator to release."""
 
     def white_box(self, encoder: E, settings: S, kept: State) -> Critic | None:
-        """Return the critic that a run ended with, for attacks that look inside; None where it has or kept none.
-
-        Args:
-            encoder: Of the resolved schema.
-            settings: The plan's.
-            kept: The run's last state.
+        """Return the critic that a run has kept in its last state, for attacks that look inside; None: it has none.
 
         Raises:
             InputError: What the critic takes of a record cannot be made any more.

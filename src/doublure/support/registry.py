@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Registry(dict[str, T]):
-    """Name -> what it stands for. An unknown name is refused with the nearest one.
+    """Name -> what it stands for.
 
     Args:
         noun: What each entry is, for refusals.
@@ -34,28 +34,18 @@ class Registry(dict[str, T]):
         return (*self._beside, *self)
 
     def __missing__(self, name: str) -> T:
-        """Refuse an unknown name.
-
-        Raises:
-            SettingError: With the nearest name, or all of them.
-        """
+        """Refuse an unknown name."""
         raise self.unknown(name)
 
     def unknown(self, name: str) -> SettingError:
-        """Return the refusal of a name."""
+        """Return the refusal of an unknown name, with the nearest one, or all where they are few."""
         return SettingError(f"there is no {self.noun} {name!r}", field=self.field, remedy=meant(name, self.names))
 
     def register(self, name: str, added: T, *, field: str = "name", remedy: str = "choose another name") -> None:
-        """Add an entry from elsewhere, for this process. It replaces another one that was added.
-
-        Args:
-            name: As it is asked for.
-            added: What it stands for.
-            field: What a refusal is about.
-            remedy: What it advises.
+        """Add an entry from elsewhere, for this process; it replaces another one that was added.
 
         Raises:
-            SettingError: This package has an entry or another meaning of that name.
+            SettingError: This package has that name: about this field, with this remedy.
         """
         if name in self._own or name in self._beside:
             article = "an" if self.noun[0] in "aeiou" else "a"

@@ -62,11 +62,7 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         return AtOwner(views={InGroups.name: lambda told: InGroups.heard(told, encoder.width)}, adversary=adversary)
 
     def white_box(self, encoder: Encoder, settings: TableGuidedSettings, kept: State) -> Critic | None:
-        """Return the critic of rows in groups, which are kept beside its state.
-
-        Raises:
-            SettingError: No groups were kept, or they are damaged.
-        """
+        """Return the critic of rows in groups, which are kept beside its state."""
         from doublure.methods.statistics.tables.group_rows import InGroups
 
         stage = {name.removeprefix("critic/"): own for name, own in kept.items() if name.startswith("critic/")}

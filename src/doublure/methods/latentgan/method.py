@@ -56,7 +56,7 @@ class Latentgan(Adversarial[LatentSettings]):
         return super().resolve_defaults(schema, _with_facts(settings))
 
     def sample_rate(self, schema: Schema, settings: LatentSettings) -> float | None:
-        """Return q of the critic's lots; with a labeller each access says its settings."""
+        """Return q of the critic's lots; with a labeller each access says its own."""
         if settings.teacher != "critic":
             return 1.0
         return None if settings.later_share else settings.latent_events(schema, 1.0)[0].sample_rate
@@ -125,11 +125,7 @@ class Latentgan(Adversarial[LatentSettings]):
         inversion_of(encoder, settings, generator, proposer)
 
     def white_box(self, encoder: Encoder, settings: LatentSettings, kept: State) -> Critic | None:
-        """Return the critic of latents, which anyone who has the public generator makes of records.
-
-        Raises:
-            RunFolderError: The public generator is not where the plan has it.
-        """
+        """Return the critic of latents, which anyone who has the public generator makes of records."""
         from doublure.encode.latent import LatentEncoder
         from doublure.methods.latentgan.training import inversion_of, public_networks
 
