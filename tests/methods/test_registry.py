@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import doublure as db
 from doublure.errors import SettingError
 from doublure.methods import registry as table
 from doublure.methods.method import settings_of
@@ -82,3 +84,13 @@ def test_a_name_of_this_package_is_not_taken_from_outside():
         table.register(table.method("gan"), "another one")
     assert (caught.value.field, caught.value.message) == ("name", "'gan' is a method of doublure")
     assert said == (table.METHODS, table._SUMMARIES)
+
+
+@pytest.mark.parametrize("name", ["gan", "statistics"])
+def test_a_plan_with_another_methods_settings_is_refused_at_no_cost(name, small, tmp_path):
+    plan = db.plan(small.declared, method="dpgan", epsilon=1.0, delta=1e-4, accountant="rdp", steps=2)
+    ledger = small.book(tmp_path)
+    left = ledger.remaining
+    with pytest.raises(SettingError):
+        db.fit(small.frame(20), replace(plan, method=name), ledger=ledger, out=tmp_path / "other")
+    assert (ledger.remaining, (tmp_path / "other").exists()) == (left, False)
