@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from doublure.errors import SettingError
-from doublure.support.registry import Registry
+from doublure.support.guessing import Registry
 
 
 @pytest.fixture
@@ -38,5 +38,5 @@ def test_a_name_of_this_package_is_not_taken(colours, name):
 
 
 def test_it_is_as_light_as_a_schema():
-    code = "import sys, doublure.support.registry; print({'numpy', 'pandas', 'torch'} & {*sys.modules})"
+    code = "import sys, doublure.support.guessing; print({'numpy', 'pandas', 'torch'} & {*sys.modules})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -5,14 +5,14 @@ A new attack is one file and one line here; one that is defined elsewhere is reg
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
+from pkgutil import resolve_name
 from typing import TypeAlias
 
 from doublure.attack.attack_data import AttackData
 from doublure.attack.results import AttackResult
 from doublure.errors import SettingError
-from doublure.support.registry import Registry
+from doublure.support.guessing import Registry
 
 Attack: TypeAlias = Callable[[AttackData], AttackResult]
 
@@ -53,8 +53,7 @@ def _at(place: str) -> Attack:
     """Return the attack at a place, whose module is imported once it is made."""
 
     def attack(data: AttackData) -> AttackResult:
-        module, _, function = place.partition(":")
-        made: Attack = getattr(importlib.import_module(f"doublure.attack.{module}"), function)
+        made: Attack = resolve_name(f"doublure.attack.{place}")
         return made(data)
 
     return attack

@@ -20,8 +20,8 @@ from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
 from doublure.support.devices import chosen_device
 from doublure.support.tensors import as_array, as_arrays, as_tensor
+from doublure.training.architectures import Critic
 from doublure.training.job import Job, State, encoded_records
-from doublure.training.kept_critic import Critic
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import typer
@@ -26,8 +26,7 @@ def with_names(said: str) -> str:
     """Return the help of a flag, with the names that it lists."""
     for one, place in LISTS.items():
         if (mark := f"{{{one}}}") in said:
-            module, _, table = place.partition(":")
-            *others, last = getattr(importlib.import_module(f"doublure.{module}"), table)
+            *others, last = resolve_name(f"doublure.{place}")
             said = said.replace(mark, f"{', '.join(others)} or {last}")
     return said
 

@@ -138,11 +138,8 @@ class TableEncoder(Encoder):
 
     def uniform(self, n: int, rng: np.random.Generator) -> Array:
         """Return ``(n, width)`` rows: any scalar, and every value of a block equally likely."""
-        rows = rng.uniform(-1, 1, (n, self.width)).astype(np.float32)
-        for block in self.blocks:
-            if block.kind == "softmax":
-                rows[:, block.place] = 1.0
-        return rows
+        one_hot = np.repeat([block.kind == "softmax" for block in self.blocks], [block.size for block in self.blocks])
+        return np.where(one_hot, 1.0, rng.uniform(-1, 1, (n, self.width))).astype(np.float32)
 
     # -- decoding ------------------------------------------------------------------------------------------------
 

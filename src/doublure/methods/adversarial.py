@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, TypeVar
 from doublure.encode.encoder import Encoder
 from doublure.methods.method import Method
 from doublure.schema import Schema
-from doublure.training.architectures import generator_of
+from doublure.training.architectures import Critic, generator_of, kept_critic
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.image_gan_settings import require_condition
 from doublure.training.job import State
-from doublure.training.kept_critic import Critic, kept_critic
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:

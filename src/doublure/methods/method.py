@@ -26,7 +26,7 @@ from doublure.training.settings import MethodSettings, Work
 if TYPE_CHECKING:
     from doublure.networks.array_generator import AnyGenerator
     from doublure.private.bayesian import BayesianAccountant
-    from doublure.training.kept_critic import Critic
+    from doublure.training.architectures import Critic
 
 S = TypeVar("S", bound=MethodSettings, default=MethodSettings)
 E = TypeVar("E", bound=Encoder, default=Encoder)

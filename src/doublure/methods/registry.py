@@ -6,12 +6,12 @@ registered (docs/extending.md).
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from functools import partial
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from doublure.support.registry import Registry
+from doublure.support.guessing import Registry
 
 if TYPE_CHECKING:
     from doublure.methods.method import Method
@@ -39,13 +39,10 @@ _OF_KIND: dict[tuple[str, str], str] = {
 }
 
 
-def _imported(name: str) -> Method[Any, Any]:
-    found: Method[Any, Any] = importlib.import_module(f"doublure.methods.{name}.method").METHOD
-    return found
-
-
 METHODS: Registry[Callable[[], Method[Any, Any]]] = Registry(
-    "method", {name: partial(_imported, name) for name in _SUMMARIES}, beside=[AUTO]
+    "method",
+    {name: partial(resolve_name, f"doublure.methods.{name}.method:METHOD") for name in _SUMMARIES},
+    beside=[AUTO],
 )
 """Each name, and what returns its method."""
 

@@ -18,8 +18,8 @@ from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.methods.statistics.images.method import ImageStatistics, drawing_work
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
+from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
-from doublure.training.kept_critic import Critic, kept_critic
 from doublure.training.owned import Adversary, AtOwner
 from doublure.training.settings import Work
 

@@ -17,8 +17,8 @@ from doublure.methods.guided.settings import TableGuidedSettings
 from doublure.methods.statistics.of_kind import counted_events
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.schema import Schema
+from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
-from doublure.training.kept_critic import Critic, kept_critic
 from doublure.training.owned import Adversary, AtOwner, View, unplanned
 from doublure.training.settings import Work
 

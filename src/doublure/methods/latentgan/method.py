@@ -21,8 +21,8 @@ from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSetti
 from doublure.public.facts import answered
 from doublure.public.folder import load
 from doublure.schema import Schema
+from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
-from doublure.training.kept_critic import Critic, kept_critic
 from doublure.training.owned import AtOwner
 from doublure.training.settings import MethodSettings, by_kind
 
@@ -71,10 +71,8 @@ class Latentgan(Adversarial[LatentSettings]):
         )
         if not isinstance(settings, ImageLatentSettings) or not settings.labeller_share:
             return found
-        return (
-            *found,
-            Access(purpose="train the labeller", event=settings.labeller_event(noise_multiplier), whole=True),
-        )
+        event = settings.labeller_event(noise_multiplier)
+        return (*found, Access(purpose="train the labeller", event=event, whole=True))
 
     def asks_owners(self, schema: Schema, settings: LatentSettings) -> bool:
         """Whether a unit has one owner alone, where a critic clips what its units send."""
@@ -129,8 +127,7 @@ class Latentgan(Adversarial[LatentSettings]):
         from doublure.encode.latent import LatentEncoder
         from doublure.methods.latentgan.training import inversion_of, public_networks
 
-        name = "latents/critic"
-        if name not in kept:
+        if (name := "latents/critic") not in kept:
             return None
         inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
         return kept_critic(kept, settings, LatentEncoder(encoder, settings.latent), inversion, [name])

@@ -36,7 +36,7 @@ from doublure.training.settings import MethodSettings, Work, by_kind, lowered
 
 if TYPE_CHECKING:
     from doublure.networks.array_generator import AnyGenerator
-    from doublure.training.kept_critic import Critic
+    from doublure.training.architectures import Critic
 
 
 class Statistics(Method[StatisticsSettings, Encoder]):

@@ -18,7 +18,7 @@ from doublure.training.settings import Work
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.networks.array_generator import AnyGenerator
-    from doublure.training.kept_critic import Critic
+    from doublure.training.architectures import Critic
 
 S = TypeVar("S", bound=StatisticsSettings)
 
