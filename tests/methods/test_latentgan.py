@@ -517,8 +517,3 @@ def test_latent_features_have_length_one_and_follow_from_their_seed():
     latents = torch.randn(5, 4, generator=torch.Generator().manual_seed(1))
     assert torch.allclose(one(latents).norm(dim=1), torch.ones(5))
     assert not torch.allclose(one(latents), other(latents))
-
-
-def test_another_methods_settings_are_no_settings_of_it(small):
-    with pytest.raises(TypeError):
-        table.method("latentgan").work(small.declared, small.plan.settings)

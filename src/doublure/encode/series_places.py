@@ -145,6 +145,10 @@ class SeriesPlaces(SeriesRows):
         """Return ``(B, width)`` float32: attributes as one-hot blocks."""
         return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat :])], dim=1)
 
+    def uniform_bodies(self, numbers: Array, rng: np.random.Generator) -> Array:
+        """Return bodies ``(n, D)`` that have any cell at any step."""
+        return rng.integers(0, np.repeat(self.sizes, self.schema.length), numbers.shape)
+
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
         """Return series of the schema's own values.
 

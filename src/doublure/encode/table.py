@@ -135,6 +135,11 @@ class TableEncoder(Encoder):
                 rows[:, block.start] = compact[:, number]
         return rows
 
+    def uniform(self, n: int, rng: np.random.Generator) -> Array:
+        """Return ``(n, width)`` rows: any scalar, and every value of a block equally likely."""
+        one_hot = np.repeat([block.kind == "softmax" for block in self.blocks], [block.size for block in self.blocks])
+        return np.where(one_hot, 1.0, rng.uniform(-1, 1, (n, self.width))).astype(np.float32)
+
     # -- decoding ------------------------------------------------------------------------------------------------
 
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> pd.DataFrame:

@@ -12,7 +12,8 @@ from doublure.data.tables.fixing import has
 from doublure.errors import SettingError, printable
 from doublure.networks.array_generator import AnyGenerator, Array
 from doublure.networks.sampling import rows_of
-from doublure.networks.steering import KnowsConditions, Narrows
+from doublure.networks.steering import KnowsConditions
+from doublure.networks.tree import TreeGenerator
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -49,7 +50,7 @@ class Drawing:
         self._open = several - shared if isinstance(generator, KnowsConditions) else set()
         self._uneven = bool(several & shared)
         self.narrow = False
-        if isinstance(generator, Narrows):
+        if isinstance(generator, TreeGenerator):
             spans = encoder.spans(self._told_by_rows())
             self.narrow = bool(spans)
             self._generator = generator.narrowed(spans) if spans else generator
@@ -132,7 +133,7 @@ class Drawing:
 
     def _fit(self, known: Array) -> Array:
         """Return ``(n,)`` the chance that a record with these conditions fits."""
-        if not (isinstance(self._whole, Narrows) and isinstance(self._generator, Narrows)):
+        if not (isinstance(self._whole, TreeGenerator) and isinstance(self._generator, TreeGenerator)):
             raise TypeError("the generator cannot be narrowed")
         found: Array = np.exp(self._generator.evidence(known) - self._whole.evidence(known))
         return found
