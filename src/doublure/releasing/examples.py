@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from doublure.releasing.cells import LABELS, Cells
+from doublure.releasing.cells import Cells
 from doublure.releasing.reading import (
     FORMS,
     Batch,
@@ -116,7 +116,7 @@ def _of_series(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examp
 def _numbers(cells: Cells, table: ToldTable, name: str) -> tuple[float, ...]:
     """Return a channel's values; of one of states, their places in its list."""
     told = table.column(name)
-    if told.nature in LABELS:
+    if told.model.listed:
         places = {value: float(place) for place, value in enumerate(told.values)}
         return tuple(places.get(cell, float("nan")) for cell in cells)
     return tuple(map(float, cells))

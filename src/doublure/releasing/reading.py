@@ -17,6 +17,7 @@ import numpy as np
 
 from doublure.data import npz
 from doublure.releasing.cells import Cells, ToldColumn, Unfit
+from doublure.schema.columns import CategoryColumn, IntegerColumn
 from doublure.schema.images import LABEL
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
 
@@ -84,9 +85,9 @@ def tables_of(described: Mapping[str, Any]) -> list[ToldTable]:
         ]
     told = described["series"]
     counted = [
-        ToldColumn(name=SERIES, written=SERIES, nature="integer"),
-        ToldColumn(name=STEP, written=STEP, nature="integer", bounds=(0, int(told["length"]) - 1)),
-        ToldColumn(name=CLOCK, written=CLOCK, nature="category"),
+        ToldColumn(name=SERIES, written=SERIES, model=IntegerColumn),
+        ToldColumn(name=STEP, written=STEP, model=IntegerColumn, bounds=(0, int(told["length"]) - 1)),
+        ToldColumn(name=CLOCK, written=CLOCK, model=CategoryColumn),
     ]
     own = [ToldColumn.of(entries[name], name, safe=safe) for name in (*told["attributes"], *told["channels"])]
     return [ToldTable(name="data", columns=(*counted, *own), series=told)]
