@@ -120,7 +120,7 @@ class CriticSteps:
             raise SettingError("are in the step already", field="generated records", remedy="take paired=False")
         bound = self.settings.bound(max(0, self.taken - 1))
         engine = self._query.engine(critic, None if isinstance(self._records, Partitions) else self._records)
-        lot = engine.lot(Records(real=records, condition=condition), chunk_size=self.settings.chunk_size)
+        lot = engine.lot(Records(real=records, condition=condition))
         per_batch = float(len(records)) if self.settings.per_batch else None
         return -clipped_sum(lot, max_grad_norm=bound, per_batch=per_batch).total / len(records)
 

@@ -82,7 +82,6 @@ def critic_settings(settings: PrivateSettings, *, expected_units: float, **speci
         schedule=settings.schedule,
         expected_units=expected_units,
         n_critic=settings.n_critic,
-        chunk_size=settings.chunk_size,
         local=LocalSteps(count=settings.local_steps, rate=settings.local_lr) if settings.local_steps > 1 else None,
         **special,
     )

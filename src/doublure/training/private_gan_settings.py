@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -36,8 +36,9 @@ class PrivateSettings(AdversarialSettings):
             iterations), from 1e-6; 1 keeps C as it is.
         noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream: of the noise, and of all else that is
             drawn to meet private records.
-        chunk_size: Records handled at a time; changes memory and nothing else.
     """
+
+    constants: ClassVar[dict[str, Any]] = {"chunk_size": None}
 
     max_grad_norm: Norm = 4.0
     noise_multiplier: Sigma | None = None
@@ -45,7 +46,6 @@ class PrivateSettings(AdversarialSettings):
     local_lr: LearningRate = 1e-2
     clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
     noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
-    chunk_size: int | None = Field(default=None, ge=1)
 
     @property
     def stream(self) -> SourceName:

@@ -276,7 +276,7 @@ def test_what_a_lot_is_made_of_reaches_its_gradients(monkeypatch):
     monkeypatch.setattr(RecordGradients, "lot", lambda engine, paired, **named: given.append((paired, named)))
     rows = torch.arange(6.0 * (WIDTH + 2)).view(6, WIDTH + 2)
     records = PrivateRecords(rows, np.repeat(np.arange(3), 2), 3, lambda body: (body[:, 2:], body[:, :2]))
-    query = CriticGradients(of(chunk_size=7), mixing=torch.Generator().manual_seed(4))
+    query = CriticGradients(of(), mixing=torch.Generator().manual_seed(4))
     query.at(0, Critic(nn.SiLU()), lambda size, condition: -torch.ones(size, WIDTH) * condition[:, :1])
     query.gradients(records, np.array([0, 2]))
     ((paired, named),) = given
@@ -285,7 +285,7 @@ def test_what_a_lot_is_made_of_reaches_its_gradients(monkeypatch):
     assert torch.equal(paired.condition, chosen[:, :2])
     assert torch.equal(paired.fake, -chosen[:, :1].expand(4, WIDTH))
     assert torch.equal(paired.mix, torch.rand(4, generator=torch.Generator().manual_seed(4)))
-    assert (named["group"].tolist(), named["groups"], named["chunk_size"]) == ([0, 0, 1, 1], 2, 7)
+    assert (named["group"].tolist(), named["groups"]) == ([0, 0, 1, 1], 2)
 
 
 def test_an_answer_says_how_its_lot_was_drawn_and_clipped_and_is_measured_before(monkeypatch):

@@ -26,6 +26,10 @@ from doublure.training.image_gan_settings import classes_of
 from doublure.training.private_gan_settings import Norm, PrivateSettings, event_of_share
 from doublure.training.settings import Work
 
+FIRST_SHARE = 0.2
+"""Of a mixture's budget, in 1/σ², for the sums that say where to cut."""
+INVERSION_RATE, INVERSION_SEED = 0.1, 0
+"""The first step's rate, and the public seed of the beginnings, which are the same for every record."""
 _BYTES = 4
 _PASSES = 12
 _INVERTED, _SUMMED = 256, 2_000  # records at a time: networks.inversion, private.queries.sums
@@ -46,12 +50,9 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             noisy sum of random features.
         noise_width: l, numbers that a latent is made of; 0: half of d. A mixture takes d + 1.
         splits: m, of ``mixture``: each class is cut into 2^m cells; 0: not at all, in one release.
-        first_share: Of ``mixture``: the share of its budget, in 1/σ², for the sums that say where to cut.
         inversion_steps: Of gradient descent, for each record and restart. None: 20 where an encoder proposes the
             beginning, else 200.
         inversion_restarts: Beginnings that are tried for each record. None: 1 where an encoder proposes it, else 2.
-        inversion_rate: Of the first step.
-        inversion_seed: Public, of the beginnings, which are the same for every record.
         features: Numbers that ``embedding`` releases for each value of the condition.
         bandwidths: Of its Gaussian kernels, as shares of √(2 d), how far two latents of N(0, I) are apart.
         feature_seed: Public; fixes the features.
@@ -63,6 +64,9 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     at_a_time: ClassVar[int]
     """Records that are inverted together: what is quick on a processor; stopping waits for one."""
 
+    constants: ClassVar[dict[str, Any]] = {
+        "first_share": FIRST_SHARE, "inversion_rate": INVERSION_RATE, "inversion_seed": INVERSION_SEED,
+    }  # fmt: skip
     sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 4096, "steps": 1000}
     penalties: ClassVar[dict[str, float]] = PerceptronSettings.penalties | {"logistic": 0.0}
 
@@ -70,10 +74,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     noise_width: int = Field(default=0, ge=0, le=4097)
     inversion_steps: int | None = Field(default=None, ge=0, le=100_000)
     inversion_restarts: int | None = Field(default=None, ge=1, le=100)
-    inversion_rate: float = Field(default=0.1, gt=0, le=10)
-    inversion_seed: int = Field(default=0, ge=0, lt=2**31)
     splits: int = Field(default=3, ge=0, le=8)
-    first_share: float = Field(default=0.2, ge=0.01, le=0.99)
     features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
     bandwidths: tuple[_Bandwidth, ...] = Field(default=(1.0, 0.5, 0.25), min_length=1, max_length=16)
     feature_seed: int = Field(default=0, ge=0, lt=2**31)
@@ -146,7 +147,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         """Return what trains the generator of latents, as the accountant reads it."""
         share = 1 - self.later_share
         if self.teacher == "mixture" and self.splits:
-            parts = (self.first_share * share, (1 - self.first_share) * share)
+            parts = (FIRST_SHARE * share, (1 - FIRST_SHARE) * share)
             return tuple(event_of_share(noise_multiplier, part, 1, 1) for part in parts)
         if self.teacher != "critic":
             return (event_of_share(noise_multiplier, share, 1, 1),)

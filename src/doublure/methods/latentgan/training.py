@@ -13,7 +13,7 @@ from doublure.encode.image import of_images
 from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
 from doublure.methods.latentgan.moments import ByCell, ByClass, mixture_from, untrained_mixture
-from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings
+from doublure.methods.latentgan.settings import INVERSION_RATE, INVERSION_SEED, ImageLatentSettings, LatentSettings
 from doublure.methods.statistics.images.mean_embedding import Embedded, fitted_to_sums
 from doublure.networks.detail import Detail, Detailed
 from doublure.networks.fixed_features import LatentEmbedding
@@ -205,8 +205,8 @@ def _how(settings: LatentSettings) -> InversionSettings:
     return InversionSettings(
         steps=settings.inversion_steps or 0,
         restarts=settings.inversion_restarts or 1,
-        rate=settings.inversion_rate,
-        seed=settings.inversion_seed,
+        rate=INVERSION_RATE,
+        seed=INVERSION_SEED,
         batch=settings.at_a_time,
     )
 

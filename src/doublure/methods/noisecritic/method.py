@@ -21,7 +21,13 @@ from doublure.guarantee import LARGE_EPSILON, Guarantee, Kind, figure, odds_fact
 from doublure.methods.gan.method import Gan
 from doublure.methods.method import Estimation, refuse_loose_delta
 from doublure.methods.noisecritic import critics as critics  # registers who builds them
-from doublure.methods.noisecritic.settings import ImageNoisecriticSettings, NoisecriticSettings, NoiseLayerSettings
+from doublure.methods.noisecritic.settings import (
+    ESTIMATE_SEED,
+    ESTIMATED_ON,
+    ImageNoisecriticSettings,
+    NoisecriticSettings,
+    NoiseLayerSettings,
+)
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private import accounting
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, Relation
@@ -123,8 +129,8 @@ class Noisecritic(Gan[NoiseLayerSettings]):
         return Estimation(
             pairs=settings.estimate_pairs or 0,
             features=settings.estimate_features or "",
-            artificial=settings.estimate_artificial,
-            seed=settings.estimate_seed,
+            artificial=ESTIMATED_ON,
+            seed=ESTIMATE_SEED,
         )
 
     def may_claim(self, stated: Guarantee, planned: Guarantee, settings: MethodSettings) -> bool:

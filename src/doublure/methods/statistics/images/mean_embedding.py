@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from doublure.encode.image import of_images
 from doublure.errors import Interrupted
-from doublure.methods.statistics.settings import ImageStatisticsSettings
+from doublure.methods.statistics.settings import FEATURE_SEED, ImageStatisticsSettings
 from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
 from doublure.networks.gaussian_images import GaussianImages, GaussianMoments
@@ -109,7 +109,7 @@ def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedd
         of_images(encoder).body_shape,
         features=settings.features,
         bandwidths=settings.bandwidths,
-        seed=settings.feature_seed,
+        seed=FEATURE_SEED,
         second_order=settings.second_order_features,
         fine_detail=settings.fine_detail_features,
     )
