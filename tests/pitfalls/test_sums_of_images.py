@@ -313,7 +313,7 @@ MUTANTS = {
     ),
     "as many steps as there are records": (
         mean_embedding,
-        "fitted_to_sums",
+        "generator_fit",
         ("fit.done < settings.fit_steps", "fit.done < job.records.n_units"),
     ),
     "a record counted twice": (sums, "_sum", ("product.to(torch.int64)", "2 * product.to(torch.int64)")),

@@ -55,6 +55,11 @@ def test_a_former_setting_may_be_given_as_it_is():
         kind.read({"table_share": 0.5})
 
 
+def test_a_teacher_that_is_gone_is_refused():
+    with pytest.raises(SettingError, match=r"^teacher: must be one of 'mixture' or 'critic'"):
+        Plan.from_json(FORMER["images-latentgan-embedding"]["plan"])
+
+
 def test_a_constant_is_no_setting_of_its_class():
     for name in KEPT:
         kind = settings_type(name)
