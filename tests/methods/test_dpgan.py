@@ -52,7 +52,7 @@ def test_steps_are_made_from_plan_and_settings(world, made):
     asked = []
     job = world.job(
         "dpgan", sigma=0.7, taken=2, authorise=asked.append, loss="logistic", gradient_penalty=2.5, n_critic=2,
-        max_grad_norm=3.0, clipping_decay=0.5, noise_source="chacha20",
+        max_grad_norm=3.0, clipping_decay=0.5,
     )  # fmt: skip
     METHOD.train(job)
     ((access, step, rest),) = made
@@ -62,8 +62,7 @@ def test_steps_are_made_from_plan_and_settings(world, made):
     assert (step.expected_units, step.n_critic) == (100.0, 2)
     assert step.schedule == job.settings.schedule
     assert (step.schedule.at(0), step.schedule.at(3)) == pytest.approx((3, 1.5))
-    assert (rest["mechanism"], rest["source"], rest["distances"]) == (job.mechanism, "chacha20", None)
-    assert job.settings.stream == "chacha20"
+    assert (rest["mechanism"], rest["distances"]) == (job.mechanism, None)
     assert asked == [3, 4, 5, 6]  # two were taken before
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cas
 from doublure.access import Access
 from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee, Kind
+from doublure.private.noise import source
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.training.job import Job
@@ -120,7 +121,7 @@ class Method(Protocol):
 
     def noise_source(self, settings: MethodSettings) -> str:
         """Return what a claim names as the source of its noise, where that is not exact by itself."""
-        return settings.stream
+        return source().name
 
     def estimation(self, settings: MethodSettings) -> Estimation | None:
         """Return how the expected loss is estimated afterwards, if it is."""

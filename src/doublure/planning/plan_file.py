@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from doublure.access import events
 from doublure.errors import InputError, SettingError
@@ -18,7 +18,7 @@ from doublure.planning.assembling import assemble, is_priced, with_prices
 from doublure.planning.budget import Budget
 from doublure.planning.contents import VERSION, PlanContents
 from doublure.private import accounting
-from doublure.private.noise import SourceName
+from doublure.private.noise import source as noise_source
 from doublure.schema import Schema
 
 _PRICE_TOLERANCE = 0.01
@@ -83,7 +83,7 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
 
 def _before_exact_sums(guarantee: Guarantee, source: object) -> Guarantee:
     """Return a claim as 0.1.0 made it: it did not say that noise is exact, and named a stream."""
-    named = {"noise_source": source} if source in get_args(SourceName) else {}
+    named = {"noise_source": source} if source == noise_source().name else {}
     return guarantee.inexact.model_copy(update=named)
 
 

@@ -14,7 +14,7 @@ from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import clipped_sum
 from doublure.private.gradients import Records
-from doublure.private.noise import SourceName, require_std
+from doublure.private.noise import require_std
 from doublure.private.partitions import Partitions
 from doublure.private.queries.distances import Distances, MeasuredDistances
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
@@ -51,7 +51,6 @@ class CriticSteps:
         settings: CriticSettings,
         *,
         distances: Distances | None = None,
-        source: SourceName = "os-keyed",
         mixing: torch.Generator | None = None,
         generator: nn.Module | None = None,
     ) -> None:
@@ -73,9 +72,7 @@ class CriticSteps:
             self._distances = MeasuredDistances(
                 distances, noise_multiplier=self.event.noise_multiplier, steps=self.event.steps
             )
-        self._query = CriticGradients(
-            settings, source=source, mixing=mixing, distances=self._distances, generator=generator
-        )
+        self._query = CriticGradients(settings, mixing=mixing, distances=self._distances, generator=generator)
 
     @property
     def steps(self) -> int:

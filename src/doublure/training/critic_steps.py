@@ -64,7 +64,6 @@ def private_critic_trainer(
         everyone,
         step,
         distances=distances,
-        source=settings.stream,
         generator=adversaries.generator,
     )
 

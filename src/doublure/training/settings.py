@@ -12,7 +12,6 @@ from pydantic import Field, ValidationError
 from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
 from doublure.models import Model
-from doublure.private.noise import SourceName
 from doublure.support.guessing import meant
 
 S = TypeVar("S", bound="MethodSettings")
@@ -94,11 +93,6 @@ class MethodSettings(Model):
                 remedy = meant(name, sorted(cls.model_fields))
                 raise SettingError("is not a setting of this method", field=name, remedy=remedy) from None
             raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
-
-    @property
-    def stream(self) -> SourceName:
-        """What real-valued noise and other secret numbers are drawn from."""
-        return "os-keyed"
 
     @property
     def sampling_only_fields(self) -> frozenset[str]:

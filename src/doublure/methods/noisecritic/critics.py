@@ -35,6 +35,6 @@ def _noisy(body: nn.Module, settings: NoiseLayerSettings, initial: torch.Generat
     """Return a critic that scores a body's features through the noise layer, whose noise is secret."""
     from doublure.networks.noise_layer import NoiseLayer, NoisyCritic
 
-    normals = secret_draws(settings.noise_source).normal
+    normals = secret_draws().normal
     layer = NoiseLayer(clip=settings.feature_clip, std=settings.feature_noise, normals=normals)
     return NoisyCritic(body, features=settings.features, layer=layer, generator=initial)

@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from doublure.encode.choice import EncodingChoice
 from doublure.networks.sizes import WARP_WIDTH, cosine_numbers, shrinking
-from doublure.private.noise import SourceName
 from doublure.training.image_gan_settings import Channels
 from doublure.training.settings import LearningRate, MethodSettings
 
@@ -138,7 +137,7 @@ class ImageStatisticsSettings(StatisticsSettings):
     Attributes:
         model: What is learned of images: a ``network`` that draws them, fitted to the mean of random features; or a
             ``gaussian`` for each label, from the products of neighbouring cosine coefficients, which no setting below
-            but ``warp`` and ``noise_source`` concerns. It needs no training, and shows where textures and colours are,
+            but ``warp`` concerns. It needs no training, and shows where textures and colours are,
             and no outlines.
         features: D, numbers released for each label.
         bandwidths: Of the Gaussian kernels whose features these are; two images are at most some 2 apart.
@@ -160,11 +159,10 @@ class ImageStatisticsSettings(StatisticsSettings):
             much as features see images averaged down; a plan of an earlier version has none, and is not enlarged.
         doubling: How maps are doubled: by ``transposed`` convolutions, or ``bilinear`` interpolation and a convolution,
             which leaves no grid. None: ``bilinear`` where images are enlarged (and ``transposed`` in earlier plans).
-        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
     """
 
     data: ClassVar[str] = "images"
-    constants: ClassVar[dict[str, Any]] = {"feature_seed": FEATURE_SEED}
+    constants: ClassVar[dict[str, Any]] = {"feature_seed": FEATURE_SEED, "noise_source": "os-keyed"}
 
     model: Literal["network", "gaussian"] = "network"
     features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
@@ -181,12 +179,6 @@ class ImageStatisticsSettings(StatisticsSettings):
     channels: tuple[Channels, ...] = Field(default=(64, 32, 16), min_length=1, max_length=6)
     enlargement: int | None = Field(default=None, ge=1, le=32)
     doubling: Literal["transposed", "bilinear"] | None = None
-    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
-
-    @property
-    def stream(self) -> SourceName:
-        """As they say."""
-        return self.noise_source
 
     @model_validator(mode="after")
     def _some_features_of_each(self) -> Self:

@@ -37,7 +37,7 @@ from doublure.private.gradients import (
     Records,
 )
 from doublure.private.independence import refuse_cross_record
-from doublure.private.noise import SourceName, secret_draws
+from doublure.private.noise import secret_draws
 from doublure.private.queries.query import Answer, Sensitivity
 from doublure.private.sampling import Lot, PoissonSampler
 from doublure.support.tensors import as_array
@@ -133,7 +133,6 @@ class CriticGradients:
         self,
         settings: CriticSettings,
         *,
-        source: SourceName = "os-keyed",
         mixing: torch.Generator | None = None,
         distances: MeasuredDistances | None = None,
         generator: nn.Module | None = None,
@@ -146,7 +145,7 @@ class CriticGradients:
         self.step = 0
         self.partner: Partner = unpaired
         self._mixing = mixing
-        self._draws = secret_draws(source)
+        self._draws = secret_draws()
         self._gradients: tuple[nn.Module, RecordGradients] | None = None
         self._critic: nn.Module | None = None
         self._updates: tuple[nn.Module, LocalUpdates] | None = None
