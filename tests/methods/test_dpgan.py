@@ -13,7 +13,6 @@ from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
 from doublure.schema import Schema
-from doublure.training.gan_settings import TableAdversarialSettings
 
 LEARN = {"steps": 120, "lot_size": 200, "generator_lr": 5e-3}
 
@@ -107,8 +106,6 @@ def test_deciding_twice_changes_nothing(world):
     schema = Schema.parse(world.SCHEMA)
     once = METHOD.resolve_defaults(schema, DpganSettings(loss="wgan"))
     assert METHOD.resolve_defaults(schema, once) == once
-    with pytest.raises(TypeError, match="another method's"):
-        METHOD.resolve_defaults(schema, TableAdversarialSettings())
 
 
 @pytest.mark.parametrize("changes", [{}, {"depth": 0, "width": 3}, {"numerics": "scaled"}], ids=str)

@@ -493,8 +493,3 @@ def test_latents_are_kept_within_the_ball_and_finite():
 
     seen = ThroughPublic(Far(), torch.nn.Identity(), width=4)(torch.ones(3, 4))
     assert seen.norm(dim=1).tolist() == pytest.approx([2.0, 0.2, 0.0])
-
-
-def test_another_methods_settings_are_no_settings_of_it(small):
-    with pytest.raises(TypeError):
-        table.method("latentgan").work(small.declared, small.plan.settings)

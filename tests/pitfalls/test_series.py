@@ -105,11 +105,12 @@ class Stage:
         """Load, learn, resolve, encode and train, and return what happened."""
         schema, own, trace = Schema.parse(text), SeriesDpganSettings(**FEW), self.Trace()
         memory = self.Memory(trace, own.steps)
+        bought, training = learned_facts(schema, 0.01), METHOD.accesses(schema, own, 1.5)
         plan = SimpleNamespace(
-            schema=schema, settings=own, method="dpgan", steps=own.steps, training=METHOD.accesses(schema, own, 1.5),
+            schema=schema, settings=own, method="dpgan", steps=own.steps, training=training,
             guarantee=SimpleNamespace(kind="dp", delta_mu=None),
             sample_rate=own.lot_size / schema.public_units,
-            learned=learned_facts(schema, 0.01),
+            learned=bought, answered_facts=bought, answered=(*bought, *training),
         )  # fmt: skip
         days = frame.assign(day=frame["when"].str[:10])[frame["kw"].notna()].drop_duplicates(["who", "day"])
         run = running.Run(memory, plan, memory, 1)

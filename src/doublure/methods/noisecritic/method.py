@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 
+_Settings: TypeAlias = NoisecriticSettings | ImageNoisecriticSettings
 _MOST_PAIRS = 1000
 _VOTERS = 100  # images in a group, on average
 _MOST_GROUPS = 1000
@@ -54,7 +55,7 @@ _LOUD = 0.25
 _VOTES = "vote on labels: ε and δ are for the labels alone, images held fixed"
 
 
-class Noisecritic(Gan[NoiseLayerSettings]):
+class Noisecritic(Gan[_Settings]):
     """The loop of ``gan`` with a noise layer in its critic; see the module."""
 
     name: ClassVar[str] = "noisecritic"
@@ -62,9 +63,9 @@ class Noisecritic(Gan[NoiseLayerSettings]):
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(NoisecriticSettings, ImageNoisecriticSettings)
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
-    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> NoiseLayerSettings:
+    def resolve_defaults(self, schema: Schema, settings: _Settings) -> _Settings:
         """Decide the sizes, and how the loss will be estimated, from the public number of units."""
-        own = self._own(super().resolve_defaults(schema, settings))
+        own = super().resolve_defaults(schema, settings)
         most = max(2, schema.public_units * schema.unit.max_records // 2)  # the other half chooses k
         pairs = own.estimate_pairs or max(2, min(_MOST_PAIRS, schema.public_units // 2))
         if pairs > most:
@@ -84,14 +85,14 @@ class Noisecritic(Gan[NoiseLayerSettings]):
                 decided["label_groups"] = own.label_groups or _groups(schema)
         return own.model_copy(update=decided)
 
-    def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
+    def accesses(self, schema: Schema, settings: _Settings, noise_multiplier: float) -> tuple[Access, ...]:
         """Everything, unprotected; the votes on labels, if there are any, at their own price."""
         everything = super().accesses(schema, settings, noise_multiplier)
         if not isinstance(settings, ImageNoisecriticSettings) or not settings.votes:
             return everything
         return (Access(purpose=_VOTES, event=_event(settings), delta=settings.label_delta), *everything)
 
-    def work(self, schema: Schema, settings: MethodSettings) -> Work:
+    def work(self, schema: Schema, settings: _Settings) -> Work:
         """Return what training computes and holds; a vote is a step of its own."""
         work = super().work(schema, settings)
         if not isinstance(settings, ImageNoisecriticSettings) or not settings.votes:
@@ -104,7 +105,7 @@ class Noisecritic(Gan[NoiseLayerSettings]):
         held = 2 * schema.public_units * seen + _BYTES * (matrices + 2 * groups * seen)
         return replace(work, flops=work.flops + flops, steps=work.steps + 1, memory_bytes=work.memory_bytes + held)
 
-    def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
+    def warnings(self, schema: Schema, settings: _Settings) -> tuple[str, ...]:
         """Say what the noise layer does not do, and what a very large or small ε₂ means."""
         found = [
             "noisecritic has no guarantee: the noise layer protects no gradient, so what it trains is estimated "
@@ -126,10 +127,8 @@ class Noisecritic(Gan[NoiseLayerSettings]):
             found.append(f"{few}: some will be lost; give at least {labels} label_groups")
         return tuple(found)
 
-    def estimation(self, settings: MethodSettings) -> Estimation:
+    def estimation(self, settings: _Settings) -> Estimation:
         """Return how the expected loss is estimated."""
-        if not isinstance(settings, (NoisecriticSettings, ImageNoisecriticSettings)):
-            raise TypeError("noisecritic was given another method's settings")
         return Estimation(
             pairs=settings.estimate_pairs or 0,
             features=settings.estimate_features or "",
@@ -137,12 +136,12 @@ class Noisecritic(Gan[NoiseLayerSettings]):
             seed=ESTIMATE_SEED,
         )
 
-    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: MethodSettings) -> bool:
+    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: _Settings) -> bool:
         """Whether it is the plan's claim, with or without a μ; γ follows from the plan's pairs."""
         gamma = None if stated.mu is None else 1 / (self.estimation(settings).pairs + 1)
         return stated.unestimated == planned and stated.gamma == gamma
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job[_Settings]) -> nn.Module:
         """Train the critic on plain gradients, after the vote if labels are voted on."""
         settings = job.settings
         if isinstance(settings, ImageNoisecriticSettings) and settings.votes:
