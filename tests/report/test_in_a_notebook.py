@@ -20,7 +20,7 @@ from PIL import Image
 
 from doublure.data.series import Series
 from doublure.errors import InputError, SettingError
-from doublure.evaluate import ImageReport, SeriesReport, evaluate_series
+from doublure.evaluate import Report, evaluate_series
 from doublure.measures.scores import Score
 from doublure.report import page_of
 from doublure.report.display import InlinePage
@@ -146,7 +146,7 @@ def of_series():
         return Series(values=values, channels=("a",), attributes=pd.DataFrame(index=range(90)))
 
     schema = Schema.parse(text).resolve({})
-    return SeriesReport(series=evaluate_series(schema, draw(1), draw(2), draw(3), classifiers=False, nearest=False))
+    return Report(series=evaluate_series(schema, draw(1), draw(2), draw(3), classifiers=False, nearest=False))
 
 
 def test_a_channel_is_drawn_and_may_be_left_out_where_there_is_one(of_series):
@@ -167,7 +167,7 @@ def test_images_show_synthetic_ones_and_shares_of_labels():
 
     classes = [{"label": label, "share": share(value)} for label, value in (("cat", 0.4), ("dog", 0.6))]
     rows = {"synthetic": 10, "train": 10, "holdout": 10, "kept_aside": True}
-    found = ImageReport.model_validate(
+    found = Report.model_validate(
         {"images": {"seed": 0, "rows": rows, "notes": (), "versions": {},
                     "classifiers": (), "classifiers_skipped": "few",
                     "classes": classes, "pixels": (), "trained": {}, "artificial_sheet": sheet.getvalue(),

@@ -17,7 +17,6 @@ import pandas as pd
 from doublure.attack import worst_case
 from doublure.attack.attack_data import Refit, Units
 from doublure.attack.results import Claim
-from doublure.auditing.attack_report import AttackReport
 from doublure.auditing.white_box import refitting
 from doublure.data.images import Images
 from doublure.data.relational import RelatedRows
@@ -26,6 +25,7 @@ from doublure.encode.columns import Floats
 from doublure.errors import SettingError
 from doublure.methods import registry as methods
 from doublure.planning import plan as planned
+from doublure.report.audit import AttackReport
 from doublure.results import versions
 from doublure.schema import Schema
 from doublure.support.extras import require_torch
