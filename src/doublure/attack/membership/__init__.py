@@ -1,1 +1,1 @@
-"""Was this record among those that were learned from? One file an attacker."""
+"""Was this record among those that were learned from? Scores of a target in one table, one file an attacker else."""
