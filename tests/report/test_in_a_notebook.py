@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import json
 import re
 import sys
 import webbrowser
@@ -20,7 +21,7 @@ from PIL import Image
 
 from doublure.data.series import Series
 from doublure.errors import InputError, SettingError
-from doublure.evaluate import Report, evaluate_series
+from doublure.evaluate import Report, SeriesEvaluation, evaluate_series
 from doublure.measures.scores import Score
 from doublure.report import page_of
 from doublure.report.display import InlinePage
@@ -156,6 +157,17 @@ def test_a_channel_is_drawn_and_may_be_left_out_where_there_is_one(of_series):
     ]
     assert of_series.plot("a")._repr_png_() == of_series.plot()._repr_png_()
     assert "Evaluation" in of_series._repr_html_()
+
+
+def test_figures_stand_under_their_kinds_name(of_series):
+    text = of_series.to_json()
+    assert list(json.loads(text))[-1] == "series"
+    assert of_series.series is of_series.measured
+    again = Report.model_validate_json(text)
+    assert type(again.measured) is SeriesEvaluation
+    assert again.to_json() == text
+    with pytest.raises(AttributeError, match="table"):
+        _ = of_series.table
 
 
 def test_images_show_synthetic_ones_and_shares_of_labels():

@@ -24,7 +24,7 @@ from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.evaluation import about
-from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, Evidence, judged
+from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, Evidence, FaultTest, judged
 from doublure.measures.images.fault_tests import ROUGH, Inspected, flops_of, run_fault_tests
 from doublure.measures.images.feature_extractors import codes_of
 from doublure.measures.images.slices import slices
@@ -109,6 +109,20 @@ class _Asked:
         of_right = [rest, *(other.sample(size, seed=seed + 2 + place) for place, other in enumerate(others))]
         return training, self.syn.sample(size, seed=seed + 1), of_right
 
+    def inspection(self, fault_tests: tuple[FaultTest, ...], notes: tuple[str, ...], **shown: Any) -> Inspection:
+        """Return what was found, and what else of it is shown."""
+        return Inspection(
+            about=about(self.syn),
+            against=tuple(about(each) for each in self.right),
+            records=KINDS[self.syn.schema.kind].records,
+            images=self.size,
+            seed=self.seed,
+            fault_tests=fault_tests,
+            notes=notes,
+            versions=versions(),
+            **shown,
+        )
+
 
 def _split(records: Any, at: int) -> tuple[Any, Any]:
     if hasattr(records, "take") and not hasattr(records, "iloc"):
@@ -127,15 +141,10 @@ def _images(asked: _Asked) -> Inspection:
         right=tuple((each, codes_of(schema, each)) for each in of_right),
         labels=() if schema.label is None else tuple(str(value) for value in schema.label.domain),
     )
-    return Inspection(
-        about=about(syn),
-        against=tuple(about(each) for each in right),
-        images=asked.size,
-        seed=seed,
-        fault_tests=run_fault_tests(sets, seed, asked.listener),
+    return asked.inspection(
+        run_fault_tests(sets, seed, asked.listener),
+        _notes(len(right), len(training), labelled=schema.label is not None),
         slices=slices(sets),
-        notes=_notes(len(right), len(training), labelled=schema.label is not None),
-        versions=versions(),
         sheet=_sheet(inspected, schema, syn),
         reference_sheets=tuple(_sheet(each, schema, of) for each, of in zip(of_right, right, strict=True)),
     )
@@ -171,17 +180,7 @@ def _others(asked: _Asked, signs: Callable[..., dict[str, Evidence]]) -> Inspect
         found = signs(training, inspected, *of_right)
     except DataError:
         raise _unlike(records) from None
-    return Inspection(
-        about=about(asked.syn),
-        against=tuple(about(each) for each in right),
-        records=records,
-        images=asked.size,
-        seed=asked.seed,
-        fault_tests=judged(found, tested=True),
-        slices=(),
-        notes=_notes_of_others(len(right), len(training), records),
-        versions=versions(),
-    )
+    return asked.inspection(judged(found, tested=True), _notes_of_others(len(right), len(training), records), slices=())
 
 
 def _refuse_unlike(asked: _Asked) -> None:

@@ -41,7 +41,7 @@ _GOALS = {"low": "low is good", "high": "high is good", "near": "near the real f
 _NAMES = {"synthetic": "synthetic rows", "train": "real rows", "holdout": "real test rows"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PageContent:
     """What the page of an evaluation shows of one kind of data.
 
@@ -49,20 +49,18 @@ class PageContent:
         cards: The figures that get a card.
         records: What its records are called.
         least: What the least to expect is called.
-        least_in_short: The same in short.
         tiles: The three on top.
-        more: What its template names beside what all have.
+        more: What its template names beside what all have, or in place of it.
     """
 
     cards: Sequence[Score]
     records: str
     least: str
-    least_in_short: str
     tiles: Sequence[tiles.Tile]
     more: Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class EvaluationPage:
     """The page of one kind of data.
 
@@ -212,20 +210,15 @@ class Report(InternalReport, Paged):
 def _table(table: TableEvaluation) -> PageContent:
     left_out = "accuracy" if table.utility is not None and table.utility.imbalanced else "average_precision"
     on_cards = [score for score in table.scores if score.key in _ON_CARDS and score.key != left_out]
-    return PageContent(
-        cards=on_cards,
-        records="rows",
-        least="independent columns",
-        least_in_short="independent columns",
-        tiles=tiles.of_table(table.overall),
-        more=tables.sections_of(table),
-    )
+    on_top, more = tiles.of_table(table.overall), tables.sections_of(table)
+    return PageContent(on_cards, "rows", "independent columns", on_top, more)
 
 
 def _images(found: ImageEvaluation) -> PageContent:
     cells = cells_of([entry.accuracy for entry in found.classifiers])
     shown = (*(entry.accuracy for entry in found.classifiers[:1]), *found.pixels, *found.texture, *found.added)
     more = {
+        "least_in_short": "class means",
         "students": [(entry.name, cell) for entry, cell in zip(found.classifiers, cells, strict=True)],
         "students_skipped": found.classifiers_skipped,
         "resemblance": [(score, cell_of(score)) for score in found.resemblance],
@@ -238,27 +231,14 @@ def _images(found: ImageEvaluation) -> PageContent:
         "real_sheet": page.inline_png(found.real_sheet),
         "neighbours_sheet": page.inline_png(found.neighbours_sheet),
     }
-    return PageContent(
-        cards=shown,
-        records="images",
-        least="class means and noise",
-        least_in_short="class means",
-        tiles=tiles.of_images(found),
-        more=more,
-    )
+    return PageContent(shown, "images", "class means and noise", tiles.of_images(found), more)
 
 
 def _series(found: SeriesEvaluation) -> PageContent:
     from doublure.report.series import drawn
 
-    return PageContent(
-        cards=found.scores,
-        records="series",
-        least="independent steps",
-        least_in_short="independent steps",
-        tiles=tiles.of_series(found),
-        more=drawn(found, tables.MOST_DRAWN),
-    )
+    more = drawn(found, tables.MOST_DRAWN)
+    return PageContent(found.scores, "series", "independent steps", tiles.of_series(found), more)
 
 
 def _related(found: RelationalEvaluation) -> PageContent:
@@ -286,14 +266,7 @@ def _related(found: RelationalEvaluation) -> PageContent:
             for name, table in found.tables.items()
         ],
     }
-    return PageContent(
-        cards=found.scores,
-        records="units",
-        least="independent tables",
-        least_in_short="independent tables",
-        tiles=tiles.of_related(found),
-        more=more,
-    )
+    return PageContent(found.scores, "units", "independent tables", tiles.of_related(found), more)
 
 
 def _numbers(shares: Sequence[tuple[float, float]]) -> list[tuple[str, float, float]]:
@@ -320,7 +293,7 @@ def _context_of(report: Report, content: PageContent) -> dict[str, Any]:
         "title": f"How good are the synthetic {records}?",
         "records": records,
         "least": content.least,
-        "least_in_short": content.least_in_short,
+        "least_in_short": content.least,
         "about": report.about,
         "internal": found.internal,
         "verdict": verdict,
@@ -340,8 +313,8 @@ def _context_of(report: Report, content: PageContent) -> dict[str, Any]:
 
 PAGES: ByKind[EvaluationPage] = ByKind(
     "page",
-    table=EvaluationPage(figures=TableEvaluation, template="evaluation.html.j2", content=_table),
-    images=EvaluationPage(figures=ImageEvaluation, template="images.html.j2", content=_images),
-    series=EvaluationPage(figures=SeriesEvaluation, template="series.html.j2", content=_series),
-    relational=EvaluationPage(figures=RelationalEvaluation, template="relational.html.j2", content=_related),
+    table=EvaluationPage(TableEvaluation, "evaluation.html.j2", _table),
+    images=EvaluationPage(ImageEvaluation, "images.html.j2", _images),
+    series=EvaluationPage(SeriesEvaluation, "series.html.j2", _series),
+    relational=EvaluationPage(RelationalEvaluation, "relational.html.j2", _related),
 )
