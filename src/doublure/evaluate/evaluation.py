@@ -38,7 +38,6 @@ IN_SHORT = ("gan-leaks", "neighbours")
 """The attacks that an evaluation makes; ``doublure audit`` makes the others."""
 
 _ALL_OF_A_UNIT = 2**31
-_MOST_SHARED = 0.5
 
 
 def report(
