@@ -14,7 +14,7 @@ from doublure.errors import GateFailed
 from doublure.releasing.bundle import verify
 from doublure.releasing.card import card_page
 from doublure.releasing.generator import publish
-from doublure.releasing.margins import margins_of, middle
+from doublure.releasing.tables import margins_of, middle
 
 SCHEMA = """
 doublure: 1

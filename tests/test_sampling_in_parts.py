@@ -10,7 +10,7 @@ import pytest
 import doublure as db
 from doublure.cli.main import app
 from doublure.errors import InputError, SettingError
-from doublure.releasing import parts, writing
+from doublure.releasing import writing
 from doublure.releasing.writing import Others, write_sample
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import kinds
@@ -55,7 +55,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(parts, "PART_CHUNKS", 2)
+    monkeypatch.setattr(writing, "PART_CHUNKS", 2)
     object.__setattr__(kinds.TABLES, "chunk", 40)
     yield
     object.__setattr__(kinds.TABLES, "chunk", 50_000)
@@ -96,8 +96,8 @@ def test_the_same_rows_whoever_draws_them(run, tmp_path, monkeypatch):
             return iter(seen[:0:-1])
 
     write_sample(syn, tmp_path / "one", 333, seed=3)
-    monkeypatch.setattr(parts, "ProcessPoolExecutor", Pool)
-    monkeypatch.setattr(parts, "_loaded", {})
+    monkeypatch.setattr(writing, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(writing, "_loaded", {})
     others = Others(run=run, processes=3)
     assert write_sample(syn, tmp_path / "many", 333, seed=3, others=others) == 333
     assert seen == [3, 13, 80, 80, 80, 80]
@@ -109,7 +109,7 @@ def test_processes_of_their_own_draw_the_same(run, tmp_path):
     object.__setattr__(kinds.TABLES, "chunk", 50_000)
     syn = db.load(run)
     for processes in (1, 2):
-        parts.write_parts(syn, tmp_path / str(processes), 120, seed=3, run=run, processes=processes)
+        writing.write_parts(syn, tmp_path / str(processes), 120, seed=3, run=run, processes=processes)
     pd.testing.assert_frame_equal(read(tmp_path / "1"), read(tmp_path / "2"))
 
 
@@ -143,8 +143,8 @@ def test_a_folder_is_whole_or_not_there(run, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return write(*given)
 
-    write = parts._write
-    monkeypatch.setattr(parts, "_write", broken)
+    write = writing._write
+    monkeypatch.setattr(writing, "_write", broken)
     with pytest.raises(KeyboardInterrupt):
         write_sample(syn, tmp_path / "parts", 333, seed=3)
     assert [*tmp_path.iterdir()] == []

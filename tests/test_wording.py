@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from doublure.releasing.card_contents import columns_of, holds
+from doublure.releasing.card import columns_of, holds
 from doublure.releasing.examples import Examples
-from doublure.support.wording import listed
+from doublure.support.views import listed
 
 
 def test_values_with_commas_are_quoted_and_the_others_are_counted():

@@ -102,8 +102,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "private/": (
         "tests/private/test_*.py", "tests/private/queries/test_*.py", f"{_RULES}0[1-9]*.py", f"{_RULES}1[4-7]*.py",
     ),
-    "planning/assembling.py": (
+    "planning/planner.py": (
         "tests/planning/test_what_a_card_says_of_noise.py", "tests/planning/test_exact_claims.py",
+        "tests/planning/test_given_noise.py",
     ),
     "planning/machine.py": ("tests/planning/test_forecast.py", "tests/test_larger_than_memory.py"),
     "planning/signal_to_noise.py": ("tests/planning/test_forecast.py",),

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 import typer.main
 
-from doublure.cli.examples import EXAMPLES
 from doublure.cli.main import VERBS, app
+from doublure.cli.verb import EXAMPLES
 
 
 def words_of(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,7 @@ from doublure.encode.above_root import above_root
 from doublure.encode.relational import RelationalEncoder
 from doublure.encode.wholes import whole_of
 from doublure.methods.statistics.relational import fitting, stages
-from doublure.methods.statistics.relational.stage_values import StageValues
+from doublure.methods.statistics.relational.fitting import StageValues
 from doublure.methods.statistics.relational.stages import stages_of
 from doublure.networks.related_layout import Above
 from doublure.schema import ResolvedSchema
@@ -154,7 +155,11 @@ def check_a_stage_counts_those_who_have_its_rows(monkeypatch):
     content = open_related(made_up()).load(encoder.schema).content
     records = encoded_records(encoder, encoder.compact(content), np.arange(len(content)), len(content), "cpu")
     many = content.counts("orders")
-    monkeypatch.setattr(fitting, "replace", lambda job, **changed: changed["records"].n_units)
+
+    def units_of(job, **changed):
+        return changed["records"].n_units if "records" in changed else replace(job, **changed)
+
+    monkeypatch.setattr(fitting, "replace", units_of)
     job = SimpleNamespace(records=records)
     found = [fitting._staged(job, encoder, stage, (), []) for stage in stages_of(encoder.schema)]
     assert found == [len(content), (many > 0).sum(), (many > 1).sum()]

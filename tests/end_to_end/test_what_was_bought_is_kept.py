@@ -32,7 +32,6 @@ from doublure.private.executed import as_priced, steps_of
 from doublure.private.partitions import Partitions
 from doublure.private.queries import facts
 from doublure.run import fitting, folder, running, weights
-from doublure.run.accesses import accesses_of
 from doublure.run.answers import AnswersInFolder
 from doublure.run.folder import RunFolder
 from doublure.support import files
@@ -209,9 +208,9 @@ def hold_that_it_was_bought_once(watch: Watch, plan: db.Plan, book: db.Ledger, r
     executed = db.load(run).executed
     assert as_priced(executed)
     assert all(entry["lost"] == 0 for entry in executed)
-    assert sum(entry["drawn"] for entry in executed) == sum(map(steps_of, accesses_of(plan)))
+    assert sum(entry["drawn"] for entry in executed) == sum(map(steps_of, plan.answered))
     assert len(set(watch.kept)) == len(watch.kept)
-    assert len(watch.asked) == sum(map(steps_of, accesses_of(plan)))
+    assert len(watch.asked) == sum(map(steps_of, plan.answered))
     assert not list(run.glob("internal/answer-*"))
 
 

@@ -23,8 +23,7 @@ from doublure.methods.latentgan import moments as latent_moments
 from doublure.methods.latentgan import training as latent_training
 from doublure.methods.latentgan.moments import Moments, cells_of, factors_of, moment_vectors, resolved_covariances
 from doublure.networks.fixed_features import LatentEmbedding
-from doublure.networks.latent import ThroughPublic, bounded
-from doublure.networks.latent_mixture import LatentMixture, class_of
+from doublure.networks.latent import LatentMixture, ThroughPublic, bounded, class_of
 from doublure.planning import Plan
 from doublure.private.noise import OsKeyedNoise
 

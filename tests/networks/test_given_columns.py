@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.networks.given_columns import drawn_given
+from doublure.networks.related_units import drawn_given
 from doublure.networks.tree_tables import Tree, TreeNode
 
 WEIGHTS = np.array([0.3, 0.7])

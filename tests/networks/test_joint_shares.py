@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from doublure.networks.joint_shares import WithJointShares
+from doublure.networks.shares import WithJointShares
 from doublure.networks.steering import KnowsConditions
 
 TOGETHER = torch.tensor([0.1, 0.2, 0.3, 0.05, 0.05, 0.3])  # of a grouped 2 x 3

@@ -9,8 +9,7 @@ from torch import nn
 from doublure.encode.series import Planes
 from doublure.networks import sizes
 from doublure.networks.conv import ConvCritic
-from doublure.networks.recurrent import LstmGenerator
-from doublure.networks.series import ConvSeriesGenerator, MlpSeriesCritic
+from doublure.networks.series import ConvSeriesGenerator, LstmGenerator, MlpSeriesCritic
 from doublure.private.clipping import clipped_sum
 from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
 from doublure.private.independence import refuse_cross_record

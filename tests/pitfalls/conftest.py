@@ -23,6 +23,7 @@ import torch
 from critic_steps import critic_steps
 from planting import plant
 
+from doublure import planning as plans
 from doublure.data.opening import Source
 from doublure.data.tables.opening import open_table
 from doublure.encode.table import TableEncoder
@@ -31,8 +32,7 @@ from doublure.ledger import Ledger
 from doublure.methods.dpgan.method import METHOD as DPGAN
 from doublure.methods.dpgan.settings import DpganSettings
 from doublure.planning import Plan
-from doublure.planning import planner as plans
-from doublure.planning.budget import learned_facts
+from doublure.planning.planner import learned_facts
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps

@@ -20,6 +20,7 @@ import torch
 from safetensors import safe_open
 
 import doublure as db
+from doublure import planning as plans
 from doublure.access import Access
 from doublure.data.images import open_images
 from doublure.data.images.sources import ImageSource
@@ -35,7 +36,6 @@ from doublure.errors import (
 from doublure.guarantee import CHOICE_OF_KIND
 from doublure.methods.bayesgan import claim as bayesian
 from doublure.methods.bayesgan import training as bayesian_training
-from doublure.planning import planner as plans
 from doublure.private import clipping
 from doublure.private.bayesian import BayesianAccountant
 from doublure.private.critic_steps import CriticSteps

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from hands import in_files, on_hands
 
+from doublure import planning as plans
 from doublure.data.tables import unit_bounds
 from doublure.data.tables.on_disk import TableOnDisk
 from doublure.data.tables.opening import open_table
 from doublure.errors import InputError, NotAsPriced
-from doublure.planning import planner as plans
 from doublure.private import partitions, whole_noise
 from doublure.private.codes import CodesPart
 from doublure.private.mechanism import Mechanism

@@ -15,10 +15,10 @@ from keyed import Keyed
 from rank_links import on_ranks
 from safetensors.numpy import load_file
 
+from doublure import planning as plans
 from doublure.data.tables import opening as tables
 from doublure.errors import DoublureError
 from doublure.ledger import Ledger, disk
-from doublure.planning import planner as plans
 from doublure.private import ranks as private_ranks
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedDraws, OsKeyedNoise

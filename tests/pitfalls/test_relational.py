@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from doublure import planning as plans
 from doublure.data.relational import open_related, opening
 from doublure.data.relational.records import RelatedRows
 from doublure.encode import relational as encoding
 from doublure.encode.relational import RelationalEncoder
 from doublure.errors import DoublureError
 from doublure.methods.statistics.relational import fitting as related_fitting
-from doublure.planning import planner as plans
 from doublure.private import mechanism, whole_noise
 from doublure.private.queries import facts
 from doublure.private.queries.counts import Counts

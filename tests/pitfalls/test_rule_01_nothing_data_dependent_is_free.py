@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from doublure import planning as plans
 from doublure.errors import NotAsPriced, SchemaError
 from doublure.methods.statistics.tables import fitting as table_fitting
 from doublure.methods.statistics.tables import noisy_tables
-from doublure.planning import planner as plans
 from doublure.private import accounting, whole_noise
 from doublure.private.mechanism import Mechanism
 from doublure.private.queries import counts, facts

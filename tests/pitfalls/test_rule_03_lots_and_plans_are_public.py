@@ -15,10 +15,10 @@ import torch
 from replay_noise import ReplayNoise
 from scipy import stats
 
+from doublure import planning as plans
 from doublure.errors import NotAsPriced, SettingError
 from doublure.methods.dpgan.method import Dpgan
 from doublure.methods.statistics.tables import noisy_tables
-from doublure.planning import planner as plans
 from doublure.private import accounting, facts, mechanism
 from doublure.private.clipping import Constant
 from doublure.private.critic_steps import CriticSteps

@@ -263,7 +263,6 @@ def reaches_real_data(text):
 RELEASING = (
     "releasing/bundle.py",
     "releasing/issuing.py",
-    "releasing/rendering.py",
     "releasing/reading.py",
     "releasing/examples.py",
     "run/synthesizer.py",

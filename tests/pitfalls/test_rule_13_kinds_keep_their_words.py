@@ -13,7 +13,7 @@ import pytest
 import doublure
 from doublure import guarantee as words
 from doublure.guarantee import REFUSALS, Guarantee
-from doublure.planning import assembling
+from doublure.planning import planner
 from doublure.releasing import plain_words
 from doublure.releasing.card import card_page
 
@@ -104,7 +104,7 @@ def test_a_run_without_a_claim_prices_nothing(small, tmp_path):
 
 
 def test_a_priced_fact_is_caught(lab, small, tmp_path):
-    lab.plant(assembling, "assemble", ("budget.epsilon is None", "False"))
+    lab.plant(planner, "assemble", ("budget.epsilon is None", "False"))
     with lab.caught():
         check_a_run_without_a_claim_prices_nothing(small, tmp_path)
 

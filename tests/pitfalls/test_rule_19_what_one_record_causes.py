@@ -26,7 +26,7 @@ from doublure.federated.silo import Silo
 from doublure.federated.wire import Said
 from doublure.guarantee import ANY_DATA, ENDED, REFUSALS
 from doublure.ledger import Ledger
-from doublure.planning import Plan, assembling
+from doublure.planning import Plan, planner
 from doublure.private.mechanism import Mechanism
 from doublure.private.owners import Answers
 from doublure.releasing.generator import publish
@@ -130,7 +130,7 @@ def test_a_plan_with_owners_does_not_refuse_what_does_not_fit():
 
 
 def test_a_plan_that_lets_owners_refuse_is_caught(monkeypatch):
-    plant(monkeypatch, assembling, "assemble", ('schema.federated is not None and schema.misfit == "refuse"', "False"))
+    plant(monkeypatch, planner, "assemble", ('schema.federated is not None and schema.misfit == "refuse"', "False"))
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         check_refuse_is_refused()
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from doublure import planning as plans
 from doublure.data.series import clock, lengths, open_series, rows, sources
 from doublure.data.series.records import SeriesSet
 from doublure.encode.series import SeriesEncoder
@@ -24,8 +25,7 @@ from doublure.methods.dpgan.method import METHOD
 from doublure.methods.dpgan.settings import SeriesDpganSettings
 from doublure.methods.statistics.series import chains
 from doublure.methods.statistics.series.step_counts import StepCounts
-from doublure.planning import planner as plans
-from doublure.planning.budget import learned_facts
+from doublure.planning.planner import learned_facts
 from doublure.private import executed, mechanism, whole_noise
 from doublure.run import running
 from doublure.schema import Schema

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from doublure import planning as plans
 from doublure.data.images import open_images
 from doublure.errors import NotAsPriced, SettingError
 from doublure.methods.guided import refining
@@ -20,7 +21,6 @@ from doublure.methods.latentgan import moments as latent_moments
 from doublure.methods.latentgan import training as latent_training
 from doublure.methods.latentgan.settings import LatentSettings
 from doublure.methods.statistics.images import mean_embedding
-from doublure.planning import planner as plans
 from doublure.private import independence
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps

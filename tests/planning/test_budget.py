@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 import doublure as db
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
-from doublure.planning.budget import (
+from doublure.methods import registry
+from doublure.planning.planner import (
     Budget,
     checked_budget,
     checked_delta,
@@ -72,19 +74,18 @@ def test_facts_are_bought_in_the_order_of_the_schema():
 
 
 def test_discoveries_take_a_tenth_of_delta_together_and_training_the_rest():
-    budget = Budget.of_noise(SCHEMA, 1e-5, lambda chance, learned: 1.23456)
-    assert (budget.epsilon, budget.delta) == (1.235, 1e-5)  # rounded up
-    assert budget.discovery_delta == pytest.approx(1e-5 / 20)
-    learned = learned_facts(SCHEMA, budget.discovery_delta)
-    assert budget.of_training(learned) == pytest.approx(0.9e-5)
-    assert budget.of_training(()) == 1e-5
-    assert Budget(epsilon=None, delta=None, discovery_delta=1e-6).of_training(()) == 0.0
+    budget = Budget.of(registry.method("dpgan"), SCHEMA, 8.0, 1e-5)
+    assert (budget.epsilon, budget.delta) == (8.0, 1e-5)
+    assert budget.learned == learned_facts(SCHEMA, 1e-5 / 20)
+    assert budget.of_training == pytest.approx(0.9e-5)
+    assert replace(budget, learned=()).of_training == 1e-5
+    assert Budget(epsilon=None, delta=None, learned=()).of_training == 0.0
 
 
-def test_noise_of_which_no_epsilon_follows_is_refused():
-    with pytest.raises(SettingError, match="too little for any") as caught:
-        Budget.of_noise(SCHEMA, 1e-5, lambda chance, learned: math.inf)
-    assert caught.value.field == "noise_multiplier"
+def test_an_epsilon_that_follows_has_no_limit_yet():
+    budget = Budget.of(registry.method("dpgan"), SCHEMA, None, 1e-5, follows=True)
+    assert (budget.epsilon, budget.delta) == (math.inf, 1e-5)
+    assert budget.learned == learned_facts(SCHEMA, 1e-5 / 20)
 
 
 def pure(*prices):
@@ -111,3 +112,17 @@ def test_the_first_fact_that_nobody_decided_is_named():
     with pytest.raises(SchemaError, match=r"and 1 more: doublure schema check") as caught:
         refuse_undeclared(db.Schema.parse(text.replace(", missing: false", "")))
     assert caught.value.field == db.Schema.parse(text.replace(", missing: false", "")).undeclared[0]
+
+
+@pytest.mark.parametrize("method", ["auto", "statistics"])
+def test_what_is_undeclared_is_named_before_what_may_be_spent(method):
+    text = "doublure: 1\nkind: table\nunits: 100\ncolumns:\n  age: {type: integer, missing: false}\n"
+    with pytest.raises(SchemaError, match="is undeclared"):
+        db.plan(db.Schema.parse(text), method=method)
+
+
+@pytest.mark.parametrize("given", [{"epsilon": 1.0}, {"delta": 1e-6}, {"epsilon": 1.0, "delta": 1e-6}])
+def test_a_method_without_a_claim_takes_no_budget(given):
+    with pytest.raises(SettingError, match="gives no guarantee") as caught:
+        Budget.of(registry.method("gan"), SCHEMA, given.get("epsilon"), given.get("delta"))
+    assert caught.value.field == next(iter(given))

@@ -54,3 +54,12 @@ def test_what_claims_nothing_has_no_total():
     _, *rows = rows_of(plain)
     assert [row[0][0] for _, row in rows] == [access.purpose for access in plain.touches]
     assert all(row[1][0] == "not protected" for _, row in rows)
+
+
+@pytest.mark.parametrize(("most", "said"), [(1, "one person"), (2, "one person, at most 2 records of each")])
+def test_the_unit_says_how_many_records_it_may_have(most, said):
+    schema = TABLE.replace("units:", f"unit: {{name: person, id: nr, max_records: {most}}}\nunits:")
+    schema = schema.replace("columns:", "columns:\n  nr: {type: id}").replace("{learn: 0.1}", "[0, 99]")
+    plan = db.plan(db.Schema.parse(schema), method="gan", lot_size=100, steps=9)
+    assert f"Unit of privacy: {said}\n" in plan.explain()
+    assert f"<span>unit of privacy</span>{said}</div>" in plan._repr_html_()

@@ -13,7 +13,7 @@ from doublure import Schema
 from doublure.access import Access
 from doublure.errors import InputError
 from doublure.guarantee import FLOATING, TIMING, Guarantee
-from doublure.planning import Plan, assembling
+from doublure.planning import Plan, planner
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 
 IMAGES = Schema.parse(
@@ -80,7 +80,7 @@ def test_a_worst_case_and_public_labels_keep_what_is_left_out():
 
 
 def test_the_card_names_where_exact_noise_comes_from():
-    assert planned(*EXACT["image sums"]).guarantee.noise_source == assembling._EXACT
+    assert planned(*EXACT["image sums"]).guarantee.noise_source == planner._EXACT
     assert planned(*EXACT["tables"]).guarantee.noise_source == "opendp discrete Gaussian"
     assert planned(*INEXACT["gradients"]).guarantee.noise_source == "os-keyed"
 
@@ -111,8 +111,8 @@ def test_a_plan_cannot_be_edited_into_an_exact_one():
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (assembling, "_guarantee", (EVERY, EVERY.replace("all", "any"))),
-        (assembling, "_guarantee", (EVERY, "True")),
+        (planner, "_guarantee", (EVERY, EVERY.replace("all", "any"))),
+        (planner, "_guarantee", (EVERY, "True")),
     ],
 )
 def test_a_claim_that_forgets_an_access_is_caught(monkeypatch, owner, name, edit):

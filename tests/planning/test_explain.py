@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+import doublure as db
 from doublure.access import Access
+from doublure.methods import choice
 from doublure.planning.explain import _figures, _noise, _price, budget_of, duration, explain
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 
@@ -89,9 +92,27 @@ def test_time_is_told_in_words(seconds, said):
     assert duration(seconds) == said
 
 
+def test_a_reason_is_a_note_and_everything_else_a_warning(small):
+    reason, warning = choice.sentence(small.declared, 1.0), "few units"
+    lines = explain(replace(small.plan, warnings=(reason, warning))).splitlines()
+    assert [line for line in lines if line.startswith(("Note:", "Warning:"))] == [
+        f"Note: {reason}",
+        f"Warning: {warning}",
+    ]
+
+
 def test_what_touches_records_stands_under_a_heading_with_the_total_below(small):
     lines = explain(small.plan).splitlines()
     place = next(place for place, line in enumerate(lines) if line.startswith("What touches private records"))
     purposes = [line.split("  ")[1] for line in lines[place + 1 : place + 2 + len(small.plan.touches)]]
     assert purposes == [*(touch.purpose for touch in small.plan.touches), "total (composed, not added up)"]
     assert ("alone" in lines[place]) == (len(small.plan.touches) > 1)
+
+
+@pytest.mark.parametrize(("need", "said"), [("", "every owner that is asked has"), (", need: 3", "3 of them have")])
+def test_owners_are_told_of_where_records_stay_with_them(small, need, said):
+    text = small.declared_text.replace("units:", f"federated: {{max_silos: 2{need}}}\nunits:", 1)
+    made = db.plan(db.Schema.parse(text), method="statistics", epsilon=1.0, delta=1e-4, accountant="rdp")
+    lines = made.explain().splitlines()
+    assert any(line.startswith("Records stay with their owners: at most 2 has") and said in line for line in lines)
+    assert "owners" not in explain(small.plan)

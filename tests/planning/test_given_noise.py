@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import dp_accounting
 import pytest
@@ -58,6 +59,14 @@ def test_it_is_the_plan_that_its_epsilon_would_have_given(small):
     calibrated = db.plan(small.declared, epsilon=given.epsilon, **own)
     assert calibrated.noise_multiplier == pytest.approx(SIGMA, rel=2e-3)
     assert calibrated.guarantee.sentence == given.guarantee.sentence
+
+
+@pytest.mark.parametrize("accountant", ["auto", "rdp"])
+def test_noise_of_which_no_epsilon_follows_is_refused(small, monkeypatch, accountant):
+    monkeypatch.setattr(accounting, "epsilon_of", lambda *given, **more: math.inf)
+    with pytest.raises(SettingError, match="too little for any ε") as caught:
+        db.plan(small.declared, method="dpgan", delta=1e-4, accountant=accountant, noise_multiplier=SIGMA, **small.tiny)
+    assert caught.value.field == "noise_multiplier"
 
 
 def test_less_noise_costs_more(small):

@@ -25,7 +25,7 @@ LONG = frozenset(
     {
         "attack", "auditing", "cli", "data/test_csv_files.py", "data/test_csv_records.py", "encode/test_gaps.py",
         "encode/test_pairwise_swapping.py", "end_to_end", "evaluate", "ledger/test_chain.py", "ledger/test_faults.py",
-        "ledger/test_processes.py", "methods/test_bayesgan.py", "methods/test_chain_fitting.py",
+        "ledger/test_processes.py", "golden", "methods/test_bayesgan.py", "methods/test_chain_fitting.py",
         "methods/test_conditions.py", "methods/test_guided.py", "methods/test_labelling.py",
         "methods/test_latentgan.py", "methods/test_mean_embedding.py", "methods/test_noisecritic.py",
         "methods/test_refining.py", "methods/test_series_copula.py", "methods/test_series_statistics.py",

@@ -12,7 +12,7 @@ from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import SettingError
 
 if TYPE_CHECKING:
-    from doublure.releasing.released import Bundle
+    from doublure.releasing.issuing import Bundle
     from doublure.run.synthesizer import Synthesizer
 
 

@@ -7,12 +7,15 @@ what else a plan or a touch carries stays out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from doublure.access import COVERED
+from doublure.access import COVERED, Access
 from doublure.errors import SettingError
 from doublure.ledger.amounts import Budget, is_figure
 from doublure.ledger.chain import canonical
+
+if TYPE_CHECKING:
+    from doublure.guarantee import Guarantee
 
 KINDS = ("dp", "bayesian-dp", "empirical", "none")
 _TOUCH = ("purpose", "event", "epsilon", "delta")
@@ -20,85 +23,56 @@ _BEGINS, _DIGITS = "plan-", 24
 """How the id of a run begins that tells its plan's hash, and how many digits of that."""
 
 
-class TouchLike(Protocol):
-    """One private access, as a plan lists it."""
-
-    def to_json(self) -> Mapping[str, Any]:
-        """Return `purpose`, `event`, `epsilon`, `delta`."""
-        ...
-
-
-class GuaranteeLike(Protocol):
-    """What may be claimed."""
-
-    @property
-    def kind(self) -> str:
-        """One of dp, bayesian-dp, empirical, none."""
-        ...
-
-
 class PlanLike(Protocol):
-    """What the ledger reads of a plan."""
+    """A plan, as far as the ledger reads it; planning stands above the ledger, and its plans are such."""
 
     @property
     def method(self) -> str:
         """The method's name."""
-        ...
 
     @property
-    def guarantee(self) -> GuaranteeLike:
-        """What may be claimed."""
-        ...
+    def guarantee(self) -> Guarantee:
+        """What may be claimed; its kind alone is read."""
 
     @property
     def epsilon(self) -> float | None:
         """The total ε, learned facts included; None for kinds without one."""
-        ...
 
     @property
     def delta(self) -> float | None:
         """The total δ."""
-        ...
 
     @property
     def worst_case(self) -> tuple[float, float] | None:
         """The (ε, δ) that holds whoever a record is from; a plan of kind bayesian-dp has one, and is charged it."""
-        ...
 
     @property
     def sha256(self) -> str:
         """SHA-256 of all that the plan says, its settings too."""
-        ...
 
     @property
     def unit(self) -> Mapping[str, Any]:
         """Whom the guarantee is for."""
-        ...
 
     @property
     def relation(self) -> str:
         """The neighbouring relation."""
-        ...
 
     @property
     def accountant(self) -> str | None:
         """Who computed ε."""
-        ...
 
     @property
     def schema_sha256(self) -> str:
         """SHA-256 of the schema."""
-        ...
 
     @property
-    def touches(self) -> Sequence[TouchLike]:
+    def touches(self) -> Sequence[Access]:
         """Every private access."""
-        ...
 
     @property
     def steps(self) -> int:
         """How many noisy steps may be drawn, T."""
-        ...
 
 
 def run_id_of(plan: PlanLike, reservation_id: str) -> str:

@@ -5,11 +5,12 @@ Nothing in it depends on the data: it can be shown, signed and published before 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from doublure.access import Access
 from doublure.guarantee import Guarantee
+from doublure.private import accounting
 from doublure.schema import Schema
 from doublure.training.settings import MethodSettings
 
@@ -109,3 +110,20 @@ class PlanContents:
             "guarantee": self.guarantee.to_json(),
             "schema": self.schema.to_plain(),
         }
+
+
+def with_prices(made: PlanContents) -> PlanContents:
+    """Return the plan with what each access for training would cost alone."""
+    return replace(made, touches=tuple(_priced(access, made.accountant) for access in made.touches))
+
+
+def is_priced(access: Access) -> bool:
+    """Whether a price follows from an access's event; that of a fact is the schema's, and some have none."""
+    return access.path is None and access.event is not None and bool(access.delta)
+
+
+def _priced(access: Access, accountant: str | None) -> Access:
+    if access.event is None or not is_priced(access):
+        return access
+    alone = accounting.epsilon_of([access.event], access.delta, accountant=accountant or "pld")  # type: ignore[arg-type]
+    return replace(access, epsilon=alone)

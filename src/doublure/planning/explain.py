@@ -1,37 +1,37 @@
-"""A plan in words and figures, for a terminal."""
+"""A plan in words and figures, for a terminal and for a notebook."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doublure.access import COVERED
 from doublure.guarantee import beside, figure
 from doublure.methods import registry as table
 from doublure.methods.choice import is_reason
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
+from doublure.schema.display import kind_of
+from doublure.support import views
 
 if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.planning.contents import PlanContents
 
-
+_TOTAL = "total (composed, not added up)"
 _ALONE = " (each priced alone; composed they give the total, which is no sum of them)"
 
 
 def explain(made: PlanContents) -> str:
     """Return a plan in words and figures."""
     lines = [f"Method {made.method}: {table.summary(made.method, made.schema.kind)}"]
-    unit = made.unit
-    most = f", at most {unit['max_records']} records of each" if unit["max_records"] > 1 else ""
-    lines.append(f"Unit of privacy: one {unit['name']}{most}")
+    lines.append(f"Unit of privacy: {_unit(made)}")
     lines += _owners(made)
     lines.append(budget_of(made))
     several = sum(access.epsilon is not None for access in made.touches) > 1
     lines.append(f"What touches private records{_ALONE if several else ''}:")
-    together = "total (composed, not added up)"
     prices = [(access.purpose, _price(access)) for access in made.touches]
     epsilon, delta = made.worst_case or (made.epsilon, made.delta)
     if epsilon is not None:
-        prices.append((together, _figures(epsilon, delta)))
+        prices.append((_TOTAL, _figures(epsilon, delta)))
     width = max((len(purpose) for purpose, _ in prices), default=0)
     lines += [f"  {purpose:<{width}}  {price}" for purpose, price in prices]
     if any(access.path is not None and access.epsilon is None for access in made.touches):
@@ -51,6 +51,12 @@ def explain(made: PlanContents) -> str:
     lines += warned(made)
     lines += _claims(made)
     return "\n".join(lines)
+
+
+def _unit(made: PlanContents) -> str:
+    unit = made.schema.unit
+    several = f", at most {unit.max_records} records of each" if unit.max_records > 1 else ""
+    return f"one {unit.name}{several}"
 
 
 def _owners(made: PlanContents) -> list[str]:
@@ -133,3 +139,48 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{round(seconds)} seconds"
     return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+# -- in a notebook: the claim, every private access with its price, and what it will take ------------------------------
+
+
+def short(made: PlanContents) -> str:
+    """Return a plan in one line."""
+    return f"Plan(method={made.method!r}, {made.schema.summary}, guarantee={made.guarantee.sentence!r})"
+
+
+def html(made: PlanContents) -> str:
+    """Return a plan as HTML."""
+    epsilon, delta = made.worst_case or (made.epsilon, made.delta)
+    priced = made.guarantee.kind in COVERED
+    rows = [
+        (access.purpose, _cell(access.epsilon, protected=access.event is not None), _cell(access.delta))
+        for access in made.touches
+    ]
+    if priced:
+        rows.append((_TOTAL, _cell(epsilon), _cell(delta)))
+    named = [
+        ("data", kind_of(made.schema)),
+        ("unit of privacy", _unit(made)),
+        ("noisy steps", f"{made.steps:,}" if made.steps else None),
+        ("memory", f"{made.memory_bytes / 1e9:.1f} GB"),
+        ("time of one core", f"about {duration(made.seconds_estimate)}"),
+    ]
+    settings = [(key, value) for key, value in made.settings.shown().items() if value not in (None, "")]
+    return views.view(
+        f"Plan: {made.method}",
+        views.line("No record has been read."),
+        views.line(made.guarantee.sentence, "claim" if priced else "warn"),
+        views.line(budget_of(made), "plain"),
+        views.facts(named),
+        views.grid(("what touches private records", "ε", "δ"), rows, right=(1, 2), total=priced),
+        *(views.line(warning, "note") for warning in made.warnings),
+        views.folded("Settings", views.grid(("setting", "value"), settings)),
+        views.line("plan.explain() says all of it in words: noise, forecast, claims."),
+    )
+
+
+def _cell(value: float | None, *, protected: bool = True) -> str:
+    if value is None:
+        return "–" if protected else "not protected"
+    return figure(value)

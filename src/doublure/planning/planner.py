@@ -1,145 +1,411 @@
-"""plan(): what a run will do and what it will cost, before any record is read.
+"""Plan a run from public facts alone: its budget, the noise that fits it, and the contents that follow.
 
-A :class:`Plan` is a list of accesses plus settings. σ is calibrated here, over the composition of everything the run
-will touch (learned facts included), so that T noisy steps end just under the ε that was asked for. Where a method's
-settings fix σ, the composition says what it costs instead.
+σ is calibrated over the composition of everything that the run will touch, learned facts included, so that T noisy
+steps end just under the ε that was asked for. Where a method's settings give σ, ε follows from the same composition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal
+import math
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal, TypeAlias, get_args
 
 from doublure.access import Access, events
-from doublure.errors import BeyondPld, SettingError
-from doublure.guarantee import rounded_up
-from doublure.methods import choice
-from doublure.methods import registry as table
-from doublure.methods.method import Method, settings_of
-from doublure.planning.assembling import assemble, with_prices
-from doublure.planning.budget import Budget, checked_budget, learned_facts, refuse_undeclared, refuse_used_up
-from doublure.planning.contents import PlanContents
-from doublure.planning.machine import refuse_too_large
-from doublure.planning.plan import Plan
+from doublure.errors import BeyondPld, SchemaError, SettingError
+from doublure.guarantee import (
+    AGGREGATOR,
+    ANY_DATA,
+    CHOSEN,
+    ENDED,
+    FLOATING,
+    LARGE_EPSILON,
+    QUOTING,
+    REFUSALS,
+    TIMING,
+    Guarantee,
+    figure,
+    odds_factor,
+    rounded_up,
+)
+from doublure.methods import choice, registry
+from doublure.methods.method import Method, customary_delta, refuse_loose_delta, settings_of, unshared_conditions
+from doublure.planning import signal_to_noise
+from doublure.planning.contents import PlanContents, with_prices
+from doublure.planning.machine import needed_bytes, refuse_too_large, seconds_of
 from doublure.private import accounting
-from doublure.private.accounting import Event
+from doublure.private.accounting import ApproximateEvent, Event, GaussianEvent, PureEvent
 from doublure.schema import Schema
 from doublure.training.settings import MethodSettings
 
-_PRINTED = 4  # significant digits of a price that follows from the noise
+Asked: TypeAlias = Literal["auto", "pld", "rdp"]
+"""An accountant as it is asked for."""
+
+DELTA_WITHOUT_PRIVACY = 1e-6
+"""The δ of a discovery of values in a plan that claims nothing."""
+
+_DISCOVERY_SHARE_OF_DELTA = 0.1
+_PRINTED = 4  # significant digits of an ε that follows from the noise
+_EXACT = "the operating system's own stream, exact rounded normals"
+_PURPOSES = {
+    "units": "count the units",
+    "missing": "test whether {column} has missing cells",
+    "values": "discover the values of {column}",
+    "bounds": "find bounds for {column}",
+    "shares": "estimate the class shares of {column}",
+}
 
 
-def plan(
-    schema: Schema | str | Path,
-    *,
-    method: str = choice.AUTO,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    accountant: Literal["auto", "pld", "rdp"] = "auto",
-    **settings: Any,
-) -> Plan:
-    """Plan a run. Reads no data.
-
-    Args:
-        schema: The public facts (or the path of the file that holds them).
-        method: A name from :mod:`doublure.methods.registry`; left out, or ``auto``, it is chosen from the schema and ε,
-            with the reason.
-        epsilon: The total ε, learned facts included. There is no default; ``gan`` takes none, for ``bayesgan`` it is
-            the ceiling on ε_μ, and where the setting ``noise_multiplier`` gives ``dpgan`` its σ it follows.
-        delta: The total δ; for ``bayesgan`` δ_μ.
-        accountant: ``pld`` (tight), ``rdp``, or ``auto``: ``pld``, and ``rdp`` where that cannot.
-        settings: Settings of the method, by name.
-
-    Returns:
-        A frozen plan.
-
-    Raises:
-        SchemaError: A fact is undeclared; the message names it and the ways out.
-        SettingError: A setting is out of range, ε is not feasible (the message says what would be), or this machine
-            could not hold the run.
-
-    Example:
-        >>> import doublure as db
-        >>> schema = db.Schema.load(db.datasets.adult_schema_path())
-        >>> made = db.plan(schema, method="dpgan", epsilon=3.0, delta=1e-5)
-        >>> made.steps, made.guarantee.kind
-        (1000, 'dp')
-    """
-    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
-    if method == choice.AUTO:
+def plan_contents(
+    schema: Schema, name: str, epsilon: float | None, delta: float | None, accountant: Asked, settings: dict[str, Any]
+) -> PlanContents:
+    """Return what a plan holds; see :func:`doublure.plan` for the arguments and the errors."""
+    if name == choice.AUTO:
         refuse_undeclared(schema)
         total, _ = checked_budget(epsilon, delta, schema.public_units)
-        name = choice.method_for(schema, total)
-        made = plan(schema, method=name, epsilon=epsilon, delta=delta, accountant=accountant, **settings)
+        made = plan_contents(schema, choice.method_for(schema, total), epsilon, delta, accountant, settings)
         return replace(made, warnings=(choice.sentence(schema, total), *made.warnings))
-    chosen = table.method(method)
+    chosen = registry.method(name)
     refuse_undeclared(schema)
     own = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, settings))
-    sigma = chosen.given_noise(own)
-    if sigma is not None:
-        if epsilon is not None:
-            remedy = "leave one of the two out"
-            raise SettingError("stands beside epsilon, which follows from it", field="noise_multiplier", remedy=remedy)
-        refuse_too_large(chosen, schema, own)
-        return Plan.of(
-            with_prices(_with_fallback(accountant, lambda name: _following(chosen, schema, own, sigma, delta, name)))
-        )
-    budget = Budget.of(chosen, schema, epsilon, delta)
+    follows = chosen.given_noise(own) is not None
+    budget = Budget.of(chosen, schema, epsilon, delta, follows=follows)
     refuse_too_large(chosen, schema, own)
     if budget.epsilon is None or budget.delta is None:
-        return Plan.of(with_prices(assemble(chosen, schema, own, budget, None, None)))
-    learned = learned_facts(schema, budget.discovery_delta)
-    own = chosen.decide_noise(schema, own, learned, epsilon=budget.epsilon, delta=budget.delta)
-    refuse_too_large(chosen, schema, own)
-    return Plan.of(with_prices(_with_fallback(accountant, lambda name: _composed(chosen, schema, own, budget, name))))
+        return with_prices(assemble(chosen, schema, own, budget, None, None))
+    if not follows:
+        own = chosen.decide_noise(schema, own, budget.learned, epsilon=budget.epsilon, delta=budget.delta)
+        refuse_too_large(chosen, schema, own)
+    return with_prices(_with_fallback(accountant, chosen, schema, own, budget))
 
 
-def _with_fallback(accountant: str, make: Callable[[str], PlanContents]) -> PlanContents:
-    if accountant not in ("auto", "pld", "rdp"):
+# -- the budget: what was asked for, and what the facts to be learned take of it ---------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What was asked for, and the facts that it buys.
+
+    Attributes:
+        epsilon: The total, or the ceiling on ε_μ of a Bayesian claim; None where nothing is claimed. It is infinite
+            until it follows, where the settings give the noise.
+        delta: The total, or δ_μ; None where nothing is claimed.
+        learned: The accesses that buy the schema's facts. Discoveries of values share a tenth of δ.
+    """
+
+    epsilon: float | None
+    delta: float | None
+    learned: tuple[Access, ...]
+
+    @classmethod
+    def of(
+        cls, chosen: Method, schema: Schema, epsilon: float | None, delta: float | None, *, follows: bool = False
+    ) -> Budget:
+        """Check what was asked for against the method and the public number of units.
+
+        Args:
+            chosen: The method.
+            schema: The public facts.
+            epsilon: As it was given.
+            delta: As it was given.
+            follows: Whether ε follows from noise that the settings give.
+
+        Raises:
+            SettingError: A figure is missing or out of range, or there is one where there should be none.
+        """
+        if follows:
+            if epsilon is not None:
+                message, remedy = "stands beside epsilon, which follows from it", "leave one of the two out"
+                raise SettingError(message, field="noise_multiplier", remedy=remedy)
+            total, chance = math.inf, checked_delta(delta, schema.public_units)
+        elif chosen.guarantee in ("empirical", "none"):
+            if epsilon is not None or delta is not None:
+                field = "epsilon" if epsilon is not None else "delta"
+                raise SettingError(
+                    f"{chosen.name} gives no guarantee, so it takes none", field=field, remedy="leave it out"
+                )
+            return cls(epsilon=None, delta=None, learned=learned_facts(schema, DELTA_WITHOUT_PRIVACY))
+        else:
+            total, chance = checked_budget(epsilon, delta, schema.public_units)
+        discoveries = sum(question.fact == "values" for question in schema.questions)
+        share = _DISCOVERY_SHARE_OF_DELTA * chance / max(1, discoveries)
+        return cls(epsilon=total, delta=chance, learned=learned_facts(schema, share))
+
+    @property
+    def of_training(self) -> float:
+        """The δ that is left for training."""
+        return (self.delta or 0.0) - sum(access.delta or 0.0 for access in self.learned)
+
+
+def checked_budget(epsilon: object, delta: object, units: int) -> tuple[float, float]:
+    """Check an ε and a δ of the kind dp.
+
+    Raises:
+        SettingError: One is missing or out of range, or δ is too large for so many units.
+    """
+    if epsilon is None:
+        raise SettingError("has no default", field="epsilon", remedy="say how much may be spent, such as 1.0")
+    total = _figure(epsilon)
+    if delta is not None and (not total > 0 or math.isinf(total)):
+        raise SettingError("must be a number above 0", field="epsilon", remedy="give a number such as 1.0")
+    return total, checked_delta(delta, units)
+
+
+def checked_delta(delta: object, units: int) -> float:
+    """Check a δ of the kind dp.
+
+    Raises:
+        SettingError: It is missing or out of range, or too large for so many units.
+    """
+    customary = f"{customary_delta(units):.0e}"
+    if delta is None:
+        raise SettingError("has no default", field="delta", remedy=f"give one below 1/units, such as {customary}")
+    chance = _figure(delta)
+    if not 0 < chance < 1:
+        raise SettingError("must lie between 0 and 1", field="delta", remedy=f"give one such as {customary}")
+    refuse_loose_delta(chance, units, field="delta")
+    return chance
+
+
+def _figure(value: object) -> float:
+    """Return a number as a float; NaN for what is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def refuse_undeclared(schema: Schema) -> None:
+    """Refuse a schema with a fact that nobody has decided yet.
+
+    Raises:
+        SchemaError: Naming the first one and the ways out.
+    """
+    if not schema.undeclared:
+        return
+    first, more = schema.undeclared[0], len(schema.undeclared) - 1
+    rest = f" (and {more} more: doublure schema check lists them)" if more else ""
+    raise SchemaError(
+        f"is undeclared{rest}", field=first, remedy="declare it if it is public, or buy it with {learn: epsilon}"
+    )
+
+
+def learned_facts(schema: Schema, discovery_delta: float) -> tuple[Access, ...]:
+    """Return the accesses that buy the schema's facts, in its order."""
+    accesses = []
+    for question in schema.questions:
+        delta = discovery_delta if question.fact == "values" else 0.0
+        event: Event = PureEvent(epsilon=question.epsilon)
+        if delta:
+            event = ApproximateEvent(epsilon=question.epsilon, delta=delta)
+        purpose = _PURPOSES[question.fact].format(column=question.column)
+        accesses.append(Access(purpose=purpose, event=event, epsilon=question.epsilon, delta=delta, path=question.path))
+    return tuple(accesses)
+
+
+def refuse_used_up(learned: tuple[Access, ...], epsilon: float, delta: float, accountant: str) -> None:
+    """Refuse an ε of which nothing is left for training; many facts may cost less together than added up.
+
+    Raises:
+        SettingError: Naming what the facts cost together.
+    """
+    if sum(access.epsilon or 0.0 for access in learned) < epsilon:
+        return
+    spent = accounting.epsilon_of(events(learned), delta, accountant=accountant)  # type: ignore[arg-type]
+    if spent >= epsilon:
+        raise SettingError(
+            f"{epsilon:g} is used up by the facts to be learned, which cost {figure(spent)} in total",
+            field="epsilon",
+            remedy=f"raise it well above {figure(spent)}, or declare more facts",
+        )
+
+
+# -- the composition: σ from ε, or ε from σ ----------------------------------------------------------------------------
+
+
+def _with_fallback(
+    accountant: Asked, chosen: Method, schema: Schema, settings: MethodSettings, budget: Budget
+) -> PlanContents:
+    """Compose by the accountant that was asked for; ``auto`` is ``pld``, and ``rdp`` where that cannot."""
+    if accountant not in get_args(Asked):
         raise SettingError("is not an accountant", field="accountant", remedy="use auto, pld or rdp")
     if accountant != "auto":
-        return make(accountant)
+        return _composed(chosen, schema, settings, budget, accountant)
     try:
-        return make("pld")
+        return _composed(chosen, schema, settings, budget, "pld")
     except BeyondPld:
-        return make("rdp")
-
-
-def _following(
-    chosen: Method, schema: Schema, settings: MethodSettings, sigma: float, delta: float | None, accountant: str
-) -> PlanContents:
-    """Take σ as it was given; ε is what everything then costs, rounded up."""
-
-    def price(chance: float, learned: tuple[Access, ...]) -> float:
-        composed = events((*learned, *chosen.accesses(schema, settings, sigma)))
-        return accounting.epsilon_of(composed, chance, accountant=accountant)  # type: ignore[arg-type]
-
-    return assemble(chosen, schema, settings, Budget.of_noise(schema, delta, price), accountant, sigma)
+        return _composed(chosen, schema, settings, budget, "rdp")
 
 
 def _composed(
-    chosen: Method, schema: Schema, settings: MethodSettings, budget: Budget, accountant: str
+    chosen: Method, schema: Schema, settings: MethodSettings, budget: Budget, accountant: accounting.Accountant
 ) -> PlanContents:
-    """Calibrate the noise to what was asked for; where the settings fix it, what everything costs follows from it."""
-    learned = learned_facts(schema, budget.discovery_delta)
-    if budget.epsilon is None or budget.delta is None:
-        raise TypeError("a budget is needed")
+    """Calibrate the noise to what was asked for; where the settings give it, what everything costs follows from it."""
 
     def composition(multiplier: float) -> list[Event]:
-        return events((*learned, *chosen.accesses(schema, settings, multiplier)))
+        return events((*budget.learned, *chosen.accesses(schema, settings, multiplier)))
 
-    fixed = chosen.fixed_noise(settings)
-    if fixed is None:
-        refuse_used_up(learned, budget.epsilon, budget.delta, accountant)
-        noise = accounting.calibrate(
-            composition,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            accountant=accountant,  # type: ignore[arg-type]
-        )
-        return assemble(chosen, schema, settings, budget, accountant, noise)
-    found = accounting.epsilon_of(composition(fixed.multiplier), fixed.delta, accountant=accountant)  # type: ignore[arg-type]
-    worst = (rounded_up(found, _PRINTED), fixed.delta)
-    return assemble(chosen, schema, settings, budget, accountant, fixed.multiplier, worst)
+    def cost(multiplier: float, delta: float) -> float:
+        return accounting.epsilon_of(composition(multiplier), delta, accountant=accountant)
+
+    epsilon, delta = budget.epsilon, budget.delta
+    if epsilon is None or delta is None:
+        raise TypeError("a budget is needed")
+    given, fixed, worst = chosen.given_noise(settings), chosen.fixed_noise(settings), None
+    if given is not None:
+        noise, total = given, cost(given, delta)
+        if not math.isfinite(total):
+            raise SettingError("is too little for any ε at this δ", field="noise_multiplier", remedy="raise it")
+        budget = replace(budget, epsilon=rounded_up(total, _PRINTED))
+    elif fixed is not None:
+        noise, worst = fixed.multiplier, (rounded_up(cost(fixed.multiplier, fixed.delta), _PRINTED), fixed.delta)
+    else:
+        refuse_used_up(budget.learned, epsilon, delta, accountant)
+        noise = accounting.calibrate(composition, epsilon=epsilon, delta=delta, accountant=accountant)
+    return assemble(chosen, schema, settings, budget, accountant, noise, worst)
+
+
+# -- the contents for one noise multiplier: accesses and their prices, the claim, warnings -----------------------------
+
+
+def assemble(
+    chosen: Method,
+    schema: Schema,
+    settings: MethodSettings,
+    budget: Budget,
+    accountant: str | None,
+    noise: float | None,
+    worst: tuple[float, float] | None = None,
+) -> PlanContents:
+    """Return the plan for one noise multiplier; its accesses for training have no price yet.
+
+    Args:
+        chosen: The method.
+        schema: The public facts.
+        settings: With everything decided.
+        budget: What was asked for.
+        accountant: What composes the accesses; None where nothing is claimed.
+        noise: σ; None where nothing is claimed.
+        worst: The (ε, δ) that everything composes to, where the settings fix the noise; else it is what was asked for.
+    """
+    work = chosen.work(schema, settings)
+    if schema.federated is not None and schema.misfit == "refuse":
+        why = "is refuse, and one record that does not fit would end a run that several owners see"
+        remedy = "write misfit: coerce, or leave it out: with federated it is coerce"
+        raise SchemaError(why, field="misfit", remedy=remedy)
+    if schema.federated is not None and not chosen.asks_owners(schema, settings):
+        remedy = "leave federated out of the schema, or take what docs/federated.md says that owners are asked for"
+        raise SettingError("cannot be asked of owners yet", field=f"method {chosen.name}", remedy=remedy)
+    learned = budget.learned
+    if budget.epsilon is None:  # what claims nothing prints no ε, not even a fact's own (rule 13)
+        learned = tuple(replace(access, event=None, epsilon=None, delta=None) for access in learned)
+    training = chosen.accesses(schema, settings, noise or 0.0)
+    if noise is not None:
+        delta = budget.of_training if worst is None else worst[1]
+        training = tuple(replace(access, delta=delta) for access in training)
+    guarantee = _guarantee(chosen, schema, settings, budget, accountant, (*learned, *training), worst)
+    return PlanContents(
+        method=chosen.name,
+        schema=schema,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        accountant=accountant,
+        settings=settings,
+        touches=(*learned, *training),
+        sample_rate=chosen.sample_rate(schema, settings),
+        noise_multiplier=noise,
+        max_grad_norm=chosen.max_grad_norm(settings),
+        steps=work.steps,
+        memory_bytes=needed_bytes(chosen, schema, settings),
+        seconds_estimate=seconds_of(work),
+        warnings=(
+            *_warnings(schema, budget, learned, guarantee),
+            *unshared_conditions(chosen, schema),
+            *signal_to_noise.warnings_of_bounds(schema, priced=budget.epsilon is not None),
+            *signal_to_noise.warnings_of_values(schema, learned),
+            *signal_to_noise.warnings_of(
+                training, schema.public_units, guarantee.delta, sum(access.epsilon or 0.0 for access in learned)
+            ),
+            *chosen.warnings(schema, settings),
+        ),
+        guarantee=guarantee,
+    )
+
+
+def _noise_of(training: tuple[Access, ...]) -> float | None:
+    """Return the noise multiplier from which, with q and T, a reader may compute the training's price again.
+
+    There is one where the training is a single Gaussian event. Of anything else a card says the noise access by access.
+    """
+    if len(training) == 1 and isinstance(training[0].event, GaussianEvent):
+        return training[0].event.noise_multiplier
+    return None
+
+
+def _guarantee(
+    chosen: Method,
+    schema: Schema,
+    settings: MethodSettings,
+    budget: Budget,
+    accountant: str | None,
+    touches: tuple[Access, ...],
+    worst: tuple[float, float] | None,
+) -> Guarantee:
+    unit, max_records = schema.unit.name, schema.most_records
+    if budget.epsilon is None or budget.delta is None:
+        return Guarantee(kind=chosen.guarantee, unit=unit, max_records=max_records)
+    assumptions = ["the declared facts of the schema are public"]
+    if schema.unit.max_records > 1 or schema.unit.id is not None:
+        assumptions.append(f"{schema.unit.id} names each {schema.unit.name} the same way in every record")
+    if schema.federated is not None:
+        several = "one owner" if schema.max_silos == 1 else f"{schema.max_silos} owners"
+        assumptions += [f"no {unit} has records with more than {several}", AGGREGATOR]
+        if chosen.sample_rate(schema, settings) not in (None, 1.0):
+            assumptions.append(CHOSEN)
+    coerced = schema.misfit == "coerce"
+    if coerced:
+        quoted = schema.written is not None and schema.written.multiline
+        assumptions += [ANY_DATA, QUOTING] if quoted else [ANY_DATA]
+    training = tuple(access for access in touches if access.path is None)
+    epsilon, delta = worst or (budget.epsilon, budget.delta)
+    rates = {getattr(access.event, "sample_rate", None) for access in training}
+    composed = Guarantee(
+        kind="dp",
+        epsilon=epsilon,
+        delta=delta,
+        accountant=accountant,
+        sample_rate=chosen.sample_rate(schema, settings) if len(rates) == 1 else None,
+        noise_multiplier=_noise_of(training),
+        steps=chosen.work(schema, settings).steps,
+        noise_source=_EXACT if {access.whole for access in training} == {True} else chosen.noise_source(settings),
+        assumptions=(*assumptions, *settings.assumptions),
+        excluded=(
+            TIMING if all(access.exact for access in touches) else FLOATING,
+            "internal reports",
+            *(() if coerced else (REFUSALS,)),
+            *(() if schema.federated is None else (ENDED,)),
+            *settings.excluded,
+        ),
+        unit=unit,
+        max_records=max_records,
+    )
+    return chosen.planned_claim(composed, settings, epsilon=budget.epsilon, delta=budget.delta)
+
+
+def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim: Guarantee) -> tuple[str, ...]:
+    found, epsilon = [], claim.epsilon
+    units = schema.public_units
+    if claim.delta is not None and claim.delta > 0.1 / units:
+        found.append(f"delta {claim.delta:g} is above a tenth of 1/units; {customary_delta(units):.0e} is customary")
+    if epsilon is not None and epsilon > LARGE_EPSILON:
+        named = "epsilon" if claim.kind == "dp" else "worst-case epsilon"
+        found.append(f"{named} {epsilon:g} lets an attacker's odds grow by a factor of {odds_factor(epsilon)}")
+    facts = sum(access.epsilon or 0.0 for access in learned)
+    if budget.epsilon is not None and facts > budget.epsilon / 2:
+        found.append(f"the facts to be learned cost {facts:g}, more than half of epsilon; declare more of them")
+    if claim.accountant == "rdp":
+        found.append("accountant rdp is looser than pld: it needs more noise for the same epsilon")
+    found += [f"{path}: {message}" for path, message in schema.cautions]
+    return tuple(found)

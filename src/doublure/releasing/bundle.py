@@ -28,11 +28,9 @@ from doublure.private.executed import Executed, as_priced
 from doublure.releasing.checking import DICTIONARY
 from doublure.releasing.declared import Declared
 from doublure.releasing.dictionary import dictionary
-from doublure.releasing.issuing import entry_of, issue
-from doublure.releasing.margins import margins_of
-from doublure.releasing.released import Bundle, Card
+from doublure.releasing.issuing import Bundle, Card, entry_of, issue
 from doublure.releasing.signing import signing_key
-from doublure.releasing.tables import LIMIT, described, refuse_none, write_noisy_tables
+from doublure.releasing.tables import LIMIT, described, margins_of, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, verify
 from doublure.releasing.writing import WRITERS, write_released
 from doublure.run.synthesizer import Synthesizer

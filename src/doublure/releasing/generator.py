@@ -15,8 +15,7 @@ from doublure.ledger import Ledger
 from doublure.releasing.bundle import card_of, executed_of, ledger_of, refuse_taken
 from doublure.releasing.declared import Declared
 from doublure.releasing.dictionary import dictionary
-from doublure.releasing.issuing import entry_of, issue
-from doublure.releasing.released import Bundle
+from doublure.releasing.issuing import Bundle, entry_of, issue
 from doublure.releasing.signing import signing_key
 from doublure.run import published
 from doublure.run.synthesizer import Synthesizer

@@ -24,9 +24,9 @@ from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_what_was_
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical
 from doublure.ledger.shapes import NONCE
+from doublure.releasing.card import draws_the_same, page_of
 from doublure.releasing.checking import PAGE, check_contents
 from doublure.releasing.reading import Misread
-from doublure.releasing.rendering import draws_the_same, page_of
 from doublure.releasing.repricing import LEAST_DELTA, TOLERANCE, epsilon_of
 from doublure.releasing.signing import SIGNATURE, Signed, check_signature, spelt
 from doublure.releasing.tables import FOLDER

@@ -1,17 +1,22 @@
-"""A synthesizer as a notebook shows it: what may be said about it, how it was made, and what it can be asked."""
+"""A synthesizer in words: as a notebook shows it, and what its fit has bought."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from doublure.access import COVERED
+from doublure.errors import printable
 from doublure.guarantee import Guarantee
 from doublure.planning import Plan
-from doublure.schema import ResolvedSchema
 from doublure.schema.display import kind_of
+from doublure.schema.fact_states import plain
 from doublure.schema.kinds import KINDS
+from doublure.schema.schema import Question, ResolvedSchema, Schema
 from doublure.support import views
+from doublure.support.views import listed
+
+_FEW = 6
 
 
 def html(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee, run: Mapping[str, Any], notes: Sequence[str]) -> str:
@@ -37,3 +42,40 @@ def html(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee, run: Mapping[
         *(views.line(f"{note}.", "plain") for note in notes),
         views.line("syn.sample() draws synthetic records, as often as you like: sampling costs nothing."),
     )
+
+
+# -- what a fit bought, in words: the answers to the schema's {learn: ε}, public from then on --------------------------
+
+
+def bought(asked: Schema, resolved: ResolvedSchema) -> tuple[str, ...]:
+    """Return what was learned, a line each, in the order in which it was asked.
+
+    Args:
+        asked: The schema with what was to be learned.
+        resolved: The same with the answers.
+    """
+    return tuple(_lines(asked, resolved))
+
+
+def _lines(asked: Schema, resolved: ResolvedSchema) -> Iterator[str]:
+    for question in asked.questions:
+        yield f"{printable(question.path)}: {_answer(question, resolved)} (for ε = {question.epsilon:g})"
+
+
+def _answer(question: Question, resolved: ResolvedSchema) -> str:
+    if question.column is None:
+        return f"{resolved.units:,}"
+    found = getattr(resolved.columns[question.column], question.fact)
+    if question.fact == "bounds":
+        return " to ".join(_text(end) for end in found)
+    if isinstance(found, Mapping):
+        return listed([f"{_text(value)} {share:.1%}" for value, share in found.items()], _FEW)
+    if isinstance(found, tuple):
+        return listed([_text(value) for value in found], _FEW)
+    return {True: "some cells are empty", False: "no cell is empty"}.get(found, _text(found))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value:,.10g}"
+    return printable(plain(value))

@@ -20,7 +20,10 @@ What a killed process left half-written is swept by the winner, when the ledger 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -31,6 +34,8 @@ from doublure.data.opening import Given, open_data
 from doublure.errors import (
     BudgetRefused,
     CeilingPassed,
+    FaultyRecords,
+    InputError,
     SettingError,
     printable,
 )
@@ -43,10 +48,9 @@ from doublure.run.elsewhere import Elsewhere
 from doublure.run.engines import LOCAL, Engine, placed, refuse_held
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
-from doublure.run.refusals import listing
 from doublure.run.rehearsal import rehearse
 from doublure.run.running import Run
-from doublure.support import seeding
+from doublure.support import files, seeding
 from doublure.support.devices import check_device, threads_of_fit
 from doublure.support.extras import require_torch
 from doublure.support.progress import Progress, following
@@ -54,6 +58,9 @@ from doublure.support.progress import Progress, following
 if TYPE_CHECKING:
     from doublure.run.ranks import RunRanks
     from doublure.run.synthesizer import Synthesizer
+
+_HEAD = ("number", "file", "rule")
+_PRIVATE = 0o600
 
 
 def fit(
@@ -223,3 +230,55 @@ def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
             folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
             return synthesizer_of(folder)
     return None
+
+
+# -- the records that a fit was refused for: an internal list beside the run folder ------------------------------------
+
+
+def list_of(out: Path) -> Path:
+    """Return where the list of a run that was refused stands: beside its folder, which is not made or not kept."""
+    place = out.resolve()  # "." has no name
+    return place.parent / f"{place.name}-refused.csv"
+
+
+@contextlib.contextmanager
+def listing(out: Path | None) -> Iterator[None]:
+    """Write the list where records are refused inside, and say so in the remedy.
+
+    A list of an earlier try is replaced; another file of that name stays, and there is no list.
+
+    Args:
+        out: The run folder that was asked for; without one there is no list, and :class:`FaultyRecords` alone has it.
+
+    Raises:
+        FaultyRecords: As it came, with the list's name in its remedy.
+    """
+    if out is None:
+        yield
+        return
+    place = list_of(out)
+    try:
+        yield
+    except FaultyRecords as error:
+        if not _may_be_written(place):
+            raise
+        text = io.StringIO()
+        csv.writer(text).writerows([_HEAD, *((number or "", name, rule) for number, name, rule in error.faults)])
+        content = text.getvalue().encode(errors="surrogateescape")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            files.write_atomic(place, lambda file: file.write(content), mode=_PRIVATE)
+        except (InputError, OSError):
+            raise error from None
+        remedy = f"{error.remedy}; {place.name} beside the run folder names them, and is internal"
+        raise FaultyRecords(error.message, field=error.field, remedy=remedy, faults=error.faults) from None
+
+
+def _may_be_written(place: Path) -> bool:
+    """Whether nothing stands there, or a list."""
+    if not os.path.lexists(place):
+        return True
+    head = ",".join(_HEAD).encode()
+    with contextlib.suppress(OSError), place.open("rb") as file:
+        return file.read(len(head)) == head
+    return False

@@ -38,10 +38,10 @@ from doublure.guarantee import Guarantee
 from doublure.planning import Plan
 from doublure.run import weights
 from doublure.run.answers import AnswersInFolder
-from doublure.run.tables_file import read_noisy_tables, write_tables
 from doublure.schema import ResolvedSchema
 from doublure.support import files
 from doublure.support.tensors import Array, damaged, packed, read_arrays, sha256_of
+from doublure.training.noisy_tables import read_noisy_tables, write_tables
 
 if TYPE_CHECKING:
     from doublure.networks.array_generator import AnyGenerator

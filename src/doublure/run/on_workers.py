@@ -26,7 +26,6 @@ from doublure.data.tables.unit_bounds import fresh_keys
 from doublure.encode.table_values import TableValues
 from doublure.private.workers import Facts, OnWorkers, Told
 from doublure.run import worker_tasks as tasks
-from doublure.run.accesses import fewest_records
 from doublure.run.elsewhere import AskedRecords, Elsewhere
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class RecordsOnWorkers(Elsewhere, AskedRecords):
     def __init__(self, source: TableSource, plan: Plan, workers: Workers) -> None:
         self._source = source
         self._schema: Schema = plan.schema
-        self._at_least = fewest_records(plan)
+        self._at_least = plan.fewest_records
         self._workers = workers
         self._pieces: list[tasks.Piece] = []
         self._cells: list[Any] = []

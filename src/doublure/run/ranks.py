@@ -35,7 +35,6 @@ from doublure.private.executed import Executed
 from doublure.private.kept_answers import AnswersInMemory, KeptAnswer, Place
 from doublure.private.noise import source
 from doublure.private.ranks import Alone, Following, Leading, Ranks
-from doublure.run.accesses import accesses_of, fewest_records
 from doublure.schema import ResolvedSchema
 from doublure.support.devices import check_device, threads_of_fit
 from doublure.support.ranks import Ended, Follower, GlooLink, Leader, Link, own_device, started_by_torchrun
@@ -185,7 +184,7 @@ class OtherRank:
     def _train(self, data: Given, plan: Plan, seed: int, device: str) -> None:
         given = open_data(data, plan.kind, plan.schema.written)
         given.check(plan.schema)
-        table = given.load(plan.schema, at_least=fewest_records(plan))
+        table = given.load(plan.schema, at_least=plan.fewest_records)
         self._follower.say(_LOADED)
         message = self._follower.expect(_TRAIN)
         schema, taken = ResolvedSchema.parse(message.facts["schema"]), int(message.facts["taken"])
@@ -193,7 +192,7 @@ class OtherRank:
         records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
         ranks = Following(self._follower)
         own = ranks.assigned(records, records.fingerprint if table.repeatable else "")
-        accesses = accesses_of(plan)
+        accesses = plan.answered
         executed = Executed(access for access in accesses if access.event is not None)
         executed.restore(message.facts["executed"])
         mechanism = ranks.mechanism(

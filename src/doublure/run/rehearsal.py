@@ -25,7 +25,6 @@ from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent,
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source as noise_source
 from doublure.private.records import PrivateRecords
-from doublure.run.accesses import facts_of
 from doublure.support.tensors import as_arrays
 from doublure.training.job import Job, encoded_records
 
@@ -121,7 +120,7 @@ def _trained(chosen: Method, plan: Plan, settings: MethodSettings, encoder: Enco
 
 def _learned_of_nobody(plan: Plan) -> ResolvedSchema:
     """Return the schema with what would be learned of no cell."""
-    priced = facts_of(plan)
+    priced = plan.answered_facts
     mechanism, learned = MadeUp(priced), dict[str, Any]()
     for access, question in zip(priced, plan.schema.questions, strict=True):
         learned[question.path] = facts.learn(

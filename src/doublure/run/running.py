@@ -63,7 +63,6 @@ from doublure.private.executed import Executed
 from doublure.private.noise import source as noise_source
 from doublure.private.records import PrivateRecords, RecordsElsewhere
 from doublure.private.row_codes import RowCodes
-from doublure.run.accesses import accesses_of, facts_of, fewest_records
 from doublure.run.elsewhere import AskedRecords, Elsewhere
 from doublure.run.folder import RunFolder
 from doublure.run.in_partitions import RecordsInPartitions
@@ -128,7 +127,7 @@ class Run:
         self._stop = StopSignal()
         self._ranks: RunRanks = OneProcess() if ranks is None else ranks
         self._mechanism = self._ranks.mechanism(
-            accesses_of(plan),
+            plan.answered,
             noise=noise_source(plan.settings.stream),
             authorise=self._authorise,
             taken=reservation.authorised,
@@ -264,7 +263,7 @@ class Run:
         """Refuse to go on where what was bought did not survive the crash and cannot be bought again."""
         folder, reservation = self._folder, self._reservation
         if folder.schema is None:
-            self._mechanism.refuse_lost(*facts_of(self._plan))
+            self._mechanism.refuse_lost(*self._plan.answered_facts)
         kept = folder.kept_step
         left = kept is not None or self._mechanism.recalls(*self._plan.training)
         if not left and reservation.authorised and reservation.authorised >= self._plan.steps:
@@ -283,7 +282,7 @@ class Run:
             self._folder.update_run(**source.public)
             self._asked.read()
             return self._asked
-        plan, at_least = self._plan, fewest_records(self._plan)
+        plan, at_least = self._plan, self._plan.fewest_records
         kept = Codes.opened(self._folder.codes) or RowCodes.opened(self._folder.codes)
         if placement is RecordPlacement.HELD and kept is None:
             return source.load(plan.schema, at_least=at_least)
@@ -309,7 +308,7 @@ class Run:
         schema = self._plan.schema
         learned: dict[str, Any] = {}
         progress.stage("learn what was bought", len(self._plan.learned))
-        for number, (access, question) in enumerate(zip(facts_of(self._plan), schema.questions, strict=True)):
+        for number, (access, question) in enumerate(zip(self._plan.answered_facts, schema.questions, strict=True)):
             self._stop.check()
             asked: Cells | Partitions[Cells] = loaded.facts() if isinstance(loaded, AskedRecords) else loaded
             learned[question.path] = facts.learn(
@@ -525,7 +524,7 @@ def _executed(folder: RunFolder, plan: Plan) -> Executed | None:
     Raises:
         RunFolderError: What they wrote down does not belong to this plan.
     """
-    executed = Executed(access for access in accesses_of(plan) if access.event is not None)
+    executed = Executed(access for access in plan.answered if access.event is not None)
     if (written := folder.executed) is not None:
         executed.restore(written)
     elif folder.schema is not None:
@@ -536,5 +535,5 @@ def _executed(folder: RunFolder, plan: Plan) -> Executed | None:
 def _learned(plan: Plan, reservation: Reservation) -> frozenset[str]:
     """Return the purposes of the facts whose draw is spent; all of them, where the ledger cannot tell which."""
     if SOMETHING in reservation.drawn:
-        return frozenset(access.purpose for access in facts_of(plan))
+        return frozenset(access.purpose for access in plan.answered_facts)
     return frozenset(reservation.drawn)

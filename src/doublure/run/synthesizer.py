@@ -20,7 +20,6 @@ from doublure.methods.method import Estimation, unshared_conditions
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.run import display
-from doublure.run.bought import bought
 from doublure.run.drawing import Drawing, refuse_endless
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
@@ -114,7 +113,7 @@ class Synthesizer:
     @property
     def bought(self) -> tuple[str, ...]:
         """What the fit learned of the facts that its schema asked for, a line each; it stands in the schema."""
-        return bought(self.plan.schema, self.schema)
+        return display.bought(self.plan.schema, self.schema)
 
     def sample(
         self,

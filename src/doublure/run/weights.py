@@ -14,7 +14,7 @@ from doublure.methods import registry as methods
 from doublure.networks.array_generator import AnyGenerator
 from doublure.networks.sampling import take_state
 from doublure.planning import Plan
-from doublure.planning.plan_file import WORDS
+from doublure.planning.plans import WORDS
 from doublure.schema import ResolvedSchema
 from doublure.support.extras import torch_for
 from doublure.support.tensors import Array, damaged, packed, read_arrays

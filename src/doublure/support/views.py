@@ -109,6 +109,18 @@ def shortened(values: Sequence[object], most: int = 6) -> str:
     return named if len(values) <= most else f"{named}, … ({len(values):,})"
 
 
+def listed(values: Sequence[str], most: int) -> str:
+    """Return the first values in one line; in quotes where one has a comma of its own, and the others counted.
+
+    Example:
+        >>> listed(["Seattle, WA", "Boston, MA", "Paris"], 2)
+        '"Seattle, WA", "Boston, MA" and 1 more'
+    """
+    quote = '"' if any("," in value for value in values) else ""
+    more = len(values) - most
+    return ", ".join(f"{quote}{value}{quote}" for value in values[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def _cell(value: object, tag: str, right: bool) -> Markup:
     place = Markup(' class="dv-right"') if right else ""
     return Markup("<{}{}>{}</{}>").format(tag, place, _text(value), tag)
@@ -119,4 +131,4 @@ def _text(value: object) -> str:
     return "\u00a0".join(escaped(part.replace("\n", " ")) for part in str(value).split("\u00a0"))
 
 
-__all__ = ["MOST_ROWS", "bar", "facts", "folded", "grid", "line", "shortened", "view"]
+__all__ = ["MOST_ROWS", "bar", "facts", "folded", "grid", "line", "listed", "shortened", "view"]

@@ -130,8 +130,7 @@ def image_critic(
 
 @generator_of.register(SeriesAdversarialSettings)
 def _series_generator(settings: SeriesAdversarialSettings, encoder: Encoder, initial: torch.Generator) -> nn.Module:
-    from doublure.networks.recurrent import LstmGenerator
-    from doublure.networks.series import ConvSeriesGenerator
+    from doublure.networks.series import ConvSeriesGenerator, LstmGenerator
 
     planes, length = encoder.planes, encoder.body_shape[1]  # type: ignore[attr-defined]
     sizes = {"condition_width": encoder.condition_width, "noise_width": settings.noise_width}

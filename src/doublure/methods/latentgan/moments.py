@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from doublure.encode.latent import LatentEncoder
 from doublure.methods.latentgan.settings import LatentSettings
-from doublure.networks.latent_mixture import LatentMixture, class_of
+from doublure.networks.latent import LatentMixture, class_of
 from doublure.support.tensors import as_array
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums

@@ -20,18 +20,22 @@ from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import LARGE_EPSILON, Guarantee, Kind, figure, odds_factor
 from doublure.methods.gan.method import Gan
 from doublure.methods.method import Estimation, refuse_loose_delta
-from doublure.methods.noisecritic import critics as critics  # registers who builds them
 from doublure.methods.noisecritic.settings import ImageNoisecriticSettings, NoisecriticSettings, NoiseLayerSettings
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private import accounting
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, Relation
+from doublure.private.noise import secret_draws
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
+from doublure.training.architectures import critic_of, image_critic, vector_critic
 from doublure.training.job import Job
 from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
+
+    from doublure.encode.encoder import Encoder
 
 
 _MOST_PAIRS = 1000
@@ -240,6 +244,34 @@ def score_guarantee(settings: NoiseLayerSettings, *, delta: float, relation: Rel
         relation=relation,
         noise_multiplier=each if relation == "add-remove" else each / 2,
     )
+
+
+# -- its critics: those of gan, with the noise layer before the score --------------------------------------------------
+
+
+@critic_of.register(NoisecriticSettings)
+def critic_of_rows(
+    settings: NoisecriticSettings, encoder: Encoder, initial: torch.Generator, outputs: int = 1
+) -> nn.Module:
+    """Return an untrained critic of rows; ``outputs`` stays 1, the score behind the noise layer."""
+    return _noisy(vector_critic(settings, encoder, initial, settings.features), settings, initial)
+
+
+@critic_of.register(ImageNoisecriticSettings)
+def critic_of_images(
+    settings: ImageNoisecriticSettings, encoder: Encoder, initial: torch.Generator, outputs: int = 1
+) -> nn.Module:
+    """Return an untrained critic of images; likewise."""
+    return _noisy(image_critic(settings, encoder, initial, settings.features), settings, initial)
+
+
+def _noisy(body: nn.Module, settings: NoiseLayerSettings, initial: torch.Generator) -> nn.Module:
+    """Return a critic that scores a body's features through the noise layer, whose noise is secret."""
+    from doublure.networks.noise_layer import NoiseLayer, NoisyCritic
+
+    normals = secret_draws(settings.noise_source).normal
+    layer = NoiseLayer(clip=settings.feature_clip, std=settings.feature_noise, normals=normals)
+    return NoisyCritic(body, features=settings.features, layer=layer, generator=initial)
 
 
 METHOD = Noisecritic()

@@ -48,8 +48,7 @@ from doublure.networks.copula import (
     fast_projection,
 )
 from doublure.networks.cosines import cosines
-from doublure.networks.joint_shares import WithJointShares
-from doublure.networks.shares import WithShares, with_shares
+from doublure.networks.shares import WithJointShares, WithShares, with_shares
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.query import Sensitivity
 from doublure.private.queries.sums import BoundedSums
@@ -160,6 +159,7 @@ class _Fit:
         """Release trees of counts, with so many leaves a channel."""
         weights = [copula_plan.tree_weights(size) for size in sizes]
         depth = max(len(own) for own in weights)
+        # A shallow channel's tree ends before others: its weights are 0 there, and a series adds nothing below it.
         padded = np.stack([np.pad(own, (0, depth - len(own))) for own in weights])
         query = CountTrees(
             leaves=leaves,
@@ -199,7 +199,7 @@ class _Fit:
         tables = torch.ones(shape.parts, max(sizes) + 1, dtype=torch.float64)
         for channel, size in enumerate(sizes):
             tree = trees.tree(0, channel, totals=self._series * present[channel])
-            masses = step_masses(tree)[:, :size]
+            masses = step_masses(tree)[:, :size]  # of 2^depth leaves, those behind the last cell are of nothing
             table = with_tails(cumulative(masses), unseen_share(tree))
             tables[trees.of(channel), : size + 1] = torch.from_numpy(table)
         return tables
@@ -283,6 +283,8 @@ class _Fit:
         shape, settings = self._shape, self._settings
         channels, length = len(shape.sizes), shape.length
         spectrum = prior_spectrum(length, memory=settings.memory)
+        # The bound is √(Σ s w²) up to a factor, and the noise of a cosine's mean bound / w. By Cauchy and Schwarz it is
+        # least, all cosines together, where w is s^(-1/4).
         weights = spectrum**-0.25
         weights = weights / weights[0]
         bound = settings.radius * math.sqrt(channels * float((spectrum * weights**2).sum()))
@@ -294,6 +296,7 @@ class _Fit:
         def vector(body: Tensor, condition: Tensor | None, group: Tensor) -> Tensor:
             found = (scores.scores(body, group) @ waves.T).transpose(1, 2).flatten(1)  # frequency by frequency
             found = found * (rest / bound)
+            # Cut to length √(1 - constant_share); constant and one-hot values have the other share: v has at most 1.
             found = found * (rest / found.norm(dim=1, keepdim=True).clamp(min=rest))
             shifts = shape.shifts(condition, len(body)).double() * constant
             return torch.cat([torch.full((len(body), 1), constant, dtype=torch.float64), shifts, found], dim=1)
@@ -310,6 +313,7 @@ class _Fit:
         sums = self._released(copula_plan.PRODUCTS, query).astype(np.float64).reshape(shape.groups, size, size)
         scale = np.concatenate([np.full(1 + shape.shifting, 1 / constant), np.full(shape.parts, bound / rest)])
         both = np.outer(scale, scale)
+        # What is summed is symmetric and its noise is not: the mean of both halves has less of it.
         return latent(
             Moments(
                 sums=(sums + sums.transpose(0, 2, 1)) / 2 * both,
@@ -355,6 +359,7 @@ class _Fit:
         noise = self._noise(copula_plan.CALM, Sensitivity.of_length(self._most, 1))
         query = BoundedSums(factors=factors, shape=(1, 1), max_records=self._most, noise=noise)
         wanted = float(self._released(copula_plan.CALM, query)[0]) / self._series
+        # No formula leads from how concentrated fast parts are to the strength: draw series at several, and compare.
         source = torch.Generator().manual_seed(0)
         counts = np.maximum(1, np.round(found.shares * _SIMULATED)).astype(int)
         parts, slow = [], torch.randn(int(counts.sum()), shape.length, generator=source, dtype=torch.float64)

@@ -177,6 +177,7 @@ class NoisyTables:
                 leaves.mark_empty()
             else:
                 finding.take_categories(leaves, noises[id(leaves)])
+        # Each table's counts add up to all rows: their median is rough, and enough until columns are counted.
         self._seen = float(np.median([noisy.counts.sum() for noisy in looked])) if wide else 1.0
 
     def _count_columns(self) -> None:
@@ -185,7 +186,8 @@ class NoisyTables:
         noise = self._mean_noise(plan.COLUMNS)
         pair_noise = self._mean_noise(plan.PAIRS)
         if self.target is not None and self.pairs_within:
-            pair_noise *= math.sqrt(self.target.size)
+            pair_noise *= math.sqrt(self.target.size)  # a cell of two columns is a sum over the target's values
+        # As many groups as there can be with SEEN deviations of noise in each, if rows were shared out evenly.
         most = int(np.clip(self._seen / (plan.SEEN * noise), _FEWEST, max(_MOST_OWN, self._most_groups(self._seen))))
         for node in columns:
             node.join(most=most, noise=noise, pair_noise=pair_noise)
@@ -193,6 +195,7 @@ class NoisyTables:
         counted = self._released(plan.COLUMNS, [(node.axis(node.own),) for node in columns], focus)
         for node, noisy in zip(columns, counted, strict=True):
             node.counts, node.variance = noisy.counts, noisy.variance
+        # Each node's counts add up to all rows with the noise of all its cells: weigh by precision.
         weights = np.array([1 / (len(node.counts) * node.variance) for node in self.nodes])
         totals = np.array([node.counts.sum() for node in self.nodes])
         self.rows = max(1.0, float((weights * totals).sum() / weights.sum()))
@@ -221,6 +224,7 @@ class NoisyTables:
         self.scores -= math.inf
         axes = [node.axis(node.coarse) for node in self.nodes]
         shares = [closest_counts(node.single, node.single_variance, total=self.rows) / self.rows for node in self.nodes]
+        # Where not all pairs can be scored, those asked for come first, then columns that stand near one another.
         both = sorted(combinations(range(count), 2), key=lambda pair: (not self._asked(pair), self._apart(pair)))
         both = both[: event.tables]
         wanted: list[Table] = [(axes[one], axes[other]) for one, other in both]
@@ -229,6 +233,7 @@ class NoisyTables:
         noisy = self._tables.scored(self._numbers[plan.SCORES], wanted, expected)
         roots = [float(np.sqrt(own).sum()) for own in shares]
         for (one, other), score in zip(both, noisy, strict=False):
+            # Rows of independent columns are off their product, too: by √(2/π) √(N p q) on average in each cell.
             by_chance = _CHANCE * math.sqrt(self.rows) * roots[one] * roots[other]
             self.scores[one, other] = self.scores[other, one] = score - by_chance
 
@@ -252,7 +257,7 @@ class NoisyTables:
         ]
         self.pairs = dict(zip(chosen, counted, strict=True))
         classes = counted[0].counts.shape[2] if counted else 1
-        totals, precision = np.zeros(classes), 0.0
+        totals, precision = np.zeros(classes), 0.0  # of classes, as every pair's table says them
         for noisy in counted:
             cells = noisy.counts.shape[0] * noisy.counts.shape[1] * noisy.variance
             totals += noisy.counts.sum((0, 1)) / cells
@@ -288,6 +293,8 @@ class NoisyTables:
         if not precision:
             return node.single[:, None].copy(), node.single_variance[:, None].copy()
         counts, variance = counts / precision, 1 / precision
+        # A Kalman update: pairs know each class, the column's own table knows the sum of all. The difference goes to
+        # all classes alike, and the more of it the noisier the pairs are.
         gain = (variance / (classes * variance + node.single_variance))[:, None]
         together = counts.sum(1)
         counts += gain * (node.single - together)[:, None]
@@ -340,6 +347,7 @@ class NoisyTables:
             return []
         times = _times([math.prod(axis.size for axis in table) for table in wanted], event.tables, weights)
         repeated = [table for table, often in zip(wanted, times, strict=True) for _ in range(often)]
+        # As many tables are released as were paid for, whatever was found: their number tells nothing.
         spare = [_nothing()] * (event.tables - len(repeated))
         counted = iter(self._tables.released(self._numbers[purpose], [*repeated, *spare]))
         found = []
@@ -366,6 +374,7 @@ class NoisyTables:
         asked = [pair for pair in both if self._asked(pair)]
         chosen = [*asked, *(pair for pair in clear if pair not in asked)][:places]
         chosen = chosen or both[: min(places, len(self.nodes))]
+        # The mixture hears of a node's kin from its pairs alone: each node gets one, as long as there are places.
         for place in range(len(self.nodes)):
             if len(chosen) < places and not any(place in pair for pair in chosen):
                 chosen.append(next(pair for pair in both if place in pair))
@@ -376,6 +385,7 @@ class NoisyTables:
         for pair in combinations(range(len(self.nodes)), 2) if self._focus else ():
             if self._asked(pair):
                 scores[pair] = scores[pair[::-1]] = math.inf
+        # Prim's algorithm: the strongest edge that leads out of the tree, until all nodes are in it.
         nearest, best = np.zeros(len(self.nodes), dtype=np.int64), scores[0].copy()
         outside, edges = np.arange(len(self.nodes)) > 0, []
         while outside.any():

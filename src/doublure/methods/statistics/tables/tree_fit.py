@@ -56,6 +56,7 @@ def joint_tables(
     up, down = parent.coarse_of_fine, child.coarse_of_fine
     spread = [_within(counts, of) for counts, of in zip(fine, (up, down), strict=True)]
     rows = sum(fine[0])
+    # The mixture knows coarse groups alone; within each, fine ones are shared out as the column's own counts say.
     expected = rows * (shares[0] * weights[:, None]).T @ shares[1]
     base = expected[np.ix_(up, down)] * spread[0][:, None] * spread[1][None]
     found = believed_table(table, base, ordered=parent.ordered and child.ordered)
@@ -67,6 +68,7 @@ def joint_tables(
     inner = likely / np.maximum(grouped[:, down], _TINY)
     inner = np.where(grouped[:, down] > 0, inner, spread[1][None])
     ties, _, leaning = fitted(shares[0][:, up] * spread[0], shares[1], weights, grouped / grouped.sum())
+    # Only proportions within a row count: both factors are scaled to a largest entry of 1, and neither underflows.
     most = np.maximum(leaning.max(0), _NOTHING)
     ties *= most
     return ties / np.maximum(ties.max(1, keepdims=True), _NOTHING), leaning / most, inner
@@ -82,6 +84,8 @@ def believed_table(table: Noisy, base: Floats, *, ordered: bool) -> Floats:
     """
     counts, noise = table.counts, math.sqrt(table.variance)
     apart = counts - base
+    # The share of the squared differences that noise does not explain (James and Stein 1961). Where it is large, to cut
+    # single cells loses more than to shrink all of them alike.
     kept = max(0.0, 1 - apart.size * noise**2 / max(float((apart**2).sum()), _TINY))
     if kept > _SIGNAL:
         return believed_counts(counts, base, variance=noise**2)
@@ -117,7 +121,7 @@ def with_certainties(
         if own.shape[1] > 1:
             _make_sure(own, said, seen, noise, enough)
             _make_groups_sure(own, said, seen, noise, of, enough)
-    found += 1e-9
+    found += 1e-9  # margins have to be reached, and proportions alone move no cell away from zero
     for _ in range(30):
         found *= (margins[0] / np.maximum(found.sum(1), _TINY))[:, None]
         found *= margins[1] / np.maximum(found.sum(0), _TINY)
@@ -213,6 +217,7 @@ def _waves_kept(apart: Floats, noise: float) -> Floats:
     """Return differences without the wavelets that their noise explains, averaged over two placements."""
     side = 1 << math.ceil(math.log2(max(apart.shape)))
     found = np.zeros(apart.shape)
+    # Haar wavelets end at powers of two. In another corner of the square they end elsewhere, and the mean is smoother.
     for down, right in ((0, 0), (side - apart.shape[0], side - apart.shape[1])):
         place = slice(down, down + apart.shape[0]), slice(right, right + apart.shape[1])
         square = np.zeros((side, side))
@@ -227,7 +232,7 @@ def _haar(square: Floats) -> Floats:
     """Return the orthonormal two-dimensional Haar transform of a table of side 2^L."""
     found, side = square.copy(), len(square)
     while side > 1:
-        for _ in range(2):
+        for _ in range(2):  # each turn transposes: along one axis, then along the other
             block = found[:side, :side]
             even, odd = block[0::2], block[1::2]
             found[:side, :side] = (np.concatenate([even + odd, even - odd]) / math.sqrt(2)).T

@@ -1,0 +1,257 @@
+"""Plans as people use them: made, read, written, explained, and asked whether a claim is one of their own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from doublure.access import Access, events
+from doublure.errors import InputError, SettingError
+from doublure.guarantee import FLOATING, Guarantee
+from doublure.ledger.chain import canonical
+from doublure.methods import choice
+from doublure.methods import registry as methods
+from doublure.methods.method import settings_of
+from doublure.planning import explain as words
+from doublure.planning.contents import VERSION, PlanContents, is_priced, with_prices
+from doublure.planning.planner import (
+    DELTA_WITHOUT_PRIVACY,
+    Budget,
+    assemble,
+    learned_facts,
+    plan_contents,
+)
+from doublure.private import accounting
+from doublure.private.noise import SourceName
+from doublure.schema import Schema
+from doublure.support.files import read_json, write_json
+
+WORDS = ("warnings",)
+"""What a plan says and does not follow from its settings alone: another version may find other words."""
+
+_BINDS_NOBODY = frozenset({"seconds_estimate", "memory_bytes", *WORDS})
+_PRICE_TOLERANCE = 0.01
+_LARGEST_ESTIMATE = 1e18
+
+
+def plan(
+    schema: Schema | str | Path,
+    *,
+    method: str = choice.AUTO,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    accountant: Literal["auto", "pld", "rdp"] = "auto",
+    **settings: Any,
+) -> Plan:
+    """Plan a run. Reads no data.
+
+    Args:
+        schema: The public facts (or the path of the file that holds them).
+        method: A name from :mod:`doublure.methods.registry`; left out, or ``auto``, it is chosen from the schema and ε,
+            with the reason.
+        epsilon: The total ε, learned facts included. There is no default; ``gan`` takes none, for ``bayesgan`` it is
+            the ceiling on ε_μ, and where the setting ``noise_multiplier`` gives ``dpgan`` its σ it follows.
+        delta: The total δ; for ``bayesgan`` δ_μ.
+        accountant: ``pld`` (tight), ``rdp``, or ``auto``: ``pld``, and ``rdp`` where that cannot.
+        settings: Settings of the method, by name.
+
+    Returns:
+        A frozen plan.
+
+    Raises:
+        SchemaError: A fact is undeclared; the message names it and the ways out.
+        SettingError: A setting is out of range, ε is not feasible (the message says what would be), or this machine
+            could not hold the run.
+
+    Example:
+        >>> import doublure as db
+        >>> schema = db.Schema.load(db.datasets.adult_schema_path())
+        >>> made = db.plan(schema, method="dpgan", epsilon=3.0, delta=1e-5)
+        >>> made.steps, made.guarantee.kind
+        (1000, 'dp')
+    """
+    read = schema if isinstance(schema, Schema) else Schema.load(schema)
+    return Plan.of(plan_contents(read, method, epsilon, delta, accountant, settings))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(PlanContents):
+    """What a run will do. Made by :func:`doublure.plan`, read by :func:`doublure.fit`; its attributes are inherited."""
+
+    def __repr__(self) -> str:
+        """Return what it is in one line; :meth:`explain` says the rest."""
+        return words.short(self)
+
+    def _repr_html_(self) -> str:
+        return words.html(self)
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of what it does and claims; estimates of time and memory, and warnings, have no part in it."""
+        kept = {key: value for key, value in self.to_json().items() if key not in _BINDS_NOBODY}
+        return hashlib.sha256(canonical(kept)).hexdigest()
+
+    @property
+    def answered_facts(self) -> tuple[Access, ...]:
+        """The accesses that buy facts, as they are answered: with noise even where a plan claims nothing."""
+        priced = all(access.event is not None for access in self.learned)
+        return self.learned if priced else learned_facts(self.schema, DELTA_WITHOUT_PRIVACY)
+
+    @property
+    def answered(self) -> tuple[Access, ...]:
+        """All accesses, as they are answered."""
+        return (*self.answered_facts, *self.training)
+
+    @property
+    def fewest_records(self) -> int:
+        """How many records a fit needs: none where misfits are coerced, for a refusal would tell how many there are.
+
+        Without a claim there is nobody to protect from that, and a generator without noise has nothing to learn.
+        """
+        return 0 if self.schema.misfit == "coerce" and self.guarantee.epsilon is not None else 2
+
+    @classmethod
+    def of(cls, contents: PlanContents) -> Plan:
+        """Return the plan of these contents."""
+        return cls(**vars(contents))
+
+    def may_claim(self, guarantee: Guarantee) -> bool:
+        """Whether a run of this plan can end with a claim: the plan's, or what its method may come to instead.
+
+        No figure of a Bayesian claim is decided afterwards: another ceiling is another plan, and another charge.
+        """
+        return methods.method(self.method).may_claim(guarantee, self.guarantee, self.settings)
+
+    def does_as(self, other: Plan) -> bool:
+        """Return whether another plan is the same but for how long this machine would take."""
+        return replace(self, seconds_estimate=other.seconds_estimate) == other
+
+    def explain(self) -> str:
+        """Return the plan in words and figures, for a terminal."""
+        return words.explain(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write ``plan.json``."""
+        write_json(Path(path), self.to_json())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read ``plan.json`` and check that its figures are those its settings give.
+
+        Raises:
+            InputError: The file is missing, of another version, or was edited into something it does not pay for.
+        """
+        return cls.from_json(read_json(Path(path), "plan"), name=Path(path).name)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], name: str = "plan.json", *, reprice: bool = True) -> Plan:
+        """Read what :meth:`to_json` wrote; see :meth:`load`.
+
+        Args:
+            data: The JSON object.
+            name: The file's name, for errors.
+            reprice: Compose the accesses again. A run folder leaves it out: its plan was paid for when it was
+                reserved, the ledger has its own record of it, and loading has to be quick.
+        """
+        return cls.of(_read(data, name, reprice=reprice))
+
+
+# -- plan.json: its figures must follow from its settings --------------------------------------------------------------
+
+
+def _read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
+    """Return the contents of a JSON object, which anybody may have edited; see :meth:`Plan.from_json`.
+
+    Raises:
+        InputError: It is no plan, of another version, or says something that does not follow from its settings.
+    """
+    if data.get("version") != VERSION:
+        raise InputError("is of another version", field=f"{name} version", remedy="make the plan again")
+    made = _reassembled(data, name)
+    rewritten = json.loads(json.dumps(made.to_json()))
+    for key in sorted(set(rewritten) | set(data)):
+        if key not in data or key not in rewritten or (rewritten[key] != data[key] and key not in WORDS):
+            raise _edited(name, key)
+    if reprice:
+        _recheck(made, name)
+    return made
+
+
+def _edited(name: str, key: str) -> InputError:
+    return InputError("does not follow from the plan's settings", field=f"{name} {key}", remedy="make the plan again")
+
+
+def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
+    """Build the plan that the file's settings give, with the prices and estimates that the file says."""
+    try:
+        schema = Schema.from_plain(data["schema"])
+        chosen = methods.method(data["method"])
+        settings = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, dict(data["settings"])))
+        budget = Budget.of(chosen, schema, data["epsilon"], data["delta"])
+        _check_accountant(data["accountant"], budget)
+        fixed = chosen.fixed_noise(settings)
+        given = chosen.given_noise(settings)
+        calibrated = data["noise_multiplier"] if given is None else given
+        noise = calibrated if fixed is None else fixed.multiplier
+        worst = None if fixed is None else (float(data["guarantee"]["epsilon"]), fixed.delta)
+        made = assemble(chosen, schema, settings, budget, data["accountant"], noise, worst)
+        prices = [access["epsilon"] for access in data["touches"]]
+        touches = tuple(
+            replace(access, epsilon=price) if is_priced(access) else access
+            for access, price in zip(made.touches, prices, strict=True)
+        )
+        estimates = {key: data[key] for key in ("memory_bytes", "seconds_estimate")}
+        epsilon = budget.epsilon if schema.kind in choice.CHOICES else None
+        chose = () if epsilon is None else (choice.sentence(schema, epsilon),)
+        said = tuple(sentence for sentence in chose if sentence in list(data["warnings"]))
+        if FLOATING in data["guarantee"].get("excluded", ()):  # a plan of 0.1.0 claims less, and goes on doing so
+            made = replace(made, guarantee=_before_exact_sums(made.guarantee, data["guarantee"].get("noise_source")))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InputError("is not a plan", field=name, remedy="make it with doublure plan") from None
+    if not all(_is_estimate(figure) for figure in estimates.values()):
+        raise InputError("is not a plan", field=f"{name} memory_bytes", remedy="make it with doublure plan")
+    return replace(made, touches=touches, warnings=(*said, *made.warnings), **estimates)
+
+
+def _before_exact_sums(guarantee: Guarantee, source: object) -> Guarantee:
+    """Return a claim as 0.1.0 made it: it did not say that noise is exact, and named a stream."""
+    named = {"noise_source": source} if source in get_args(SourceName) else {}
+    return guarantee.inexact.model_copy(update=named)
+
+
+def _is_estimate(figure: object) -> bool:
+    return isinstance(figure, (int, float)) and not isinstance(figure, bool) and 0 <= figure < _LARGEST_ESTIMATE
+
+
+def _check_accountant(accountant: object, budget: Budget) -> None:
+    known = (None,) if budget.epsilon is None else ("pld", "rdp")
+    if accountant not in known:
+        raise SettingError("is not an accountant", field="accountant", remedy="make the plan again")
+
+
+def _recheck(made: PlanContents, name: str) -> None:
+    """Compose the accesses again: a price may differ in its last digits between machines, the total may not pass."""
+    fresh = with_prices(made)
+    for written, priced in zip(made.touches, fresh.touches, strict=True):
+        if not _close(written.epsilon, priced.epsilon):
+            raise _edited(name, "touches")
+    epsilon, delta = made.worst_case or (made.epsilon, made.delta)
+    if epsilon is not None and delta is not None:
+        spent = accounting.epsilon_of(events(made.touches), delta, accountant=made.accountant)  # type: ignore[arg-type]
+        if spent > epsilon:
+            raise InputError(
+                f"its accesses cost {spent:.6g}, more than it says",
+                field=f"{name} epsilon",
+                remedy="make the plan again",
+            )
+
+
+def _close(written: float | None, priced: float | None) -> bool:
+    if written is None or priced is None:
+        return written is priced
+    return isinstance(written, (int, float)) and math.isclose(written, priced, rel_tol=_PRICE_TOLERANCE)
