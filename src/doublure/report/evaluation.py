@@ -43,7 +43,7 @@ _NAMES = {"synthetic": "synthetic rows", "train": "real rows", "holdout": "real 
 
 @dataclass(frozen=True)
 class PageContent:
-    """What the page of an evaluation shows of one kind of data.
+    """Content of an evaluation's page, of one kind of data.
 
     Attributes:
         cards: The figures that get a card.

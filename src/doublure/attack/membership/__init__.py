@@ -1,1 +1,1 @@
-"""Was this record among those that were learned from? Scores of a target in one table, one file an attacker else."""
+"""Membership: was this record among those that were learned from? Attacks that score it are one table."""

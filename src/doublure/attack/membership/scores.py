@@ -1,4 +1,4 @@
-"""The attackers who score each target, one a line of the registry: members should have higher scores than others.
+"""Attacks that score each target, in one table: members should have higher scores than other real records.
 
 ==================  ===================================================================================================
 critic              LOGAN: a critic that has learned real records by heart takes them for more real than others (Hayes,
