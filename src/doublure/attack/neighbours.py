@@ -90,7 +90,7 @@ def _nearer(far: tuple[Floats, Floats], who: tuple[Rows, Rows]) -> tuple[float |
     share = float(first.mean())
     loads = np.concatenate([np.bincount(who[0][apart][first]), np.bincount(who[1][apart][~first])])
     worth = max(1, round(total**2 / float(np.square(loads).sum())))
-    return share, wilson(share * worth, worth)
+    return share, wilson(round(share * worth), worth)
 
 
 def _equal(own: Floats, other: Floats) -> tuple[Rate, ...]:

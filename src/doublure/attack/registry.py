@@ -1,6 +1,7 @@
 """Which attacks there are on a run: name -> where it is.
 
-A new attack is one file and one line here; one that is defined elsewhere is registered (docs/extending.md).
+A new attack is one file and one line here; one that scores targets, an entry in
+:mod:`doublure.attack.membership.scores` and a line; one that is defined elsewhere is registered (docs/extending.md).
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from doublure.support.guessing import Registry
 Attack: TypeAlias = Callable[[AttackData], AttackResult]
 
 _MEMBERSHIP = {
-    "critic": "membership.critic:attack",
-    "gan-leaks": "membership.gan_leaks:attack",
-    "gan-leaks-partial": "membership.gan_leaks:attack_partial",
-    "gan-leaks-calibrated": "membership.gan_leaks:attack_calibrated",
-    "monte-carlo": "membership.monte_carlo:attack",
-    "domias": "membership.domias:attack",
+    "critic": "membership.scores:CRITIC",
+    "gan-leaks": "membership.scores:GAN_LEAKS",
+    "gan-leaks-partial": "membership.scores:GAN_LEAKS_PARTIAL",
+    "gan-leaks-calibrated": "membership.scores:GAN_LEAKS_CALIBRATED",
+    "monte-carlo": "membership.scores:MONTE_CARLO",
+    "domias": "membership.scores:DOMIAS",
     "shadow": "membership.shadow:attack",
     "lira": "membership.lira:attack",
 }

@@ -6,15 +6,13 @@ was shown; that is no proof that nothing can be.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from doublure.attack.roc import Roc
+from doublure.guarantee import Guarantee
 from doublure.intervals import Interval, Result
-
-if TYPE_CHECKING:
-    from doublure.guarantee import Guarantee
 
 Family: TypeAlias = Literal["membership", "linkage", "neighbours", "audit", "inversion"]
 

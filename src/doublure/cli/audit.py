@@ -13,7 +13,7 @@ from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import GateFailed, SettingError
 
 if TYPE_CHECKING:
-    from doublure.auditing.attack_report import AttackReport
+    from doublure.report.audit import AttackReport
 
 
 def register(app: typer.Typer) -> None:

@@ -135,7 +135,7 @@ def _value(each: _Candidate, synthetic: int, train: int) -> SpecialValue:
             key="share",
             name="share",
             value=value,
-            interval=wilson(value * synthetic, synthetic),
+            interval=wilson(round(value * synthetic), synthetic),
             goal="near",
             range=(0.0, 1.0),
             baseline=each.shares["baseline"],
