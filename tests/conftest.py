@@ -163,7 +163,7 @@ class Letters:
     def _planned(self, text: str | None, **settings: Any) -> db.Plan:
         own = {"public": str(self.folder), "steps": 6, "lot_size": 64, "width": 8, "critic_width": 8,
                "generator_batch": 16, "checkpoints": 3, "inversion_steps": 2, "teacher": "critic",
-               "features": 64, "fit_steps": 4, "batch": 20, "labeller_share": 0,
+               "labeller_share": 0,
                "accountant": "rdp", "epsilon": 5.0, "delta": 1e-5}  # fmt: skip
         return db.plan(db.Schema.parse(text or self.PRIVATE), method="latentgan", **(own | settings))
 

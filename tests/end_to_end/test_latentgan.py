@@ -209,12 +209,9 @@ def test_a_run_in_memory_that_is_stopped_while_inverting_costs_nothing(letters, 
     assert book.remaining.epsilon == 50.0
 
 
-@pytest.mark.parametrize("settings", [{"teacher": "mixture", "splits": 1}, {"teacher": "embedding"}])
 @pytest.mark.parametrize("release", [1, 2])
-def test_a_lost_release_is_not_drawn_again_and_no_latents_are_left(letters, tmp_path, monkeypatch, settings, release):
-    plan = letters.plan(**settings)
-    if release > plan.steps:
-        pytest.skip("it has one release")
+def test_a_lost_release_is_not_drawn_again_and_no_latents_are_left(letters, tmp_path, monkeypatch, release):
+    plan = letters.plan(teacher="mixture", splits=1)
     book = db.Ledger.create(tmp_path / "l", dataset="even", epsilon=50.0, delta=1e-2)
     draws, whole = [], OsKeyedNoise.whole
 
@@ -264,7 +261,6 @@ def test_a_generator_that_cannot_be_inverted_is_refused_before_anything_is_charg
     [
         ({"teacher": "critic"}, 1),
         ({"teacher": "mixture", "splits": 1}, 1),
-        ({"teacher": "embedding"}, 1),
         ({"teacher": "mixture", "splits": 0} | LABELLER, 2),  # the labeller's first
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ import doublure as db
 from doublure.errors import SettingError
 from doublure.methods import registry as table
 from doublure.methods.method import settings_of
+from doublure.public.settings import TYPES as PUBLIC
 from doublure.training.settings import MethodSettings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
@@ -76,6 +78,17 @@ def test_every_setting_is_in_the_docs(name):
     words, types = DOCS.read_text(encoding="utf-8"), table.method(name).settings_type
     for settings in [types] if isinstance(types, type) else types.values():
         assert [own for own in settings.model_fields if f"`{own}`" not in words] == [], settings.__name__
+
+
+def test_every_setting_in_the_docs_is_one():
+    """A row of a table of settings names nothing that a plan would refuse."""
+    tables = re.findall(r"^\| setting \|.*\n((?:\|.*\n)+)", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    named = {name for rows in tables for row in rows.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    types = [table.method(name).settings_type for name in table.METHODS]
+    models = [own for each in types for own in ([each] if isinstance(each, type) else each.values())]
+    known = {field for own in [*models, *PUBLIC.values()] for field in own.model_fields}
+    assert len(named) > 100
+    assert named - known == set()
 
 
 def test_a_name_of_this_package_is_not_taken_from_outside():

@@ -17,7 +17,7 @@ from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.series import copula_fit, copula_plan
 from doublure.methods.statistics.series.covariance import Latent
 from doublure.methods.statistics.series.gap_chains import gap_chances
-from doublure.methods.statistics.settings import SeriesStatisticsSettings
+from doublure.methods.statistics.settings import CONSTANT_SHARE, GAP_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import CopulaShape, over_gaps, places_at, shares_at
 from doublure.planning import Plan
 from doublure.private.accounting import epsilon_of
@@ -202,7 +202,7 @@ def test_attributes_that_all_make_groups_keep_their_shares(tmp_path, epsilon, le
     assert (syn.plan.settings.grouped, syn.plan.settings.level_groups) == (("weekend", "season"), levels)
     made = syn.sample(6000, seed=1).attributes
     (event,) = (access.event for access in syn.plan.touches if access.purpose == copula_plan.PRODUCTS)
-    noise = event.noise_multiplier / syn.plan.settings.constant_share / count  # of a group's share; four have a weekend
+    noise = event.noise_multiplier / CONSTANT_SHARE / count  # of a group's share; four have a weekend
     within = 4 * np.hypot(noise * np.sqrt(4 * levels), 0.5 / np.sqrt(6000))
     assert made["weekend"].mean() == pytest.approx(data["weekend"].mean(), abs=within)
     for season in (1, 2, 3, 4):
@@ -251,7 +251,7 @@ def check_products_are_believed_as_far_as_a_whole_units_noise(folder, patch):
     with patch.context() as one:
         one.setattr(copula_fit, "latent", lambda moments: believed.append(moments.deviations) or latent(moments))
         fit_series(folder, data, plan, HOUSES)
-    scale = 1 / plan.settings.constant_share  # of the product of the constant with itself
+    scale = 1 / CONSTANT_SHARE  # of the product of the constant with itself
     assert believed[0][0, 0] == pytest.approx(3 * event.noise_multiplier * scale / np.sqrt(2), rel=1e-3)
 
 
@@ -288,7 +288,7 @@ def test_what_is_planned_is_what_is_priced():
         costs = [gaps.tables * (records / gaps.scale) ** 2]
         costs += [1 / event.noise_multiplier**2 for event in by_purpose.values()]
         assert sum(costs) == pytest.approx(1 / plan.noise_multiplier**2)
-        assert costs[0] / sum(costs) == pytest.approx(plan.settings.gap_share)
+        assert costs[0] / sum(costs) == pytest.approx(GAP_SHARE)
 
 
 def test_groups_follow_from_public_figures():
@@ -327,11 +327,6 @@ def test_methods_without_series_say_so_in_one_line(name):
 def test_what_the_plan_fills_in_is_not_given(name, value):
     with pytest.raises(SettingError, match=name):
         planned(**({"grouped": []} | {name: value}))
-
-
-def test_shares_leave_something_for_products():
-    with pytest.raises(SettingError, match="leave too little"):
-        planned(table_share=0.6, own_table_share=0.4)
 
 
 # -- releases ----------------------------------------------------------------------------------------------------------

@@ -227,7 +227,7 @@ def test_each_unit_is_bounded(lab):
 
 # -- statistics by chains: tables of neighbours -----------------------------------------------------------------------
 
-COUNTED_FEW = {"model": "chains", "fit_steps": 3, "groups": 3, "levels": 2, "bins": 8, "single_share": 0.3}
+COUNTED_FEW = {"model": "chains", "fit_steps": 3, "groups": 3, "levels": 2, "bins": 8}
 COUNTED_METERS = ODD_METERS | {
     "the same every day": meter([5.0] * 12, first="2024-03-25"),
     "nothing but gaps, and one zero": meter([np.nan] * 7 + [0.0]),
@@ -276,7 +276,7 @@ def test_tables_of_neighbours_differ_by_what_is_paid_for(lab, counts, text):
 
 BOUND = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUNDING)", "False"))
 NOTED = (executed, "_covers", ("ran.records == priced.records", "True"))
-SHARES = ("(settings.single_share, 1 - settings.single_share)", "(1.0, 1.0)")
+SHARES = ("(SINGLE_SHARE, 1 - SINGLE_SHARE)", "(1.0, 1.0)")
 FLOORED = "np.minimum(np.floor(means * LEVELS), LEVELS - 1)"
 RELEASED = "counts.split(job.mechanism.release(counts, access, job.everyone))"
 BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"

@@ -148,7 +148,7 @@ def _job(
         records=encoded_records(encoder, compact, np.arange(len(compact), dtype=np.int64), len(compact), device),
         settings=plan.settings,
         accesses=plan.training,
-        mechanism=Mechanism(plan.training, noise=source(plan.settings.stream), authorise=lambda access, step: None),
+        mechanism=Mechanism(plan.training, noise=source(), authorise=lambda access, step: None),
         sample_rate=plan.sample_rate or 1.0,
         units=max(1, schema.public_units),
         authorise=lambda _: None,

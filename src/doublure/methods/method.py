@@ -17,6 +17,7 @@ from doublure.access import Access
 from doublure.encode.encoder import Encoder
 from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee, Kind
+from doublure.private.noise import source
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.training.job import Job, State
@@ -140,7 +141,7 @@ class Method(ABC, Generic[S, E]):
 
     def noise_source(self, settings: S) -> str:
         """Return what a claim names as the source of its noise, where that is not exact by itself."""
-        return settings.stream
+        return source().name
 
     def estimation(self, settings: S) -> Estimation | None:
         """Return how the expected loss is estimated afterwards, if it is."""

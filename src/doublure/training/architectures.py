@@ -181,9 +181,7 @@ def _series_generator(settings: SeriesAdversarialSettings, encoder: Encoder, ini
     planes, length = encoder.planes, encoder.body_shape[1]  # type: ignore[attr-defined]
     sizes = {"condition_width": encoder.condition_width, "noise_width": settings.noise_width}
     if settings.generator_type == "lstm":
-        return LstmGenerator(
-            planes, length, hidden=settings.lstm_units, layers=settings.lstm_layers, generator=initial, **sizes
-        )
+        return LstmGenerator(planes, length, hidden=settings.lstm_units, generator=initial, **sizes)
     return ConvSeriesGenerator(
         planes, length, hidden=settings.hidden, channels=settings.channels, generator=initial, **sizes
     )

@@ -35,7 +35,6 @@ _FEW_UNITS = 2_000
 _PURPOSES = {
     "critic": ("train the critic of latents",),
     "mixture": ("sum up the latents' moments for each class", "sum up the latents' moments for each cell"),
-    "embedding": ("average the latents' features",),
 }
 
 

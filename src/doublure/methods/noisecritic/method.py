@@ -11,19 +11,25 @@ does not hold, because the noise is in no derivative of a score but the last lay
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
-from doublure.guarantee import LARGE_EPSILON, Guarantee, Kind, figure, odds_factor
+from doublure.guarantee import LARGE_EPSILON, Guarantee, Kind, odds_factor
 from doublure.methods.gan.method import Gan
 from doublure.methods.method import Estimation, refuse_loose_delta
-from doublure.methods.noisecritic.settings import ImageNoisecriticSettings, NoisecriticSettings, NoiseLayerSettings
+from doublure.methods.noisecritic.settings import (
+    ESTIMATE_SEED,
+    ESTIMATED_ON,
+    ImageNoisecriticSettings,
+    NoisecriticSettings,
+    NoiseLayerSettings,
+)
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private import accounting
-from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, Relation
+from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.noise import secret_draws
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
@@ -126,8 +132,8 @@ class Noisecritic(Gan[_Settings]):
         return Estimation(
             pairs=settings.estimate_pairs or 0,
             features=settings.estimate_features or "",
-            artificial=settings.estimate_artificial,
-            seed=settings.estimate_seed,
+            artificial=ESTIMATED_ON,
+            seed=ESTIMATE_SEED,
         )
 
     def may_claim(self, stated: Guarantee, planned: Guarantee, settings: _Settings) -> bool:
@@ -192,59 +198,6 @@ def _refuse_unvoted(schema: Schema) -> None:
             raise SchemaError("would be learned from labels beside the votes", field=question.path, remedy=remedy)
 
 
-# -- what the layer does protect ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreGuarantee:
-    """What one released score of a critic with a noise layer is worth, and nothing else.
-
-    Attributes:
-        epsilon: ε₁ of the query.
-        delta: δ₁ of the query.
-        relation: ``add-remove``: the record's features against none, sensitivity C; ``replace-one``: against another
-            record's, 2C.
-        noise_multiplier: The noise's standard deviation over that sensitivity.
-    """
-
-    epsilon: float
-    delta: float
-    relation: Relation
-    noise_multiplier: float
-
-    @property
-    def sentence(self) -> str:
-        """What may be said."""
-        how = {"add-remove": "C, one record added or removed", "replace-one": "2C, one record replaced"}[self.relation]
-        return (
-            "One released score of one record, the critic's weights held fixed whatever the data: a Gaussian mechanism "
-            f"of noise multiplier {self.noise_multiplier:.4g} (sensitivity {how}), (ε={figure(self.epsilon)}, "
-            f"δ={figure(self.delta)})-differentially private for that one query. No guarantee for the critic's "
-            "weights, the generator or its samples."
-        )
-
-
-def score_guarantee(settings: NoiseLayerSettings, *, delta: float, relation: Relation) -> ScoreGuarantee:
-    """Return the forward guarantee of one released critic score (2018, Lemma 1 and Theorem 1, with what they need).
-
-    Args:
-        settings: The layer's C and σ.
-        delta: δ of the query.
-        relation: Neighbouring records; the paper takes C for what is 2C under replacement.
-
-    Raises:
-        SettingError: ``delta`` is out of range.
-    """
-    each = settings.feature_noise / settings.feature_clip
-    event = GaussianEvent(noise_multiplier=each)
-    return ScoreGuarantee(
-        epsilon=accounting.epsilon_of([event], delta, relation=relation),
-        delta=delta,
-        relation=relation,
-        noise_multiplier=each if relation == "add-remove" else each / 2,
-    )
-
-
 # -- its critics: those of gan, with the noise layer before the score --------------------------------------------------
 
 
@@ -268,7 +221,7 @@ def _noisy(body: nn.Module, settings: NoiseLayerSettings, initial: torch.Generat
     """Return a critic that scores a body's features through the noise layer, whose noise is secret."""
     from doublure.networks.noise_layer import NoiseLayer, NoisyCritic
 
-    normals = secret_draws(settings.noise_source).normal
+    normals = secret_draws().normal
     layer = NoiseLayer(clip=settings.feature_clip, std=settings.feature_noise, normals=normals)
     return NoisyCritic(body, features=settings.features, layer=layer, generator=initial)
 

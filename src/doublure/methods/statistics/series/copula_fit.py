@@ -40,7 +40,7 @@ from doublure.methods.statistics.series.marginal_tables import (
     unseen_share,
     with_tails,
 )
-from doublure.methods.statistics.settings import SeriesStatisticsSettings
+from doublure.methods.statistics.settings import CONSTANT_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import (
     CopulaGenerator,
     CopulaShape,
@@ -294,8 +294,8 @@ class _Fit:
         weights = weights / weights[0]
         bound = settings.radius * math.sqrt(channels * float((spectrum * weights**2).sum()))
         blocks = sum(size > 0 for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if not grouped)
-        constant = math.sqrt(settings.constant_share / (1 + blocks))
-        rest = math.sqrt(1 - settings.constant_share)
+        constant = math.sqrt(CONSTANT_SHARE / (1 + blocks))
+        rest = math.sqrt(1 - CONSTANT_SHARE)
         waves = torch.from_numpy(weights)[:, None] * cosines(length)
 
         def vector(body: Tensor, condition: Tensor | None, group: Tensor) -> Tensor:
