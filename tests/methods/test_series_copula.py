@@ -23,6 +23,7 @@ from doublure.planning import Plan
 from doublure.private.accounting import epsilon_of
 from doublure.private.mechanism import Mechanism
 from doublure.private.queries.sums import BoundedSums
+from doublure.schema import Schema
 
 SERIES, LENGTH = 3000, 12
 HEAD = f"doublure: 1\nkind: series\nunits: {SERIES}\nseries: {{length: {LENGTH}, gaps: missing}}\nchannels:\n"
@@ -481,3 +482,43 @@ def test_the_estimated_work_is_what_it_was_measured_to_be(units, length, channel
     work = METHOD.work(plan.schema, plan.settings)
     assert isinstance(plan.settings, SeriesStatisticsSettings)
     assert seconds / 4 < work.flops / 3.1e10 < 4 * seconds
+
+
+# -- missing steps that are bought -------------------------------------------------------------------------------------
+
+BOUGHT = """
+doublure: 1
+kind: series
+units: 400
+series: {{length: 6, gaps: missing}}
+channels:
+  first: {{type: real, bounds: [0, 5], missing: {first}}}
+  second: {{type: real, bounds: [0, 5], missing: {second}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "holes"),
+    [
+        ("{learn: 3}", "true", (True, True)),
+        ("{learn: 3}", "true", (False, True)),
+        ("true", "{learn: 3}", (True, False)),
+        ("{learn: 3}", "{learn: 3}", (False, True)),
+        ("{learn: 3}", "false", (True, False)),
+        ("{learn: 3}", "false", (False, False)),
+    ],
+)
+def test_whether_steps_are_missing_may_be_bought(first, second, holes, tmp_path):
+    """The plan pays for every channel that may turn out to have gaps, and what ran is as it was priced."""
+    draw, values = np.random.default_rng(0), np.random.default_rng(1).uniform(0, 5, (2, 400, 6))
+    for channel, gappy in zip(values, holes, strict=True):
+        channel[(draw.random((400, 6)) < 0.3) & gappy] = np.nan
+    plan = db.plan(
+        Schema.parse(BOUGHT.format(first=first, second=second)), method="statistics", model="copula",
+        epsilon=20.0, delta=1e-3, accountant="rdp",
+    )  # fmt: skip
+    ledger = db.Ledger.create(tmp_path / "ledger.jsonl", dataset="homes", epsilon=20.0, delta=1e-3)
+    data = {"first": values[0], "second": values[1]}
+    sampled = db.fit(data, plan, ledger=ledger, out=tmp_path / "run", progress=False).sample(400, seed=1)
+    missing = [float(np.isnan(sampled.channel(name)).mean()) for name in data]
+    assert missing == pytest.approx([0.3 * gappy for gappy in holes], abs=0.08)

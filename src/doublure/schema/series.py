@@ -287,6 +287,10 @@ class SeriesSchema(TextForm, Schema):
         """Whether a step of a channel may be missing once gaps are dealt with."""
         return self.series.gaps == "missing" and self.channels[channel].may_be_missing
 
+    def may_have_gaps(self, channel: str) -> bool:
+        """Whether a step of a channel may be missing, or may turn out to be once that is bought."""
+        return self.series.gaps == "missing" and self.channels[channel].missing is not False
+
     def cells_of(self, column: str | None, fact: str) -> int:
         """Return how many cells of a column one series adds to a statistic: of a channel its lowest and highest."""
         return 2 if column in self.channels and fact == "bounds" else 1

@@ -121,7 +121,7 @@ def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
 def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str, float]:
     """Return each release's share of the budget, by its purpose, in order; they add up to 1."""
     found = {TABLES: TABLE_SHARE}
-    if any(schema.may_be_missing(name) for name in schema.channels):
+    if any(schema.may_have_gaps(name) for name in schema.channels):
         found[GAPS] = GAP_SHARE
     if settings.own_tables:
         found[OWN_TABLES] = OWN_TABLE_SHARE
@@ -150,7 +150,14 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
 
 def gap_tables(schema: SeriesSchema) -> int:
     """Return how many tables of neighbouring steps are counted: of each channel that may have gaps."""
-    return (schema.length - 1) * sum(schema.may_be_missing(name) for name in schema.channels)
+    return (schema.length - 1) * sum(schema.may_have_gaps(name) for name in schema.channels)
+
+
+def channels_counted(access: Access, length: int) -> int:
+    """Return of how many channels an access pays for pairs of neighbouring steps."""
+    if not isinstance(access.event, DiscreteGaussianEvent):
+        raise TypeError("gaps are counted with discrete Gaussian noise")
+    return access.event.tables // max(1, length - 1)
 
 
 def tree_weights(leaves: int) -> Ints:
