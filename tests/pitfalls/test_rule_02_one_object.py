@@ -75,7 +75,7 @@ PARTS = {
     "sampling": {"Lot"},
     "workers": {"Facts", "OnWorkers", "Told", "told"},  # what workers hand to whoever adds, as owners do
     "owners": {"Answers", "Heard", "Nobody", "Owner", "Post", "View", "own_fact"},
-    "noise": {"source", "secret_draws", "Draws", "SourceName", "NoiseSource"},
+    "noise": {"source", "secret_draws", "Draws", "NoiseSource"},
     "facts": {"learn"},
     "whole_noise": set(),
 }

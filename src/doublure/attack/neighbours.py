@@ -135,7 +135,7 @@ def _of_series(data: AttackData, real: Series, who: Rows, pairs: Rows) -> tuple[
 
 
 def _of_rows(data: AttackData, real: pd.DataFrame, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
-    names = [name for name, column in data.schema.columns.items() if column.nature != "id"]
+    names = [name for name, column in data.schema.columns.items() if column.modelled]
     rows = []
     for pair in pairs:
         rows.append(("synthetic", *_cells(data.released[names].iloc[pair])))

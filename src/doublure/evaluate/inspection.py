@@ -188,7 +188,7 @@ def _refuse_unlike(asked: _Asked) -> None:
 
     def parts(syn: Synthesizer) -> object:
         schema = syn.schema
-        columns = {name: (column.type, getattr(column, "domain", None)) for name, column in schema.columns.items()}
+        columns = {name: (column.type, column.domain) for name, column in schema.columns.items()}
         return schema.kind, columns
 
     if any(parts(other) != parts(asked.syn) for other in asked.right):

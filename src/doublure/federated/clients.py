@@ -483,7 +483,7 @@ class Clients(Elsewhere, AskedRecords):
 
     def _nobody(self, parts: int) -> Nobody:
         schema = self._plan.schema
-        columns = {name: column for name, column in schema.columns.items() if column.nature != "id"}
+        columns = {name: column for name, column in schema.columns.items() if column.modelled}
         return Nobody(parts, no_records(columns, schema.misfit))
 
 

@@ -197,7 +197,7 @@ class OtherRank:
         executed.restore(message.facts["executed"])
         mechanism = ranks.mechanism(
             accesses,
-            noise=source(plan.settings.stream),
+            noise=source(),
             authorise=_pays_nothing,
             taken=taken,
             executed=executed,
