@@ -91,7 +91,7 @@ def features(schema: ResolvedSchema, frame: pd.DataFrame) -> tuple[np.ndarray[An
     for name, column in schema.columns.items():
         if name == "income":
             continue
-        if column.numeric:
+        if column.bounded:
             columns.append(frame[name].to_numpy(dtype=float))
         else:
             columns.append(_places(column, frame[name]).astype(float))
@@ -131,7 +131,7 @@ def two_way(schema: ResolvedSchema, one: pd.DataFrame, other: pd.DataFrame) -> f
 def _codes(schema: ResolvedSchema, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:
     columns = []
     for name, column in schema.columns.items():
-        if column.numeric:
+        if column.bounded:
             edges = grid_of(column).edges(20)
             columns.append(
                 np.clip(np.searchsorted(edges, frame[name].to_numpy(dtype=float), "right") - 1, 0, len(edges) - 2)

@@ -38,11 +38,11 @@ from doublure import public as db_public
 from doublure.attack import inversion
 from doublure.attack import target_models as victims
 from doublure.auditing import audit, audit_method
-from doublure.auditing.attack_report import AttackReport
 from doublure.auditing.worst_case import NEIGHBOURING_SETS
 from doublure.data.images import Images
 from doublure.data.opening import open_data
 from doublure.measures.expected_loss import EstimatorConfig, of_synthesizer
+from doublure.report.audit import AttackReport
 from doublure.schema import Schema
 from real_images import FACE, faces, images_of
 from related_data import RELATED

@@ -122,7 +122,6 @@ CASES: Mapping[str, Callable[[str], Case]] = {
     "28 x 28, guided, 30 steps": lambda _: noise_images("guided", 28, 4000, fit_steps=30),
     "28 x 28, dpgan, 20 steps": lambda _: noise_images("dpgan", 28, 4000, steps=20),
     "latent.md, latentgan": even_digits,
-    "latent.md, embedding, 100 steps": lambda folder: even_digits(folder, teacher="embedding", fit_steps=100),
     "series.md, auto": lambda _: meters("auto"),
     "hours, statistics": lambda _: meters("statistics", length=24),
     "hours, dpgan, 100 steps": lambda _: meters("dpgan", length=24, steps=100),

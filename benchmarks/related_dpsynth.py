@@ -20,7 +20,6 @@ import pandas as pd
 
 from doublure.data.relational import open_related
 from doublure.encode.grids import grid_of
-from doublure.encode.numeric import Number
 from doublure.schema.columns import Column, label
 from doublure.schema.relational import RelationalSchema
 
@@ -84,10 +83,10 @@ def _keys(schema: RelationalSchema, table: str) -> list[str]:
 
 def _facts(column: Column) -> dict[str, Any]:
     """Return what is public of a column, a missing cell being one of its values."""
-    if column.discrete:
-        values = [label(value) for value in column.domain]  # type: ignore[attr-defined]
+    if column.listed:
+        values = [label(value) for value in column.domain]
         return {"values": [*values, *([] if column.missing is False else [_MISSING])]}
-    lower, upper = column.grid  # type: ignore[attr-defined]
+    lower, upper = column.grid
     return {"bounds": [float(lower), float(upper)], "missing": column.missing is not False}
 
 
@@ -95,10 +94,10 @@ def _handed(schema: RelationalSchema, table: str, frame: pd.DataFrame) -> pd.Dat
     """Return a table as the peer reads it: texts, and numbers; days since 1970 for a date."""
     columns: dict[str, Any] = {name: frame[name] for name in _keys(schema, table)}
     for name, column in _own(schema, table).items():
-        if column.discrete:
+        if column.listed:
             columns[name] = frame[name].astype(object).where(frame[name].notna(), _MISSING).astype(str)
         else:
-            columns[name] = _number(column).read(frame[name])
+            columns[name] = column.numbers_of(frame[name])
     return pd.DataFrame(columns)
 
 
@@ -106,13 +105,8 @@ def _taken(schema: RelationalSchema, table: str, frame: pd.DataFrame) -> pd.Data
     """Return a table of the peer in the schema's own dtypes."""
     columns: dict[str, Any] = {name: frame[name] for name in _keys(schema, table)}
     for name, column in _own(schema, table).items():
-        if column.discrete:
+        if column.listed:
             columns[name] = frame[name].where(frame[name] != _MISSING, "")
         else:
-            number = _number(column)
-            columns[name] = number.write(number.snap(frame[name].to_numpy(dtype=np.float64)))
+            columns[name] = column.cells_of(grid_of(column).snap(frame[name].to_numpy(dtype=np.float64)))
     return pd.DataFrame(columns)
-
-
-def _number(column: Column) -> Number:
-    return Number(column=column, grid=grid_of(column))  # type: ignore[arg-type]

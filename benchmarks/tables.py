@@ -188,7 +188,7 @@ def _auc(schema: Schema, names: list[str], facts: tuple[str, ...], made: pd.Data
         for name in names:
             if name != facts[2]:
                 column = frame[name]
-                numeric = schema.columns[name].numeric
+                numeric = schema.columns[name].bounded
                 known = [str(value) for value in getattr(schema.columns[name], "domain", ())]
                 codes = column.to_numpy(dtype=float, na_value=np.nan) if numeric else None
                 columns.append(

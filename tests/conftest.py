@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread a worker, so that workers do not fight for the processors
 
 import gc
+import importlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+import quick_figures
 import quick_noise
 import rehearsals
 import remembered
@@ -161,7 +163,7 @@ class Letters:
     def _planned(self, text: str | None, **settings: Any) -> db.Plan:
         own = {"public": str(self.folder), "steps": 6, "lot_size": 64, "width": 8, "critic_width": 8,
                "generator_batch": 16, "checkpoints": 3, "inversion_steps": 2, "teacher": "critic",
-               "features": 64, "fit_steps": 4, "batch": 20, "labeller_share": 0,
+               "labeller_share": 0,
                "accountant": "rdp", "epsilon": 5.0, "delta": 1e-5}  # fmt: skip
         return db.plan(db.Schema.parse(text or self.PRIVATE), method="latentgan", **(own | settings))
 
@@ -172,12 +174,20 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the exhaustive tier to those who ask for all of the suite, and the quick tier the first cases."""
+    """Leave out what the tier does, and let the longest files begin."""
     kept = items if tiers.ALL else [item for item in items if not item.get_closest_marker("exhaustive")]
     kept = list(tiers.first_cases(kept)) if tiers.QUICK else kept
     chosen = {id(item) for item in kept}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])
-    items[:] = kept
+    items[:] = tiers.longest_first(kept, tiers.kept_seconds())
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Keep how long each file took, where that is asked for."""
+    if os.environ.get("DOUBLURE_TEST_SECONDS"):
+        tiers.keep_seconds(
+            each for some in terminalreporter.stats.values() for each in some if hasattr(each, "duration")
+        )
 
 
 def pytest_collection_finish() -> None:
@@ -186,9 +196,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_sessionstart() -> None:
-    """Do not wait for the disk: no test cuts the power, and those of what is synced, and when, watch the call."""
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Do not wait for the disk: no test cuts the power, and those of what is synced, and when, watch the call.
+
+    Where many files run, prices are remembered from the first of them on.
+    """
     os.fsync = _unwaited
+    if hasattr(session.config, "workerinput"):
+        importlib.import_module("dp_accounting.pld")
+        importlib.import_module("dp_accounting.rdp")
 
 
 def _unwaited(fd: int) -> None:
@@ -198,6 +214,7 @@ def _unwaited(fd: int) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     remembered.install()
+    quick_figures.choose(item.path)
     quick_noise.choose(item.path)
     rehearsals.choose(item.path)
 

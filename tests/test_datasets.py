@@ -16,6 +16,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -448,22 +449,11 @@ def test_an_interrupted_download_leaves_nothing(server: str, tmp_path: Path) -> 
 
 
 def test_optional_files_wait_to_be_asked_for(tmp_path: Path) -> None:
-    place = tmp_path / "svhn"
-    place.mkdir()
-    contents = {"train_32x32.mat": b"train", "test_32x32.mat": b"test", "extra_32x32.mat": b"extra"}
-    files = tuple(
-        dataclasses.replace(
-            file,
-            bytes=len(contents[file.name]),
-            sha256=hashlib.sha256(contents[file.name]).hexdigest(),
-            url="http://127.0.0.1:1/x",
-        )
-        for file in datasets.info("svhn").files
-    )
-    entry = dataclasses.replace(datasets.info("svhn"), files=files)
-    for name in ("train_32x32.mat", "test_32x32.mat"):
-        (place / name).write_bytes(contents[name])
-    assert datasets.fetch(entry, folder=tmp_path) == place
+    entry = placed("svhn", {f"{split}_32x32.mat": mat(digits()) for split in ("train", "test", "extra")}, tmp_path)
+    files = tuple(dataclasses.replace(file, url="http://127.0.0.1:1/x") for file in entry.files)
+    entry = dataclasses.replace(entry, files=files)
+    (tmp_path / "svhn" / "extra_32x32.mat").unlink()
+    assert datasets.fetch(entry, folder=tmp_path) == tmp_path / "svhn"
     with pytest.raises(DataError, match=r"extra_32x32\.mat"):
         datasets.fetch(entry, folder=tmp_path, splits=["extra"])
 
@@ -584,16 +574,48 @@ def test_a_broken_idx_file_is_one_line(tmp_path: Path, content: bytes) -> None:
         datasets.load(placed("mnist", contents, tmp_path), folder=tmp_path)
 
 
-def test_svhn(tmp_path: Path) -> None:
+def digits() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
+
+
+def mat(images: np.ndarray) -> bytes:
+    """Return SVHN's form of images of 0, 1, 2 and 9."""
     import scipy.io
 
-    images = np.random.default_rng(1).integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
     sink = io.BytesIO()
     scipy.io.savemat(sink, {"X": images.transpose(1, 2, 3, 0), "y": np.array([[10], [1], [2], [9]], np.uint8)})
-    entry = placed("svhn", {"train_32x32.mat": sink.getvalue()}, tmp_path)
+    return sink.getvalue()
+
+
+def test_svhn(tmp_path: Path) -> None:
+    images = digits()
+    entry = placed("svhn", {"train_32x32.mat": mat(images)}, tmp_path)
     loaded = datasets.load(entry, folder=tmp_path, limit=3)
     np.testing.assert_array_equal(loaded["x"], images[:3])
     np.testing.assert_array_equal(loaded["y"], [0, 1, 2])
+    assert left(tmp_path) == ["train_32x32.mat"]
+
+
+def read_by_fit(path: Path, name: str) -> Any:
+    """Return the images of a file as the example's schema of a data set has them."""
+    from doublure.data.images import open_images
+    from doublure.schema import Schema
+
+    return open_images(path).load(Schema.load(ROOT / "examples" / "schemas" / f"{name}.schema.yaml")).content
+
+
+def test_svhn_is_fetched_as_what_fit_reads(tmp_path: Path) -> None:
+    contents = {"train_32x32.mat": mat(digits()), "test_32x32.mat": mat(digits()[::-1])}
+    entry = placed("svhn", contents, tmp_path)
+    entry = dataclasses.replace(entry, files=tuple(file for file in entry.files if not file.optional))
+    for _ in range(2):  # whatever lies in its place is written anew
+        place = datasets.fetch(entry, folder=tmp_path)
+        assert left(tmp_path) == ["test.npz", "test_32x32.mat", "train.npz", "train_32x32.mat"]
+        found = read_by_fit(place / "train.npz", "svhn")
+        np.testing.assert_array_equal(found.images, digits())
+        assert found.labels.astype(int).tolist() == [0, 1, 2, 9]
+        np.testing.assert_array_equal(read_by_fit(place / "test.npz", "svhn").images, digits()[::-1])
+        (place / "train.npz").write_bytes(b"something else")
 
 
 def test_cifar10_comes_from_the_binary_archive(tmp_path: Path) -> None:
@@ -624,11 +646,15 @@ def test_cifar10_comes_from_the_binary_archive(tmp_path: Path) -> None:
     assert left(tmp_path) == ["cifar-10-binary.tar.gz"]
 
 
-def test_celeba(tmp_path: Path) -> None:
+COLOURS = [(250, 0, 0), (0, 250, 0), (0, 0, 250)]
+
+
+def celeba(folder: Path) -> datasets.DatasetInfo:
+    """Put three pictures in the publisher's form, each with a middle of one colour."""
     from PIL import Image
 
     pictures = {}
-    for place, colour in enumerate([(250, 0, 0), (0, 250, 0), (0, 0, 250)], start=1):
+    for place, colour in enumerate(COLOURS, start=1):
         picture = Image.new("RGB", (178, 218), (9, 9, 9))
         picture.paste(colour, (25, 45, 153, 173))
         sink = io.BytesIO()
@@ -637,15 +663,27 @@ def test_celeba(tmp_path: Path) -> None:
     contents = {
         "img_align_celeba.zip": zipped(pictures),
         "list_eval_partition.txt": b"000001.jpg 0\n000002.jpg 1\n000003.jpg 0\n",
-        "list_attr_celeba.txt": b"3\nMale Young \n000001.jpg -1  1\n000002.jpg  1  1\n000003.jpg  1 -1\n",
+        "list_attr_celeba.txt": b"3\nMale Smiling \n000001.jpg -1  1\n000002.jpg  1  1\n000003.jpg  1 -1\n",
     }
-    entry = placed("celeba", contents, tmp_path)
+    return placed("celeba", contents, folder)
+
+
+def test_celeba(tmp_path: Path) -> None:
+    entry = celeba(tmp_path)
     loaded = datasets.load(entry, folder=tmp_path)
     assert loaded["x"].shape == (2, 48, 48, 3)
-    assert (loaded["x"] == np.array([[250, 0, 0], [0, 0, 250]])[:, None, None]).all()
+    assert (loaded["x"] == np.array([COLOURS[0], COLOURS[2]])[:, None, None]).all()
     np.testing.assert_array_equal(loaded["y"], [[0, 1], [1, 0]])
-    assert loaded["names"].tolist() == ["Male", "Young"]
+    assert loaded["names"].tolist() == ["Male", "Smiling"]
     assert len(datasets.load(entry, "valid", folder=tmp_path)["x"]) == 1
+
+
+def test_celeba_is_fetched_as_what_fit_reads(tmp_path: Path) -> None:
+    place = datasets.fetch(celeba(tmp_path), folder=tmp_path)
+    assert [path.name for path in sorted(place.glob("*.npz"))] == ["test.npz", "train.npz", "valid.npz"]
+    found = read_by_fit(place / "train.npz", "celeba")
+    assert (found.images == np.array([COLOURS[0], COLOURS[2]])[:, None, None]).all()
+    assert found.labels.astype(str).tolist() == ["0 1", "1 0"]
 
 
 # --- series -------------------------------------------------------------------------------------------------------

@@ -246,7 +246,7 @@ def written(chunks, path, schema, n, spreadsheet_safe, about):
 @pytest.fixture
 def bags(tmp_path):
     """Register the kind with a reader, an encoder and a method; return its data's path."""
-    tables = (KINDS, MODELS, READERS, ENCODERS, WRITERS, registry.METHODS, registry._REGISTERED)
+    tables = (KINDS, MODELS, READERS, ENCODERS, WRITERS, registry.METHODS, registry._SUMMARIES)
     kept = [dict(table) for table in tables]
     kinds.register(BAGS)
     READERS["bags"], ENCODERS["bags"] = BagSource, lambda schema, encoding: BagEncoder(schema)

@@ -300,6 +300,7 @@ def test_mutants_are_killed_survive_are_judged_and_run_once(mutate, toy):
     ]  # the other is not done
 
 
+@pytest.mark.exhaustive
 def test_tests_that_search_for_examples_run_after_all_others(mutate, toy):
     (toy.root / "tests/test_box.py").write_text(
         "from hypothesis import given, strategies as st\nfrom toy.box import fits\n"
@@ -347,6 +348,7 @@ def test_what_changed_runs_again(mutate, toy):
     assert state() == ([True, True], True)
 
 
+@pytest.mark.exhaustive
 def test_a_server_that_is_ended_is_started_again(mutate, toy):
     with mutate.Copy(toy) as copy:
         for _ in range(2):
@@ -355,6 +357,7 @@ def test_a_server_that_is_ended_is_started_again(mutate, toy):
             assert copy.learn(["tests/test_box.py"]) == []
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_mutated_while_tests_fail(mutate, toy):
     (toy.root / "tests/test_box.py").write_text("def test_no():\n    assert False\n")
     with pytest.raises(SystemExit, match=r"fails without a mutant:\n.*test_no"):
@@ -362,6 +365,7 @@ def test_nothing_is_mutated_while_tests_fail(mutate, toy):
     assert not (toy.out / "mutants.jsonl").exists()
 
 
+@pytest.mark.exhaustive
 def test_tests_that_fail_are_left_out_where_it_is_asked_for(mutate, toy):
     (toy.root / "tests/test_other.py").write_text("def test_no():\n    assert False\n")
     assert mutate.run(toy, ["box.py"], limit=1, without_failing=True) == 1
@@ -371,6 +375,7 @@ def test_tests_that_fail_are_left_out_where_it_is_asked_for(mutate, toy):
     assert mutate.run(toy, ["box.py"], without_failing=True) == 0  # nobody is left to judge
 
 
+@pytest.mark.exhaustive
 def test_a_file_that_is_not_imported_any_more_is_a_kill(mutate, toy):
     (toy.root / "src/toy/box.py").write_text(f"{SMALL}\nassert LEAST == 2\n")
     mutate.run(toy, ["box.py"], limit=1)
@@ -383,12 +388,12 @@ def test_a_file_that_is_not_imported_any_more_is_a_kill(mutate, toy):
 def test_every_mutated_file_has_tests_and_every_pattern_a_file(mutate):
     project = mutate.Project(root=FOLDER.parents[1])
     assert set(mutate.METHODS) <= set(project.files)
-    for start in (*project.everything, *project.sampled):
-        fitting = [file for file in project.files if file.startswith(start)]
-        assert fitting
-        assert all(project.tests_of(file) for file in fitting)
     mutated = [file for file in project.files if file.startswith((*project.everything, *project.sampled))]
-    assert all(any(file.startswith(start) for file in mutated) for start in project.tests)
+    for start in (*project.everything, *project.sampled):
+        assert any(file.startswith(start) for file in mutated)
+    for start in project.tests:  # whose patterns all fit a file, or this ends in SystemExit
+        assert project.tests_of(next(file for file in mutated if file.startswith(start)))
+    assert all(file.startswith(tuple(project.tests)) or project.tests_of(file) for file in mutated)
 
 
 def test_judgements_name_what_there_is(mutate):

@@ -102,7 +102,7 @@ def test_scripts_are_linted_too(checkout):
 def test_a_quick_test_asks_for_lint_and_tests_alone(checkout):
     asked = run(checkout, "test", "--quick", "-k", "name")
     assert [line.split()[1] for line in asked if line.startswith("-m")] == ["pip", "ruff", "ruff", "pytest"]
-    assert asked[-1].endswith("--dist loadfile -k name")
+    assert asked[-1].endswith("--dist loadfile --no-loadscope-reorder -k name")
     asked = run(checkout, "test", "--all")
     words = [line.split()[1] for line in asked if line.startswith("-m")]
     assert words == ["ruff", "ruff", "mypy", "pip", "pytest", "pip", "pytest", "pytest"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import quick_figures
 import tiers
 
 HERE = Path(__file__).parent
@@ -68,6 +69,46 @@ def test_a_tier_keeps_what_it_is_made_of(hooks, tier, name, kept):
     hooks.pytest_collection_modifyitems(SimpleNamespace(hook=told), items)
     assert [item.nodeid for item in items] == kept
     assert gone == [item for item in every if item not in items]
+
+
+def test_the_longest_files_begin_and_each_stays_together():
+    tests = ["a.py::one", "b/c.py::one[x]", "d.py::one", "cli/test_help.py::one", "a.py::two", "b/c.py::two"]
+    items = [Item(f"tests/{name}") for name in tests]
+    found = [item.nodeid for item in tiers.longest_first(items, {"d.py": 3.5, "b/c.py": 9})]
+    assert found == [f"tests/{tests[place]}" for place in (1, 5, 2, 3, 0, 4)]  # cli is long, and a.py not
+
+
+def test_seconds_are_kept_beside_what_is_known_of_other_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(tiers, "SECONDS", tmp_path / "seconds.json")
+    tiers.SECONDS.write_text('{"test_docs.py": 12, "test_tiers.py": 7, "test_gone.py": 40, "test_links.py": 3}')
+    taken = {"tests/test_tiers.py::one": 1.2, "tests/test_tiers.py::two[x]": 0.7, "tests/test_links.py::one": 0.4}
+    reports = [SimpleNamespace(nodeid=name, duration=seconds / 2) for name, seconds in taken.items() for _ in range(2)]
+    tiers.keep_seconds(reports)
+    assert tiers.kept_seconds() == {"test_docs.py": 12, "test_tiers.py": 2}
+    assert tiers.SECONDS.read_text().splitlines()[1] == '  "test_docs.py": 12,'
+
+
+def test_the_seconds_that_are_kept_are_of_files_that_there_are():
+    assert all((HERE / name).is_file() and seconds >= 1 for name, seconds in tiers.kept_seconds().items())
+
+
+@pytest.mark.parametrize(("test", "drawn"), [("report/test_page.py", True), ("cli/test_verbs.py", False)])
+def test_figures_are_drawn_where_pages_are_tested(request, test, drawn):
+    from doublure.report import drawing, plots
+
+    assert all((HERE / name).exists() for name in quick_figures.DRAWN)
+    try:
+        quick_figures.choose(HERE / test)
+        assert (plots.draw is drawing.draw) == (drawn or tiers.ALL)
+    finally:
+        quick_figures.choose(request.path)
+
+
+def test_a_figure_that_is_not_drawn_is_painted_and_told():
+    painted = []
+    svg = quick_figures.painted(3, 2, "key", 'Ages, "real"', painted.append)
+    assert svg == '<svg role="img" aria-label="Ages, &#34;real&#34;"></svg>'
+    assert [type(axes).__name__ for axes in painted] == ["Axes"]
 
 
 def test_a_search_is_whole_where_everything_runs(tier):

@@ -32,6 +32,11 @@ import pandas as pd
 import doublure as db
 from doublure.cli.terminal import run_guarded
 from doublure.cli.main import app
+from doublure.measures.tables import classifiers
+from doublure.report import plots
+
+classifiers._TREES = 5
+plots.draw = lambda width, height, key, alt, paint: alt  # figures are drawn elsewhere
 
 def verb(*words, code=0):
     ended = run_guarded(app, list(words))
@@ -62,9 +67,6 @@ assert len(syn.sample(50, given={"income": "high"}, seed=1)) == 50
 again = db.load("three")
 pd.testing.assert_frame_equal(again.sample(50, seed=2), syn.sample(50, seed=2))
 assert again.tables and again.tables[0].counts.size
-report = db.evaluate.report(syn, "real.csv", "kept.csv")
-assert len(report.scores)
-db.release(syn, "bundle2", n=100)
 assert "torch" not in sys.modules
 print("whole")
 """

@@ -171,7 +171,7 @@ def _features(task: Task, frame: pd.DataFrame) -> tuple[np.ndarray[Any, Any], np
     for name, column in task.resolved.columns.items():
         if name == task.target:
             continue
-        if column.numeric:
+        if column.bounded:
             columns.append(frame[name].to_numpy(dtype=float))
         else:
             known = [str(value) for value in getattr(column, "domain", ())]

@@ -33,23 +33,19 @@ def quantile(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
-def wilson(successes: float, n: int, *, level: float = LEVEL) -> Interval | None:
+def wilson(successes: int, n: int, *, level: float = LEVEL) -> Interval | None:
     """Return Wilson's interval for a proportion; null without trials.
-
-    References:
-        Wilson (1927), Probable inference, the law of succession, and statistical inference.
 
     Example:
         >>> [round(end, 4) for end in wilson(9, 10)]
         [0.5958, 0.9821]
     """
+    from scipy.stats import binomtest
+
     if n == 0:
         return None
-    z, share = quantile(level), successes / n
-    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    low = 0.0 if successes == 0 else max(0.0, middle - half)  # exactly, where rounding would leave 1e-19
-    return low, 1.0 if successes == n else min(1.0, middle + half)
+    ends = binomtest(successes, n).proportion_ci(level, method="wilson")
+    return float(ends.low), float(ends.high)
 
 
 def paired_difference(only_first: int, only_second: int, n: int, *, level: float = LEVEL) -> Interval | None:

@@ -19,7 +19,7 @@ from doublure import cli
 from doublure.cli import main
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.report import files as report_files
+from doublure.report.evaluation import Report
 from doublure.run import loading, running
 from doublure.run.folder import RunFolder
 from doublure.support import files
@@ -603,7 +603,7 @@ def test_a_page_without_its_figures_is_not_left(doublure, small, tmp_path, monke
     def full(report):
         raise files.Unwritable(tmp_path / "page.html", OSError(errno.ENOSPC, "No space left on device"))
 
-    monkeypatch.setattr(report_files, "page_of", full)
+    monkeypatch.setattr(Report, "to_html", full)
     (tmp_path / "data").mkdir()
     said = doublure("evaluate", small.run, "--real", small.csv(tmp_path / "data"), "-o", tmp_path / "page.html")
     assert said.code == 2

@@ -97,7 +97,7 @@ def test_chains_are_kept(kind: str, missing: tuple[bool, ...], numerics: Any, so
 
 
 def assert_within(cells: pd.Series, column: Any) -> None:
-    if column.discrete:
+    if column.listed:
         return
     present = cells.dropna()
     if isinstance(present.dtype, pd.DatetimeTZDtype):
@@ -172,7 +172,7 @@ def test_derived_columns_go_with_their_source(kind: str, missing: str, soft_rows
 def _rank(cells: pd.Series, column: Any) -> np.ndarray:
     if column.type == "boolean":
         return cells.to_numpy(dtype=float, na_value=np.nan)
-    if column.discrete:
+    if column.listed:
         return np.where(cells.cat.codes < 0, np.nan, cells.cat.codes)
     if isinstance(cells.dtype, pd.DatetimeTZDtype):
         cells = cells.dt.tz_convert("UTC").dt.tz_localize(None)

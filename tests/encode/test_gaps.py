@@ -16,7 +16,7 @@ from tiers import examples
 
 import doublure as db
 from doublure.data.tables.cells import canonical
-from doublure.encode.columns import Number, estimated_width
+from doublure.encode.columns import estimated_width
 from doublure.encode.differences import Gap
 from doublure.encode.grids import grid_of
 from doublure.encode.table import TableEncoder
@@ -88,12 +88,11 @@ def families(draw: st.DrawFn, size: int = 3) -> tuple[dict[str, dict[str, Any]],
 
 def cells_of(numbers: list[float], column: Any) -> pd.Series:
     """Numbers as the loader would give them."""
-    write = Number(column=column, grid=grid_of(column)).write
-    return canonical(write(np.array(numbers, dtype=np.float64)), column, "x")
+    return canonical(column.cells_of(np.array(numbers, dtype=np.float64)), column, "x")
 
 
 def numbers_of(cells: pd.Series, column: Any) -> np.ndarray:
-    return Number(column=column, grid=grid_of(column)).read(canonical(cells, column, "x"))
+    return column.numbers_of(canonical(cells, column, "x"))
 
 
 def assert_own(decoded: pd.Series, column: Any) -> None:

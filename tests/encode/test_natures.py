@@ -219,8 +219,8 @@ NATURES = {
 def _registered():
     """Let three types be registered here."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, empty in (("_REGISTERED", {}), ("_LIKE", {}), ("_WITH_REGISTERED", [])):
-            patch.setattr(columns, name, empty)
+        for name, empty in (("_REGISTERED", {}), ("_WITH_REGISTERED", [])):
+            patch.setattr(columns.registry, name, empty)
         for own in (PercentColumn, DepartmentColumn, TermColumn):
             columns.register(own)
         yield

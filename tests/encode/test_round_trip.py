@@ -83,8 +83,8 @@ def schema_of(*columns: dict[str, Any], constraints: tuple[Any, ...] = ()) -> Re
 
 def raw_cells(column: Column, shares: list[float], holes: bool) -> pd.Series:
     """Cells spread over a column's domain and, where the schema has a rule for that, beyond it."""
-    if column.discrete:
-        domain = [*column.domain, *(["beyond"] if column.other is not None else [])]
+    if column.listed:
+        domain = [*column.domain, *(["beyond"] if column.fallback is not None else [])]
         cells: list[Any] = [domain[int(share * len(domain)) % len(domain)] for share in shares]
     else:
         grid = grid_of(column)
@@ -111,7 +111,7 @@ def assert_own_type(decoded: pd.Series, column: Column) -> None:
         assert not decoded.isna().any()
     if column.type == "boolean":
         assert str(dtype) == ("boolean" if column.may_be_missing else "bool")
-    elif column.discrete:
+    elif column.listed:
         assert [label(value) for value in dtype.categories] == [label(value) for value in column.domain]
         assert dtype.ordered is (column.type == "ordinal")
         kinds = {str if isinstance(v, str) else bool if isinstance(v, bool) else float for v in column.domain}
@@ -151,13 +151,13 @@ def test_bins(plain: dict[str, Any], spread: list[float], holes: bool, bins: int
         again = pd.DataFrame({"c0": canonical(decoded["c0"], column, "c0")})
         assert np.array_equal(encoder.compact(again), compact)
         assert torch.equal(encoder.encode(again), encoder.rows(compact))
-        if column.discrete or grid_of(column).size <= bins:
+        if column.listed or grid_of(column).size <= bins:
             assert_same_cells(again["c0"], frame["c0"], column)
 
 
 def assert_same_cells(decoded: pd.Series, original: pd.Series, column: Column) -> None:
     """Exactly the same cells, those outside the bounds moved to the nearest one."""
-    if column.discrete:
+    if column.listed:
         assert decoded.tolist() == original.tolist() or (decoded.isna() == original.isna()).all()
         assert decoded.dropna().astype(str).tolist() == original.dropna().astype(str).tolist()
         return

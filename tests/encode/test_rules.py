@@ -14,8 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tiers import examples
 
-from doublure.data.tables.numbers import read_all
-from doublure.data.tables.rules import TableRules
+from doublure.data.tables.rules import TableRules, snapped_numbers
 from doublure.encode.table import TableEncoder
 from doublure.errors import SchemaError
 from doublure.schema import ResolvedSchema
@@ -164,7 +163,7 @@ def test_a_row_that_is_mended_alone_becomes_what_it_becomes_among_others(
     numbers = {}
     for name in table.names:
         column = schema.columns[name]
-        low, high = (0, len(column.domain) - 1) if column.discrete else column.bounds
+        low, high = (0, len(column.domain) - 1) if column.listed else column.bounds
         numbers[name] = rng.integers(low, high + 1, 12).astype(float)
         if column.may_be_missing:
             numbers[name][rng.random(12) < 0.3] = np.nan
@@ -268,7 +267,7 @@ def test_a_method_may_ask_which_cells_are_allowed_beside_others() -> None:
     rule = {"implies": {"when": {"age": [0, 14]}, "then": {"job": ["none", "missing"]}}}
     schema = schema_of(columns, [rule])
     frame = pd.DataFrame({"age": [10, 40]})
-    fits = TableRules(schema).allowed("job", read_all(frame, schema.columns, ["age"]))
+    fits = TableRules(schema).allowed("job", snapped_numbers(frame, schema.columns, ["age"]))
     assert fits.tolist() == [[True, False, False, True], [True, True, True, True]]
 
 

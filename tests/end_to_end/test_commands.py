@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -180,14 +182,20 @@ def test_flags_from_a_file(census: Path) -> None:
     assert (planned["result"]["steps"], planned["result"]["epsilon"]) == (5, 2.0)
 
 
-def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
-    """Start a fit in a process of its own."""
+@contextmanager
+def started(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a fit in a process of its own; however the test ends, so does the process, and its pipes are closed."""
     words = ["--schema", "adult.schema.yaml", "--method", "dpgan", "--epsilon", "3", "--delta", "1e-5"]
     settings = (f"steps={STEPS}", "lot_size=16", "checkpoints=30", "width=8", "accountant=rdp")
     words += [word for setting in settings for word in ("--set", setting)]
-    command = [sys.executable, "-m", "doublure", "fit", "adult.csv", *words, "--ledger", "L", "-o", "run", *more]
+    command = [sys.executable, "-m", "doublure", "fit", "adult.csv", *words, "--ledger", "L", "-o", "run"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def authorised() -> int:
@@ -204,10 +212,10 @@ def wait_for_steps(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.parametrize("signal_number", [pytest.param(signal.SIGKILL, marks=exhaustive), signal.SIGINT])
 def test_a_run_that_was_cut_off_goes_on_inside_its_reservation(census: Path, signal_number: int) -> None:
-    process = start(census)
-    wait_for_steps(process)
-    process.send_signal(signal_number)
-    process.communicate(timeout=60)
+    with started(census) as process:
+        wait_for_steps(process)
+        process.send_signal(signal_number)
+        process.communicate(timeout=60)
     assert process.returncode == (130 if signal_number == signal.SIGINT else -signal.SIGKILL)
     before = authorised()
     assert 0 < before < STEPS

@@ -53,7 +53,7 @@ def test_every_figure_stands_under_its_own_name(order, runs, doublure, tmp_path)
 
 
 def test_nothing_is_written_on_a_defect(runs, run, tmp_path, monkeypatch):
-    from doublure.evaluate.comparison import Comparison
+    from doublure.report.comparison import Comparison
 
     def broken(self, width=None):
         raise ZeroDivisionError

@@ -27,7 +27,6 @@ label: {values: [a, b, c]}
 TINY = {
     "steps": 6, "n_critic": 2, "lot_size": 12, "generator_batch": 6, "critic_channels": [4, 6], "channels": [6, 4],
     "features": 5, "checkpoints": 3, "noise_width": 4, "estimate_features": "pixels", "estimate_pairs": 60,
-    "estimate_artificial": 400,
 }  # fmt: skip
 VOTES = {"labels": "votes", "label_epsilon": 2.0, "label_delta": 1e-4, "label_groups": 4}
 
@@ -40,6 +39,7 @@ def private():
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
+    monkeypatch.setattr("doublure.methods.noisecritic.method.ESTIMATED_ON", 500)
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
     monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
     few = replace(EVALUATIONS["images"], most=100)
@@ -64,7 +64,7 @@ def test_the_whole_way_from_the_command_line(tmp_path, private, run, doublure):
     before = (out / "guarantee.json").read_bytes()
     found = doublure("evaluate", out, "--real", tmp_path / "d.npz")
     loss = found["report"]["expected_loss"]
-    assert (loss["pairs"], loss["features"], loss["artificial"]) == (60, "pixels", 400)
+    assert (loss["pairs"], loss["features"], loss["artificial"]) == (60, "pixels", 500)
     assert loss["gamma"] == pytest.approx(1 / 61)
     assert loss["mu"] >= 0
     assert found["internal"]
@@ -189,7 +189,7 @@ def test_an_edited_estimate_is_refused(tmp_path, private, doublure):
 
 
 def test_a_table_goes_the_same_way(small, tmp_path):
-    settings = small.tiny | {"estimate_pairs": 100, "estimate_artificial": 500, "n_critic": 2, "features": 4}
+    settings = small.tiny | {"estimate_pairs": 100, "n_critic": 2, "features": 4}
     plan = db.plan(small.declared, method="noisecritic", **settings)
     syn = db.fit(small.frame(), plan, ledger=small.book(tmp_path), out=tmp_path / "run", seed=1)
     assert len(syn.sample(20, seed=1)) == 20

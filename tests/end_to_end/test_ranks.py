@@ -8,14 +8,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 import rank_program
+import tiers
+from rank_links import on_ranks
 from safetensors.numpy import load_file
 
 import doublure as db
+from doublure.errors import SettingError
+from doublure.run.fitting import fit
+from doublure.run.ranks import OtherRank, leading
 
 PROGRAM = Path(rank_program.__file__)
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
@@ -35,37 +42,29 @@ def torchrun(size: int, *words: object, **more: object) -> subprocess.CompletedP
 
 
 @pytest.fixture(scope="module")
-def both(small, letters, tmp_path_factory):
-    """Plans of five methods, fitted in one process and by two ranks, given equal coins, pairing and noise."""
+def both(small, request, tmp_path_factory):
+    """Plans of two methods, or of all, fitted in one process and by two ranks, given equal coins, pairing and noise."""
     folder = tmp_path_factory.mktemp("both")
     common = {"epsilon": 2.0, "delta": 1e-4, "accountant": "rdp"}
     few = {"components": 4, "fit_steps": 5, "groups": 2}
     several = db.Schema.parse(small.declared_text.replace("units: 300", "unit: {id: row, max_records: 2}\nunits: 300"))
-    plans = {
-        "dpgan": small.plan,
-        "several": db.plan(several, method="dpgan", **common, **small.tiny),
-        "statistics": db.plan(small.declared, method="statistics", **common, **few),
-        "guided": db.plan(
-            small.declared,
-            method="guided",
-            **common,
-            **few,
-            critic_share=0.4,
-            critic_lot=64,
-            critic_steps=4,
-            critic_width=8,
-            critic_depth=1,
-        ),
-        "bayesgan": db.plan(small.declared, method="bayesgan", epsilon=3.0, delta=1e-4, **small.tiny, distances=8),
-        "moments": letters.plan(teacher="mixture"),
-        "latents": letters.plan(teacher="critic", labeller_share=0.3, labeller_steps=2, view_images=100),
-    }
+    plans = {"dpgan": small.plan, "statistics": db.plan(small.declared, method="statistics", **common, **few)}
+    if tiers.ALL:
+        letters = request.getfixturevalue("letters")
+        critic = {"critic_share": 0.4, "critic_lot": 64, "critic_steps": 4, "critic_width": 8, "critic_depth": 1}
+        plans |= {
+            "several": db.plan(several, method="dpgan", **common, **small.tiny),
+            "guided": db.plan(small.declared, method="guided", **common, **few, **critic),
+            "bayesgan": db.plan(small.declared, method="bayesgan", epsilon=3.0, delta=1e-4, **small.tiny, distances=8),
+            "moments": letters.plan(teacher="mixture"),
+            "latents": letters.plan(teacher="critic", labeller_share=0.3, labeller_steps=2, view_images=100),
+        }
     frame = small.frame()
     twice = frame.assign(row=np.arange(len(frame)) // 2)
     for name, plan in plans.items():
         plan.save(folder / f"{name}.plan.json")
         if plan.method == "latentgan":
-            np.savez(folder / f"{name}.data.npz", **letters.private)
+            np.savez(folder / f"{name}.data.npz", **request.getfixturevalue("letters").private)
         else:
             (twice if name == "several" else frame).to_csv(folder / f"{name}.data.csv", index=False)
     done = torchrun(2, PROGRAM, folder, folder / "two", cwd=PROGRAM.parent)
@@ -80,8 +79,13 @@ def sums(folder: Path, name: str) -> list[np.ndarray]:
         return [kept[key] for key in kept.files]
 
 
-WHOLE = ("statistics", "moments")
-REAL = ("dpgan", "several", "guided", "bayesgan", "latents")
+def cases(first: object, *others: object) -> list[object]:
+    """Return the plans of a test: one, and those of the exhaustive tier. Threads of private/test_ranks.py have more."""
+    return [first, *(pytest.param(name, marks=tiers.exhaustive) for name in others)]
+
+
+WHOLE = cases("statistics", "moments")
+REAL = cases("dpgan", "several", "guided", "bayesgan", "latents")
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -160,7 +164,19 @@ def ranks_of(process: subprocess.Popen[str]) -> dict[int, int]:
     return found
 
 
-def until(folder: Path, done, process: subprocess.Popen[str]) -> None:
+@contextmanager
+def started(*words: object) -> Iterator[subprocess.Popen[str]]:
+    """Start two ranks; however the test ends, they are ended, and their pipes are closed."""
+    command = [*TORCHRUN, "2", *map(str, words)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=ENVIRONMENT, text=True, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()  # torchrun ends its ranks
+
+
+def until(done, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 120
     while not done():
         assert process.poll() is None, process.stderr.read()[-3000:]
@@ -168,15 +184,12 @@ def until(folder: Path, done, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("rank", [1, 0])
+@pytest.mark.parametrize("rank", cases(1, 0))
 def test_a_killed_rank_ends_the_run_which_goes_on_with_another_number(typed, rank):
-    process = subprocess.Popen(
-        [*TORCHRUN, "2", *map(str, words(typed))], env=ENVIRONMENT, text=True, stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )  # fmt: skip
-    until(typed, (typed / "run/internal/checkpoint.safetensors").exists, process)
-    os.kill(ranks_of(process)[rank], signal.SIGKILL)
-    said = process.communicate(timeout=120)[1]
+    with started(*words(typed)) as process:
+        until((typed / "run/internal/checkpoint.safetensors").exists, process)
+        os.kill(ranks_of(process)[rank], signal.SIGKILL)
+        said = process.communicate(timeout=120)[1]
     assert process.returncode != 0
     plan = db.Plan.load(typed / "plan.json")
     ledger = db.Ledger.open(typed / "people.ledger")
@@ -215,10 +228,15 @@ def test_a_rank_that_fails_says_why_once_and_nothing_is_charged(typed):
     assert not (typed / "run").exists()
 
 
-def test_a_method_that_trains_on_records_themselves_is_refused(small, typed):
-    db.plan(small.declared, method="gan", **small.tiny).save(typed / "plan.json")
-    done = torchrun(2, *words(typed))
-    assert done.returncode == 1
-    assert "doublure: ranks: gan trains on records themselves; fit in one process" in done.stderr.splitlines()
-    assert not (typed / "run").exists()
-    assert [record.kind for record in db.Ledger.open(typed / "people.ledger").entries] == ["open"]
+def test_a_method_that_trains_on_records_themselves_is_refused(small, tmp_path):
+    """Here ranks are threads: the refusal stands before anything that processes do."""
+    plan, ledger = db.plan(small.declared, method="gan", **small.tiny), small.book(tmp_path)
+
+    def first(link):
+        with leading(link) as ranks:
+            fit(small.frame(), plan, ledger=ledger, out=tmp_path / "run", ranks=ranks)
+
+    with pytest.raises(SettingError, match=r"^ranks: gan trains on records themselves; fit in one process$"):
+        on_ranks(first, lambda link: OtherRank(link).follow(small.frame()))
+    assert not (tmp_path / "run").exists()
+    assert [record.kind for record in ledger.entries] == ["open"]

@@ -29,7 +29,7 @@ def test_canonical_frames_and_sampled_frames_have_the_same_codes(schema, real):
 
 def restored(column, cells):
     """The column as decoding writes it, in the schema's own dtype."""
-    encoding = Discrete(column=column) if column.discrete else Scaled(column=column, grid=grid_of(column))
+    encoding = Discrete(column=column) if column.listed else Scaled(column=column, grid=grid_of(column))
     return encoding.restore(encoding.compact(cells), None)
 
 

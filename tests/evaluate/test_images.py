@@ -12,7 +12,7 @@ from PIL import Image
 from tiers import exhaustive
 
 from doublure.data.images import Images
-from doublure.evaluate import ImageReport
+from doublure.evaluate import Report
 from doublure.measures.images import classifiers as students
 from doublure.measures.images import feature_extractors as extractors
 from doublure.measures.images.distribution_metrics import frechet_distance
@@ -144,7 +144,7 @@ def test_a_pattern_woven_into_images_is_measured_and_said(schema, evaluation):
     assert found.texture[0].value > 1.5 * found.texture[0].real
     assert any("regular pattern or speckle" in warning for warning in found.verdict.warnings)
     assert not any("speckle" in warning for warning in evaluation.verdict.warnings)
-    page = page_of(ImageReport(images=found))
+    page = page_of(Report(images=found))
     assert all(score.name in page for score in found.texture)
 
 
@@ -286,7 +286,7 @@ def test_a_lost_class_is_said(schema):
 
 
 def test_the_figures_hold_no_image_and_the_page_marks_the_real_ones(evaluation, tmp_path):
-    report = ImageReport(images=evaluation)
+    report = Report(images=evaluation)
     figures = report.to_json()
     assert "sheet" not in figures
     assert json.loads(figures)["images"]["internal"]

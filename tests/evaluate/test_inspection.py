@@ -24,6 +24,7 @@ from doublure.measures.images.fault_tests import Inspected
 from doublure.report import page_of
 from doublure.results import p_value, percent
 from doublure.schema import Schema
+from doublure.support.progress import Silent
 
 TEXT = "doublure: 1\nkind: images\nunits: 900\nimages: {shape: [12, 12, 1]}\nlabel: {values: [F, L, T]}\n"
 SEEN = 200
@@ -112,8 +113,19 @@ def blanks(pixels, codes, rng):
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """Let smaller classifiers learn from fewer images, and for fewer steps: glyphs are simple."""
+    """Let smaller classifiers learn from fewer images, for fewer steps, and of the same images once."""
+    known, train = {}, classifiers.trained
+
+    def once(student, training, classes, seed, *, progress):
+        if classifiers.EPOCHS == 1 or not isinstance(progress, Silent):  # hurried, or listened to
+            return train(student, training, classes, seed, progress=progress)
+        key = (student, training.images.tobytes(), classes.tobytes(), seed)
+        if key not in known:
+            known[key] = train(student, training, classes, seed, progress=progress)
+        return known[key]
+
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(classifiers, "trained", once)
         patched.setattr(classifiers, "_FILTERS", (24, 24))
         patched.setattr(alterations, "FEWEST", 1_000)
         patched.setattr(classifiers, "LEAST_STEPS", 80)

@@ -14,7 +14,7 @@ from doublure.evaluate.evaluation import load_both
 from doublure.evaluate.real_data import _recorded, marks, seen_before
 from doublure.guarantee import Guarantee
 from doublure.ledger import Ledger
-from doublure.methods.noisecritic.settings import NoisecriticSettings
+from doublure.methods.noisecritic.settings import ESTIMATE_SEED, ESTIMATED_ON, NoisecriticSettings
 from doublure.schema import Schema
 from doublure.support.progress import Silent
 from doublure.support.tensors import sha256_of
@@ -187,7 +187,7 @@ def empirical(synthesizer):
     synthesizer.guarantee = Guarantee(kind="empirical")
     synthesizer.plan = SimpleNamespace(
         method="noisecritic",
-        settings=NoisecriticSettings(estimate_pairs=40, estimate_artificial=300, estimate_seed=5),
+        settings=NoisecriticSettings(estimate_pairs=40),
     )
     return synthesizer
 
@@ -205,7 +205,7 @@ def test_the_loss_of_an_empirical_synthesizer_is_estimated_as_its_plan_says(monk
         evaluate.report(synthesizer, real, rows=100, seed=3)
         ((_, records, rule), named) = asked[0]
         assert len(records) == len(real)  # all that the fit has seen, whatever is kept aside for tests
-        assert (rule.pairs, rule.features, rule.artificial, rule.seed) == (40, "rows", 300, 5)
+        assert (rule.pairs, rule.features, rule.artificial, rule.seed) == (40, "rows", ESTIMATED_ON, ESTIMATE_SEED)
         assert named == {"extractor": None}
         evaluate.report(
             synthesizer, real, rows=100, rule=evaluate.expected_loss.EstimatorConfig(pairs=7, features="rows")

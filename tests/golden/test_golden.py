@@ -18,8 +18,8 @@ from golden import cases, drafts, portable, refused
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
     """Let the types of the cases be known for a test."""
-    for name, empty in (("_REGISTERED", {}), ("_LIKE", {}), ("_WITH_REGISTERED", [])):
-        monkeypatch.setattr(columns, name, empty)
+    for name, empty in (("_REGISTERED", {}), ("_WITH_REGISTERED", [])):
+        monkeypatch.setattr(columns.registry, name, empty)
     cases.register()
 
 

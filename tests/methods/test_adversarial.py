@@ -14,6 +14,7 @@ from torch.nn import functional
 from doublure.errors import RunFolderError
 from doublure.methods.dpgan import method as dpgan
 from doublure.methods.gan import method as gan
+from doublure.private.noise import OsKeyedDraws
 from doublure.schema import Schema
 from doublure.training.gan_loop import Adversaries, prepare, train
 
@@ -324,16 +325,15 @@ def test_a_seed_fixes_the_first_weights_wherever_a_run_goes_on(world):
 
 
 def test_without_a_claim_the_seed_governs_the_paired_rows_too(world):
-    """And never under one: there they are drawn in secret, of the kind that the noise is."""
+    """And never under one: there they are drawn in secret."""
     rows = [made(world.job(seed=seed, taken=taken)).partner(5, torch.eye(2)[[0] * 5]) for seed, taken in
             ((4, 0), (4, 0), (5, 0), (4, 3))]  # fmt: skip
     assert torch.equal(rows[0], rows[1])
     assert not torch.equal(rows[0], rows[2])
     assert not torch.equal(rows[0], rows[3])
-    for source in ("os-keyed", "chacha20"):
-        secret = [made(world.job("dpgan", seed=4, noise_source=source)) for _ in range(2)]
-        assert {each._paired.name for each in secret} == {source}
-        assert not torch.equal(*(each.partner(5, torch.eye(2)[[0] * 5]) for each in secret))
+    secret = [made(world.job("dpgan", seed=4)) for _ in range(2)]
+    assert {type(each._paired) for each in secret} == {OsKeyedDraws}
+    assert not torch.equal(*(each.partner(5, torch.eye(2)[[0] * 5]) for each in secret))
 
 
 def test_a_resumed_run_does_not_repeat_what_the_generator_was_shown(world):

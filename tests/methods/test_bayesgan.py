@@ -15,7 +15,6 @@ from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingErr
 from doublure.methods import registry as table
 from doublure.methods.bayesgan import training as bayesian_training
 from doublure.methods.bayesgan.settings import ImageBayesganSettings
-from doublure.methods.dpgan.settings import ImageDpganSettings
 from doublure.methods.method import settings_of
 from doublure.networks.labelled import LabelledGenerator
 from doublure.networks.sizes import seed_sides
@@ -135,12 +134,6 @@ def test_what_it_touches(digits):
     assert METHOD.work(schema, settings(digits.TEXT, distances=5000)).flops > METHOD.work(schema, own).flops
     batches = settings(digits.TEXT, clipping="batch")
     assert METHOD.work(schema, batches).flops > 1.5 * METHOD.work(schema, own).flops
-    with pytest.raises(TypeError, match="another method's"):
-        METHOD.accesses(schema, ImageDpganSettings(), 1.0)
-    with pytest.raises(TypeError, match="another method's"):
-        table.method("dpgan").accesses(schema, own, 1.0)
-    with pytest.raises(TypeError, match="another method's"):
-        METHOD.fixed_noise(ImageDpganSettings())
 
 
 # -- how it trains -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
 from doublure.schema import Schema
-from doublure.training.gan_settings import TableAdversarialSettings
 
 LEARN = {"steps": 120, "lot_size": 200, "generator_lr": 5e-3}
 
@@ -52,18 +51,17 @@ def test_steps_are_made_from_plan_and_settings(world, made):
     asked = []
     job = world.job(
         "dpgan", sigma=0.7, taken=2, authorise=asked.append, loss="logistic", gradient_penalty=2.5, n_critic=2,
-        max_grad_norm=3.0, clipping_decay=0.5, chunk_size=16, noise_source="chacha20",
+        max_grad_norm=3.0, clipping_decay=0.5,
     )  # fmt: skip
     METHOD.train(job)
     ((access, step, rest),) = made
     assert (step.loss.kind, step.loss.gradient_penalty) == ("logistic", 2.5)
     assert access == job.accesses[0]
     assert access.event == GaussianEvent(noise_multiplier=0.7, sample_rate=0.25, steps=6)
-    assert (step.expected_units, step.n_critic, step.chunk_size) == (100.0, 2, 16)
+    assert (step.expected_units, step.n_critic) == (100.0, 2)
     assert step.schedule == job.settings.schedule
     assert (step.schedule.at(0), step.schedule.at(3)) == pytest.approx((3, 1.5))
-    assert (rest["mechanism"], rest["source"], rest["distances"]) == (job.mechanism, "chacha20", None)
-    assert job.settings.stream == "chacha20"
+    assert (rest["mechanism"], rest["distances"]) == (job.mechanism, None)
     assert asked == [3, 4, 5, 6]  # two were taken before
 
 
@@ -108,8 +106,6 @@ def test_deciding_twice_changes_nothing(world):
     schema = Schema.parse(world.SCHEMA)
     once = METHOD.resolve_defaults(schema, DpganSettings(loss="wgan"))
     assert METHOD.resolve_defaults(schema, once) == once
-    with pytest.raises(TypeError, match="another method's"):
-        METHOD.resolve_defaults(schema, TableAdversarialSettings())
 
 
 @pytest.mark.parametrize("changes", [{}, {"depth": 0, "width": 3}, {"numerics": "scaled"}], ids=str)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from doublure.methods.dpgan.settings import DpganSettings
 from doublure.methods.gan.method import METHOD
 from doublure.schema import Schema
 from doublure.training.gan_settings import TableAdversarialSettings
@@ -49,5 +48,3 @@ def test_it_promises_nothing_and_says_so():
 def test_settings_of_privacy_are_none_of_its_own(world):
     for name in ("max_grad_norm", "clipping_decay", "noise_source"):
         assert world.refusal(TableAdversarialSettings.read, {name: 1}).message == "is not a setting of this method"
-    with pytest.raises(TypeError, match="another method's"):
-        METHOD.resolve_defaults(Schema.parse(world.SCHEMA), DpganSettings())

@@ -11,7 +11,6 @@ import pytest
 import doublure as db
 from doublure.errors import InputError, SchemaError, SettingError
 from doublure.methods import registry as table
-from doublure.methods.dpgan.settings import DpganSettings
 from doublure.methods.guided.method import METHOD
 from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.private.accounting import GaussianEvent, epsilon_of
@@ -212,12 +211,6 @@ def test_estimates_grow_with_what_is_asked():
     works = [own.work(SCHEMA, settings) for settings in (small.settings, critic, longer)]
     assert works[0].flops < works[1].flops < works[2].flops
     assert [work.steps for work in works] == [61, 261, 961]
-
-
-def test_another_methods_settings_are_refused():
-    for name in ("statistics", "guided"):
-        with pytest.raises(TypeError, match="another method's"):
-            table.method(name).accesses(SCHEMA, DpganSettings(), 1.0)
 
 
 def test_a_sigma_is_never_left_out(digits):

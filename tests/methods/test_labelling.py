@@ -146,11 +146,9 @@ def test_what_is_done_is_what_is_declared(digits, monkeypatch):
         assert [(each["drawn"], each["lost"]) for each in done] == [(event.steps, 0) for event in declared]
 
 
-def test_the_rate_follows_from_public_numbers(digits):
-    settings = digits.settings()
-    assert labelling._rate(settings, 60_000, 100.0) == pytest.approx(0.036 * 600)
-    assert labelling._rate(settings, 60_000, 1e-9) == 100.0
-    assert labelling._rate(digits.settings(labeller_lr=0.5), 60_000, 100.0) == 0.5
+def test_the_rate_follows_from_public_numbers():
+    assert labelling._rate(60_000, 100.0) == pytest.approx(0.036 * 600)
+    assert labelling._rate(60_000, 1e-9) == 100.0
 
 
 def test_where_it_looks_follows_from_what_was_released(digits):
@@ -251,9 +249,10 @@ def test_images_that_do_not_differ_have_finite_directions():
         assert directions.isfinite().all()
 
 
-def test_its_scores_are_those_of_the_view(digits):
+def test_its_scores_are_those_of_the_view(digits, monkeypatch):
     """What is saved looks at whole features; learning looked at a view of them, up to a factor a record."""
-    made, job = made_by(digits, labeller_steps=1, labeller_lr=50.0)
+    monkeypatch.setattr(labelling, "_rate", lambda units, noise: 50.0)
+    made, job = made_by(digits, labeller_steps=1)
     images, _ = digits.tensors(slice(0, 40))
     # What learning looked at was warped no more than it learned with, and not spread.
     made.generator.warp, made.generator.spread = job.settings.warp, 1.0

@@ -22,7 +22,6 @@ from doublure.methods import registry as table
 from doublure.methods.latentgan import moments as latent_moments
 from doublure.methods.latentgan import training as latent_training
 from doublure.methods.latentgan.moments import Moments, cells_of, factors_of, moment_vectors, resolved_covariances
-from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.latent import LatentMixture, ThroughPublic, bounded, class_of
 from doublure.planning import Plan
 from doublure.private.noise import OsKeyedNoise
@@ -58,7 +57,6 @@ def test_a_plan_pins_the_public_generator_and_reads_no_torch(letters, tmp_path):
     ("teacher", "more", "purposes", "rate"),
     [
         ("critic", {}, ["train the critic of latents"], 64 / 900),
-        ("embedding", {}, ["average the latents' features"], 1.0),
         ("mixture", {"splits": 0}, [CELLS], 1.0),
         ("mixture", {"splits": 2}, [CLASSES, CELLS], 1.0),
         ("critic", LABELLER, ["train the critic of latents", "train the labeller"], None),
@@ -224,7 +222,7 @@ constraints: [{equal: [edu, years]}]
                           "age": rng.integers(0, 100, 200)})  # fmt: skip
     public.fit(frame, db.Schema.parse(text), provenance=letters.PROVENANCE, out=tmp_path / "p", steps=3, seed=1,
                noise_width=4, width=8, depth=1)  # fmt: skip
-    own = {"public": str(tmp_path / "p"), "teacher": "embedding", "features": 64, "fit_steps": 4, "batch": 20}
+    own = {"public": str(tmp_path / "p"), "steps": 2}
     plan = db.plan(db.Schema.parse(text), method="latentgan", epsilon=5.0, delta=1e-5, accountant="rdp", **own)
     fitted(letters, plan, tmp_path, frame)
 
@@ -269,7 +267,6 @@ def test_a_plan_whose_public_facts_were_edited_is_refused(letters):
     "more",
     [
         {"teacher": "critic"},
-        {"teacher": "embedding"},
         {"teacher": "mixture", "splits": 1},
         {"teacher": "mixture", "splits": 0} | LABELLER,
     ],
@@ -374,20 +371,6 @@ columns:
     made = db.fit(rows(400), plan, ledger=book, out=tmp_path / "run", seed=2).sample(300, seed=3)
     ages = made.groupby("place", observed=True)["age"].mean()
     assert ages["coast"] - ages["hill"] > 15  # 40 apart in truth
-
-
-def test_an_embedding_of_several_conditions_is_refused_before_anything_is_charged(letters, tmp_path):
-    """It would learn what each value of either is like, and no combination of them."""
-    fact = "type: category, values: [a, b], missing: false, roles: [condition], shares: {a: 0.5, b: 0.5}"
-    plain = "doublure: 1\nkind: table\nunits: 400\ncolumns:\n  age: {type: integer, bounds: [20, 79], missing: false}\n"
-    text = plain + "".join(f"  {name}: {{{fact}}}\n" for name in "pq")
-    rows = pd.DataFrame({"age": np.arange(20, 80)})
-    provenance = {"data": "made up", "people": "nobody", "licence": "none"}
-    public.fit(rows, db.Schema.parse(plain), provenance=provenance, out=tmp_path / "p", steps=2, noise_width=4)
-    own = {"method": "latentgan", "epsilon": 8.0, "delta": 1e-4, "accountant": "rdp", "public": str(tmp_path / "p")}
-    schema = db.Schema.parse(text)
-    assert "combination" in str(letters.refusal(SettingError, lambda: db.plan(schema, teacher="embedding", **own)))
-    assert db.plan(schema, teacher="mixture", **own).settings.teacher == "mixture"
 
 
 # -- the mixture -------------------------------------------------------------------------------------------------------
@@ -510,15 +493,3 @@ def test_latents_are_kept_within_the_ball_and_finite():
 
     seen = ThroughPublic(Far(), torch.nn.Identity(), width=4)(torch.ones(3, 4))
     assert seen.norm(dim=1).tolist() == pytest.approx([2.0, 0.2, 0.0])
-
-
-def test_latent_features_have_length_one_and_follow_from_their_seed():
-    one, other = (LatentEmbedding(4, features=32, bandwidths=(1.0, 0.5), seed=seed) for seed in (1, 2))
-    latents = torch.randn(5, 4, generator=torch.Generator().manual_seed(1))
-    assert torch.allclose(one(latents).norm(dim=1), torch.ones(5))
-    assert not torch.allclose(one(latents), other(latents))
-
-
-def test_another_methods_settings_are_no_settings_of_it(small):
-    with pytest.raises(TypeError):
-        table.method("latentgan").work(small.declared, small.plan.settings)

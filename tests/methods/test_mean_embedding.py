@@ -20,7 +20,6 @@ from doublure.methods.statistics.images.mean_embedding import (
     GeneratorFit,
     embedding,
     generator_fit,
-    generator_for,
     target,
 )
 from doublure.networks import bfloat16
@@ -139,9 +138,7 @@ def test_an_empty_class_teaches_hardly_anything():
 def fit_of(digits, total, **changes):
     job = digits.job(**changes)
     own = job.settings
-    return GeneratorFit(
-        job, own, embedding(job.encoder, own), target(total, 0.01), lambda: generator_for(job.encoder, own, job.seed)
-    )
+    return GeneratorFit(job, own, embedding(job.encoder, own), target(total, 0.01))
 
 
 def test_teaching_brings_the_generator_closer(digits):

@@ -69,7 +69,7 @@ def test_the_papers_settings_are_the_defaults():
 def test_what_it_is_judged_by_is_in_the_plan():
     plan = db.plan(Schema.parse(IMAGES), method="noisecritic")
     assert (plan.settings.estimate_pairs, plan.settings.estimate_features) == (1000, "student")
-    assert plan.settings.estimate_artificial == expected_loss.EstimatorConfig().artificial
+    assert METHOD.estimation(plan.settings).artificial == expected_loss.EstimatorConfig().artificial
     assert db.plan(Schema.parse(UNLABELLED), method="noisecritic").settings.estimate_features == "pixels"
     few = db.plan(Schema.parse(IMAGES.replace("60000", "90")), method="noisecritic")
     assert few.settings.estimate_pairs == 45

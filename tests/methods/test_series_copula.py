@@ -17,12 +17,13 @@ from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.series import copula_fit, copula_plan
 from doublure.methods.statistics.series.covariance import Latent
 from doublure.methods.statistics.series.gap_chains import gap_chances
-from doublure.methods.statistics.settings import SeriesStatisticsSettings
+from doublure.methods.statistics.settings import CONSTANT_SHARE, GAP_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import CopulaShape, over_gaps, places_at, shares_at
 from doublure.planning import Plan
 from doublure.private.accounting import epsilon_of
 from doublure.private.mechanism import Mechanism
 from doublure.private.queries.sums import BoundedSums
+from doublure.schema import Schema
 
 SERIES, LENGTH = 3000, 12
 HEAD = f"doublure: 1\nkind: series\nunits: {SERIES}\nseries: {{length: {LENGTH}, gaps: missing}}\nchannels:\n"
@@ -201,7 +202,7 @@ def test_attributes_that_all_make_groups_keep_their_shares(tmp_path, epsilon, le
     assert (syn.plan.settings.grouped, syn.plan.settings.level_groups) == (("weekend", "season"), levels)
     made = syn.sample(6000, seed=1).attributes
     (event,) = (access.event for access in syn.plan.touches if access.purpose == copula_plan.PRODUCTS)
-    noise = event.noise_multiplier / syn.plan.settings.constant_share / count  # of a group's share; four have a weekend
+    noise = event.noise_multiplier / CONSTANT_SHARE / count  # of a group's share; four have a weekend
     within = 4 * np.hypot(noise * np.sqrt(4 * levels), 0.5 / np.sqrt(6000))
     assert made["weekend"].mean() == pytest.approx(data["weekend"].mean(), abs=within)
     for season in (1, 2, 3, 4):
@@ -250,7 +251,7 @@ def check_products_are_believed_as_far_as_a_whole_units_noise(folder, patch):
     with patch.context() as one:
         one.setattr(copula_fit, "latent", lambda moments: believed.append(moments.deviations) or latent(moments))
         fit_series(folder, data, plan, HOUSES)
-    scale = 1 / plan.settings.constant_share  # of the product of the constant with itself
+    scale = 1 / CONSTANT_SHARE  # of the product of the constant with itself
     assert believed[0][0, 0] == pytest.approx(3 * event.noise_multiplier * scale / np.sqrt(2), rel=1e-3)
 
 
@@ -287,7 +288,7 @@ def test_what_is_planned_is_what_is_priced():
         costs = [gaps.tables * (records / gaps.scale) ** 2]
         costs += [1 / event.noise_multiplier**2 for event in by_purpose.values()]
         assert sum(costs) == pytest.approx(1 / plan.noise_multiplier**2)
-        assert costs[0] / sum(costs) == pytest.approx(plan.settings.gap_share)
+        assert costs[0] / sum(costs) == pytest.approx(GAP_SHARE)
 
 
 def test_groups_follow_from_public_figures():
@@ -326,11 +327,6 @@ def test_methods_without_series_say_so_in_one_line(name):
 def test_what_the_plan_fills_in_is_not_given(name, value):
     with pytest.raises(SettingError, match=name):
         planned(**({"grouped": []} | {name: value}))
-
-
-def test_shares_leave_something_for_products():
-    with pytest.raises(SettingError, match="leave too little"):
-        planned(table_share=0.6, own_table_share=0.4)
 
 
 # -- releases ----------------------------------------------------------------------------------------------------------
@@ -486,3 +482,43 @@ def test_the_estimated_work_is_what_it_was_measured_to_be(units, length, channel
     work = METHOD.work(plan.schema, plan.settings)
     assert isinstance(plan.settings, SeriesStatisticsSettings)
     assert seconds / 4 < work.flops / 3.1e10 < 4 * seconds
+
+
+# -- missing steps that are bought -------------------------------------------------------------------------------------
+
+BOUGHT = """
+doublure: 1
+kind: series
+units: 400
+series: {{length: 6, gaps: missing}}
+channels:
+  first: {{type: real, bounds: [0, 5], missing: {first}}}
+  second: {{type: real, bounds: [0, 5], missing: {second}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "holes"),
+    [
+        ("{learn: 3}", "true", (True, True)),
+        ("{learn: 3}", "true", (False, True)),
+        ("true", "{learn: 3}", (True, False)),
+        ("{learn: 3}", "{learn: 3}", (False, True)),
+        ("{learn: 3}", "false", (True, False)),
+        ("{learn: 3}", "false", (False, False)),
+    ],
+)
+def test_whether_steps_are_missing_may_be_bought(first, second, holes, tmp_path):
+    """The plan pays for every channel that may turn out to have gaps, and what ran is as it was priced."""
+    draw, values = np.random.default_rng(0), np.random.default_rng(1).uniform(0, 5, (2, 400, 6))
+    for channel, gappy in zip(values, holes, strict=True):
+        channel[(draw.random((400, 6)) < 0.3) & gappy] = np.nan
+    plan = db.plan(
+        Schema.parse(BOUGHT.format(first=first, second=second)), method="statistics", model="copula",
+        epsilon=20.0, delta=1e-3, accountant="rdp",
+    )  # fmt: skip
+    ledger = db.Ledger.create(tmp_path / "ledger.jsonl", dataset="homes", epsilon=20.0, delta=1e-3)
+    data = {"first": values[0], "second": values[1]}
+    sampled = db.fit(data, plan, ledger=ledger, out=tmp_path / "run", progress=False).sample(400, seed=1)
+    missing = [float(np.isnan(sampled.channel(name)).mean()) for name in data]
+    assert missing == pytest.approx([0.3 * gappy for gappy in holes], abs=0.08)

@@ -17,7 +17,7 @@ from doublure.encode.series_codes import LEVELS, SeriesCodes
 from doublure.errors import InputError, RunFolderError, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.series import transition_tables as step_tables
-from doublure.methods.statistics.settings import SeriesStatisticsSettings
+from doublure.methods.statistics.settings import SINGLE_SHARE, SeriesStatisticsSettings
 from doublure.planning import Plan
 from doublure.private.accounting import epsilon_of
 from doublure.private.mechanism import Mechanism
@@ -193,16 +193,16 @@ def test_groups_are_all_combinations_or_a_sample_that_keeps_each_share():
 
 def test_what_is_planned_is_what_is_priced():
     """The noise of both releases is together that of one Gaussian of the plan's multiplier."""
-    for share, records in ((0.1, 1), (0.5, 3)):
+    for records in (1, 3):
         unit = f"unit: {{name: meter, id: unit, max_records: {records}}}\n"
         schema = db.Schema.parse(WHOLE.replace("units:", unit + "units:"))
-        own = METHOD.resolve_defaults(schema, SeriesStatisticsSettings(model="chains", single_share=share))
+        own = METHOD.resolve_defaults(schema, SeriesStatisticsSettings(model="chains"))
         events = [access.event for access in METHOD.accesses(schema, own, 7.0)]
         assert [event.records for event in events] == [records] * 2
         assert [event.tables for event in events] == [2 * 7, 2 * (5 + 2 * 7) + 1]
         costs = [event.tables * (records / event.scale) ** 2 for event in events]
         assert sum(costs) == pytest.approx(1 / 7.0**2)
-        assert costs[0] / sum(costs) == pytest.approx(share)
+        assert costs[0] / sum(costs) == pytest.approx(SINGLE_SHARE)
 
 
 @pytest.mark.parametrize("text", [WHOLE, HEAD + "channels:\n" + PLAIN, HEAD + "channels:\n" + WATER + WEEKEND])

@@ -648,13 +648,6 @@ def test_what_was_lost_is_not_drawn_again(taken):
     assert asked == []
 
 
-def test_another_methods_settings_are_refused():
-    from doublure.methods.dpgan.settings import DpganSettings
-
-    with pytest.raises(TypeError):
-        METHOD.accesses(schema_of(), DpganSettings(), 1.0)
-
-
 def test_tables_in_which_nothing_is_counted_have_no_event():
     school = schema_of("school")
     found = METHOD.accesses(school, METHOD.resolve_defaults(school, TableStatisticsSettings()), 2.0)

@@ -24,7 +24,7 @@ from doublure.networks.related_units import RelatedGenerator
 from doublure.releasing.generator import publish
 from doublure.releasing.verifying import verify
 from doublure.releasing.writing import write_sample
-from doublure.report import build
+from doublure.report import evaluation
 
 UNITS = 3000
 TEXT = f"""
@@ -313,7 +313,7 @@ def test_every_quick_attack_takes_whole_patients(syn):
 
 def test_a_page_takes_large_numbers_of_rows_together():
     shares = [(1 / 367, 1 / 367)] * 367
-    lines = build._numbers(shares)
+    lines = evaluation._numbers(shares)
     assert [name for name, _, _ in lines][-7:] == [
         "8",
         "9",
@@ -324,8 +324,8 @@ def test_a_page_takes_large_numbers_of_rows_together():
         "200 to 366",
     ]
     assert sum(real for _, real, _ in lines) == pytest.approx(1)
-    assert [name for name, _, _ in build._numbers(shares[:11])] == [str(number) for number in range(11)]
-    assert [name for name, _, _ in build._numbers(shares[:12])][-1] == "10 to 11"
+    assert [name for name, _, _ in evaluation._numbers(shares[:11])] == [str(number) for number in range(11)]
+    assert [name for name, _, _ in evaluation._numbers(shares[:12])][-1] == "10 to 11"
 
 
 def test_canaries_of_whole_patients_are_not_above_the_claim(syn):

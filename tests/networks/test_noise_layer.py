@@ -10,7 +10,7 @@ from doublure.networks.mlp import MlpCritic
 from doublure.networks.noise_layer import NoiseLayer, NoisyCritic
 from doublure.private.gradients import CriticLoss, Records, batch_gradient
 from doublure.private.independence import refuse_cross_record
-from doublure.private.noise import secret_draws
+from doublure.private.noise import OsKeyedDraws
 
 
 def silent(rows, width):
@@ -18,7 +18,7 @@ def silent(rows, width):
 
 
 def layer(clip=1.0, std=1.5, normals=None):
-    return NoiseLayer(clip=clip, std=std, normals=normals or secret_draws("os-keyed").normal)
+    return NoiseLayer(clip=clip, std=std, normals=normals or OsKeyedDraws().normal)
 
 
 def critic(shape=(1, 8, 8), classes=3, channels=(4, 6), features=5, normals=None, seed=0):

@@ -25,9 +25,9 @@ def conv(planes=PLAIN, length=24, classes=3, channels=(8, 6), seed=0):
     )  # fmt: skip
 
 
-def lstm(planes=PLAIN, length=24, classes=3, noise=31, layers=1, seed=0):
+def lstm(planes=PLAIN, length=24, classes=3, noise=31, seed=0):
     return LstmGenerator(
-        planes, length, condition_width=classes, noise_width=noise, hidden=10, layers=layers,
+        planes, length, condition_width=classes, noise_width=noise, hidden=10,
         generator=torch.Generator().manual_seed(seed),
     )  # fmt: skip
 
@@ -82,7 +82,6 @@ def test_critics_of_any_length(name, length, classes):
 @pytest.mark.parametrize("depth", [1, 2, 5])
 def test_any_depth(depth):
     assert conv(length=24, channels=(4,) * depth)(noise(2, 7), labels(2)).shape == (2, 1, 24)
-    assert lstm(layers=min(depth, 3))(noise(2, 31), labels(2)).shape == (2, 1, 24)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
@@ -194,10 +193,8 @@ def test_estimates_count_what_the_networks_compute():
     shape = (5, 24)
     found = counted(conv(MASKED), noise(1, 7), labels(1))
     assert sizes.series_work(shape, 10, 3, 9, (8, 6))[0] == pytest.approx(found, rel=0.01)
-    for layers in (1, 2):
-        found = counted(lstm(MASKED, layers=layers), noise(1, 31), labels(1))
-        estimate = sizes.recurrent_work(shape, 1 + 7 + 3 + sizes.CLOCK, 3, 10, layers)[0]
-        assert estimate == pytest.approx(found, rel=0.05)
+    found = counted(lstm(MASKED), noise(1, 31), labels(1))
+    assert sizes.recurrent_work(shape, 1 + 7 + 3 + sizes.CLOCK, 3, 10)[0] == pytest.approx(found, rel=0.05)
     found = counted(conv_critic(), noise(1, 48).view(1, 2, 24), labels(1))
     assert sizes.critic_work((2, 24), 3, (4, 6), 5)[0] == pytest.approx(found, rel=0.15)
     found = counted(mlp_critic(classes=0), noise(1, 48).view(1, 2, 24))

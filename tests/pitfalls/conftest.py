@@ -325,12 +325,13 @@ class Lab:
         own = self.settings(**settings)
         trace = Trace()
         memory = Memory(trace, own.steps, taken)
+        bought, training = learned_facts(facts_of, 0.01), DPGAN.accesses(facts_of, own, 1.5)
         plan = SimpleNamespace(
             schema=facts_of, settings=own, method="dpgan",
             guarantee=SimpleNamespace(kind="dp", delta_mu=None),
-            steps=own.steps, training=DPGAN.accesses(facts_of, own, 1.5),
+            steps=own.steps, training=training,
             sample_rate=min(1.0, own.lot_size / facts_of.public_units),
-            learned=learned_facts(facts_of, 0.01),
+            learned=bought, answered_facts=bought, answered=(*bought, *training),
         )  # fmt: skip
         run = running.Run(memory, plan, memory, seed)
         with self._patch.context() as patch:

@@ -143,7 +143,11 @@ def check_the_worst_case_holds_it(plan):
 
 def test_the_worst_case_holds_the_annotator(lab, usual):
     check_the_worst_case_holds_it(usual)
-    lab.plant(Bayesgan, "accesses", ("not own.full_batches", "not own.full_batches or own.samples_full_batches"))
+    lab.plant(
+        Bayesgan,
+        "accesses",
+        ("not settings.full_batches", "not settings.full_batches or settings.samples_full_batches"),
+    )
     with lab.caught():
         check_the_worst_case_holds_it(planned())
 

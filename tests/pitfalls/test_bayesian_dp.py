@@ -41,7 +41,7 @@ from doublure.private.bayesian import BayesianAccountant
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.executed import Executed
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
+from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
 from doublure.releasing.verifying import verify
@@ -238,9 +238,8 @@ def check_all_noise_is_the_plans(plan, patch, data, sensitivities):
         return lambda source, size, std, *unit: drawn.append(std) or normal(source, size, std, *unit)
 
     with patch.context() as inner, tempfile.TemporaryDirectory() as folder:
-        for source in (OsKeyedNoise, ChaCha20Noise):
-            inner.setattr(source, "normal", watched(source.normal))
-            inner.setattr(source, "whole", watched(source.whole))
+        for name in ("normal", "whole"):
+            inner.setattr(OsKeyedNoise, name, watched(getattr(OsKeyedNoise, name)))
         fitted(data, plan, Path(folder))
     events = [access.event for access in plan.touches]
     assert len(events) == len(sensitivities)
@@ -262,7 +261,6 @@ def check_all_noise_is_the_plans(plan, patch, data, sensitivities):
         ({"max_grad_norm": 0.3, "labeller_clip": 0.07}, (0.3, 0.07)),
         ({"clipping": "batch"}, (2 * 0.1 * 12, CLIP)),
         ({"noise_multiplier": None, "labeller_noise": None, "labeller_share": 0.8}, (0.1, CLIP)),
-        ({"noise_source": "chacha20"}, (0.1, CLIP)),
     ],
     ids=str,
 )

@@ -130,10 +130,6 @@ CASES = {
     "latentgan, mixture": Case(
         method="latentgan", text=IMAGES, settings={"labeller_share": 0, "inversion_steps": 1}, clips=(1.0, 1.0)
     ),
-    "latentgan, embedding": Case(
-        method="latentgan", text=IMAGES, clips=(1.0,),
-        settings={"teacher": "embedding", "labeller_share": 0, "inversion_steps": 1, "features": 64, "fit_steps": 2},
-    ),
 }  # fmt: skip
 """Each draws lots of so few units that no rate comes to 1 at any of the sizes below."""
 

@@ -85,7 +85,6 @@ def test_a_seed_that_governs_too_much_or_too_little_is_caught(lab, monkeypatch, 
         check_equal_seeds_do_not_repeat_the_noise(lab, monkeypatch)
 
 
-SECRET = ("os-keyed", "chacha20")
 # All that is drawn where private records are, one draw each.
 DRAWN = {
     "noise": lambda: noise.OsKeyedNoise().normal(8, 1.0).values,
@@ -93,12 +92,6 @@ DRAWN = {
     "mixing numbers": lambda: noise.OsKeyedDraws().uniform(8),
     "lots": lambda: PoissonSampler(200, 0.5).lot(),
     "lots of one size": lambda: FixedSizeSampler(200, 100).lot(),
-}
-# Those that take each number from the operating system, of eight numbers each.
-HARDENED = {
-    "noise": lambda: noise.ChaCha20Noise().normal(8, 1.0).values,
-    "paired rows": lambda: noise.ChaCha20Draws().normal(2, 4),
-    "mixing numbers": lambda: noise.ChaCha20Draws().uniform(8),
 }
 BITS = 128
 
@@ -148,45 +141,6 @@ def test_a_short_key_is_caught(lab, monkeypatch, what, key):
         check_every_key_is_long_and_all_of_it_counts(monkeypatch, DRAWN[what])
 
 
-def check_every_number_has_a_word_of_its_own(patch, draw):
-    """A hardened draw asks for 64 bits a number, and each word changes its own number and no other."""
-
-    def drawn(word=None):
-        asked = []
-
-        def urandom(size):
-            asked.append(size)
-            made = np.zeros(size // 8, dtype="<u8")
-            made[word if word is not None else slice(0)] = 1 << 62
-            return made.tobytes()
-
-        with patch.context() as inner:
-            inner.setattr(os, "urandom", urandom)
-            made = np.asarray(draw()).ravel()
-        assert asked == [8 * made.size]
-        return made
-
-    base = drawn()
-    for word in range(base.size):
-        assert np.flatnonzero(drawn(word) != base).tolist() == [word]
-
-
-@pytest.mark.parametrize("what", HARDENED)
-def test_every_number_has_a_word_of_its_own(monkeypatch, what):
-    check_every_number_has_a_word_of_its_own(monkeypatch, HARDENED[what])
-
-
-WORDS = "os.urandom(8 * size)"
-
-
-@pytest.mark.parametrize("words", ["os.urandom(8) * size", "os.urandom(4 * size) * 2", f"bytes(len({WORDS}))"])
-@pytest.mark.parametrize("what", HARDENED)
-def test_a_short_stream_is_caught(lab, monkeypatch, what, words):
-    lab.plant(entropy, "system_words", (WORDS, words))
-    with lab.caught():
-        check_every_number_has_a_word_of_its_own(monkeypatch, HARDENED[what])
-
-
 def normal_of(key, rows, width):
     return np.random.Generator(np.random.Philox(key=key)).standard_normal((rows, width), dtype=np.float32)
 
@@ -195,7 +149,7 @@ def uniform_of(key, size):
     return np.random.Generator(np.random.Philox(key=key)).random(size, dtype=np.float32)
 
 
-def check_what_meets_private_records_is_secret(lab, patch, source="os-keyed", text=None):
+def check_what_meets_private_records_is_secret(lab, patch, text=None):
     """The rows paired with records, and where between them the slope is taken, follow from a key of 128 bits or more
     that the operating system gives for this lot alone; what a public number governs, the generator's own noise, asks
     for none. Philox is drawn again from the key that was asked for: nothing else goes in."""
@@ -213,7 +167,7 @@ def check_what_meets_private_records_is_secret(lab, patch, source="os-keyed", te
 
     def told(what, made, again):
         keys, values = list(asked), made.numpy().copy()
-        if source == "os-keyed" and keys and len(keys) == 1:
+        if len(keys) == 1:
             assert (again(keys[0][1], *values.shape) == values).all()
         calls.append((what, keys, values.tobytes(), values.size))
         return made
@@ -232,7 +186,7 @@ def check_what_meets_private_records_is_secret(lab, patch, source="os-keyed", te
         inner.setattr(Adversaries, "_noise", paired)
         inner.setattr(CriticGradients, "_mix", mixed)
         for _ in range(2):
-            few = {"steps": 2, "n_critic": 1, "lot_size": 24, "noise_source": source}
+            few = {"steps": 2, "n_critic": 1, "lot_size": 24}
             lab.train(lab.people(), text or lab.PUBLIC, real=True, seed=7, **few)
     kinds = [what for what, *_ in calls]
     assert kinds == ["paired", "mixed", "public"] * 4
@@ -253,10 +207,9 @@ def unconditional(lab):
     return lab.PUBLIC.replace(', roles: [condition], shares: {"no": 0.8, "yes": 0.2}', "")
 
 
-@pytest.mark.parametrize("source", SECRET)
 @pytest.mark.parametrize("text", [None, unconditional], ids=["conditional", "unconditional"])
-def test_what_meets_private_records_is_secret(lab, monkeypatch, source, text):
-    check_what_meets_private_records_is_secret(lab, monkeypatch, source, text and text(lab))
+def test_what_meets_private_records_is_secret(lab, monkeypatch, text):
+    check_what_meets_private_records_is_secret(lab, monkeypatch, text and text(lab))
 
 
 @pytest.mark.parametrize("text", [None, unconditional], ids=["conditional", "unconditional"])
@@ -268,11 +221,8 @@ def test_paired_rows_that_are_public_for_one_of_the_two_are_caught(lab, monkeypa
 
 
 STREAM = "torch.Generator().manual_seed"
-TEACHER = (
-    "CriticSteps(job.mechanism, access, everyone, step, distances=distances, source=settings.stream, "
-    "generator=adversaries.generator)"
-)
-PAIRED = "return noise.secret_draws(settings.stream)"
+TEACHER = "CriticSteps(job.mechanism, access, everyone, step, distances=distances, generator=adversaries.generator)"
+PAIRED = "return noise.secret_draws()"
 MIXED = "return self._draws.uniform(size)"
 WEAK_STREAMS = {
     # torch keeps 32 of the 63 bits: what this package once did
@@ -310,36 +260,6 @@ def test_a_weak_or_public_stream_beside_private_records_is_caught(lab, monkeypat
     lab.plant(owner, name, edit)
     with lab.caught():
         check_what_meets_private_records_is_secret(lab, monkeypatch)
-
-
-def test_a_setting_that_reaches_the_noise_alone_is_caught(lab, monkeypatch):
-    lab.plant(
-        noise,
-        "secret_draws",
-        ("ChaCha20Draws() if source(name).name == 'chacha20' else OsKeyedDraws()", "OsKeyedDraws()"),
-    )
-    assert noise.secret_draws("chacha20").name == "os-keyed"
-    with lab.caught():
-        check_the_setting_governs_all_that_is_secret(lab, monkeypatch)
-
-
-def check_the_setting_governs_all_that_is_secret(lab, patch):
-    """With ``chacha20``, Philox is left for the lots alone."""
-    for source, philox in (("os-keyed", 4), ("chacha20", 1)):
-        keyed, fresh = [], np.random.Philox
-
-        def made(*arguments, keyed=keyed, fresh=fresh, **named):
-            keyed.append(named)
-            return fresh(*arguments, **named)
-
-        with patch.context() as inner:
-            inner.setattr(np.random, "Philox", made)
-            lab.train(lab.people(), real=True, seed=7, steps=3, noise_source=source)
-        assert len(keyed) == 3 * philox
-
-
-def test_the_setting_governs_all_that_is_secret(lab, monkeypatch):
-    check_the_setting_governs_all_that_is_secret(lab, monkeypatch)
 
 
 def test_a_known_stream_is_for_tests(lab):

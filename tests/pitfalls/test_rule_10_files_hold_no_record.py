@@ -21,7 +21,7 @@ from doublure.data.tables.opening import open_table
 from doublure.encode.columns import Discrete
 from doublure.methods.statistics.tables import fitting as table_fitting
 from doublure.methods.statistics.tables.plan import SCORES
-from doublure.private.noise import ChaCha20Noise, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.counts import Counts
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
@@ -298,7 +298,7 @@ def test_private_objects_refuse_to_be_pickled(lab):
     table_of = open_table(lab.people()).load(db.Schema.parse(lab.PUBLIC))
     compact = lab.encoder(lab.PUBLIC).compact(table_of.frame)
     records = PrivateRecords(compact, table_of.unit, table_of.n_units, lambda rows: (rows, None))
-    for kept in (records, OsKeyedNoise(), ChaCha20Noise(), PoissonSampler(24, 0.5)):
+    for kept in (records, OsKeyedNoise(), PoissonSampler(24, 0.5)):
         with pytest.raises(TypeError):
             pickle.dumps(kept)
         with pytest.raises(TypeError):

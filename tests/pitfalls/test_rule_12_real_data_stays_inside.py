@@ -241,7 +241,9 @@ INSIDE = tuple(
         "private.records",
         "run.fitting",
         "run.running",
-        "report.build",
+        "report.audit",
+        "report.comparison",
+        "report.evaluation",
         "report.files",
     )
 )
@@ -285,7 +287,7 @@ def test_what_releases_knows_nothing_of_real_data(name):
         "from doublure import evaluate",
         "from doublure.data.tables.opening import open_table",
         "import doublure.attack.membership",
-        "from doublure.report.files import write_page",
+        "from doublure.report.files import Paged",
     ],
 )
 def test_a_release_that_could_is_caught(planted):

@@ -105,11 +105,12 @@ class Stage:
         """Load, learn, resolve, encode and train, and return what happened."""
         schema, own, trace = Schema.parse(text), SeriesDpganSettings(**FEW), self.Trace()
         memory = self.Memory(trace, own.steps)
+        bought, training = learned_facts(schema, 0.01), METHOD.accesses(schema, own, 1.5)
         plan = SimpleNamespace(
-            schema=schema, settings=own, method="dpgan", steps=own.steps, training=METHOD.accesses(schema, own, 1.5),
+            schema=schema, settings=own, method="dpgan", steps=own.steps, training=training,
             guarantee=SimpleNamespace(kind="dp", delta_mu=None),
             sample_rate=own.lot_size / schema.public_units,
-            learned=learned_facts(schema, 0.01),
+            learned=bought, answered_facts=bought, answered=(*bought, *training),
         )  # fmt: skip
         days = frame.assign(day=frame["when"].str[:10])[frame["kw"].notna()].drop_duplicates(["who", "day"])
         run = running.Run(memory, plan, memory, 1)
@@ -226,7 +227,7 @@ def test_each_unit_is_bounded(lab):
 
 # -- statistics by chains: tables of neighbours -----------------------------------------------------------------------
 
-COUNTED_FEW = {"model": "chains", "fit_steps": 3, "groups": 3, "levels": 2, "bins": 8, "single_share": 0.3}
+COUNTED_FEW = {"model": "chains", "fit_steps": 3, "groups": 3, "levels": 2, "bins": 8}
 COUNTED_METERS = ODD_METERS | {
     "the same every day": meter([5.0] * 12, first="2024-03-25"),
     "nothing but gaps, and one zero": meter([np.nan] * 7 + [0.0]),
@@ -275,7 +276,7 @@ def test_tables_of_neighbours_differ_by_what_is_paid_for(lab, counts, text):
 
 BOUND = (mechanism, "_refuse_dearer", ("not stated.l2 <= priced.l2 * (1 + _ROUNDING)", "False"))
 NOTED = (executed, "_covers", ("ran.records == priced.records", "True"))
-SHARES = ("(settings.single_share, 1 - settings.single_share)", "(1.0, 1.0)")
+SHARES = ("(SINGLE_SHARE, 1 - SINGLE_SHARE)", "(1.0, 1.0)")
 FLOORED = "np.minimum(np.floor(means * LEVELS), LEVELS - 1)"
 RELEASED = "counts.split(job.mechanism.release(counts, access, job.everyone))"
 BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"

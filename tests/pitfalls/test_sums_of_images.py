@@ -313,7 +313,7 @@ MUTANTS = {
     ),
     "as many steps as there are records": (
         mean_embedding,
-        "fitted_to_sums",
+        "generator_fit",
         ("fit.done < settings.fit_steps", "fit.done < job.records.n_units"),
     ),
     "a record counted twice": (sums, "_sum", ("product.to(torch.int64)", "2 * product.to(torch.int64)")),
@@ -456,7 +456,6 @@ class Synthesizers(Theatre):
             delta=1e-3,
             accountant="rdp",
             inversion_steps=4,
-            inversion_rate=2.0,
             **more,
         )
 
@@ -464,13 +463,15 @@ class Synthesizers(Theatre):
 @pytest.fixture
 def latents(lab, letters, monkeypatch):
     """Two sums of moments, the second in cells that the first has cut."""
+    monkeypatch.setattr(latent_training, "INVERSION_RATE", 2.0)
     monkeypatch.setattr(latent_moments, "_BELIEVED", 1e9)  # of so few units the noise would leave no cell
     return Synthesizers(lab, public=letters.folder, splits=1, labeller_share=0)
 
 
 @pytest.fixture
-def learned_latents(lab, letters):
+def learned_latents(lab, letters, monkeypatch):
     """The paper's critic; its lots are the whole set, so that a neighbour is in each of them."""
+    monkeypatch.setattr(latent_training, "INVERSION_RATE", 2.0)
     sizes = {"width": 8, "critic_width": 8, "generator_batch": 8, "steps": 3, "lot_size": UNITS, "max_grad_norm": 0.01}
     return Synthesizers(lab, public=letters.folder, teacher="critic", labeller_share=0, **sizes)
 

@@ -32,7 +32,7 @@ from doublure.private.clipping import Constant
 from doublure.private.executed import Executed, as_priced
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
+from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.partitions import SinglePartition
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.lot_gradients import CriticGradients
@@ -193,7 +193,7 @@ def test_noise_of_a_sum_in_steps_of_a_grid_is_whole_and_of_what_was_priced():
     assert (ran.noise_multiplier, ran.sample_rate) == (pytest.approx(2.0, rel=1e-12), 0.25)
 
 
-@pytest.mark.parametrize("source", [OsKeyedNoise, ChaCha20Noise])
+@pytest.mark.parametrize("source", [OsKeyedNoise])
 def test_gaussian_noise_has_the_deviation_that_was_priced(source):
     """20,000 numbers: right to 3 %, rejecting what is right once in a million."""
     access, size = Access(purpose="sum", event=GaussianEvent(noise_multiplier=0.8)), 20_000
@@ -721,12 +721,12 @@ import numpy as np
 from doublure.access import Access
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import source
+from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.records import PrivateRecords
 
 access = Access(purpose="count", event=DiscreteGaussianEvent(scale=1.0))
-mechanism = Mechanism([access], noise=source("chacha20"), authorise=lambda access, step: None)
+mechanism = Mechanism([access], noise=OsKeyedNoise(), authorise=lambda access, step: None)
 kept = PrivateRecords(np.zeros((5, 1)), np.arange(5), 5, lambda rows: (rows, None))
 found = mechanism.release(Counts(tables=[(Axis.of_codes(0, 2),)], max_records=1), access, kept)
 print(found.shape, "torch" in sys.modules)

@@ -11,29 +11,23 @@ import sys
 import numpy as np
 import pytest
 import torch
-from planting import plant
 from replay_noise import ReplayNoise
 from scipy import stats
 
 from doublure.errors import SettingError
-from doublure.private import entropy
 from doublure.private import noise as module
 from doublure.private.noise import (
-    ChaCha20Draws,
-    ChaCha20Noise,
     Drawn,
     OsKeyedDraws,
     OsKeyedNoise,
     require_std,
-    secret_draws,
-    source,
 )
 
 ALPHA = 1e-6
 SIZE = 200_000  # tells a std that is off by 5 % (KS) or by 2 % (variance)
 STD = 3.0
-REAL = [OsKeyedNoise, ChaCha20Noise]
-DRAWS = [OsKeyedDraws, ChaCha20Draws]
+REAL = [OsKeyedNoise]
+DRAWS = [OsKeyedDraws]
 
 
 def ks_p(draw, std):
@@ -142,7 +136,7 @@ from doublure.private.noise import *
 class Stateful:
     def __init__(self): self.generator = np.random.default_rng()
     def uniform(self, size): return torch.from_numpy(self.generator.random(size))
-for name in ("OsKeyedNoise", "ChaCha20Noise", "OsKeyedDraws", "ChaCha20Draws", "Stateful"):
+for name in ("OsKeyedNoise", "OsKeyedDraws", "Stateful"):
     source = globals()[name]()
     draw = (lambda: source.uniform(4).numpy()) if hasattr(source, "uniform") else (lambda: source.normal(4, 1.0).values)
     draw()
@@ -169,23 +163,12 @@ def forked():
     ("name", "expected"),
     [
         ("OsKeyedNoise", "different"),
-        ("ChaCha20Noise", "different"),
         ("OsKeyedDraws", "different"),
-        ("ChaCha20Draws", "different"),
         ("Stateful", "same"),
     ],
 )
 def test_a_forked_process_draws_its_own_noise(forked, name, expected):
     assert forked[name] == expected
-
-
-def test_settings_name_real_sources_only():
-    for name in ("os-keyed", "chacha20"):
-        assert source(name).name == name
-        assert source(name).for_tests is False
-    for name in ("replay", "seeded", ""):
-        with pytest.raises(SettingError, match="os-keyed or chacha20"):
-            source(name)
 
 
 @pytest.mark.parametrize("kind", REAL)
@@ -255,7 +238,6 @@ def drawn_by(kind):
 
 def check_keys_are_long(patch):
     """Each call asks the operating system for 128 bits or more, and all of what it gives goes in."""
-    assert isinstance(secret_draws("os-keyed"), OsKeyedDraws)
     for kind in (OsKeyedNoise, OsKeyedDraws):
         drawn = []
         for draw in drawn_by(kind):
@@ -264,52 +246,6 @@ def check_keys_are_long(patch):
                     inner.setattr(secrets, "randbits", lambda bits, given=given: given % (1 << bits))
                     drawn.append(draw())
         assert len(set(drawn)) == len(drawn)
-
-
-def check_each_number_has_bits_of_its_own(patch):
-    """The operating system is asked for 64 bits a number, and each bit that a number has moves it and no other."""
-    assert isinstance(secret_draws("chacha20"), ChaCha20Draws)
-    for kind in (ChaCha20Noise, ChaCha20Draws):
-        for draw in drawn_by(kind):
-
-            def drawn(given, draw=draw):
-                with patch.context() as inner:
-                    inner.setattr(os, "urandom", lambda size: (given % (1 << 8 * size)).to_bytes(size, "little"))
-                    return np.frombuffer(draw(), dtype=np.float32)
-
-            plain = drawn(0)
-            for place, bit in itertools.product(range(8), (63, 52, 41)):  # float32 does not tell what lies far below
-                moved = drawn(1 << (64 * place + bit))
-                assert np.flatnonzero(moved != plain).tolist() == [place]
-
-
-def test_each_number_has_bits_of_its_own(monkeypatch):
-    check_each_number_has_bits_of_its_own(monkeypatch)
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        ("os.urandom(8 * size)", "os.urandom(8) * size"),
-        ("os.urandom(8 * size)", "(os.urandom(4 * size) + bytes(4 * size))[: 8 * size]"),
-    ],
-    ids=["one word for all", "half the words"],
-)
-def test_bits_that_are_used_twice_or_left_out_are_caught(monkeypatch, edit):
-    plant(monkeypatch, entropy, "system_words", edit)
-    with pytest.raises(AssertionError):
-        check_each_number_has_bits_of_its_own(monkeypatch)
-
-
-def test_the_hardened_source_draws_from_the_operating_system_alone(monkeypatch):
-    asked, urandom = [], os.urandom
-    monkeypatch.setattr(os, "urandom", lambda size: asked.append(size) or urandom(size))
-    monkeypatch.setattr(module, "_CHUNK", 3)
-    ChaCha20Noise().normal(7, 1.0)
-    made = ChaCha20Draws()
-    made.normal(2, 2)
-    made.uniform(5)
-    assert asked == [24, 24, 8, 24, 8, 24, 16]
 
 
 def test_keys_are_long(monkeypatch):
@@ -332,13 +268,6 @@ def test_short_keys_are_caught(monkeypatch):
     monkeypatch.setattr(module, "freshly_keyed", Short)
     with pytest.raises(AssertionError):
         check_keys_are_long(monkeypatch)
-
-
-def test_settings_name_secret_draws_too():
-    for name in ("os-keyed", "chacha20"):
-        assert secret_draws(name).name == name
-    with pytest.raises(SettingError, match="os-keyed or chacha20"):
-        secret_draws("seeded")
 
 
 def test_replay_plays_back_and_counts():

@@ -20,7 +20,7 @@ from doublure.private import whole_noise
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, GaussianEvent, PureEvent
 from doublure.private.executed import as_priced
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import source
+from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.query import Answer, Sensitivity
 
 ALPHA, MISSED = 1e-6, 1e-5
@@ -40,7 +40,6 @@ class Kind:
             mean over its expectation has the variance 2/n of a chi-square, or 1/n of an exponential law.
         unit: Of the answer, where it is a sum in whole numbers.
         total: What is noised: one number, many times.
-        stream: Where real noise comes from.
         named: Whether the answer is counts by name.
     """
 
@@ -50,7 +49,6 @@ class Kind:
     power: int
     total: float | int = 40
     unit: float | None = None
-    stream: str = "os-keyed"
     named: bool = False
 
     def draws(self, off: float) -> int:
@@ -76,7 +74,6 @@ COUNTS = Sensitivity.of_cells(1, 3)
 KINDS = {
     "sums in whole numbers": Kind(**SUMS, unit=2.0**-20),
     "real sums": Kind(**SUMS),
-    "real sums, chacha20": Kind(**SUMS, stream="chacha20"),
     "counts": Kind(event=DiscreteGaussianEvent(scale=8.0, tables=4, records=2), moved=Sensitivity.of_cells(4, 2),
                    spread=8.0, power=2),
     "one count": Kind(event=PureEvent(epsilon=0.5), moved=COUNTS, spread=mean_distance(3 / 0.5), power=1),
@@ -102,7 +99,7 @@ class Fixed:
 def drawn(kind, off):
     """Return the noise that a release adds, in as many draws as tell such a fault."""
     size, access = kind.draws(off), Access(purpose="audit", event=kind.event)
-    mechanism = Mechanism([access], noise=source(kind.stream), authorise=lambda *_: None)
+    mechanism = Mechanism([access], noise=OsKeyedNoise(), authorise=lambda *_: None)
     noisy = mechanism.release(Fixed(kind.answer(size)), access, None)
     assert as_priced(mechanism.executed.to_json())  # by what the source says of itself
     if kind.named:
@@ -128,7 +125,6 @@ MUTANTS = {
     "sums in whole numbers": (sources, "_in_steps", ("rounded_normals(size, scale)",
                               "rounded_normals(size, {} * scale)")),
     "real sums": (sources, "_scaled", ("np.float32(std)", "np.float32({} * std)")),
-    "real sums, chacha20": (sources, "_scaled", ("np.float32(std)", "np.float32({} * std)")),
     "counts": (whole_noise, "gaussian", ("measurement(cells[some].tolist())",
                "make_gaussian(_vectors(), l2_distance(T='i64'), {} * scale)(cells[some].tolist())")),
     "one count": (whole_noise, "laplace", ("measurement(whole(counts).tolist())",

@@ -14,7 +14,7 @@ from doublure.private import partitions, whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.codes import Codes, narrowest
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import source
+from doublure.private.noise import OsKeyedNoise
 from doublure.private.partitions import Partitions, SequentialPartitions, added
 from doublure.private.queries.axes import Axis, Intervals, Patterns
 from doublure.private.queries.counts import Counts
@@ -139,7 +139,7 @@ def mechanism(authorised=None):
     event = DiscreteGaussianEvent(scale=10.0, tables=len(TABLES), records=2)
     access = Access(purpose="count", event=event)
     asked = [] if authorised is None else authorised
-    made = Mechanism([access], noise=source("os-keyed"), authorise=lambda access, step: asked.append(step))
+    made = Mechanism([access], noise=OsKeyedNoise(), authorise=lambda access, step: asked.append(step))
     return made, access
 
 

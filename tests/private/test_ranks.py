@@ -19,7 +19,7 @@ from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.private.clipping import Constant
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
-from doublure.private.noise import OsKeyedNoise, source
+from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries.axes import Axis
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.dependence import Dependence
@@ -52,7 +52,7 @@ def together(program, *, records=None, size=2, authorised=None, noise=None, acce
 
     def run(ranks, authorise, act):
         mechanism = ranks.mechanism(
-            accesses, noise=noise or source("os-keyed"), authorise=authorise, allow_test_noise=for_tests
+            accesses, noise=noise or OsKeyedNoise(), authorise=authorise, allow_test_noise=for_tests
         )
         return act(mechanism, ranks.assigned(records, records.fingerprint), ranks)
 

@@ -7,9 +7,8 @@ import pytest
 
 from doublure.attack.results import AttackResult, Claim, Picture, Rate, ThreatModel
 from doublure.attack.roc import roc
-from doublure.auditing.attack_report import AttackReport
 from doublure.report import page_of
-from doublure.report.audit import sections_of
+from doublure.report.audit import AttackReport, sections_of
 
 HOSTILE = '<script>alert("x")</script>'
 

@@ -16,14 +16,14 @@ from tests.support.tiers import exhaustive
 
 from doublure.attack.results import AttackResult, Claim, Picture, Rate, ThreatModel
 from doublure.attack.roc import roc
-from doublure.auditing.attack_report import AttackReport
 from doublure.data.series import Series
-from doublure.evaluate import SeriesReport
-from doublure.evaluate.comparison import Comparison, Contender
+from doublure.evaluate import Report
 from doublure.measures.series import evaluate_series
 from doublure.releasing.card import card_page
 from doublure.releasing.examples import Examples
 from doublure.report import page_of
+from doublure.report.audit import AttackReport
+from doublure.report.comparison import Comparison, Contender
 from doublure.schema import Schema
 
 WIDTH = 390
@@ -85,7 +85,7 @@ def series_page():
         return Series(values=draw.random((n, 24, 1)) * 5, channels=tuple(schema.channels), attributes=attributes)
 
     found = evaluate_series(schema, made(40, 1), made(40, 2), made(30, 3), classifiers=False)
-    return page_of(SeriesReport(series=found))
+    return page_of(Report(series=found))
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import stat
 import pytest
 
 from doublure.errors import InputError
-from doublure.evaluate.comparison import UNLIKE, Comparison, Contender, PairedDifference
 from doublure.measures.scores import Score
-from doublure.report import page_of, write_page
+from doublure.report import page_of
+from doublure.report.comparison import UNLIKE, Comparison, Contender, PairedDifference
 
 
 def score(value, **changes):
@@ -86,12 +86,12 @@ def test_names_are_escaped_and_nothing_is_loaded():
 def test_page_and_figures_are_private_and_replaced(tmp_path):
     page, figures = tmp_path / "which.html", tmp_path / "which.json"
     for value in (0.8, 0.7):
-        write_page(comparison(contender("one", value)), page, figures)
+        comparison(contender("one", value)).save(page, figures)
     assert json.loads(figures.read_text())["contenders"][0]["scores"][0]["value"] == 0.7
     assert [stat.S_IMODE(path.stat().st_mode) for path in (page, figures)] == [0o600, 0o600]
     figures.write_text("{}")
     with pytest.raises(InputError, match="already exists"):
-        write_page(comparison(contender("one")), page, figures)
+        comparison(contender("one")).save(page, figures)
 
 
 def test_a_figure_that_one_run_lacks_is_a_dash_in_either_order():

@@ -3,8 +3,9 @@ import re
 import pytest
 
 from doublure.evaluate import Report
-from doublure.report import page_of, tables, tiles, write_page
-from doublure.report.build import table_context
+from doublure.report import page_of, tables, tiles
+from doublure.report.cells import card_of
+from doublure.report.evaluation import PAGES
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +82,8 @@ def test_the_verdict_and_the_guarantee_stand_first(hostile_report, page):
 
 
 def test_the_baseline_stands_beside_every_figure(hostile_report):
-    shown = table_context(hostile_report)
-    cells = [card["cell"] for card in shown["cards"]]
+    content = PAGES["table"].content(hostile_report.table)
+    cells, shown = [card_of(score)["cell"] for score in content.cards], content.more
     cells += [cell for metric in shown["utility"]["metrics"] for _, cell in metric["rows"]]
     cells += [group["cell"] for group in shown["groups"]["rows"]]
     cells += [entry["variation"] for entry in (*shown["columns"], *shown["pairs"])]
@@ -117,7 +118,7 @@ def test_the_page_of_a_table_without_target(hostile_report, parse):
 
 
 def test_written_files_are_private_and_whole(tmp_path, hostile_report, html):
-    write_page(hostile_report, tmp_path / "page.html", tmp_path / "page.json")
+    hostile_report.save(tmp_path / "page.html", tmp_path / "page.json")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == html
     assert (tmp_path / "page.json").read_text(encoding="utf-8") == hostile_report.to_json() + "\n"
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "page.json"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import json
 import re
 import sys
 import webbrowser
@@ -20,7 +21,7 @@ from PIL import Image
 
 from doublure.data.series import Series
 from doublure.errors import InputError, SettingError
-from doublure.evaluate import ImageReport, SeriesReport, evaluate_series
+from doublure.evaluate import Report, SeriesEvaluation, evaluate_series
 from doublure.measures.scores import Score
 from doublure.report import page_of
 from doublure.report.display import InlinePage
@@ -146,7 +147,7 @@ def of_series():
         return Series(values=values, channels=("a",), attributes=pd.DataFrame(index=range(90)))
 
     schema = Schema.parse(text).resolve({})
-    return SeriesReport(series=evaluate_series(schema, draw(1), draw(2), draw(3), classifiers=False, nearest=False))
+    return Report(series=evaluate_series(schema, draw(1), draw(2), draw(3), classifiers=False, nearest=False))
 
 
 def test_a_channel_is_drawn_and_may_be_left_out_where_there_is_one(of_series):
@@ -158,6 +159,17 @@ def test_a_channel_is_drawn_and_may_be_left_out_where_there_is_one(of_series):
     assert "Evaluation" in of_series._repr_html_()
 
 
+def test_figures_stand_under_their_kinds_name(of_series):
+    text = of_series.to_json()
+    assert list(json.loads(text))[-1] == "series"
+    assert of_series.series is of_series.measured
+    again = Report.model_validate_json(text)
+    assert type(again.measured) is SeriesEvaluation
+    assert again.to_json() == text
+    with pytest.raises(AttributeError, match="table"):
+        _ = of_series.table
+
+
 def test_images_show_synthetic_ones_and_shares_of_labels():
     sheet = io.BytesIO()
     Image.new("L", (40, 20), 99).save(sheet, format="png")
@@ -167,7 +179,7 @@ def test_images_show_synthetic_ones_and_shares_of_labels():
 
     classes = [{"label": label, "share": share(value)} for label, value in (("cat", 0.4), ("dog", 0.6))]
     rows = {"synthetic": 10, "train": 10, "holdout": 10, "kept_aside": True}
-    found = ImageReport.model_validate(
+    found = Report.model_validate(
         {"images": {"seed": 0, "rows": rows, "notes": (), "versions": {},
                     "classifiers": (), "classifiers_skipped": "few",
                     "classes": classes, "pixels": (), "trained": {}, "artificial_sheet": sheet.getvalue(),

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate import SeriesReport
+from doublure.evaluate import Report
 from doublure.measures.series import evaluate_series
 from doublure.measures.series import plot_data as drawings
 from doublure.report import page_of
@@ -41,7 +41,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def html(found):
-    return page_of(SeriesReport(series=found))
+    return page_of(Report(series=found))
 
 
 def test_nothing_hostile_becomes_markup(html, parse):

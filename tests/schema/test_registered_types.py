@@ -60,8 +60,8 @@ class DepartmentColumn(CategoryColumn):
 @pytest.fixture(autouse=True)
 def _forgotten(monkeypatch):
     """Let what is registered here end with each test."""
-    for name, empty in (("_REGISTERED", {}), ("_LIKE", {}), ("_WITH_REGISTERED", [])):
-        monkeypatch.setattr(columns, name, empty)
+    for name, empty in (("_REGISTERED", {}), ("_WITH_REGISTERED", [])):
+        monkeypatch.setattr(columns.registry, name, empty)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_it_is_written_and_read_back(text):
     schema = Schema.parse(text)
     assert Schema.parse(schema.to_yaml()) == schema
     assert Schema.from_plain(json.loads(json.dumps(schema.to_plain()))).sha256 == schema.sha256
-    assert {column.nature for column in schema.columns.values()} >= {"real", "category"}
+    assert {column.shown_type for column in schema.columns.values()} >= {"real", "category"}
 
 
 @pytest.mark.usefixtures("registered")

@@ -367,14 +367,14 @@ def _cells_beside(column: Any, found: pd.Series) -> bool:
     known = found[found.notna()]
     if len(known) < len(found) and not column.may_be_missing:
         return True
-    if column.nature == "id":
+    if not column.modelled:
         return False
-    if not column.numeric:
+    if not column.bounded:
         return not set(map(label, known)) <= set(map(label, column.domain))
-    if column.nature in ("date", "datetime"):
+    if column.clock is not None:
         since = pd.Timestamp("1970-01-01", tz=getattr(known.dt, "tz", None))
         known = (known.dt.tz_localize(None) if since.tz else known) - pd.Timestamp("1970-01-01")
-        known = known // pd.Timedelta(days=1) if column.nature == "date" else known.dt.total_seconds()
+        known = known // pd.Timedelta(days=1) if column.clock == "D" else known.dt.total_seconds()
     values = known.to_numpy(dtype=np.float64)
     low, high = column.ends
     steps = values / column.unit if column.unit else np.zeros(len(values))

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from doublure.data.tables import cells, numbers
-from doublure.encode import constraints
+from doublure.data.tables import cells
 from doublure.encode.cell_names import interval_names
 from doublure.encode.columns import encoding
 from doublure.encode.public_cells import cut, public_cells
@@ -58,17 +57,17 @@ def read(column: Any, raw: list[Any], misfit: str = "refuse") -> pd.Series[Any]:
 
 def numbers_of(column: Any, canonical: pd.Series[Any]) -> Floats:
     """Return canonical or sampled cells as numbers, NaN for missing."""
-    return numbers.read(canonical, column)
+    return column.snapped_numbers_of(canonical)
 
 
 def cells_of(column: Any, values: Floats, *, loaded: bool) -> pd.Series[Any]:
     """Return numbers as cells: as they are loaded, or in the schema's own dtype."""
-    return numbers.write(values, column) if loaded else constraints._write(values, column)
+    return column.loaded_cells_of(values) if loaded else column.cells_of(values)
 
 
 def number_of(column: Any, written: Any) -> float:
     """Return the number of one written value; ValueError where the column has none such."""
-    return allowed._number(column, written)
+    return column.number_of(written)
 
 
 def place_of(column: Any, written: Any) -> float:

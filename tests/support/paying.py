@@ -12,7 +12,7 @@ from doublure.access import Access
 from doublure.private.accounting import Event, event_to_json
 from doublure.private.kept_answers import AnswersInMemory, KeptAnswer, Place
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import NoiseSource, source
+from doublure.private.noise import NoiseSource, OsKeyedNoise
 from doublure.training.settings import MethodSettings
 
 
@@ -37,7 +37,7 @@ def paid(
 
     Args:
         accesses: As a plan would have them.
-        settings: Of the method; real noise comes from where they say.
+        settings: Of the method.
         authorise: Is asked for each step of any access, by its number.
         taken: Steps that were spent before.
         noise: A source for tests, in place of the real one.
@@ -46,7 +46,7 @@ def paid(
     asked = authorise or (lambda step: None)
     mechanism = Mechanism(
         accesses,
-        noise=source(settings.stream) if noise is None else noise,
+        noise=OsKeyedNoise() if noise is None else noise,
         authorise=lambda access, step: asked(step),
         taken=taken,
         answers=None if memory is None else vars(memory).setdefault("answers", Remembered()),

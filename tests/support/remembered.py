@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 _DISTRIBUTIONS = 48  # a few megabytes each
+_COMPOSED = 16  # tens of megabytes each
 _TERMS, _MOST_TERMS = 100, 1000  # at a time, and in all
 _done: set[str] = set()
 
@@ -141,6 +142,9 @@ def _distributions() -> None:
     from dp_accounting.pld import privacy_loss_distribution as losses
 
     losses.from_gaussian_mechanism = lru_cache(_DISTRIBUTIONS)(losses.from_gaussian_mechanism)
+    composed = losses.PrivacyLossDistribution
+    composed.self_compose = lru_cache(_COMPOSED)(composed.self_compose)  # of an object, which nothing changes
+    composed.get_epsilon_for_delta = lru_cache(_COMPOSED)(composed.get_epsilon_for_delta)
 
 
 def _commands() -> None:

@@ -7,12 +7,17 @@ alone, and no search in tests of the private core is cut short.
 The quick tier leaves out two things: of a test that runs with several parameters every case but the first, and the
 files and folders of ``LONG``, whose first cases take more than three seconds of a processor together. How long a file's
 tests take, ``DOUBLURE_TEST_QUICK=1 python -m pytest --durations=0 FILE`` says.
+
+Files begin in the order of the seconds that they were last seen to take, the longest first: a long file that begins
+last leaves the other processors idle. ``DOUBLURE_TEST_SECONDS=1 scripts/test`` keeps them anew.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -43,8 +48,9 @@ LONG = frozenset(
         "private/test_noise.py", "private/test_ranks.py", "private/test_rounded_normals.py",
         "private/test_sampling.py", "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
         "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "test_annotating.py", "test_audit_fits.py",
-        "test_audit_release.py", "test_datasets.py", "test_docs.py", "test_fitting.py", "test_forgeries.py",
-        "test_imports.py", "test_larger_than_memory.py", "test_latent_measures.py", "test_lots_from_disk.py",
+        "test_audit_release.py", "test_datasets.py", "test_docs.py", "test_earlier_artefacts.py",
+        "test_fitting.py", "test_forgeries.py", "test_imports.py", "test_larger_than_memory.py",
+        "test_latent_measures.py", "test_lots_from_disk.py",
         "test_noisy_counts.py", "test_on_workers.py", "test_planning.py", "test_published.py",
         "test_published_dpmi.py", "test_readme.py", "test_rehearsal.py", "test_releasing.py", "test_robustness.py",
         "test_sampling_in_parts.py", "test_signing.py", "test_site.py", "test_synthesizer.py", "test_what_ran.py",
@@ -52,6 +58,8 @@ LONG = frozenset(
     }
 )  # fmt: skip
 """What the quick tier leaves out: folders and files of tests."""
+SECONDS = Path(__file__).with_name("seconds.json")
+"""The files of tests that were seen to take a second or more, and how many."""
 
 exhaustive = pytest.mark.exhaustive
 _SHARE = 5
@@ -71,6 +79,41 @@ def first_cases(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
         if name not in seen:
             yield item
         seen.add(name)
+
+
+def longest_first(items: Iterable[pytest.Item], seconds: Mapping[str, float]) -> list[pytest.Item]:
+    """Return tests by the seconds of their files, those of ``LONG`` before others that nobody has measured.
+
+    A file's stay together, in their order.
+    """
+
+    def taken(item: pytest.Item) -> float:
+        name = file_of(item.nodeid)
+        return seconds.get(name, 3 if is_long(TESTS / name) else 0)
+
+    return sorted(items, key=taken, reverse=True)
+
+
+def file_of(test: str) -> str:
+    """Return the file of a test, from the folder of all tests on."""
+    return test.partition("::")[0].removeprefix(f"{TESTS.name}/")
+
+
+def kept_seconds() -> dict[str, float]:
+    """Return the seconds of each file that was seen to take one or more."""
+    found: dict[str, float] = json.loads(SECONDS.read_text(encoding="utf-8"))
+    return found
+
+
+def keep_seconds(reports: Iterable[pytest.TestReport]) -> None:
+    """Write down how long the files took that these tests are of, beside what is known of others."""
+    taken: Counter[str] = Counter()
+    for report in reports:
+        taken[file_of(report.nodeid)] += report.duration
+    known = {name: seconds for name, seconds in (kept_seconds() | taken).items() if seconds >= 1}
+    lines = sorted(known.items(), key=lambda entry: (-round(entry[1]), entry[0]))
+    text = ",\n".join(f"  {json.dumps(name)}: {round(seconds)}" for name, seconds in lines if (TESTS / name).is_file())
+    SECONDS.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
 
 
 def by_tier(usual: int, whole: int) -> int:

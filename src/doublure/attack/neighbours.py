@@ -90,7 +90,7 @@ def _nearer(far: tuple[Floats, Floats], who: tuple[Rows, Rows]) -> tuple[float |
     share = float(first.mean())
     loads = np.concatenate([np.bincount(who[0][apart][first]), np.bincount(who[1][apart][~first])])
     worth = max(1, round(total**2 / float(np.square(loads).sum())))
-    return share, wilson(share * worth, worth)
+    return share, wilson(round(share * worth), worth)
 
 
 def _equal(own: Floats, other: Floats) -> tuple[Rate, ...]:
@@ -135,7 +135,7 @@ def _of_series(data: AttackData, real: Series, who: Rows, pairs: Rows) -> tuple[
 
 
 def _of_rows(data: AttackData, real: pd.DataFrame, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
-    names = [name for name, column in data.schema.columns.items() if column.nature != "id"]
+    names = [name for name, column in data.schema.columns.items() if column.modelled]
     rows = []
     for pair in pairs:
         rows.append(("synthetic", *_cells(data.released[names].iloc[pair])))

@@ -1,25 +1,29 @@
 """Which attacks there are on a run: name -> where it is.
 
-A new attack is one file and one line here; one that is defined elsewhere is registered (docs/extending.md).
+A new attack is one file and one line here; one that scores targets, an entry in
+:mod:`doublure.attack.membership.scores` and a line; one that is defined elsewhere is registered (docs/extending.md).
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
+from pkgutil import resolve_name
+from typing import TypeAlias
 
 from doublure.attack.attack_data import AttackData
 from doublure.attack.results import AttackResult
 from doublure.errors import SettingError
-from doublure.support.guessing import meant
+from doublure.support.guessing import Registry
+
+Attack: TypeAlias = Callable[[AttackData], AttackResult]
 
 _MEMBERSHIP = {
-    "critic": "membership.critic:attack",
-    "gan-leaks": "membership.gan_leaks:attack",
-    "gan-leaks-partial": "membership.gan_leaks:attack_partial",
-    "gan-leaks-calibrated": "membership.gan_leaks:attack_calibrated",
-    "monte-carlo": "membership.monte_carlo:attack",
-    "domias": "membership.domias:attack",
+    "critic": "membership.scores:CRITIC",
+    "gan-leaks": "membership.scores:GAN_LEAKS",
+    "gan-leaks-partial": "membership.scores:GAN_LEAKS_PARTIAL",
+    "gan-leaks-calibrated": "membership.scores:GAN_LEAKS_CALIBRATED",
+    "monte-carlo": "membership.scores:MONTE_CARLO",
+    "domias": "membership.scores:DOMIAS",
     "shadow": "membership.shadow:attack",
     "lira": "membership.lira:attack",
 }
@@ -28,7 +32,7 @@ _LINKAGE = {
     "linkability": "linkage.linkability:attack",
     "inference": "linkage.inference:attack",
 }
-ATTACKS: dict[str, str] = {
+_PLACES = {
     **_MEMBERSHIP,
     **_LINKAGE,
     "neighbours": "neighbours:attack",
@@ -41,14 +45,27 @@ REFITS = frozenset({"shadow", "lira", "canary"})
 GROUPS: dict[str, tuple[str, ...]] = {
     "membership": tuple(name for name in _MEMBERSHIP if name not in REFITS),
     "linkage": tuple(_LINKAGE),
-    "quick": tuple(name for name in ATTACKS if name not in REFITS and name != "inversion"),
-    "all": tuple(ATTACKS),
+    "quick": tuple(name for name in _PLACES if name not in REFITS and name != "inversion"),
+    "all": tuple(_PLACES),
 }
 
-_REGISTERED: dict[str, Callable[[AttackData], AttackResult]] = {}
+
+def _at(place: str) -> Attack:
+    """Return the attack at a place, whose module is imported once it is made."""
+
+    def attack(data: AttackData) -> AttackResult:
+        made: Attack = resolve_name(f"doublure.attack.{place}")
+        return made(data)
+
+    return attack
 
 
-def register(name: str, attack: Callable[[AttackData], AttackResult]) -> None:
+ATTACKS: Registry[Attack] = Registry(
+    "attack", {name: _at(place) for name, place in _PLACES.items()}, field="--attack", beside=GROUPS
+)
+
+
+def register(name: str, attack: Attack) -> None:
     """Let audits name an attack that is defined elsewhere. It holds for this process, and is in no group.
 
     Args:
@@ -58,9 +75,7 @@ def register(name: str, attack: Callable[[AttackData], AttackResult]) -> None:
     Raises:
         SettingError: An attack or a group of this package has that name.
     """
-    if name in ATTACKS or name in GROUPS:
-        raise SettingError(f"{name!r} is an attack of doublure", field="name", remedy="choose another name")
-    _REGISTERED[name] = attack
+    ATTACKS.register(name, attack)
 
 
 def named(wanted: Sequence[str]) -> tuple[str, ...]:
@@ -71,15 +86,12 @@ def named(wanted: Sequence[str]) -> tuple[str, ...]:
     """
     found: set[str] = set()
     for name in wanted:
-        if name not in ATTACKS and name not in GROUPS and name not in _REGISTERED:
-            remedy = meant(name, [*GROUPS, *ATTACKS, *_REGISTERED])
-            raise SettingError(f"there is no attack {name!r}", field="--attack", remedy=remedy)
+        if name not in GROUPS and name not in ATTACKS:
+            raise ATTACKS.unknown(name)
         found.update(GROUPS.get(name, (name,)))
     if not found:
-        raise SettingError(
-            "is needed", field="--attack", remedy=f"use one of: {', '.join([*GROUPS, *ATTACKS, *_REGISTERED])}"
-        )
-    return tuple(name for name in (*ATTACKS, *_REGISTERED) if name in found)
+        raise SettingError("is needed", field=ATTACKS.field, remedy=f"use one of: {', '.join(ATTACKS.names)}")
+    return tuple(name for name in ATTACKS if name in found)
 
 
 def run(data: AttackData, wanted: Sequence[str]) -> tuple[AttackResult, ...]:
@@ -95,15 +107,5 @@ def run(data: AttackData, wanted: Sequence[str]) -> tuple[AttackResult, ...]:
     found = []
     for name in named(wanted):
         data.progress.stage(f"attack: {name}")
-        found.append(_attack(name)(data))
+        found.append(ATTACKS[name](data))
     return tuple(found)
-
-
-def _attack(name: str) -> Callable[[AttackData], AttackResult]:
-    if name in _REGISTERED:
-        return _REGISTERED[name]
-    module, _, function = ATTACKS[name].partition(":")
-    attack: Callable[[AttackData], AttackResult] = getattr(
-        importlib.import_module(f"doublure.attack.{module}"), function
-    )
-    return attack

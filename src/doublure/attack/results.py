@@ -6,11 +6,12 @@ was shown; that is no proof that nothing can be.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from doublure.attack.roc import Roc
+from doublure.guarantee import Guarantee
 from doublure.intervals import Interval, Result
 
 Family: TypeAlias = Literal["membership", "linkage", "neighbours", "audit", "inversion"]
@@ -66,26 +67,6 @@ class Rate(Result):
     note: str = ""
 
 
-class Claimed(Protocol):
-    """A guarantee, as far as an attack is held against it."""
-
-    @property
-    def kind(self) -> str:
-        """Which of the four."""
-
-    @property
-    def sentence(self) -> str:
-        """The claim in the words that may be printed."""
-
-    @property
-    def epsilon(self) -> float | None:
-        """Worst-case ε, if one is claimed."""
-
-    @property
-    def delta(self) -> float | None:
-        """Worst-case δ, likewise."""
-
-
 class Claim(Result):
     """What the attacked release claims.
 
@@ -107,7 +88,7 @@ class Claim(Result):
         return _DELTA_WITHOUT_CLAIM if self.delta is None else self.delta
 
     @classmethod
-    def of(cls, guarantee: Claimed) -> Claim:
+    def of(cls, guarantee: Guarantee) -> Claim:
         """Return what an attack is held against."""
         return cls(kind=guarantee.kind, epsilon=guarantee.epsilon, delta=guarantee.delta, sentence=guarantee.sentence)
 

@@ -115,7 +115,7 @@ def train_privately(
         noise_multiplier=accounting.noise_multiplier(epsilon, delta, 1.0, steps), steps=steps
     )
     access = Access(purpose="train the classifier", event=event)
-    mechanism = Mechanism([access], noise=noise.source("os-keyed"), authorise=lambda access, step: None)
+    mechanism = Mechanism([access], noise=noise.source(), authorise=lambda access, step: None)
     step = CriticSteps(mechanism, access, records, settings)
     critic = _log_likelihood(network)
     for _ in range(steps):

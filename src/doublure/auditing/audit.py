@@ -8,11 +8,11 @@ from pathlib import Path
 from doublure.attack import registry as table
 from doublure.attack.attack_data import AttackData, attack_data_of
 from doublure.attack.results import Claim
-from doublure.auditing.attack_report import AttackReport
 from doublure.auditing.white_box import WhiteBoxAccess, refitting
 from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.evaluation import about, load_both
+from doublure.report.audit import AttackReport
 from doublure.results import versions
 from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of

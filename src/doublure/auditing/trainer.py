@@ -180,7 +180,7 @@ def _observations(
     access = Access(purpose="train the critic", event=replace(event, steps=event.steps * runs))
     records = PrivateRecords(rows, units, len(rows), lambda compact: (compact, None), device)
     step = CriticSteps(
-        ranks.mechanism([access], noise=noise.source("os-keyed"), authorise=lambda access, step: None),
+        ranks.mechanism([access], noise=noise.source(), authorise=lambda access, step: None),
         access,
         ranks.assigned(records, records.fingerprint),
         CriticSettings(

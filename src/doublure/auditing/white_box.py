@@ -1,9 +1,9 @@
-"""What the owner of a run can look at that nobody else can: the critic, the generator's noise, and another fit."""
+"""The inside of a run for attacks: its critic, its generator and its noise; and the same plan fitted again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +20,15 @@ from doublure.run.synthesizer import Synthesizer
 from doublure.schema import ResolvedSchema
 from doublure.support.devices import chosen_device
 from doublure.support.tensors import as_array, as_arrays, as_tensor
+from doublure.training.architectures import Critic
 from doublure.training.job import Job, State, encoded_records
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from doublure.encode.encoder import Encoder
 
 _BLOCK = 2000
-_CRITICS = ("critic", "critic/critic", "latents/critic")
-"""Under which names a run's state holds its critic, all weights in a row."""
 
 
 class WhiteBoxAccess:
@@ -43,39 +42,17 @@ class WhiteBoxAccess:
     def __init__(self, syn: Synthesizer, kept: State | None) -> None:
         self._syn = syn
         self._kept = kept or {}
-        self._settings: Any = syn.plan.settings
-        self._encoder: Encoder = encoder_for(syn.schema, self._settings.encoding)
+        self._encoder: Encoder = encoder_for(syn.schema, syn.plan.settings.encoding)
 
     @cached_property
     def critic(self) -> Callable[[Any], Floats] | None:
         """Records to scores, high for what the critic takes for real; None where none was kept, or can be asked."""
-        found = next((self._kept[name] for name in _CRITICS if name in self._kept), None)
-        if found is None:
-            return None
-        import torch
-
-        from doublure.networks.noise_layer import NoiseLayer
-        from doublure.training.architectures import critic_of
-
+        plan = self._syn.plan
         try:
-            own, encoder, seen = self._judging()
-        except InputError:  # latentgan's public generator has gone, or guided's groups were not kept
+            critic = methods.method(plan.method).white_box(self._encoder, plan.settings, self._kept)
+        except InputError:  # what it takes of a record cannot be made any more
             return None
-        weights = as_tensor(found)
-        network: nn.Module = critic_of(own, encoder, torch.Generator().manual_seed(0))
-        if sum(part.numel() for part in network.parameters()) != weights.numel():
-            return None
-        torch.nn.utils.vector_to_parameters(weights.flatten().float(), network.parameters())
-        network.eval()
-        for part in network.modules():
-            if isinstance(part, NoiseLayer):
-                part.silence()
-        steered = bool(own.condition_width(encoder))
-
-        def scores(content: Any) -> Floats:
-            return self._by_block(content, lambda body, condition: network(seen(body), condition if steered else None))
-
-        return scores
+        return None if critic is None else partial(self._by_block, critic)
 
     @property
     def searchable(self) -> bool:
@@ -105,75 +82,15 @@ class WhiteBoxAccess:
 
     def crafted(self, n: int, rng: np.random.Generator) -> Any:
         """Return records drawn uniformly over what the schema allows: like no real one."""
-        from doublure.encode.relational import RelationalEncoder
-        from doublure.encode.series import SeriesEncoder
-        from doublure.encode.series_codes import SeriesCodes
-        from doublure.encode.series_places import SeriesPlaces
-        from doublure.encode.table import TableEncoder
-        from doublure.encode.table_values import TableValues
+        return self._encoder.decode(self._encoder.uniform(n, rng), rng)
 
-        encoder = self._encoder
-        if isinstance(encoder, TableValues):
-            values = [rng.integers(own.first, own.last + own.nullable + 1, n) for own in encoder.wholes]
-            return encoder.decode(np.stack(values, axis=1).astype(np.float64), rng)
-        if isinstance(encoder, RelationalEncoder):
-            return encoder.decode(encoder.uniform(n, rng), rng)
-        rows = rng.uniform(-1, 1, (n, encoder.width)).astype(np.float32)
-        if isinstance(encoder, TableEncoder):
-            for block in encoder.blocks:
-                if block.kind == "softmax":
-                    rows[:, block.place] = 1.0
-            return encoder.decode(rows, rng)
-        if isinstance(encoder, SeriesEncoder):
-            flat = encoder.width - encoder.condition_width
-            body = rows[:, :flat].reshape(n, *encoder.body_shape)
-            for planes in encoder.planes:
-                body[:, planes.first : planes.place] = 1.0
-            rows[:, :flat] = body.reshape(n, -1)
-        first = encoder.width - encoder.condition_width
-        if isinstance(encoder, SeriesCodes | SeriesPlaces):
-            sizes = np.repeat(encoder.sizes, encoder.schema.length)
-            rows[:, :first] = rng.integers(0, sizes, (n, first))
-        if encoder.condition_width:
-            rows[:, first:] = encoder.draw_conditions(n, rng)
-        return encoder.decode(rows, rng)
-
-    def _judging(self) -> tuple[Any, Any, Callable[[Tensor], Tensor]]:
-        """Return the settings that the critic was made with, the encoder of what it takes, and what it takes of a body.
-
-        ``guided`` has a critic in one of its stages; on tables it takes groups that follow from the noisy tables, and
-        stand beside its state. ``latentgan``'s takes latents, which are no secret to whoever has the public generator.
-
-        Raises:
-            InputError: The public generator is not where the plan has it, or no groups were kept.
-        """
-        from doublure.encode.latent import LatentEncoder
-        from doublure.methods.guided.critic_stage import critic_of_images, critic_of_tables
-        from doublure.methods.guided.settings import ImageGuidedSettings, TableGuidedSettings
-        from doublure.methods.latentgan.settings import LatentSettings
-        from doublure.methods.latentgan.training import inversion_of, public_networks
-        from doublure.methods.statistics.tables.group_rows import InGroups
-
-        settings, encoder = self._settings, self._encoder
-        if isinstance(settings, LatentSettings):
-            inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
-            return settings, LatentEncoder(encoder, settings.latent), inversion
-        if isinstance(settings, TableGuidedSettings):
-            # How much noise its generator takes is nothing to a critic.
-            stage = {name.removeprefix("critic/"): own for name, own in self._kept.items()}
-            view = InGroups.of_state(stage, self._encoder.width)
-            return critic_of_tables(settings, 1), view.shapes(self._syn.schema), view.one_hot
-        if isinstance(settings, ImageGuidedSettings):
-            settings = critic_of_images(settings)
-        return settings, encoder, lambda body: body
-
-    def _by_block(self, content: Any, look: Callable[[Tensor, Tensor | None], Tensor]) -> Floats:
+    def _by_block(self, critic: Critic, content: Any) -> Floats:
         import torch
 
         compact = self._encoder.compact(content)
         with torch.no_grad():  # and no inference mode: an inversion follows gradients of its own
             parts = [
-                look(*self._encoder.split(self._encoder.expand(as_tensor(compact[first : first + _BLOCK]))))
+                critic(*self._encoder.split(self._encoder.expand(as_tensor(compact[first : first + _BLOCK]))))
                 for first in range(0, len(compact), _BLOCK)
             ]
             return np.asarray(torch.cat(parts).double().numpy())
@@ -231,7 +148,7 @@ def _job(
         records=encoded_records(encoder, compact, np.arange(len(compact), dtype=np.int64), len(compact), device),
         settings=plan.settings,
         accesses=plan.training,
-        mechanism=Mechanism(plan.training, noise=source(plan.settings.stream), authorise=lambda access, step: None),
+        mechanism=Mechanism(plan.training, noise=source(), authorise=lambda access, step: None),
         sample_rate=plan.sample_rate or 1.0,
         units=max(1, schema.public_units),
         authorise=lambda _: None,

@@ -13,7 +13,7 @@ from doublure.cli.terminal import Outcome, TerminalProgress
 from doublure.errors import GateFailed, SettingError
 
 if TYPE_CHECKING:
-    from doublure.auditing.attack_report import AttackReport
+    from doublure.report.audit import AttackReport
 
 
 def register(app: typer.Typer) -> None:
@@ -25,9 +25,7 @@ def audit(
     run: Annotated[Path | None, typer.Argument(help="A run folder.")] = None,
     attack: Annotated[
         list[str] | None,
-        typer.Option(
-            help="An attack or a group (quick, membership, linkage, all); may be repeated; see docs/attacks.md."
-        ),
+        typer.Option(help="An attack or a group ({groups}); may be repeated; see docs/attacks.md."),
     ] = None,
     real: Annotated[Path | None, typer.Option(help="The data it was fitted on.")] = None,
     holdout: Annotated[Path | None, typer.Option(help="Real data of the same kind that it never saw.")] = None,
@@ -35,7 +33,7 @@ def audit(
     shadows: Annotated[int, typer.Option(min=1, help="How often an attack that refits the model does so.")] = 16,
     trainer: Annotated[bool, typer.Option("--trainer", help="Attack the mechanism that trains.")] = False,
     method: Annotated[str | None, typer.Option(help="Attack a whole method by four records and by five.")] = None,
-    kind: Annotated[str, typer.Option(help="Of which data: table, images, series or relational (--method).")] = "table",
+    kind: Annotated[str, typer.Option(help="Of which data: {kinds} (--method).")] = "table",
     setting: Settings = None,
     epsilon: Annotated[float, typer.Option(help="The ε to claim (--trainer, --method).")] = 4.0,
     delta: Annotated[float, typer.Option(help="The δ to claim (--trainer, --method).")] = 1e-5,

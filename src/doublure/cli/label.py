@@ -73,7 +73,7 @@ def curve(
     real: Annotated[Path, typer.Option(help="Labelled real images, best of those kept aside: half of them test.")],
     schema: _Classes = None,
     classifier: Annotated[
-        str, typer.Option("--classifier", "--student", help="Which classifier: cnn, resnet, mlp, logistic or forest.")
+        str, typer.Option("--classifier", "--student", help="Which classifier: {classifiers}.")
     ] = "cnn",
     seed: Seed = None,
     threads: Threads = None,

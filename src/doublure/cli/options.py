@@ -6,18 +6,36 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import typer
 
 from doublure.errors import SettingError
 
+LISTS = {
+    "methods": "methods.registry:METHODS",
+    "groups": "attack.registry:GROUPS",
+    "kinds": "schema.kinds:KINDS",
+    "classifiers": "measures.images.classifiers:CLASSIFIERS",
+}
+"""What stands as {methods} in the help of a flag -> the table of its names, which is imported for the help alone."""
+
+
+def with_names(said: str) -> str:
+    """Return the help of a flag, with the names that it lists."""
+    for one, place in LISTS.items():
+        if (mark := f"{{{one}}}") in said:
+            *others, last = resolve_name(f"doublure.{place}")
+            said = said.replace(mark, f"{', '.join(others)} or {last}")
+    return said
+
 
 def _methods(incomplete: str) -> list[str]:
     """Complete the name of a method."""
     from doublure.methods.registry import METHODS
 
-    return [name for name in ("auto", *METHODS) if name.startswith(incomplete)]
+    return [name for name in METHODS.names if name.startswith(incomplete)]
 
 
 Again = Annotated[
@@ -32,8 +50,7 @@ Method = Annotated[
     str | None,
     typer.Option(
         autocompletion=_methods,
-        help="Which method trains: statistics, guided, dpgan, latentgan, bayesgan, noisecritic, gan or auto, which "
-        "chooses by schema and ε; auto if left out. See docs/methods.md.",
+        help="Which method trains: {methods}; auto, if left out, chooses by schema and ε. See docs/methods.md.",
     ),
 ]
 Epsilon = Annotated[

@@ -31,9 +31,7 @@ def draft(
     codebook: Annotated[
         Path | None, typer.Option(help="A codebook CSV: column,type,values,lower,upper,missing,…")
     ] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="table, images, series or relational; told by the form if not series.")
-    ] = None,
+    kind: Annotated[str | None, typer.Option(help="{kinds}; told by the form if not series.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV files, such as latin-1; UTF-8 if left out.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between fields; told by the header if left out.")] = None,
     force: Force = False,

@@ -8,6 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from doublure.cli.options import with_names
+
 _EVERYWHERE = (
     "Every command takes -q (says nothing but errors) and --json. NO_COLOR=1 in the",
     "environment turns colours off; doublure --install-completion completes words.",
@@ -71,11 +73,26 @@ def _epilog(context: Any, formatter: Any) -> None:
 
 
 class Verb(TyperCommand):
-    """A command whose help ends with an example."""
+    """A command whose help ends with an example, and whose flags list the names that they take."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        self._name_lists()
+        super().format_help(ctx, formatter)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the example."""
         _epilog(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Complete a word; some shells show the help of a flag."""
+        self._name_lists()
+        return super().shell_complete(ctx, incomplete)
+
+    def _name_lists(self) -> None:
+        flags: list[Any] = self.params
+        for flag in flags:
+            flag.help = flag.help and with_names(flag.help)
 
 
 class Group(TyperGroup):

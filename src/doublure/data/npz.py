@@ -7,7 +7,7 @@ import math
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -117,6 +117,27 @@ def array(path: Path, name: str) -> np.ndarray[Any, np.dtype[Any]]:
             return found
     except DAMAGED:
         raise damaged(path.name) from None
+
+
+def blocks(path: Path, name: str, rows: int) -> Iterator[np.ndarray[Any, np.dtype[Any]]]:
+    """Yield an array of numbers in blocks of so many rows; the file is never whole in memory.
+
+    Raises:
+        DAMAGED: It is cut off, holds more than its header says, or does not stand in rows.
+    """
+    with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
+        header = read_header(file)
+        if not header.in_rows or header.dtype.kind not in "buif":
+            raise ValueError(name)
+        size = math.prod(header.shape[1:]) * header.dtype.itemsize
+        for first in range(0, header.shape[0], rows):
+            number = min(rows, header.shape[0] - first)
+            content = file.read(number * size)
+            if len(content) != number * size:
+                raise ValueError(name)
+            yield np.frombuffer(content, dtype=header.dtype).reshape(number, *header.shape[1:])
+        if file.read(1):
+            raise ValueError(name)
 
 
 def damaged(name: str) -> DataError:

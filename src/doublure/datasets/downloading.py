@@ -12,15 +12,12 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from doublure.errors import DataError, SettingError
-
-if TYPE_CHECKING:
-    from http.client import HTTPResponse
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with a file's name, the bytes received so far and the bytes expected."""
@@ -202,10 +199,10 @@ def _download(url: str, file: RemoteFile, place: Path, progress: Progress | None
     descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=place.parent)
     part = Path(name)
     try:
-        with os.fdopen(descriptor, "wb") as sink, _opened(url) as response:
+        with os.fdopen(descriptor, "wb") as sink, contextlib.closing(_blocks(url)) as blocks:
             digest = hashlib.sha256()
             received = 0
-            for block in _blocks(response):
+            for block in blocks:
                 received += len(block)
                 if received > file.bytes:
                     raise _Failed(f"is longer than the published {file.bytes:,} bytes")
@@ -225,12 +222,11 @@ def _download(url: str, file: RemoteFile, place: Path, progress: Progress | None
         part.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def _opened(url: str) -> Iterator[HTTPResponse]:
-    """Open an address.
+def _blocks(url: str) -> Generator[bytes, None, None]:
+    """Yield what a server sends.
 
     Raises:
-        _Failed: It cannot be opened.
+        _Failed: The address cannot be opened, or the connection broke.
     """
     import http.client
     import urllib.error
@@ -240,32 +236,14 @@ def _opened(url: str) -> Iterator[HTTPResponse]:
         raise _Failed("is neither http nor https")
     request = urllib.request.Request(url, headers={"User-Agent": "doublure"})
     try:
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response:
+            while block := response.read(_BLOCK_BYTES):
+                yield block
     except urllib.error.HTTPError as error:
         error.close()
         raise _Failed(f"the server answered {error.code}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise _Failed(_reason(error)) from None
-    with response:
-        yield response
-
-
-def _blocks(response: IO[bytes]) -> Iterator[bytes]:
-    """Yield what a server sends.
-
-    Raises:
-        _Failed: The connection broke.
-    """
-    import http.client
-
-    while True:
-        try:
-            block = response.read(_BLOCK_BYTES)
-        except (OSError, http.client.HTTPException) as error:
-            raise _Failed(_reason(error)) from None
-        if not block:
-            return
-        yield block
 
 
 def _reason(error: Exception) -> str:

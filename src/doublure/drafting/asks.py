@@ -34,7 +34,7 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
     if not schema.only_columns:
         return
     if schema.target is None:
-        told = [name for name, column in schema.columns.items() if column.discrete] or list(schema.columns)
+        told = [name for name, column in schema.columns.items() if column.listed] or list(schema.columns)
         guess = yaml_text.inline(told[-1])
         yield Ask(
             "roles",
@@ -44,7 +44,7 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
         )
     together = [frozenset(names_of(rule)) for rule in schema.constraints]
     proposed = 0
-    for rule, names in rules_for({name: column.nature for name, column in schema.columns.items()}):
+    for rule, names in rules_for({name: column.shown_type for name, column in schema.columns.items()}):
         if not any(set(names) <= known for known in together):
             proposed += 1
             yield Ask("constraints", f"may hold, by the names of {' and '.join(map(printable, names))}", rule)

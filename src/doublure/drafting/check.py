@@ -21,14 +21,13 @@ from doublure.data.series.sources import SeriesSource, series_schema
 from doublure.data.tables.opening import open_table
 from doublure.drafting.asks import asks_of
 from doublure.errors import DataError, printable
-from doublure.schema.columns import Column, IdColumn
+from doublure.schema.columns import Column
 from doublure.schema.fact_states import Learn
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.kinds import ByKind
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES, SeriesSchema
-from doublure.schema.wide_bounds import notes_of
 from doublure.support import yaml12 as yaml_text
 from doublure.support.guessing import nearest
 
@@ -40,12 +39,6 @@ _LEARN_UNITS = "units: {learn: 0.01, magnitude: 10000}"
 _MANY_VALUES = 200
 _MOST_GUESSES = 20  # each looks through the whole header
 _DECLARE = {
-    ("integer", "bounds"): "bounds: [LOWER, UPPER]",
-    ("real", "bounds"): "bounds: [LOWER, UPPER]",
-    ("date", "bounds"): "bounds: [YYYY-MM-DD, YYYY-MM-DD]",
-    ("datetime", "bounds"): "bounds: [YYYY-MM-DDTHH:MM:SS, YYYY-MM-DDTHH:MM:SS]",
-    ("category", "values"): "values: [VALUE, VALUE]",
-    ("ordinal", "values"): "values: [VALUE, VALUE]",
     ("images", "shape"): "shape: [HEIGHT, WIDTH, CHANNELS]",
     ("series", "length"): "length: STEPS",
     ("series", "step"): "step: DURATION",
@@ -222,20 +215,20 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
             kind="undeclared",
             path=path,
             message=f"is undeclared; {ways}",
-            declare=_DECLARE.get(
-                ("" if under == _TABLES else name if column is None else column.nature, fact), _MISSING
-            ),
+            declare=_DECLARE.get(("" if under == _TABLES else name, fact), _MISSING)
+            if column is None
+            else column.placeholder(fact),
             learn=price,
         )
 
 
 def _price(column: Column, fact: str, *, derived: bool) -> str | None:
     """Return the YAML that buys a fact; None where it cannot be bought."""
-    ordered = column.nature == "ordinal" and fact == "values"
+    ordered = column.ordered and fact == "values"
     fixed = "condition" in column.roles and fact == "missing"
     if derived or ordered or fixed:
         return None
-    other = ", other: Other" if fact == "values" and getattr(column, "other", None) is None else ""
+    other = ", other: Other" if fact == "values" and column.fallback is None else ""
     return f"{fact}: {{learn: {LEARN_EPSILON:g}}}{other}"
 
 
@@ -379,19 +372,18 @@ def _notes(schema: Schema) -> Iterator[Finding]:
 
 
 def _notes_on(column: Column) -> Iterator[str]:
-    size = len(getattr(column, "domain", ()))
+    size = len(column.domain)
     if size > _MANY_VALUES:
         yield f"{size} values make every record {size} numbers wider; group rare ones under other"
-    if "condition" in column.roles and getattr(column, "shares", None) is None:
+    if "condition" in column.roles and column.fact("shares") is None:
         yield (
             "is a condition without shares: its values are as frequent as a method's own counts say; methods without "
             "counts draw them equally often; declare or learn shares"
         )
-    yield from notes_of(column)
-    grid = getattr(column, "grid", None)
-    if grid is not None and not isinstance(column, IdColumn) and column.nature in ("integer", "real"):
+    yield from column.notes()
+    if column.grid is not None and column.bounded and column.clock is None:
         for token in column.missing_tokens:
-            if _inside(token, grid):
+            if _inside(token, column.grid):
                 yield f"{printable(token)} means missing and lies within bounds, so it may also be sampled as a number"
 
 

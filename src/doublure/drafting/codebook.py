@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from doublure.errors import InputError, SchemaError, printable
-from doublure.schema.columns import MOST_VALUES, TYPES, Column
+from doublure.schema.columns import MOST_VALUES, TYPES, AnyColumn
 from doublure.schema.fact_states import Frozen
 from doublure.schema.messages import finding
 
@@ -44,7 +44,7 @@ _EXAMPLES = {
 
 
 class _OneColumn(Frozen):
-    columns: Mapping[str, Column]
+    columns: Mapping[str, AnyColumn]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,9 +19,8 @@ import pandas as pd
 from doublure.data.tables import cells, distinct_cells
 from doublure.data.tables.arrow_cells import Raw, as_series
 from doublure.data.tables.csv_records import UNREAD
-from doublure.data.tables.numbers import read as numbers_of
 from doublure.data.tables.opening import open_table
-from doublure.data.tables.rules import TableRules
+from doublure.data.tables.rules import TableRules, snapped_numbers
 from doublure.errors import DataError, SettingError, printable
 from doublure.schema.columns import Column
 from doublure.schema.constraints import names_of, word_of
@@ -113,7 +112,7 @@ def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Mi
     """
     source = open_table(data, schema.written)
     source.check(schema)
-    wanted = {name: column for name, column in schema.columns.items() if column.nature != "id"}
+    wanted = {name: column for name, column in schema.columns.items() if column.modelled}
     for file, unread in source.unread():
         yield Misfit(unread.line, printable(file), "", f"{_UNREADABLE}: it has {unread.rule}")
     first = 1
@@ -182,10 +181,10 @@ def _reasons(uniques: Sequence[object], column: Column, name: str) -> list[str |
 
 def _beyond(read: pd.Series[Any], column: Column) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return ``(N,)``: which canonical cells lie outside the bounds; a missing one does not."""
-    ends = getattr(column, "ends", None)
+    ends = column.ends
     if ends is None:
         return np.zeros(len(read), dtype=bool)
-    numbers = numbers_of(read, column.model_copy(update={"bounds": UNDECLARED}))
+    numbers = column.numbers_of(read)
     outside: np.ndarray[Any, np.dtype[np.bool_]] = (numbers < ends[0]) | (numbers > ends[1])
     return outside
 
@@ -193,11 +192,11 @@ def _beyond(read: pd.Series[Any], column: Column) -> np.ndarray[Any, np.dtype[np
 def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Iterator[Misfit]:
     for rule in schema.constraints:
         names = names_of(rule)
-        facts = [getattr(schema.columns[name], fact) for name in names for fact in schema.columns[name].facts]
+        facts = [schema.columns[name].fact(fact) for name in names for fact in schema.columns[name].facts]
         if faulty & set(names) or any(isinstance(fact, Learn) or fact == UNDECLARED for fact in facts):
             continue
         alone = TableRules(schema, [rule])
-        numbers = {name: numbers_of(frame[name], schema.columns[name]) for name in alone.names}
+        numbers = snapped_numbers(frame, schema.columns, alone.names)
         broken = _BROKEN.format(word_of(rule))
         why = next((reason for reason in TOLERATED if reason.startswith(broken)), broken)
         for row in np.flatnonzero(alone.broken(numbers)):

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.encode import constraints
-from doublure.encode.columns import Floats, Number, grid_of
+from doublure.encode.columns import Floats, grid_of
 from doublure.encode.pairwise_swapping import Ints
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import Column
@@ -71,7 +71,7 @@ def _lower(
 def _add_up(
     frames: dict[str, pd.DataFrame], total: str, of: str, parents: Ints, schema: ResolvedRelationalSchema
 ) -> None:
-    unit = getattr(schema.columns[of], "unit", 0.0)
+    unit = schema.columns[of].unit
     cells = _read(frames, of, schema)
     if unit:  # in whole steps, so that tenths add up to whole ones
         cells = np.rint(cells / unit)
@@ -81,19 +81,15 @@ def _add_up(
 
 def _read(frames: Mapping[str, pd.DataFrame], name: str, schema: ResolvedRelationalSchema) -> Floats:
     table, _, own = name.partition(".")
-    return _number(schema.columns[name]).read(frames[table][own])
+    return schema.columns[name].numbers_of(frames[table][own])
 
 
 def _write(frames: dict[str, pd.DataFrame], name: str, values: Floats, schema: ResolvedRelationalSchema) -> None:
     table, _, own = name.partition(".")
-    cells: pd.Series[Any] = _number(schema.columns[name]).write(values)
+    cells: pd.Series[Any] = schema.columns[name].cells_of(values)
     frames[table] = frames[table].assign(**{own: cells})
 
 
-def _number(column: Column) -> Number:
-    return Number(column=column, grid=grid_of(column))  # type: ignore[arg-type]
-
-
 def _ends(column: Column) -> tuple[float, float]:
-    grid = grid_of(column)  # type: ignore[arg-type]
+    grid = grid_of(column)
     return grid.lower, grid.upper

@@ -14,7 +14,7 @@ from doublure.encode.columns import Discrete
 from doublure.encode.grids import Floats, grid_of
 from doublure.encode.numeric import Binned
 from doublure.schema.allowed import Allowed
-from doublure.schema.columns import IntegerColumn, RealColumn, label
+from doublure.schema.columns import Column, label
 from doublure.schema.series_attributes import Attribute
 
 GROUPS = 10
@@ -26,7 +26,7 @@ Encoding: TypeAlias = Discrete | Binned
 
 def encoding_of(column: Attribute) -> Encoding:
     """Return how an attribute's cells become codes, and back; every fact of it is known."""
-    if not isinstance(column, (IntegerColumn, RealColumn)):
+    if column.listed:
         return Discrete(column=column)
     grid = grid_of(column)
     return Binned(column=column, grid=grid, edges=grid.edges(GROUPS))
@@ -34,7 +34,7 @@ def encoding_of(column: Attribute) -> Encoding:
 
 def groups_of(column: Attribute) -> int:
     """Return how many codes an attribute has, guessed where that is not known yet."""
-    if isinstance(column, (IntegerColumn, RealColumn)):
+    if column.bounded:
         return _GUESSED_VALUES if column.grid is None else encoding_of(column).parts[0].size
     return len(column.domain) or _GUESSED_VALUES
 
@@ -54,7 +54,7 @@ def names_of(column: Attribute) -> list[str]:
     return [f"{low:g}" if unit and low == high else f"{low:g} to {high:g}" for low, high in ends]
 
 
-def codes_within(column: IntegerColumn | RealColumn, cells: Allowed) -> tuple[int, ...]:
+def codes_within(column: Column, cells: Allowed) -> tuple[int, ...]:
     """Return the codes of the groups that hold a number asked for."""
     grid = grid_of(column)
     edges = grid.edges(GROUPS)

@@ -100,7 +100,7 @@ class SeriesRows(Encoder):
     def condition_shares(self, name: str) -> Floats:
         """Return how frequent an attribute's values are; of one that follows from the time, the calendar's shares."""
         column = self.schema.attributes[name]
-        if column.shares is not None or column.from_time is None:
+        if column.fact("shares") is not None or column.from_time is None:
             return super().condition_shares(name)
         return calendar_shares(self.schema, name)
 

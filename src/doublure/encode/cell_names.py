@@ -6,15 +6,13 @@ all: neighbouring numbers by one range, others with ``|`` between them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from doublure.encode.columns import Discrete, RowEncoding
 from doublure.encode.differences import Gap
 from doublure.encode.numeric import Stepped
-from doublure.schema.columns import DateColumn, DatetimeColumn, label
+from doublure.schema.columns import label
 
 MISSING = "(missing)"
 
@@ -60,13 +58,5 @@ def interval_names(
 
 
 def _range(own: Stepped, first: int, last: int) -> str:
-    low, high = _number(own, first * own.unit), _number(own, last * own.unit)
+    low, high = own.column.text_of(first * own.unit), own.column.text_of(last * own.unit)
     return low if first >= last else f"{low}..{high}"
-
-
-def _number(own: Stepped, value: float) -> str:
-    column: Any = own.column
-    if isinstance(column, (DateColumn, DatetimeColumn)):
-        return str(np.datetime64(round(value), "D" if isinstance(column, DateColumn) else "s"))
-    rounded = own.rounded(np.asarray([value])) + 0.0
-    return f"{float(rounded[0]):.15g}"

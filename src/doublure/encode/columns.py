@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -38,14 +37,7 @@ from doublure.encode.numeric import Stepped as Stepped
 from doublure.encode.numeric import number_encoding
 from doublure.errors import SchemaError
 from doublure.schema import Schema
-from doublure.schema.columns import (
-    BooleanColumn,
-    Column,
-    DiscreteColumn,
-    IdColumn,
-    OrdinalColumn,
-    label,
-)
+from doublure.schema.columns import Column, label
 
 _GUESSED_VALUES = 50
 
@@ -68,7 +60,7 @@ class ColumnEncoding(Protocol):
 class Discrete:
     """A category, ordinal or boolean."""
 
-    column: DiscreteColumn
+    column: Column
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -91,7 +83,7 @@ class Discrete:
         categories = column.astype("category")
         labels = [label(value) for value in categories.cat.categories]
         place = {label(value): code for code, value in enumerate(self.column.domain)}
-        fallback = place[label(self.column.other)] if self.column.other is not None else 0
+        fallback = 0 if self.column.fallback is None else place[label(self.column.fallback)]
         missing = len(self.column.domain) if self.column.may_be_missing else fallback
         table = np.array([*(place.get(text, fallback) for text in labels), missing], dtype=np.float64)
         return [table[categories.cat.codes.to_numpy()]]
@@ -100,20 +92,7 @@ class Discrete:
         """Return a categorical over the schema's values (booleans as ``bool`` or ``boolean``)."""
         codes = values[0].astype(np.int64)
         codes = np.where(codes >= len(self.column.domain), -1, codes)
-        if isinstance(self.column, BooleanColumn):
-            if not self.column.may_be_missing:
-                return pd.Series(codes == 1)
-            return pd.Series(pd.arrays.BooleanArray(codes == 1, codes < 0))
-        return pd.Series(pd.Categorical.from_codes(codes, dtype=self._dtype))
-
-    @cached_property
-    def _dtype(self) -> pd.CategoricalDtype:
-        """The schema's values as they are; as labels where no column of a table could hold them together."""
-        values = list(self.column.domain)
-        kinds = {"number" if type(value) in (int, float) else type(value).__name__ for value in values}
-        large = any(isinstance(value, int) and abs(value) >= 2**63 for value in values)
-        categories = [label(value) for value in values] if len(kinds) > 1 or large else values
-        return pd.CategoricalDtype(categories, ordered=isinstance(self.column, OrdinalColumn))
+        return self.column.cells_of(np.where(codes < 0, np.nan, codes))
 
 
 RowEncoding: TypeAlias = ColumnEncoding | Gap
@@ -121,11 +100,11 @@ RowEncoding: TypeAlias = ColumnEncoding | Gap
 
 def encoding(column: Column, numerics: Numerics, bins: int) -> ColumnEncoding:
     """Return the encoding of one column."""
-    if isinstance(column, IdColumn):
+    if not column.modelled:
         raise SchemaError("an id is not encoded")
-    if not column.numeric:
-        return Discrete(column=column)  # type: ignore[arg-type]
-    return number_encoding(column, grid_of(column), numerics, bins)  # type: ignore[arg-type]
+    if column.listed:
+        return Discrete(column=column)
+    return number_encoding(column, grid_of(column), numerics, bins)
 
 
 def encodings(schema: Schema, names: Iterable[str], numerics: Numerics, bins: int) -> dict[str, RowEncoding]:
@@ -138,12 +117,12 @@ def estimated_width(schema: Schema, numerics: Numerics, bins: int) -> int:
     """Return how wide an encoded row will be, guessing where a fact is still to be learned; for a plan's estimates."""
     width, gaps = 0, gaps_of(schema, numerics, bins)
     for name, column in schema.columns.items():
-        if isinstance(column, IdColumn) or name in schema.derived:
+        if not column.modelled or name in schema.derived:
             continue
         try:
             width += sum(part.size for part in (gaps.get(name) or encoding(column, numerics, bins)).parts)
         except SchemaError:
             width += bins
-        if column.discrete and not column.domain:  # type: ignore[union-attr]
+        if column.listed and not column.domain:
             width += _GUESSED_VALUES
     return width

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from doublure.data.tables.cells import truth_of
 from doublure.encode.grids import Floats
 from doublure.errors import SettingError
 from doublure.schema import Schema
-from doublure.schema.allowed import of_its_values
 from doublure.schema.columns import Column, label
 from doublure.support.guessing import meant
 from doublure.support.tensors import Array
@@ -32,13 +30,13 @@ def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, in
                 remedy=meant(name, schema.columns, otherwise="see schema.yaml"),
             )
         column = schema.columns[name]
-        labels = [label(entry) for entry in getattr(column, "domain", ())]
-        asked = (truth_of(label(value)) or "") if column.nature == "boolean" else label(value)
-        if not labels:
+        if not column.domain:
             raise SettingError("has no list of values", field=field, remedy="ask for a category, ordinal or boolean")
-        if asked not in labels:
-            raise SettingError("has no such value", field=field, remedy=of_its_values(column, value))
-        codes[name] = labels.index(asked)
+        try:
+            codes[name] = int(column.number_of(value))
+        except ValueError as error:
+            message, _, remedy = str(error).partition("; ")
+            raise SettingError(message, field=field, remedy=remedy) from None
     return codes
 
 
@@ -81,9 +79,9 @@ def drawn_codes(
 
 def shares_of(column: Column, size: int) -> Floats:
     """Return the class shares of a condition, in the order of its codes."""
-    shares = getattr(column, "shares", None)
+    shares = column.fact("shares")
     if not isinstance(shares, Mapping):
         return np.full(size, 1.0 / size)
-    weights: Floats = np.array([shares[label(value)] for value in column.domain])  # type: ignore[union-attr]
+    weights: Floats = np.array([shares[label(value)] for value in column.domain])
     shared: Floats = weights / weights.sum()
     return shared

@@ -6,16 +6,11 @@ Most rows keep an ``at_most`` already: numbers that it orders are decoded from t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
-from doublure.data.tables.numbers import read_all
-from doublure.data.tables.rules import TableRules
-from doublure.encode.columns import Discrete, Floats, Number, grid_of
+from doublure.data.tables.rules import TableRules, snapped_numbers
 from doublure.schema import ResolvedSchema
-from doublure.schema.columns import Column
 
 
 def keep(
@@ -36,18 +31,11 @@ def keep(
     if not rules.names:
         return frame
     modelled = [name for name in rules.names if name not in schema.derived]
-    numbers = read_all(frame, schema.columns, modelled)
+    numbers = snapped_numbers(frame, schema.columns, modelled)
     before = dict(numbers)
     rules.fix(numbers, rng)
     frame = frame.copy(deep=False)
     for name in rules.names:
         if name not in before or not np.array_equal(numbers[name], before[name], equal_nan=True):
-            frame[name] = _write(numbers[name], schema.columns[name])
+            frame[name] = schema.columns[name].cells_of(numbers[name])
     return frame
-
-
-def _write(values: Floats, column: Column) -> pd.Series[Any]:
-    if not column.discrete:
-        return Number(column=column, grid=grid_of(column)).write(values)  # type: ignore[arg-type]
-    encoding = Discrete(column=column)  # type: ignore[arg-type]
-    return encoding.restore([np.where(np.isnan(values), len(encoding.column.domain), values)], None)

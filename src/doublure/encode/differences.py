@@ -104,8 +104,8 @@ def gaps_of(schema: Schema, numerics: Numerics, bins: int) -> dict[str, Gap]:
     reaches: dict[str, _Reach] = {}
     for name, _ in ordered(schema.constraints):
         column = schema.columns[name]
-        ends = getattr(column, "grid", None)
-        if ends is None:  # an ordinal, or bounds that are still to be learned
+        ends = column.grid
+        if column.listed or ends is None:  # an ordinal, or bounds that are still to be learned
             continue
         reach = _Reach(lower=ends[0], upper=ends[1], may_be_missing=column.may_be_missing)
         first = firsts.get(name)
@@ -152,7 +152,7 @@ def _firsts(schema: Schema) -> dict[str, str]:
 def _gap(schema: Schema, pair: tuple[str, str], before: _Reach, numerics: Numerics, bins: int) -> Gap | None:
     """Return how the second of a pair is coded, or None where a gap has but one value or too many to count."""
     first, second = (schema.columns[name] for name in pair)
-    low, own = grid_of(first), grid_of(second)  # type: ignore[arg-type]
+    low, own = grid_of(first), grid_of(second)
     floor = min(low.lower, own.lower)
     lowest = min(before.lower, floor) if before.may_be_missing else before.lower
     lower, upper = max(0.0, own.lower - before.upper), own.upper - lowest
@@ -163,7 +163,7 @@ def _gap(schema: Schema, pair: tuple[str, str], before: _Reach, numerics: Numeri
     grid = Grid(lower=lower, upper=upper, unit=own.unit)
     return Gap(
         first=pair[0],
-        own=Number(column=second, grid=own),  # type: ignore[arg-type]
+        own=Number(column=second, grid=own),
         steps=number_encoding(_as_column(second, grid), grid, numerics, bins),
         floor=floor,
     )

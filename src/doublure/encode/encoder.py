@@ -68,6 +68,19 @@ class Encoder(ABC):
         body = rows[:, :flat].reshape(len(rows), *self.body_shape)
         return body, rows[:, flat:] if self.condition_width else None
 
+    def uniform(self, n: int, rng: np.random.Generator) -> Array:
+        """Return ``(n, width)`` rows drawn uniformly over what the schema allows; conditions by their shares."""
+        rows = rng.uniform(-1, 1, (n, self.width)).astype("float32")
+        flat = self.width - self.condition_width
+        rows[:, :flat] = self.uniform_bodies(rows[:, :flat], rng)
+        if self.condition_width:
+            rows[:, flat:] = self.draw_conditions(n, rng)
+        return rows
+
+    def uniform_bodies(self, numbers: Array, rng: np.random.Generator) -> Array:
+        """Return bodies ``(n, D)`` of as many uniform numbers from -1 to 1: those themselves, if all of it is such."""
+        return numbers
+
     @abstractmethod
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Any:
         """Return records of the schema's own types from ``(N, width)`` rows."""

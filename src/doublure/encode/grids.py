@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from doublure.errors import SchemaError
-from doublure.schema.columns import DateColumn, DatetimeColumn, NumberColumn
+from doublure.schema.columns import Column
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
@@ -89,7 +89,7 @@ class Grid:
         return first + places * (last + self.unit - first)
 
 
-def grid_of(column: NumberColumn) -> Grid:
+def grid_of(column: Column) -> Grid:
     """Return the grid of a number column; days and seconds since 1970 for dates and moments.
 
     Raises:
@@ -98,13 +98,11 @@ def grid_of(column: NumberColumn) -> Grid:
     bounds = column.grid
     if bounds is None:
         raise SchemaError("is not known yet", field="bounds", remedy="declare it or let fit() learn it first")
-    if isinstance(column, (DateColumn, DatetimeColumn)):
-        return Grid(lower=bounds[0], upper=bounds[1], unit=column.unit, even=True)
     return Grid(
         lower=bounds[0],
         upper=bounds[1],
         unit=column.unit,
-        even=column.scale == "linear",
-        declared=column.edges,
-        logarithmic=column.scale == "log",
+        even=column.declared_scale == "linear" or column.clock is not None,
+        declared=column.cuts,
+        logarithmic=column.declared_scale == "log",
     )

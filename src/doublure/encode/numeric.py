@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.encode.grids import Floats, Grid
-from doublure.schema.columns import DateColumn, DatetimeColumn, IntegerColumn, NumberColumn
+from doublure.schema.columns import Column
 
 Numerics: TypeAlias = Literal["bins", "scaled", "steps"]
 
@@ -41,20 +41,20 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """What both encodings of a number share: reading numbers, and writing the schema's dtype.
+    """What both encodings of a number share: the numbers that it can have.
 
     Attributes:
         column: The public facts.
         grid: The values that it can take.
     """
 
-    column: NumberColumn
+    column: Column
     grid: Grid
 
     @property
     def zero(self) -> bool:
         """Whether zero is a state of its own."""
-        return bool(getattr(self.column, "zero_apart", False))
+        return self.column.zero_apart
 
     @property
     def states(self) -> int:
@@ -72,48 +72,6 @@ class Number:
         """Return the grid's nearest to each number; for NaN the lower bound, which then stands for nothing."""
         return self.grid.snap(np.nan_to_num(values, nan=self.grid.lower))
 
-    def read(self, column: pd.Series[Any]) -> Floats:
-        """Return numbers, NaN for missing: days or seconds since 1970 for dates and moments."""
-        if isinstance(self.column, (DateColumn, DatetimeColumn)):
-            if isinstance(column.dtype, pd.DatetimeTZDtype):
-                column = column.dt.tz_convert(getattr(self.column, "timezone", None)).dt.tz_localize(None)
-            unit = "D" if isinstance(self.column, DateColumn) else "s"
-            moments = column.to_numpy().astype(f"datetime64[{unit}]")
-            return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-
-    def write(self, values: Floats) -> pd.Series[Any]:
-        """Return numbers on the grid, NaN for missing, as a column of the schema's own dtype."""
-        column, missing = self.column, np.isnan(values)
-        if isinstance(column, (DateColumn, DatetimeColumn)):
-            unit = "D" if isinstance(column, DateColumn) else "s"
-            moments = np.where(missing, 0, values).astype(np.int64).astype(f"datetime64[{unit}]")
-            moments = moments.astype("datetime64[s]")
-            moments[missing] = np.datetime64("NaT", "s")
-            return self._placed(pd.Series(moments))
-        if isinstance(column, IntegerColumn):
-            whole = np.where(missing, 0, np.rint(values)).astype(np.int64)
-            return pd.Series(pd.arrays.IntegerArray(whole, missing)) if column.may_be_missing else pd.Series(whole)
-        return pd.Series(self.rounded(values))
-
-    def rounded(self, values: Floats) -> Floats:
-        """Return numbers with no more digits than the column has."""
-        precision = getattr(self.column, "precision", None)
-        return values if precision is None else np.round(values, precision)
-
-    def _placed(self, moments: pd.Series[Any]) -> pd.Series[Any]:
-        """Put moments in the column's time zone.
-
-        An hour that stands twice when clocks go back is the second one; one that is left out when they go forward is
-        the moment after it. Both keep the order of any two moments.
-        """
-        zone = getattr(self.column, "timezone", None)
-        if zone is None:
-            return moments
-        summer = np.zeros(len(moments), dtype=bool)
-        placed: pd.Series[Any] = moments.dt.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward")
-        return placed
-
 
 @dataclass(frozen=True, kw_only=True)
 class Coded(Number, ABC):
@@ -121,11 +79,11 @@ class Coded(Number, ABC):
 
     def compact(self, column: pd.Series[Any]) -> list[Floats]:
         """Return cells as one array a part."""
-        return self.coded(self.read(column))
+        return self.coded(self.column.numbers_of(column))
 
     def restore(self, values: Sequence[Floats], rng: np.random.Generator | None) -> pd.Series[Any]:
         """Return cells of the schema's own dtype from one array a part."""
-        return self.write(self.numbers(values, rng))
+        return self.column.cells_of(self.numbers(values, rng))
 
     @abstractmethod
     def coded(self, values: Floats) -> list[Floats]:
@@ -259,11 +217,11 @@ class Stepped(Coded):
         return np.where(steps > last, np.nan, numbers) if self.column.may_be_missing else numbers
 
 
-def number_encoding(column: NumberColumn, grid: Grid, numerics: Numerics, bins: int) -> Binned | Scaled | Stepped:
+def number_encoding(column: Column, grid: Grid, numerics: Numerics, bins: int) -> Binned | Scaled | Stepped:
     """Return the encoding of a number, in at most so many bins, scaled, or in steps."""
     if numerics == "steps":
         return Stepped(column=column, grid=grid)
     if numerics == "scaled" and grid.upper > grid.lower:
         return Scaled(column=column, grid=grid)
-    edges = grid.edges(bins, without_zero=bool(getattr(column, "zero_apart", False)))
+    edges = grid.edges(bins, without_zero=column.zero_apart)
     return Binned(column=column, grid=grid, edges=edges)

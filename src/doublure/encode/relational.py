@@ -151,19 +151,14 @@ class RelationalEncoder(Encoder):
     def uniform(self, n: int, rng: np.random.Generator) -> Floats:
         """Return ``(n, P)`` units as they are drawn, uniformly over what the schema allows: like no real one."""
         found = np.zeros((n, self.width))
-        found[:, self.layout.root_part] = _uniform(self.tables[self.schema.root], n, rng)
+        found[:, self.layout.root_part] = self.tables[self.schema.root].uniform(n, rng)
         for number, child in enumerate(self.layout.children):
             found[:, number] = rng.integers(0, child.most + 1, n)
-            rows = _uniform(self.tables[child.name], n * child.most, rng).reshape(n, child.most, child.parts)
+            rows = self.tables[child.name].uniform(n * child.most, rng).reshape(n, child.most, child.parts)
             if child.order >= 0:
                 rows[:, :, child.order].sort(axis=1)
             found[:, child.row(0).start : child.row(child.most - 1).stop] = rows.reshape(n, -1)
         return found
-
-
-def _uniform(table: TableValues, n: int, rng: np.random.Generator) -> Floats:
-    values = [rng.integers(own.first, own.last + own.nullable + 1, n) for own in table.wholes]
-    return np.stack(values, axis=1).astype(np.float64)
 
 
 def _among(marks: np.ndarray, many: Ints) -> Ints:

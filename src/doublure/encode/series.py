@@ -110,6 +110,13 @@ class SeriesEncoder(SeriesRows):
     def _bends(self, number: Scaled) -> bool:
         return self._curve != 1 and number.grid.lower >= 0
 
+    def uniform_bodies(self, numbers: Array, rng: np.random.Generator) -> Array:
+        """Return bodies ``(n, D)`` that have any place at any step, and every state equally likely."""
+        body = numbers.reshape(len(numbers), *self.body_shape)
+        for planes in self.planes:
+            body[:, planes.first : planes.place] = 1.0
+        return body.reshape(len(numbers), -1)
+
     # -- decoding ------------------------------------------------------------------------------------------------
 
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
@@ -134,7 +141,7 @@ class SeriesEncoder(SeriesRows):
             straight = 2 * ((bent + 1) / 2) ** (1 / self._curve) - 1 if self._bends(number) else bent
             states = [_states(body[:, planes.first : planes.place], rng).reshape(-1)] if planes.states else []
             numbers = number.numbers([*states, straight.reshape(-1)], rng)
-            decoded[:, :, place] = number.rounded(numbers).reshape(straight.shape)
+            decoded[:, :, place] = number.column.rounded(numbers).reshape(straight.shape)
         return self.made(decoded, condition, rng)
 
 

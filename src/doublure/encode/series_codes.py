@@ -64,6 +64,10 @@ class SeriesCodes(SeriesRows):
         levels = len(self.sizes)
         return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat + levels :])], dim=1)
 
+    def uniform_bodies(self, numbers: Array, rng: np.random.Generator) -> Array:
+        """Return bodies ``(n, D)`` that have any code at any step."""
+        return rng.integers(0, np.repeat(self.sizes, self.schema.length), numbers.shape)
+
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
         """Return series of the schema's own values.
 
@@ -80,7 +84,7 @@ class SeriesCodes(SeriesRows):
             codes = body[:, place].numpy().astype(np.float64)
             if codes.size and not (codes.min() >= 0 and codes.max() <= size - 1):
                 raise InputError("makes codes that no channel has", field="generator", remedy="fit again")
-            decoded[:, :, place] = number.rounded(number.numbers([codes.reshape(-1)], rng)).reshape(codes.shape)
+            decoded[:, :, place] = number.column.rounded(number.numbers([codes.reshape(-1)], rng)).reshape(codes.shape)
         return self.made(decoded, condition, rng)
 
     def _level(self, number: Binned, values: Floats) -> Floats:

@@ -90,10 +90,7 @@ class Cells:
         lowest = begin + self.grid.unit if self.grid.unit else begin
         found = np.where(self.single[cell], self.ends[cell], np.clip(inside, lowest, self.ends[cell]))
         found = self.grid.snap(found)
-        precision = getattr(self.column, "precision", None)
-        if precision is not None:
-            found = np.round(found, precision)
-        return np.where(places >= len(self), np.nan, found)
+        return np.where(places >= len(self), np.nan, self.column.rounded(found))
 
     def _begun(self, cell: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
         return np.where(cell > 0, self.ends[np.maximum(cell - 1, 0)], self.grid.lower)
@@ -131,7 +128,7 @@ class SeriesPlaces(SeriesRows):
         self.ends = schema.ends_at is not None
         self.shortest = schema.length
         if schema.ends_at is not None:
-            self.shortest = int(schema.attributes[schema.ends_at].ends[0])  # type: ignore[union-attr, index]
+            self.shortest = int(schema.attributes[schema.ends_at].ends[0])  # type: ignore[index]
         self.sizes = [
             len(own) + missing + self.ends for own, missing in zip(self.cells, self.may_be_missing, strict=True)
         ]
@@ -147,6 +144,10 @@ class SeriesPlaces(SeriesRows):
     def expand(self, compact: Tensor) -> Tensor:
         """Return ``(B, width)`` float32: attributes as one-hot blocks."""
         return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat :])], dim=1)
+
+    def uniform_bodies(self, numbers: Array, rng: np.random.Generator) -> Array:
+        """Return bodies ``(n, D)`` that have any cell at any step."""
+        return rng.integers(0, np.repeat(self.sizes, self.schema.length), numbers.shape)
 
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
         """Return series of the schema's own values.

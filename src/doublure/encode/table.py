@@ -27,7 +27,6 @@ from doublure.encode.pairwise_swapping import Ints, pairwise_swapped
 from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
-from doublure.schema.columns import IdColumn
 from doublure.support.tensors import Array, as_array
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class TableEncoder(Encoder):
     def __init__(self, schema: ResolvedSchema, *, numerics: Numerics = "bins", bins: int = 32) -> None:
         self.schema = schema
         steering = schema.with_role("condition")
-        modelled = [n for n, c in schema.columns.items() if not isinstance(c, IdColumn) and n not in schema.derived]
+        modelled = [n for n, c in schema.columns.items() if c.modelled and n not in schema.derived]
         self.columns = [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
         self._rules = TableRules(schema)
         self.fewest_rows = _LENDERS if self._rules.movable else 0
@@ -117,11 +116,11 @@ class TableEncoder(Encoder):
         """Return a column's codes, and note in ``before`` what later columns are measured from."""
         own = self._encodings[name]
         if isinstance(own, Gap):
-            numbers, base = own.own.snap(own.own.read(cells)), before[own.first]
+            numbers, base = own.own.snap(own.own.column.numbers_of(cells)), before[own.first]
             before[name] = np.fmax(numbers, base)
             return own.coded(numbers, base)
         if name in self._firsts and isinstance(own, (Binned, Scaled, Stepped)):
-            before[name] = own.snap(own.read(cells))
+            before[name] = own.snap(own.column.numbers_of(cells))
         return own.compact(cells)
 
     def expand(self, compact: Tensor) -> Tensor:
@@ -135,6 +134,11 @@ class TableEncoder(Encoder):
             if block.kind == "tanh":
                 rows[:, block.start] = compact[:, number]
         return rows
+
+    def uniform(self, n: int, rng: np.random.Generator) -> Array:
+        """Return ``(n, width)`` rows: any scalar, and every value of a block equally likely."""
+        one_hot = np.repeat([block.kind == "softmax" for block in self.blocks], [block.size for block in self.blocks])
+        return np.where(one_hot, 1.0, rng.uniform(-1, 1, (n, self.width))).astype(np.float32)
 
     # -- decoding ------------------------------------------------------------------------------------------------
 
@@ -187,10 +191,10 @@ class TableEncoder(Encoder):
             base = before[own.first]
             numbers = own.numbers(values, rng, base)
             before[name] = np.fmax(numbers, base)
-            return own.own.write(numbers)
+            return own.own.column.cells_of(numbers)
         if name in self._firsts and isinstance(own, (Binned, Scaled, Stepped)):
             before[name] = own.numbers(values, rng)
-            return own.write(before[name])
+            return own.column.cells_of(before[name])
         return own.restore(values, rng)
 
 

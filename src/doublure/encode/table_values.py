@@ -88,6 +88,11 @@ class TableValues(TableEncoder):
         ends = [(whole.first, whole.last + whole.nullable) for whole in self.wholes]
         return self._decoded([np.clip(values[:, at], *ends[at]) for at in range(self.width)], rng)
 
+    def uniform(self, n: int, rng: np.random.Generator) -> Array:
+        """Return ``(n, P)`` rows of whole numbers, missing among them."""
+        values = [rng.integers(own.first, own.last + own.nullable + 1, n) for own in self.wholes]
+        return np.stack(values, axis=1).astype(np.float64)
+
     def spans(self, asked: Mapping[str, Allowed]) -> Mapping[int, Spans]:
         """Return the numbers that parts of a row must have, so that its record has the cells asked for.
 

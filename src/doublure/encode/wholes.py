@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from doublure.encode.columns import Discrete, RowEncoding, Stepped, encodings
 from doublure.encode.differences import Gap
 from doublure.schema import Schema
-from doublure.schema.columns import DateColumn, DatetimeColumn, OrdinalColumn, Scale
+from doublure.schema.columns import Scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,16 +57,15 @@ def whole_of_encoding(schema: Schema, name: str, encoding: RowEncoding) -> Whole
     """Return what stands for a column's values, from its encoding in steps."""
     column = schema.columns[name]
     if isinstance(encoding, Discrete):
-        last, ordered = max(0, len(encoding.column.domain) - 1), isinstance(column, OrdinalColumn)
-        return Whole(column=name, first=0, last=last, nullable=column.may_be_missing, ordered=ordered)
+        last = max(0, len(encoding.column.domain) - 1)
+        return Whole(column=name, first=0, last=last, nullable=column.may_be_missing, ordered=column.ordered)
     steps = encoding.steps if isinstance(encoding, Gap) else encoding
     if not isinstance(steps, Stepped):
         raise TypeError("numbers are not in steps")
     (first, last), unit = steps.ends, steps.unit
     own = steps.column  # a gap's own facts, if it is one
-    calendar = isinstance(own, (DateColumn, DatetimeColumn))
-    edges = tuple(sorted({round(edge / unit) for edge in getattr(own, "edges", ())}))
-    spikes = tuple(sorted({round(value / unit) for value in getattr(own, "repeated", ())}))
+    edges = tuple(sorted({round(edge / unit) for edge in own.cuts}))
+    spikes = tuple(sorted({round(value / unit) for value in own.repeated}))
     return Whole(
         column=name,
         first=first,
@@ -74,8 +73,8 @@ def whole_of_encoding(schema: Schema, name: str, encoding: RowEncoding) -> Whole
         nullable=own.may_be_missing,
         ordered=True,
         number=True,
-        calendar=calendar,
-        scale=getattr(own, "scale", None),
+        calendar=own.clock is not None,
+        scale=own.declared_scale,
         edges=tuple(edge for edge in edges if first < edge <= last),
         spikes=tuple(value for value in spikes if first <= value <= last),
     )

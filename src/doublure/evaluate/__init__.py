@@ -3,10 +3,9 @@
 Every figure stands beside that of independent columns (the least to expect) and of real rows (the most).
 """
 
-from doublure.evaluate.comparison import Comparison, compare
+from doublure.evaluate.comparison import compare
 from doublure.evaluate.evaluation import about, report
-from doublure.evaluate.inspection import Inspection, inspect
-from doublure.evaluate.reports import ImageReport, Report, SeriesReport
+from doublure.evaluate.inspection import inspect
 from doublure.measures import expected_loss, overlap
 from doublure.measures.evaluation import verdict
 from doublure.measures.images import classifiers
@@ -16,17 +15,18 @@ from doublure.measures.scores import Score
 from doublure.measures.series import SeriesEvaluation, evaluate_series
 from doublure.measures.tables import baseline, fidelity, utility
 from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
+from doublure.report.comparison import Comparison
+from doublure.report.evaluation import Report
+from doublure.report.inspection import Inspection
 from doublure.results import Verdict
 
 __all__ = [
     "Comparison",
     "ImageEvaluation",
-    "ImageReport",
     "Inspection",
     "Report",
     "Score",
     "SeriesEvaluation",
-    "SeriesReport",
     "TableEvaluation",
     "Verdict",
     "about",

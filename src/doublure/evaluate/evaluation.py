@@ -15,7 +15,6 @@ from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
 from doublure.errors import DataError, DataWarning, SettingError
 from doublure.evaluate.real_data import LIKE_DRAWN, OWN, marks, read_both, seen_before
-from doublure.evaluate.reports import ImageReport, Internal, RelationalReport, Report, SeriesReport
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
@@ -26,6 +25,7 @@ from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
 from doublure.measures.tables.one_source import told_apart
 from doublure.methods import registry as methods
+from doublure.report.evaluation import Report
 from doublure.results import About
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import ByKind
@@ -38,7 +38,6 @@ IN_SHORT = ("gan-leaks", "neighbours")
 """The attacks that an evaluation makes; ``doublure audit`` makes the others."""
 
 _ALL_OF_A_UNIT = 2**31
-_MOST_SHARED = 0.5
 
 
 def report(
@@ -52,7 +51,7 @@ def report(
     loss: bool = True,
     extractor: Extractor | None = None,
     progress: Progress | bool | None = None,
-) -> Internal:
+) -> Report:
     """Compare what a synthesizer says with real records. The result is internal: do not publish it.
 
     Args:
@@ -103,7 +102,7 @@ def reported(
     extractor: Extractor | None = None,
     progress: Progress | bool | None,
     resamples: Resamples,
-) -> Internal:
+) -> Report:
     """Return what :func:`report` does, and keep the figures' resamples.
 
     Args:
@@ -137,13 +136,12 @@ def reported(
         chosen = (rule or _planned(syn)) if loss else None
         lost, skipped = _expected_loss(syn, train.content, chosen, extractor, listener)
         found, why = _attacked(syn, (artificial, wanted), train, aside, seed, listener) if attacks else ((), None)
-        asked: dict[str, Any] = {"unit": train.unit, "seed": seed, "resamples": resamples}
+        asked: dict[str, Any] = {"unit": train.unit, "seed": seed, "resamples": resamples, "progress": listener}
         asked |= {"extractor": extractor} if evaluated.takes_extractor else {}
-        asked |= {"progress": listener} if evaluated.says_how_far else {}
         listener.stage("compare")
         figures = evaluated.evaluate(syn.schema, artificial, train.content, kept, **asked)
-    return evaluated.report(
-        **{syn.schema.kind: figures},
+    return Report(
+        measured=figures,
         about=about(syn),
         suspicion=suspicion,
         expected_loss=lost,
@@ -261,20 +259,16 @@ class Evaluated:
     Attributes:
         most: The most synthetic records that are drawn unless asked otherwise.
         evaluate: Schema, synthetic records, real ones and those kept aside to everything that is measured.
-        report: What says it; its field has the kind's name.
         told_apart: Whether real records differ from synthetic ones by more than chance; None where no test is cheap.
         lenient: Schema to one that also takes what a measure counts and a fit refuses.
         takes_extractor: Whether it measures by classifiers, whose feature extractor may be chosen.
-        says_how_far: Whether it takes a ``progress`` to say what it does.
     """
 
     most: int
     evaluate: Callable[..., Evaluation]
-    report: Callable[..., Internal]
     told_apart: Callable[..., bool] | None = None
     lenient: Callable[[Any], Any] = lambda schema: schema
     takes_extractor: bool = False
-    says_how_far: bool = False
 
 
 EVALUATIONS = ByKind(
@@ -282,16 +276,10 @@ EVALUATIONS = ByKind(
     table=Evaluated(
         most=MOST_SAMPLED,
         evaluate=evaluate_table,
-        report=Report,
         told_apart=told_apart,
         lenient=_lenient_table,
-        says_how_far=True,
     ),
-    images=Evaluated(
-        most=MOST_IMAGES, evaluate=evaluate_images, report=ImageReport, takes_extractor=True, says_how_far=True
-    ),
-    series=Evaluated(
-        most=MOST_SERIES, evaluate=evaluate_series, report=SeriesReport, lenient=_lenient_series, says_how_far=True
-    ),
-    relational=Evaluated(most=MOST_UNITS, evaluate=evaluate_related, report=RelationalReport, says_how_far=True),
+    images=Evaluated(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),
+    series=Evaluated(most=MOST_SERIES, evaluate=evaluate_series, lenient=_lenient_series),
+    relational=Evaluated(most=MOST_UNITS, evaluate=evaluate_related),
 )

@@ -16,27 +16,24 @@ series, of which any share may be right, nothing is said then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
-
-from pydantic import Field
+from typing import Any
 
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
-from doublure.errors import DataError, SettingError, printable
+from doublure.errors import DataError, SettingError
 from doublure.evaluate.evaluation import about
 from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, Evidence, FaultTest, judged
-from doublure.measures.images.fault_tests import LABEL, ROUGH, Inspected, flops_of, roughness, run_fault_tests
+from doublure.measures.images.fault_tests import ROUGH, Inspected, flops_of, run_fault_tests
 from doublure.measures.images.feature_extractors import codes_of
-from doublure.measures.images.slices import Slice, slices
+from doublure.measures.images.slices import slices
 from doublure.measures.series.fault_tests import signs_of_series
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.fault_tests import signs_of_rows
 from doublure.planning.machine import seconds_of
-from doublure.report.display import outcome_html
-from doublure.report.files import Saved
-from doublure.results import About, Document, Verdict, p_value, percent, versions
+from doublure.report.inspection import Inspection
+from doublure.results import versions
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
@@ -47,87 +44,6 @@ LOOKED_AT = 2_000
 """How many records of each run are looked at; who looks learns from twice as many others."""
 
 _A_ROW = 16
-
-
-class Inspection(Document, Saved):
-    """What was found in synthetic records alone; no real record was read.
-
-    Attributes:
-        about: Whose records these are.
-        against: Whose records they were held against; from the first run's the classifiers learned.
-        records: What they are called: images, rows, series.
-        images: How many were looked at.
-        fault_tests: The fault tests: every way in which they can be wrong.
-        slices: The classes of images; empty without labels.
-        sheet: A contact sheet of the inspected images (PNG), for the page alone; empty of other records.
-        reference_sheets: The same of each run held against.
-    """
-
-    page: ClassVar[Literal["inspection"]] = "inspection"
-
-    version: Literal[2] = 2
-    about: About
-    against: tuple[About, ...] = ()
-    records: str = "images"
-    images: int
-    seed: int
-    fault_tests: tuple[FaultTest, ...]
-    slices: tuple[Slice, ...]
-    notes: tuple[str, ...]
-    versions: Mapping[str, str]
-    sheet: bytes = Field(default=b"", exclude=True, repr=False)
-    reference_sheets: tuple[bytes, ...] = Field(default=(), exclude=True, repr=False)
-
-    def _repr_html_(self) -> str:
-        return outcome_html(self, "Inspection", None)
-
-    @property
-    def found(self) -> tuple[FaultTest, ...]:
-        """What stands out, the surest first."""
-        standing = [entry for entry in self.fault_tests if entry.found]
-        return tuple(sorted(standing, key=lambda entry: (entry.p or 0.0, -entry.share)))
-
-    @property
-    def verdict(self) -> Verdict:
-        """The inspection in plain words."""
-        rough = roughness(self.fault_tests)
-        if rough is not None:
-            headline = (
-                f"The reference run is too rough: {percent(rough)} of its images do not show what their label says."
-            )
-            remedy = "Nothing was tested. Look at both sheets, or give several correct reference runs (--against)."
-            return Verdict(headline=headline, lines=(remedy,), warnings=tuple(self._warnings()))
-        standing = [_sentence(entry, self.records) for entry in self.found]
-        surely = "surely " if any(entry.open for entry in self.fault_tests) else ""
-        nothing = f"Nothing {surely}stands out in {self.images:,} synthetic {self.records}."
-        if not self.against:
-            nothing = f"Nothing was tested, and nothing stands out among these {self.images:,} images themselves."
-        return Verdict(
-            headline=standing[0] if standing else nothing,
-            lines=tuple(standing[1:]),
-            warnings=tuple(self._warnings()),
-        )
-
-    def _warnings(self) -> Iterator[str]:
-        lost = [printable(entry.label) for entry in self.slices if entry.share == 0]
-        if lost:
-            yield f"No image has the label {', '.join(lost)}."
-        if self.slices and not any(entry.key == LABEL for entry in self.fault_tests):
-            yield "Classes were not tested: the training images have one label."
-        if not self.against and self.found:
-            yield (
-                "Nothing was tested. Correct reference runs (--against) would tell whether this is a bug or usual for "
-                "so few or such rough images."
-            )
-        if len(self.against) == 1 and self.found:
-            yield "Two correct runs can differ as much. Several reference runs would tell whether something is wrong."
-        untold = "; ".join(f"{percent(entry.share)} {entry.clause}" for entry in self.fault_tests if entry.open)
-        if untold:
-            yield f"Correct runs differ too much to tell whether this is usual: {untold}. More of them would tell."
-
-    def __str__(self) -> str:
-        said = self.verdict
-        return "\n".join([said.headline, *said.lines, *(f"! {line}" for line in said.warnings)])
 
 
 def inspect(
@@ -193,6 +109,20 @@ class _Asked:
         of_right = [rest, *(other.sample(size, seed=seed + 2 + place) for place, other in enumerate(others))]
         return training, self.syn.sample(size, seed=seed + 1), of_right
 
+    def inspection(self, fault_tests: tuple[FaultTest, ...], notes: tuple[str, ...], **shown: Any) -> Inspection:
+        """Return what was found, and what else of it is shown."""
+        return Inspection(
+            about=about(self.syn),
+            against=tuple(about(each) for each in self.right),
+            records=KINDS[self.syn.schema.kind].records,
+            images=self.size,
+            seed=self.seed,
+            fault_tests=fault_tests,
+            notes=notes,
+            versions=versions(),
+            **shown,
+        )
+
 
 def _split(records: Any, at: int) -> tuple[Any, Any]:
     if hasattr(records, "take") and not hasattr(records, "iloc"):
@@ -211,15 +141,10 @@ def _images(asked: _Asked) -> Inspection:
         right=tuple((each, codes_of(schema, each)) for each in of_right),
         labels=() if schema.label is None else tuple(str(value) for value in schema.label.domain),
     )
-    return Inspection(
-        about=about(syn),
-        against=tuple(about(each) for each in right),
-        images=asked.size,
-        seed=seed,
-        fault_tests=run_fault_tests(sets, seed, asked.listener),
+    return asked.inspection(
+        run_fault_tests(sets, seed, asked.listener),
+        _notes(len(right), len(training), labelled=schema.label is not None),
         slices=slices(sets),
-        notes=_notes(len(right), len(training), labelled=schema.label is not None),
-        versions=versions(),
         sheet=_sheet(inspected, schema, syn),
         reference_sheets=tuple(_sheet(each, schema, of) for each, of in zip(of_right, right, strict=True)),
     )
@@ -255,17 +180,7 @@ def _others(asked: _Asked, signs: Callable[..., dict[str, Evidence]]) -> Inspect
         found = signs(training, inspected, *of_right)
     except DataError:
         raise _unlike(records) from None
-    return Inspection(
-        about=about(asked.syn),
-        against=tuple(about(each) for each in right),
-        records=records,
-        images=asked.size,
-        seed=asked.seed,
-        fault_tests=judged(found, tested=True),
-        slices=(),
-        notes=_notes_of_others(len(right), len(training), records),
-        versions=versions(),
-    )
+    return asked.inspection(judged(found, tested=True), _notes_of_others(len(right), len(training), records), slices=())
 
 
 def _refuse_unlike(asked: _Asked) -> None:
@@ -273,7 +188,7 @@ def _refuse_unlike(asked: _Asked) -> None:
 
     def parts(syn: Synthesizer) -> object:
         schema = syn.schema
-        columns = {name: (column.type, getattr(column, "domain", None)) for name, column in schema.columns.items()}
+        columns = {name: (column.type, column.domain) for name, column in schema.columns.items()}
         return schema.kind, columns
 
     if any(parts(other) != parts(asked.syn) for other in asked.right):
@@ -326,15 +241,6 @@ def _sheet(images: Images, schema: ImageSchema, syn: Synthesizer) -> bytes:
     order = _classes(schema) or ()
     title = f"Synthetic images made by {syn.plan.method}"
     return png(contact_sheet(rows_of(examples(images, schema, _A_ROW), order), title))
-
-
-def _sentence(entry: FaultTest, records: str) -> str:
-    said = f"{percent(entry.share)} of the {records} {entry.clause}"
-    if entry.p is None:
-        return f"{said}."
-    several = len(entry.references) > 1
-    whose = f"the worst of {len(entry.references)} reference runs" if several else "the reference run"
-    return f"{said}; in {whose}, {percent(entry.reference)} ({p_value(entry.p, 'p')})."
 
 
 def _notes(right: int, trained: int, *, labelled: bool) -> tuple[str, ...]:

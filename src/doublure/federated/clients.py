@@ -465,7 +465,7 @@ class Clients(RemoteSource):
 
     def _nobody(self, parts: int) -> EmptyRecords:
         schema = self._plan.schema
-        columns = {name: column for name, column in schema.columns.items() if column.nature != "id"}
+        columns = {name: column for name, column in schema.columns.items() if column.modelled}
         return EmptyRecords(parts, no_records(columns, schema.misfit))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from doublure.measures.holdout import Rows
 from doublure.measures.scores import Score
@@ -25,6 +25,9 @@ class Evaluation(Document):
         versions: What the figures were made with.
         added: The figures of metrics that are registered from elsewhere; they stand among the scores, too.
     """
+
+    kind: ClassVar[str]
+    """The kind of data."""
 
     version: Literal[1] = 1
     internal: str = INTERNAL

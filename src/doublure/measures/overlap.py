@@ -99,7 +99,7 @@ def _undescribed(schema: Schema) -> Schema:
 
 def _conditions(schema: Schema) -> dict[str, Any]:
     given = schema.with_role("condition")
-    columns = {name: column for name, column in schema.columns.items() if name not in given and column.nature != "id"}
+    columns = {name: column for name, column in schema.columns.items() if name not in given and column.modelled}
     if not columns:
         remedy = "take the role condition from a column"
         raise SchemaError("holds conditions and ids alone, which are not compared", field="columns", remedy=remedy)

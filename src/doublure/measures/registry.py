@@ -53,12 +53,11 @@ def register(key: str, metric: Metric, *, kind: str = "table") -> None:
     _REGISTERED.setdefault(kind, {})[key] = metric
 
 
-def with_registered(found: E, kind: str, reader: Any, sets: Any) -> E:
+def with_registered(found: E, reader: Any, sets: Any) -> E:
     """Return an evaluation and the scores of its kind's registered metrics, in the order of registration.
 
     Args:
         found: Everything that this package measures.
-        kind: The kind of data.
         reader: What reads the records.
         sets: What is compared.
 
@@ -66,7 +65,7 @@ def with_registered(found: E, kind: str, reader: Any, sets: Any) -> E:
         SettingError: A metric returns no score of its key, or the evaluation has that key already.
     """
     taken, added = {score.key for score in found.scores}, []
-    for key, metric in _REGISTERED.get(kind, {}).items():
+    for key, metric in _REGISTERED.get(found.kind, {}).items():
         if key in taken:
             raise SettingError(
                 f"{key!r} is a figure of doublure", field="metric", remedy="register it under another key"

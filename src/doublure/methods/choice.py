@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sized
 
+from doublure.methods.registry import AUTO as AUTO
 from doublure.schema import Schema
 from doublure.schema.kinds import ByKind
-
-AUTO = "auto"
 
 _CHOSEN = "method auto is "
 _WHEREVER = "at every ε measured"

@@ -6,29 +6,35 @@ quick. A new method is one folder and one line in :mod:`doublure.methods.registr
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from typing_extensions import TypeVar
 
 from doublure.access import Access
+from doublure.encode.encoder import Encoder
 from doublure.errors import SettingError, printable
 from doublure.guarantee import Guarantee, Kind
+from doublure.private.noise import source
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
-from doublure.training.job import Job
+from doublure.training.job import Job, State
 from doublure.training.owned import AtOwner
 from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
-    from doublure.encode.encoder import Encoder
     from doublure.networks.array_generator import AnyGenerator
     from doublure.private.bayesian import BayesianAccountant
+    from doublure.training.architectures import Critic
 
-S = TypeVar("S", bound=MethodSettings)
+S = TypeVar("S", bound=MethodSettings, default=MethodSettings)
+E = TypeVar("E", bound=Encoder, default=Encoder)
 
 
-class Method(Protocol):
-    """One way to train a generator.
+class Method(ABC, Generic[S, E]):
+    """One way to train a generator, from settings ``S`` and records as an encoder ``E`` writes them.
 
     What has a default is right for a method whose noise the plan calibrates, and which claims what was planned.
 
@@ -44,19 +50,24 @@ class Method(Protocol):
     guarantee: ClassVar[Kind]
     settings_type: ClassVar[type[MethodSettings] | Mapping[str, type[MethodSettings]]]
 
-    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> MethodSettings:
+    @abstractmethod
+    def resolve_defaults(self, schema: Schema, settings: S) -> S:
         """Return the settings with every None decided from public facts, and from public files that they name."""
 
-    def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
+    @abstractmethod
+    def sample_rate(self, schema: Schema, settings: S) -> float | None:
         """Return q, if the method draws lots."""
 
-    def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
+    @abstractmethod
+    def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
         """Return what training touches, at this noise; learned facts are the plan's own accesses."""
 
-    def work(self, schema: Schema, settings: MethodSettings) -> Work:
+    @abstractmethod
+    def work(self, schema: Schema, settings: S) -> Work:
         """Return what training computes and holds."""
 
-    def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
+    @abstractmethod
+    def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
         """Return what the user should know before the data is read."""
 
     def knows_shares(self, schema: Schema) -> bool:
@@ -66,15 +77,15 @@ class Method(Protocol):
         """
         return False
 
-    def needs_torch(self, schema: Schema, settings: MethodSettings) -> bool:
+    def needs_torch(self, schema: Schema, settings: S) -> bool:
         """Whether training computes with torch, which is installed on request alone."""
         return True
 
-    def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
+    def asks_owners(self, schema: Schema, settings: S) -> bool:
         """Whether all that training asks can be asked of records that stay with their owners (docs/federated.md)."""
         return bool(self.work(schema, settings).records_bytes)
 
-    def at_owner(self, encoder: Encoder, settings: MethodSettings) -> AtOwner:
+    def at_owner(self, encoder: E, settings: S) -> AtOwner:
         """Return what an owner of records makes of what it is asked beside counts.
 
         Args:
@@ -83,7 +94,7 @@ class Method(Protocol):
         """
         return AtOwner()
 
-    def ready(self, schema: Schema, settings: MethodSettings) -> None:
+    def ready(self, schema: Schema, settings: S) -> None:
         """Look whether all that a fit needs beside the private data is there, before anything is charged.
 
         Args:
@@ -92,7 +103,7 @@ class Method(Protocol):
         """
         return
 
-    def rehearsed(self, settings: MethodSettings) -> MethodSettings | None:
+    def rehearsed(self, settings: S) -> S | None:
         """Return the settings of a fit that tries a plan on no record before it is charged: few steps, the same shapes.
 
         None: the generator is built and not trained, as where training needs records.
@@ -102,35 +113,45 @@ class Method(Protocol):
         """
         return None
 
-    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> AnyGenerator:
+    @abstractmethod
+    def build(self, encoder: E, settings: S, seed: int) -> AnyGenerator:
         """Return an untrained generator of the right shape."""
 
-    def train(self, job: Job) -> AnyGenerator:
+    @abstractmethod
+    def train(self, job: Job[S, E]) -> AnyGenerator:
         """Train and return the generator to release."""
+
+    def white_box(self, encoder: E, settings: S, kept: State) -> Critic | None:
+        """Return the critic that a run has kept in its last state, for attacks that look inside; None: it has none.
+
+        Raises:
+            InputError: What the critic takes of a record cannot be made any more.
+        """
+        return None
 
     # -- figures of the settings ---------------------------------------------------------------------------------
 
-    def sample_noise(self, settings: MethodSettings) -> int:
+    def sample_noise(self, settings: S) -> int:
         """Return how many standard normal numbers a sample takes for a record."""
         return 1
 
-    def max_grad_norm(self, settings: MethodSettings) -> float | None:
+    def max_grad_norm(self, settings: S) -> float | None:
         """Return C, where one bound clips all gradients."""
         return None
 
-    def noise_source(self, settings: MethodSettings) -> str:
+    def noise_source(self, settings: S) -> str:
         """Return what a claim names as the source of its noise, where that is not exact by itself."""
-        return settings.stream
+        return source().name
 
-    def estimation(self, settings: MethodSettings) -> Estimation | None:
+    def estimation(self, settings: S) -> Estimation | None:
         """Return how the expected loss is estimated afterwards, if it is."""
         return None
 
     # -- noise and claim -----------------------------------------------------------------------------------------
 
     def decide_noise(
-        self, schema: Schema, settings: MethodSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
-    ) -> MethodSettings:
+        self, schema: Schema, settings: S, learned: tuple[Access, ...], *, epsilon: float, delta: float
+    ) -> S:
         """Return the settings with the noise decided that they fix, and the plan does not calibrate.
 
         Args:
@@ -145,17 +166,15 @@ class Method(Protocol):
         """
         return settings
 
-    def given_noise(self, settings: MethodSettings) -> float | None:
+    def given_noise(self, settings: S) -> float | None:
         """Return σ where the settings give it in place of ε, which then follows from it; None: they do not."""
         return None
 
-    def fixed_noise(self, settings: MethodSettings) -> FixedNoise | None:
+    def fixed_noise(self, settings: S) -> FixedNoise | None:
         """Return the noise that the settings fix beside what is claimed; None: it follows from ε, or ε from it."""
         return None
 
-    def planned_claim(
-        self, composed: Guarantee, settings: MethodSettings, *, epsilon: float, delta: float
-    ) -> Guarantee:
+    def planned_claim(self, composed: Guarantee, settings: S, *, epsilon: float, delta: float) -> Guarantee:
         """Return what a plan claims.
 
         Args:
@@ -166,16 +185,14 @@ class Method(Protocol):
         """
         return composed
 
-    def forecast(
-        self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...], schema: Schema
-    ) -> tuple[str, ...]:
+    def forecast(self, planned: Guarantee, settings: S, touches: tuple[Access, ...], schema: Schema) -> tuple[str, ...]:
         """Return what a plan says beside its prices, line by line: what is decided, or is measured afterwards."""
         return ()
 
     def final_claim(
         self,
         planned: Guarantee,
-        settings: MethodSettings,
+        settings: S,
         touches: tuple[Access, ...],
         measured: BayesianAccountant | None,
     ) -> tuple[Guarantee, dict[str, Any] | None]:
@@ -189,7 +206,7 @@ class Method(Protocol):
         """
         return planned, None
 
-    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: MethodSettings) -> bool:
+    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: S) -> bool:
         """Whether a run can end with a claim other than the planned one, as far as the plan can tell."""
         return stated == planned
 
@@ -224,19 +241,7 @@ class Estimation:
     seed: int
 
 
-class TakesOwn(Generic[S]):
-    """What a method inherits from beside that reads its own settings alone."""
-
-    settings_type: ClassVar[Any]
-    name: ClassVar[str]
-
-    def _own(self, settings: MethodSettings) -> S:
-        if type(settings) not in self.settings_type.values():
-            raise TypeError(f"{self.name} was given another method's settings")
-        return cast(S, settings)
-
-
-def settings_of(method: Method, kind: str, given: dict[str, Any]) -> MethodSettings:
+def settings_of(method: Method[Any, Any], kind: str, given: dict[str, Any]) -> MethodSettings:
     """Read a method's settings for a kind of data.
 
     Raises:
@@ -249,7 +254,7 @@ def settings_of(method: Method, kind: str, given: dict[str, Any]) -> MethodSetti
     return (types if isinstance(types, type) else types[kind]).read(given)
 
 
-def unshared_conditions(method: Method, schema: Schema) -> tuple[str, ...]:
+def unshared_conditions(method: Method[Any, Any], schema: Schema) -> tuple[str, ...]:
     """Return a line for each condition of which nothing says how frequent its values are.
 
     Args:

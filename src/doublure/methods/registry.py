@@ -1,18 +1,25 @@
 """Name -> method. Imports no torch, and a method's module only when that method is asked for.
 
-A method of this package is a folder beside this file and a line in :data:`METHODS`; one that is defined elsewhere is
+A method of this package is a folder beside this file and a line in ``_SUMMARIES``; one that is defined elsewhere is
 registered (docs/extending.md).
 """
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable
+from functools import partial
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
-from doublure.errors import SettingError
-from doublure.methods.method import Method
-from doublure.support.guessing import meant
+from doublure.support.guessing import Registry
 
-METHODS: dict[str, str] = {
+if TYPE_CHECKING:
+    from doublure.methods.method import Method
+
+AUTO = "auto"
+"""Asks :mod:`doublure.methods.choice` for one."""
+
+_SUMMARIES = {
     "statistics": "a generator fitted to noisy statistics: counts of tables and series, mean features of images",
     "guided": "statistics, then a private critic that refines, and on images a private labeller that checks",
     "dpgan": "a GAN whose critic learns from clipped, noised gradients (Frigerio 2019)",
@@ -30,10 +37,17 @@ _OF_KIND: dict[tuple[str, str], str] = {
     ("guided", "table"): "statistics, then a private critic that refines",
     ("guided", "images"): "statistics, then a private critic that refines and a private labeller that checks",
 }
-_REGISTERED: dict[str, Method] = {}
 
 
-def register(added: Method, summary: str) -> None:
+METHODS: Registry[Callable[[], Method[Any, Any]]] = Registry(
+    "method",
+    {name: partial(resolve_name, f"doublure.methods.{name}.method:METHOD") for name in _SUMMARIES},
+    beside=[AUTO],
+)
+"""Each name, and what returns its method."""
+
+
+def register(added: Method[Any, Any], summary: str) -> None:
     """Let plans name a method that is defined elsewhere. It holds for this process: a run folder needs it again.
 
     Args:
@@ -43,27 +57,19 @@ def register(added: Method, summary: str) -> None:
     Raises:
         SettingError: A method of this package has its name.
     """
-    if added.name in METHODS and added.name not in _REGISTERED:
-        raise SettingError(f"{added.name!r} is a method of doublure", field="name", remedy="choose another name")
-    METHODS[added.name] = summary
-    _REGISTERED[added.name] = added
+    METHODS.register(added.name, lambda: added)
+    _SUMMARIES[added.name] = summary
 
 
 def summary(name: str, kind: str) -> str:
     """Return what a method does with data of one kind, in a line."""
-    return _OF_KIND.get((name, kind), METHODS[name])
+    return _OF_KIND.get((name, kind), _SUMMARIES[name])
 
 
-def method(name: str) -> Method:
+def method(name: str) -> Method[Any, Any]:
     """Return the method of this name.
 
     Raises:
         SettingError: There is none.
     """
-    if name not in METHODS:
-        remedy = meant(name, ["auto", *METHODS])
-        raise SettingError(f"there is no method {name!r}", field="method", remedy=remedy)
-    if name in _REGISTERED:
-        return _REGISTERED[name]
-    found: Method = importlib.import_module(f"doublure.methods.{name}.method").METHOD
-    return found
+    return METHODS[name]()

@@ -158,7 +158,7 @@ class CopulaGenerator(nn.Module):
         """
         shape, rows = self.shape, len(noise)
         own, slow, level, gaps = torch.split(
-            noise, [shape.parts, shape.length, 1, shape.length * sum(shape.missing)], dim=1
+            noise[:, : shape.noise_width], [shape.parts, shape.length, 1, shape.length * sum(shape.missing)], dim=1
         )
         attribute = shape.attribute_group(condition, rows)
         place = torch.special.ndtr(level.double()).float()

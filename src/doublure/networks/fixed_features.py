@@ -142,32 +142,6 @@ class FineDetail(nn.Module):
         return coefficients.flatten(1)
 
 
-class LatentEmbedding(nn.Module):
-    """Latents ``(B, d)`` of about N(0, I) to random Fourier features ``(B, D)``, each of length exactly 1.
-
-    Args:
-        width: d.
-        features: D, even.
-        bandwidths: Of the Gaussian kernels, as shares of √(2 d); each has an equal share of the features.
-        seed: Public; fixes the frequencies.
-
-    Attributes:
-        width: D.
-    """
-
-    def __init__(self, width: int, *, features: int, bandwidths: Sequence[float], seed: int) -> None:
-        super().__init__()
-        self.width = features
-        wide = [bandwidth * math.sqrt(2 * width) for bandwidth in bandwidths]
-        source = torch.Generator().manual_seed(seed)
-        self.fourier = FourierFeatures(width, features=features, bandwidths=wide, source=source)
-
-    def forward(self, latents: Tensor) -> Tensor:
-        """Return the features."""
-        features: Tensor = self.fourier(latents)
-        return features
-
-
 class LabelFeatures(nn.Module):
     """Images ``(B, C, H, W)`` in [-1, 1] to vectors ``(B, D)`` of length 1 that a linear model can tell apart.
 

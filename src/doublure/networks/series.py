@@ -155,7 +155,6 @@ class LstmGenerator(nn.Module):
         condition_width: K; 0 for none.
         noise_width: Z, at least ``length``.
         hidden: Units of the LSTM.
-        layers: How many LSTMs follow one another.
         generator: Public randomness for the initial weights.
     """
 
@@ -167,7 +166,6 @@ class LstmGenerator(nn.Module):
         condition_width: int,
         noise_width: int,
         hidden: int,
-        layers: int,
         generator: torch.Generator,
     ) -> None:
         super().__init__()
@@ -176,7 +174,7 @@ class LstmGenerator(nn.Module):
         self._length = length
         self._each, self._common = divmod(noise_width, length)
         inputs = self._each + self._common + condition_width + CLOCK
-        self.recurrent = nn.LSTM(inputs, hidden, layers, batch_first=True)
+        self.recurrent = nn.LSTM(inputs, hidden, batch_first=True)
         self.head = SeriesHead(planes, length, condition_width)
         self.output = nn.Linear(hidden, self.head.shape[0])
         self.register_buffer("clock", _waves(length), persistent=False)

@@ -164,7 +164,7 @@ def series_work(
     return products, kept + places * planes
 
 
-def recurrent_work(shape: tuple[int, int], inputs: int, condition: int, hidden: int, layers: int) -> tuple[int, int]:
+def recurrent_work(shape: tuple[int, int], inputs: int, condition: int, hidden: int) -> tuple[int, int]:
     """Return a recurrent generator's multiplications for one series ``(P, length)``, and the numbers kept of it.
 
     Args:
@@ -172,11 +172,10 @@ def recurrent_work(shape: tuple[int, int], inputs: int, condition: int, hidden: 
         inputs: Numbers that each step gets: noise, attributes and the time.
         condition: K.
         hidden: Units of the LSTM.
-        layers: How many LSTMs follow one another.
     """
     planes, length = shape
-    gates = 4 * hidden * (inputs + hidden + (layers - 1) * 2 * hidden)
-    return length * (gates + hidden * planes + condition * planes), length * (layers * 8 * hidden + inputs + planes)
+    gates = 4 * hidden * (inputs + hidden)
+    return length * (gates + hidden * planes + condition * planes), length * (8 * hidden + inputs + planes)
 
 
 # -- scattering --------------------------------------------------------------------------------------------------------

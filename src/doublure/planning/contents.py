@@ -103,7 +103,7 @@ class PlanContents:
         return {
             "version": VERSION,
             **{name: getattr(self, name) for name in names},
-            "settings": self.settings.model_dump(mode="json"),
+            "settings": self.settings.to_json(),
             "touches": [access.to_json() for access in self.touches],
             **{name: getattr(self, name) for name in figures},
             "warnings": list(self.warnings),

@@ -122,7 +122,7 @@ def refuse_too_large(
             field="memory",
             remedy=held if placement is RecordPlacement.HELD else "give more",
         )
-    sizes = {name: len(getattr(column, "domain", ())) for name, column in getattr(schema, "columns", {}).items()}
+    sizes = {name: len(column.domain) for name, column in getattr(schema, "columns", {}).items()}
     widest = max(sizes, key=lambda name: sizes[name], default=None)
     message = f"a run would need about {needed / 1e9:.3g} GB, and this machine has {there / 1e9:.3g} GB"
     if widest is None or sizes[widest] < _MANY_VALUES:

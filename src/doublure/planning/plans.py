@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from doublure.access import Access, events
 from doublure.errors import InputError, SettingError
@@ -27,7 +27,7 @@ from doublure.planning.planner import (
     plan_contents,
 )
 from doublure.private import accounting
-from doublure.private.noise import SourceName
+from doublure.private.noise import source as noise_source
 from doublure.schema import Schema
 from doublure.support.files import read_json, write_json
 
@@ -220,7 +220,7 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
 
 def _before_exact_sums(guarantee: Guarantee, source: object) -> Guarantee:
     """Return a claim as 0.1.0 made it: it did not say that noise is exact, and named a stream."""
-    named = {"noise_source": source} if source in get_args(SourceName) else {}
+    named = {"noise_source": source} if source == noise_source().name else {}
     return guarantee.inexact.model_copy(update=named)
 
 

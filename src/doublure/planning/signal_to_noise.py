@@ -16,7 +16,6 @@ from doublure.methods.statistics.tables.plan import COLUMNS, COPIES, SCORES, SEE
 from doublure.noisy_counts import Grid
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent
 from doublure.schema import Schema
-from doublure.schema.columns import IntegerColumn, RealColumn
 
 MOST = 0.1
 """The largest noise that something may be seen through, in shares of all there is to see."""
@@ -97,14 +96,10 @@ def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
     found = []
     for question in schema.questions:
         column = schema.columns.get(question.column or "")
-        if (
-            question.fact != "bounds"
-            or question.magnitude is not None
-            or not isinstance(column, IntegerColumn | RealColumn)
-        ):
+        if question.fact != "bounds" or question.magnitude is not None or column is None or column.clock is not None:
             continue
         records = schema.most_records * schema.cells_of(question.column, "bounds")
-        grid = Grid.of_decades(integer=isinstance(column, IntegerColumn), precision=getattr(column, "precision", None))
+        grid = Grid.of_decades(integer=column.integral, precision=column.decimals)
         limit, units = grid.limit(epsilon=question.epsilon, max_records=records), schema.public_units
         noise = limit > units * records / 2
         if not noise and (records == 1 or limit <= units / 2):

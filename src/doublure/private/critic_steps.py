@@ -14,7 +14,7 @@ from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import clipped_sum
 from doublure.private.gradients import Records
-from doublure.private.noise import SourceName, require_std
+from doublure.private.noise import require_std
 from doublure.private.partitions import Partitions
 from doublure.private.queries.distances import Distances, MeasuredDistances
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
@@ -51,7 +51,6 @@ class CriticSteps:
         settings: CriticSettings,
         *,
         distances: Distances | None = None,
-        source: SourceName = "os-keyed",
         mixing: torch.Generator | None = None,
         generator: nn.Module | None = None,
     ) -> None:
@@ -73,9 +72,7 @@ class CriticSteps:
             self._distances = MeasuredDistances(
                 distances, noise_multiplier=self.event.noise_multiplier, steps=self.event.steps
             )
-        self._query = CriticGradients(
-            settings, source=source, mixing=mixing, distances=self._distances, generator=generator
-        )
+        self._query = CriticGradients(settings, mixing=mixing, distances=self._distances, generator=generator)
 
     @property
     def steps(self) -> int:
@@ -120,7 +117,7 @@ class CriticSteps:
             raise SettingError("are in the step already", field="generated records", remedy="take paired=False")
         bound = self.settings.bound(max(0, self.taken - 1))
         engine = self._query.engine(critic, None if isinstance(self._records, Partitions) else self._records)
-        lot = engine.lot(Records(real=records, condition=condition), chunk_size=self.settings.chunk_size)
+        lot = engine.lot(Records(real=records, condition=condition))
         per_batch = float(len(records)) if self.settings.per_batch else None
         return -clipped_sum(lot, max_grad_norm=bound, per_batch=per_batch).total / len(records)
 

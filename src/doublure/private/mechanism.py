@@ -94,7 +94,7 @@ class Mechanism:
         allow_test_noise: bool = False,
     ) -> None:
         if noise.for_tests and not allow_test_noise:
-            raise SettingError("is for tests only", field="noise", remedy="use os-keyed or chacha20")
+            raise SettingError("is for tests only", field="noise", remedy="use OsKeyedNoise")
         priced = [access for access in accesses if access.event is not None]
         if len(set(priced)) != len(priced):
             raise ValueError("two accesses are equal, so that what they spend cannot be separated")

@@ -1,24 +1,17 @@
 """Gaussian noise for sums, and the other numbers that have to stay secret.
 
-======================  ==========================  ==================================================================
-source                  stream                      use
-======================  ==========================  ==================================================================
-:class:`OsKeyedNoise`   Philox4x64-10               the default: fast, statistically sound, not a cryptographic stream
-:class:`ChaCha20Noise`  the operating system's own  hardened: an outsider cannot predict it from what he has seen of it
-                        (ChaCha20 on Linux)
-======================  ==========================  ==================================================================
-
-Sums in whole numbers get whole noise, which is exact and the same from either real source: all its bits are the
-operating system's own stream (:mod:`doublure.private.rounded_normals`). Sums of real numbers (gradients) get float32.
+Sums in whole numbers get whole noise, which is exact: all its bits are the operating system's own stream
+(:mod:`doublure.private.rounded_normals`). Sums of real numbers (gradients) get float32 of Philox4x64-10
+(:class:`OsKeyedNoise`), which is fast and statistically sound, and no cryptographic stream.
 
 A source says with what it draws how far it was scaled (:class:`Drawn`): what ran is measured where it ran.
 
 What meets a private record beside the noise (the draw that its generated partner is made from, the place between the
 two where a slope is taken) is secret too: who knew it could undo the pairing that the guarantee counts on. It comes
-from :class:`OsKeyedDraws` or :class:`ChaCha20Draws`, never from ``torch.Generator``, whose CPU stream keeps 32 bits of
-its seed however many it is given, so that trying them all would give the draws of a whole run away.
+from :class:`OsKeyedDraws`, never from ``torch.Generator``, whose CPU stream keeps 32 bits of its seed however many it
+is given, so that trying them all would give the draws of a whole run away.
 
-The real sources hold **no state** (:mod:`doublure.private.entropy`). Float32 noise does not hide the holes of
+The real source holds **no state** (:mod:`doublure.private.entropy`). Float32 noise does not hide the holes of
 floating-point numbers (Mironov 2012): where it is drawn, the guarantee's sentence excludes them.
 """
 
@@ -26,22 +19,19 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
-from doublure.private.entropy import freshly_keyed, system_words
+from doublure.private.entropy import freshly_keyed
 from doublure.private.rounded_normals import rounded_normals
 
 if TYPE_CHECKING:
     import torch
 
-SourceName = Literal["os-keyed", "chacha20"]
-
 _STD_RANGE = (1e-30, 1e30)  # beyond, float32 noise would vanish or overflow without a word
-_CHUNK = 1 << 15  # normals at a time, whose working state stays in the cache
 
 
 class Drawn(NamedTuple):
@@ -117,39 +107,10 @@ class OsKeyedNoise(_Unsaved):
         return _in_steps(size, std, unit)
 
 
-class ChaCha20Noise(_Unsaved):
-    """The operating system's own cryptographic stream, which is ChaCha20 on Linux; normals by the inverse CDF.
-
-    Of each 64-bit word one bit is the sign and 52 bits are the place k in the lower half: z = ±Φ⁻¹((k + ½)·2⁻⁵³),
-    symmetric by construction, |z| < 8.3, computed in float64 and then rounded to float32.
-    """
-
-    __slots__ = ()
-    name: ClassVar[str] = "chacha20"
-    for_tests: ClassVar[bool] = False
-
-    def normal(self, size: int, std: float) -> Drawn:
-        """Return ``size`` independent draws of N(0, std²), float32 ``(size,)``.
-
-        Raises:
-            SettingError: ``std`` is not a positive number that float32 can carry.
-        """
-        return _scaled(_system_normals(size), std)
-
-    def whole(self, size: int, std: float, unit: float) -> Drawn:
-        """Return ``size`` independent draws of N(0, std²), rounded to whole steps of ``unit``, int64 ``(size,)``.
-
-        Raises:
-            SettingError: ``std`` is out of range for such steps.
-        """
-        return _in_steps(size, std, unit)
-
-
 class OsKeyedDraws(_Unsaved):
     """Secret draws by Philox4x64-10, under a fresh 128-bit key from the operating system for each call."""
 
     __slots__ = ()
-    name: ClassVar[str] = "os-keyed"
 
     def normal(self, rows: int, width: int) -> torch.Tensor:
         """Return independent draws of N(0, 1), float32 ``(rows, width)``."""
@@ -164,49 +125,14 @@ class OsKeyedDraws(_Unsaved):
         return torch.from_numpy(freshly_keyed().random(size, dtype=np.float32))
 
 
-class ChaCha20Draws(_Unsaved):
-    """Secret draws from the operating system's own cryptographic stream."""
-
-    __slots__ = ()
-    name: ClassVar[str] = "chacha20"
-
-    def normal(self, rows: int, width: int) -> torch.Tensor:
-        """Return independent draws of N(0, 1), float32 ``(rows, width)``; see :class:`ChaCha20Noise`."""
-        import torch
-
-        return torch.from_numpy(_system_normals(rows * width)).view(rows, width)
-
-    def uniform(self, size: int) -> torch.Tensor:
-        """Return independent draws from [0, 1), float32 ``(size,)``: the upper 24 bits of a word, times 2⁻²⁴."""
-        import torch
-
-        uniform = np.empty(size, dtype=np.float32)
-        for start in range(0, size, _CHUNK):
-            part = uniform[start : start + _CHUNK]
-            part[:] = (system_words(part.size) >> np.uint64(40)) * 2.0**-24
-        return torch.from_numpy(uniform)
+def source() -> NoiseSource:
+    """Return where a run's noise comes from: what takes it asks here, and makes none of its own."""
+    return OsKeyedNoise()
 
 
-def source(name: SourceName) -> NoiseSource:
-    """Return the source that a setting names.
-
-    Raises:
-        SettingError: There is none of that name.
-    """
-    if name == "os-keyed":
-        return OsKeyedNoise()
-    if name == "chacha20":
-        return ChaCha20Noise()
-    raise SettingError("is unknown", field="noise_source", remedy="choose os-keyed or chacha20")
-
-
-def secret_draws(name: SourceName) -> OsKeyedDraws | ChaCha20Draws:
-    """Return what secret numbers beside the noise are drawn from, by the same setting as the noise.
-
-    Raises:
-        SettingError: There is none of that name.
-    """
-    return ChaCha20Draws() if source(name).name == "chacha20" else OsKeyedDraws()
+def secret_draws() -> Draws:
+    """Return what secret numbers beside the noise are drawn from."""
+    return OsKeyedDraws()
 
 
 def require_std(std: float, field: str = "std") -> None:
@@ -236,18 +162,6 @@ def _upwards(exact: Fraction) -> float:
 def _in_steps(size: int, std: float, unit: float) -> Drawn:
     scale = _upwards(Fraction(std) / Fraction(unit))
     return Drawn(rounded_normals(size, scale), scale * unit)
-
-
-def _system_normals(size: int) -> npt.NDArray[np.float32]:
-    from scipy.special import ndtri
-
-    standard = np.empty(size, dtype=np.float32)
-    for start in range(0, size, _CHUNK):
-        part = standard[start : start + _CHUNK]
-        words = system_words(part.size)
-        half = ndtri(((words >> np.uint64(12)) + 0.5) * 2.0**-53)
-        part[:] = np.where(words & np.uint64(1), half, -half)
-    return standard
 
 
 def _scaled(standard: npt.NDArray[np.float32], std: float) -> Drawn:

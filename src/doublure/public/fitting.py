@@ -229,7 +229,7 @@ def _job(
         records=records.bodies(),
         settings=own,
         accesses=(),
-        mechanism=Mechanism((), noise=source("os-keyed"), authorise=lambda access, step: None),
+        mechanism=Mechanism((), noise=source(), authorise=lambda access, step: None),
         sample_rate=min(1.0, (own.lot_size or 1) / max(1, loaded.n_units)),
         units=max(1, loaded.n_units),
         authorise=lambda _: stop.check(),

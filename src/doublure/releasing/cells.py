@@ -23,12 +23,11 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.tables.writing import defused
+from doublure.schema.columns import EPOCH, SECONDS, Clock, Column, type_named
 from doublure.schema.scalars import label
 
 Cells: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
-LABELS = frozenset({"category", "ordinal", "boolean"})
-_UNITS = {"date": "D", "datetime": "s"}
 _BOOLEANS = ("false", "true")
 _OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2}(?::[0-9]{2})?)$")
 _MISSING = "(missing)"
@@ -51,7 +50,7 @@ class ToldColumn:
     Attributes:
         name: What it is called.
         written: Its name in the files.
-        nature: Its type.
+        model: Its column type.
         values: The labels that it may hold, as files have them; empty where the dictionary lists none.
         bounds: The lowest and the highest number; None where none are said.
         precision: Decimals; None where none are said.
@@ -61,7 +60,7 @@ class ToldColumn:
 
     name: str
     written: str
-    nature: str
+    model: type[Column]
     values: tuple[str, ...] = ()
     bounds: tuple[float, float] | None = None
     precision: int | None = None
@@ -80,22 +79,26 @@ class ToldColumn:
         Raises:
             KeyError, TypeError, ValueError: It is no such entry.
         """
-        nature, missing, bounds = str(entry["type"]), entry["missing"], entry["bounds"]
-        values = [str(value) for value in entry["values"] or (_BOOLEANS if nature == "boolean" else ())]
-        ends = None if bounds is None or nature in LABELS else tuple(_number_of(nature, end) for end in bounds)
+        model, missing, bounds = type_named(str(entry["type"])), entry["missing"], entry["bounds"]
+        values = [str(value) for value in entry["values"] or (_BOOLEANS if model.truth else ())]
+        ends = None if bounds is None or model.listed else tuple(_number_of(model.clock, end) for end in bounds)
         if ends is not None and len(ends) != 2:
             raise ValueError(own)
         precision = entry.get("precision")
         return cls(
             name=own,
             written=str(defused(own)) if safe else own,
-            nature=nature,
+            model=model,
             values=tuple(str(defused(value)) if safe else value for value in values),
             bounds=None if ends is None else (ends[0], ends[1]),
             precision=None if precision is None else int(precision),
             tokens=frozenset({"", *(missing if isinstance(missing, list) else ())}),
             nullable=bool(missing),
         )
+
+    @property
+    def _fractional(self) -> bool:
+        return self.model.bounded and self.model.clock is None and not self.model.integral
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -119,26 +122,26 @@ class ToldColumn:
         if isinstance(series.dtype, pd.DatetimeTZDtype):
             series = series.dt.tz_localize(None)
         missing = series.isna().to_numpy()
-        if self.nature in _UNITS and series.dtype.kind == "M":
+        if self.model.clock is not None and series.dtype.kind == "M":
             seconds = series.to_numpy().astype("datetime64[s]").astype(np.float64)
-            return np.where(missing, np.nan, seconds / _length_of(self.nature))
-        if self.nature not in LABELS and series.dtype.kind in "iuf":
+            return np.where(missing, np.nan, seconds / SECONDS[self.model.clock])
+        if self.model.bounded and series.dtype.kind in "iuf":
             return series.to_numpy(dtype=np.float64, na_value=np.nan)
         return self._read(series.to_numpy(dtype=object), missing, _number_of)
 
-    def _read(self, column: Cells, missing: Cells, number: Callable[[str, Any], float]) -> Cells:
+    def _read(self, column: Cells, missing: Cells, number: Callable[[Clock | None, Any], float]) -> Cells:
         """Read cells, each different one once."""
         codes, different = pd.factorize(np.where(missing, "", column).astype(object))
         wanted = np.zeros(len(different), dtype=bool)
         wanted[codes[~missing]] = True
-        if self.nature in LABELS:
+        if self.model.listed:
             known = set(self.values)
             labels = [_labelled(each, known) if used else None for each, used in zip(different, wanted, strict=True)]
             found = np.array([*labels, None], dtype=object)
         else:
             try:
                 read = [
-                    number(self.nature, each) if used else math.nan
+                    number(self.model.clock, each) if used else math.nan
                     for each, used in zip(different, wanted, strict=True)
                 ]
             except (TypeError, ValueError, OverflowError):
@@ -155,7 +158,7 @@ class ToldColumn:
         missing = pd.isna(cells)
         if missing.any() and not self.nullable:
             return "has a missing cell, and the dictionary says that none is"
-        if self.nature in LABELS:
+        if self.model.listed:
             if self.values and not set(cells[~missing]) <= set(self.values):
                 return "has a value that the dictionary does not list"
             return None
@@ -164,7 +167,7 @@ class ToldColumn:
             slack = rounding * max(1.0, *map(abs, self.bounds))
             if numbers.min() < self.bounds[0] - slack or numbers.max() > self.bounds[1] + slack:
                 return "has a value outside the dictionary's bounds"
-        decimals = 0 if self.nature != "real" else self.precision
+        decimals = self.precision if self._fractional else 0
         close = rounding * np.maximum(1.0, np.abs(numbers))
         if decimals is not None and (np.abs(np.round(numbers, decimals) - numbers) > close).any():
             return "has a value with more decimals than the dictionary says"
@@ -174,11 +177,11 @@ class ToldColumn:
         """Return a read cell as a reader of a card knows it."""
         if pd.isna(cell):
             return _MISSING
-        if self.nature in LABELS:
+        if self.model.listed:
             return str(cell)
-        if self.nature in _UNITS:
-            return str(np.array(int(cell), dtype=f"datetime64[{_UNITS[self.nature]}]")).replace("T", " ")
-        if self.nature == "real":
+        if self.model.clock is not None:
+            return str(np.array(int(cell), dtype=f"datetime64[{self.model.clock}]")).replace("T", " ")
+        if self._fractional:
             return f"{cell:.6g}" if self.precision is None else f"{cell:.{max(0, self.precision)}f}"
         return label(float(cell))
 
@@ -211,17 +214,13 @@ def _is_number(text: str) -> bool:
     return len(text) <= _LONGEST and _NUMBER.fullmatch(text) is not None
 
 
-def _length_of(nature: str) -> int:
-    return 86_400 if nature == "date" else 1
-
-
-def _number_of(nature: str, value: Any) -> float:
+def _number_of(clock: Clock | None, value: Any) -> float:
     """Return a bound or a cell as a number.
 
     Raises:
-        TypeError, ValueError: It is none of this nature.
+        TypeError, ValueError: It is none, or no time of this clock.
     """
-    if nature not in _UNITS:
+    if clock is None:
         if isinstance(value, bool):
             raise TypeError(value)
         if isinstance(value, str) and not _is_number(value):
@@ -235,4 +234,4 @@ def _number_of(nature: str, value: Any) -> float:
         moment = value.replace(tzinfo=None)
     else:
         moment = datetime.datetime(value.year, value.month, value.day)
-    return (moment - datetime.datetime(1970, 1, 1)).total_seconds() / _length_of(nature)
+    return (moment - EPOCH).total_seconds() / SECONDS[clock]

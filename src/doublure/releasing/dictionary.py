@@ -8,7 +8,6 @@ from doublure.data.tables.writing import defused
 from doublure.releasing.writing import WRITERS
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import label
-from doublure.schema.series import StateChannel
 
 VERSION = 1
 _DEFUSED = "text and column names that a spreadsheet would run as a formula have an apostrophe (') before them"
@@ -21,19 +20,17 @@ def dictionary(schema: ResolvedSchema, *, spreadsheet_safe: bool = False) -> dic
         schema: Every fact known.
         spreadsheet_safe: Say under which name a column is written whose own name a spreadsheet would run.
     """
-    columns = []
+    columns: list[dict[str, Any]] = []
     for name, column in schema.columns.items():
-        states = isinstance(column, StateChannel)
-        values = [label(value) for value in getattr(column, "values" if states else "domain", ())]
-        bounds = None if states else getattr(column, "bounds", None)
+        values, bounds = [label(value) for value in column.shown_values], column.shown_bounds
         columns.append(
             {
                 "name": name,
-                "type": column.nature,
+                "type": column.shown_type,
                 "description": column.description,
                 "values": values or None,
                 "bounds": None if bounds is None else [_plain(end) for end in bounds],
-                "precision": getattr(column, "precision", None),
+                "precision": column.decimals,
                 "missing": list(column.missing_tokens[1:]) if isinstance(column.missing, tuple) else column.missing,
                 "roles": list(column.roles),
                 "derived_from": schema.derived.get(name),

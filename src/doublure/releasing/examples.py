@@ -12,17 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from doublure.releasing.cells import LABELS, Cells
-from doublure.releasing.reading import (
-    FORMS,
-    Batch,
-    ToldTable,
-    batches,
-    blocks,
-    images_of,
-    label_of,
-    tables_of,
-)
+from doublure.data import npz
+from doublure.releasing.cells import Cells
+from doublure.releasing.reading import FORMS, Batch, ToldTable, batches, images_of, label_of, tables_of
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.series import CLOCK, SERIES, STEP
 
@@ -116,7 +108,7 @@ def _of_series(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examp
 def _numbers(cells: Cells, table: ToldTable, name: str) -> tuple[float, ...]:
     """Return a channel's values; of one of states, their places in its list."""
     told = table.column(name)
-    if told.nature in LABELS:
+    if told.model.listed:
         places = {value: float(place) for place, value in enumerate(told.values)}
         return tuple(places.get(cell, float("nan")) for cell in cells)
     return tuple(map(float, cells))
@@ -126,7 +118,7 @@ def _of_images(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examp
     label = label_of(described)
     path = next(iter(paths.values()))
     _, labels = images_of(path, described["images"], label, None)
-    pixels = next(iter(blocks(path, "images", KINDS["images"].chunk)))
+    pixels = next(iter(npz.blocks(path, "images", KINDS["images"].chunk)))
     if labels is None or label is None:
         few = pixels[: _ROW * _ROWS]
         return Examples(images=tuple(("", few[at : at + _ROW]) for at in range(0, len(few), _ROW)))

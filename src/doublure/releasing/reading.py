@@ -7,7 +7,6 @@ them, in batches of the same size. Nothing is guessed: a file that is not what t
 from __future__ import annotations
 
 import csv
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from doublure.data import npz
 from doublure.releasing.cells import Cells, ToldColumn, Unfit
+from doublure.schema.columns import CategoryColumn, IntegerColumn
 from doublure.schema.images import LABEL
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
 
@@ -84,9 +84,9 @@ def tables_of(described: Mapping[str, Any]) -> list[ToldTable]:
         ]
     told = described["series"]
     counted = [
-        ToldColumn(name=SERIES, written=SERIES, nature="integer"),
-        ToldColumn(name=STEP, written=STEP, nature="integer", bounds=(0, int(told["length"]) - 1)),
-        ToldColumn(name=CLOCK, written=CLOCK, nature="category"),
+        ToldColumn(name=SERIES, written=SERIES, model=IntegerColumn),
+        ToldColumn(name=STEP, written=STEP, model=IntegerColumn, bounds=(0, int(told["length"]) - 1)),
+        ToldColumn(name=CLOCK, written=CLOCK, model=CategoryColumn),
     ]
     own = [ToldColumn.of(entries[name], name, safe=safe) for name in (*told["attributes"], *told["channels"])]
     return [ToldTable(name="data", columns=(*counted, *own), series=told)]
@@ -221,7 +221,7 @@ def _of_series(path: Path, table: ToldTable, about: Mapping[str, str] | None) ->
     names = {name: npz.array(path, f"{STATES}{name}").tolist() for name in channels if f"{STATES}{name}" in states}
     ends = told.get("ends")
     first = 0
-    for values in blocks(path, VALUES, max(1, BATCH // shape[1])):
+    for values in npz.blocks(path, VALUES, max(1, BATCH // shape[1])):
         number, length = len(values), shape[1]
         own = {name: cells[first : first + number] for name, cells in beside.items()}
         steps = np.full(number, length) if ends is None else own[ends].astype(np.int64)
@@ -254,27 +254,6 @@ def _stated(places: Cells, names: Sequence[str]) -> Cells:
     return found
 
 
-def blocks(path: Path, name: str, rows: int) -> Iterator[Cells]:
-    """Yield an array of an NPZ file in blocks of so many rows.
-
-    Raises:
-        ValueError: It is cut off, holds more than its header says, or does not stand in rows.
-    """
-    with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
-        header = npz.read_header(file)
-        if not header.in_rows or header.dtype.kind not in "uif":
-            raise ValueError(name)
-        size = int(np.prod(header.shape[1:], dtype=np.int64)) * header.dtype.itemsize
-        for first in range(0, header.shape[0], rows):
-            number = min(rows, header.shape[0] - first)
-            content = file.read(number * size)
-            if len(content) != number * size:
-                raise ValueError(name)
-            yield np.frombuffer(content, dtype=header.dtype).reshape(number, *header.shape[1:])
-        if file.read(1):
-            raise ValueError(name)
-
-
 def images_of(
     path: Path, told: Mapping[str, Any], label: ToldColumn | None, about: Mapping[str, str] | None
 ) -> tuple[int, Cells | None]:
@@ -291,7 +270,7 @@ def images_of(
         if list(shape[1:]) != list(told["shape"]) or dtype != np.uint8:
             raise Misread("has images of another shape than the dictionary describes", path.name)
         check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
-        for _ in blocks(path, "images", max(1, BATCH // max(1, shape[1]))):
+        for _ in npz.blocks(path, "images", max(1, BATCH // max(1, shape[1]))):
             pass  # every byte is a pixel, and there are as many as the header says
         labels = None if label is None else label.of_values(npz.array(path, "labels"))
     except Unfit:

@@ -1,17 +1,19 @@
-"""From attacks to what their page shows: no figure is computed here, only put into words and places."""
+"""Results of attacks, and their page: no figure is computed here, only put into words and places."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, Literal
 
-from doublure.attack.results import AttackResult, Family, Picture, Rate
+from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim, Family, Picture, Rate
 from doublure.attack.roc import TprAtFpr
 from doublure.report import page
-from doublure.report.contents import Attacked, Evaluated
+from doublure.report.display import outcome_html
+from doublure.report.files import Paged
 from doublure.report.tiles import terms
-from doublure.results import percent, span
+from doublure.results import INTERNAL, InternalReport, Verdict, percent, span
+from doublure.support.files import Form
 
 _TITLES: Mapping[Family, tuple[str, str]] = {
     "membership": (
@@ -49,7 +51,82 @@ _BOUNDED = (
 )
 
 
-def audit_context(report: Attacked) -> dict[str, Any]:
+class AttackReport(InternalReport, Paged):
+    """Attacks on one run, or on a method. Computed on real data: internal.
+
+    Attributes:
+        claim: What was claimed.
+        attacks: What each found.
+        seed: What fixed every random choice.
+        versions: What the figures were made with.
+    """
+
+    form: ClassVar[Form] = "audit"
+
+    version: Literal[1] = 1
+    internal: str = INTERNAL
+    claim: Claim
+    attacks: tuple[AttackResult, ...]
+    seed: int
+    versions: Mapping[str, str]
+
+    def to_html(self) -> str:
+        """Return the page."""
+        return page.render("audit.html.j2", audit_context(self))
+
+    def _repr_html_(self) -> str:
+        return outcome_html("Audit", self.about, self.verdict, self.internal)
+
+    @property
+    def alarms(self) -> tuple[AttackResult, ...]:
+        """The attacks that show more than is claimed."""
+        return tuple(found for found in self.attacks if found.alarm)
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The largest ε that any attack shows; null where none shows one."""
+        return max((found.lower_bound for found in self.attacks if found.lower_bound is not None), default=None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The outcome in plain words."""
+        made = [found for found in self.attacks if found.skipped is None]
+        lines = [found.sentence for found in made]
+        return Verdict(headline=self._headline(len(made)), lines=tuple(lines), warnings=self._warnings())
+
+    def _headline(self, made: int) -> str:
+        shown, alarms = self.lower_bound, len(self.alarms)
+        several = "attack" if made == 1 else "attacks"
+        if alarms:
+            return f"Alarm: {alarms} of {made} {several} {_show(alarms)} more leakage than the claim allows."
+        if not made:
+            return "No attack was made."
+        if shown is None:
+            nothing = "was made; it gives no" if made == 1 else "were made; none of them gives a"
+            return f"{made} {several} {nothing} lower bound on ε."
+        if self.claim.epsilon is None:
+            found = f"ε ≥ {shown:.2f}" if shown >= SHOWN else "no lower bound on ε"
+            return f"No ε is claimed, so none can be refuted. {made} {several} {_show(made)} {found}."
+        claim = f"the claim of ε = {self.claim.epsilon:g}"
+        said = f"1 attack was made and does not contradict {claim}"
+        if made > 1:
+            said = f"{made} attacks were made and none contradicts {claim}"
+        return f"{said}: ε ≥ {shown:.2f} is shown." if shown >= SHOWN else f"{said}: no lower bound on ε is shown."
+
+    def _warnings(self) -> tuple[str, ...]:
+        found = [
+            f"{entry.threat_model.name}: shows more than is claimed. Do not release; report it."
+            for entry in self.alarms
+        ]
+        return (*found, ABSENCE)
+
+    @property
+    def further_lines(self) -> tuple[str, ...]:
+        """What was not made, and why."""
+        return tuple(found.sentence for found in self.attacks if found.skipped is not None)
+
+
+def audit_context(report: AttackReport) -> dict[str, Any]:
     """Return what the template of an audit names."""
     made = [found for found in report.attacks if found.skipped is None]
     return {
@@ -68,12 +145,12 @@ def audit_context(report: Attacked) -> dict[str, Any]:
     }
 
 
-def attacks_context(report: Evaluated) -> dict[str, Any]:
-    """Return what an evaluation's page says of attacks."""
+def attacks_context(attacks: Sequence[AttackResult], skipped: str | None) -> dict[str, Any]:
+    """Return what an evaluation's page says of attacks, or why none was made."""
     return {
-        "sections": sections_of(report.attacks),
-        "stories": [found.threat_model for found in report.attacks],
-        "skipped": report.attacks_skipped,
+        "sections": sections_of(attacks),
+        "stories": [found.threat_model for found in attacks],
+        "skipped": skipped,
     }
 
 
@@ -99,6 +176,10 @@ def _notes(made: Sequence[AttackResult]) -> list[tuple[str, str]]:
             said.setdefault(note, []).append(entry.threat_model.name)
     everybody = "" if len(made) == 1 else "All of them"
     return [(everybody if len(names) == len(made) else ", ".join(names), note) for note, names in said.items()]
+
+
+def _show(count: int) -> str:
+    return "shows" if count == 1 else "show"
 
 
 def _shown(found: AttackResult) -> dict[str, Any]:

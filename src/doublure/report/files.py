@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from pathlib import Path
+from typing import ClassVar
 
 from doublure.errors import InputError
 from doublure.report import display
-from doublure.report.build import page_of
-from doublure.report.contents import Page, Shown
+from doublure.results import Document
 from doublure.support.files import Form, check_output, refuse_unwritable, write_atomic
 
 
-def write_page(report: Shown, html: str | Path, json: str | Path | None = None) -> None:
-    """Write the page of a report, and its figures as JSON if a path is given: both or neither.
-
-    Both may hold figures computed on real data without noise, as all but an inspection's do: never publish those,
-    never put them into a bundle.
-
-    Raises:
-        InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
-    """
-    page, figures = page_of(report), report.to_json()
-    check_places(html, json, form=_form(report.page))
-    if json is not None:
-        write_private(json, figures + "\n")
-    try:
-        write_private(html, page)
-    except InputError:
-        if json is not None:
-            Path(json).unlink(missing_ok=True)
-        raise
-
-
-def _form(page: Page) -> Form:
-    """Return the form of the figures beside a page."""
-    return page if page == "audit" or page == "comparison" or page == "inspection" else "figures"
+def page_of(report: Paged) -> str:
+    """Return the HTML of a result's page."""
+    return report.to_html()
 
 
 def named_page(out: Path) -> Path:
@@ -47,10 +27,36 @@ def named_page(out: Path) -> Path:
     return out.with_name(f"{out.name}.html") if out.name and not out.suffix and not out.is_dir() else out
 
 
-class Saved:
-    """What has a page saves it by itself; it names the page."""
+class Paged(Document):
+    """A result that has a page, saves it and shows it."""
 
-    save = write_page
+    form: ClassVar[Form] = "figures"
+    """As what its figures are known when a later result takes their place."""
+
+    @abstractmethod
+    def to_html(self) -> str:
+        """Return the page."""
+
+    def save(self, html: str | Path, json: str | Path | None = None) -> None:
+        """Write the page, and its figures as JSON if a path is given: both or neither.
+
+        Both may hold figures computed on real data without noise, as all but an inspection's do: never publish those,
+        never put them into a bundle.
+
+        Raises:
+            InputError: A file cannot be written there, would lie where it is published or kept, or would replace
+                another.
+        """
+        page, figures = self.to_html(), self.to_json()
+        check_places(html, json, form=self.form)
+        if json is not None:
+            write_private(json, figures + "\n")
+        try:
+            write_private(html, page)
+        except InputError:
+            if json is not None:
+                Path(json).unlink(missing_ok=True)
+            raise
 
     def show(self) -> None:
         """Show the page: below the cell in a notebook, else in a browser.
@@ -60,7 +66,7 @@ class Saved:
         Raises:
             InputError: There is neither notebook nor browser.
         """
-        display.show(page_of(self))  # type: ignore[arg-type]  # who saves names a page
+        display.show(self.to_html())
 
 
 def check_places(html: str | Path, json: str | Path | None = None, *reads: Path | None, form: Form = "figures") -> None:

@@ -1,22 +1,122 @@
-"""From an inspection to its page: no figure is computed here, only put into words and places."""
+"""Results of an inspection, and its page: no figure is computed here, only put into words and places."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
 
 from doublure.access import COVERED
+from doublure.errors import printable
 from doublure.measures.fault_tests import FaultTest
+from doublure.measures.images.fault_tests import LABEL, roughness
 from doublure.measures.images.slices import Slice
 from doublure.report import page
-from doublure.report.contents import Inspected
-from doublure.results import p_value, percent, span
+from doublure.report.display import outcome_html
+from doublure.report.files import Paged
+from doublure.results import About, Verdict, p_value, percent, span
+from doublure.support.files import Form
 
 _NO_GUARANTEE = "No privacy guarantee. Do not publish."
 _SLICED = ("label", "unlike", "alike")
 
 
-def inspection_context(found: Inspected) -> dict[str, Any]:
+class Inspection(Paged):
+    """What was found in synthetic records alone; no real record was read.
+
+    Attributes:
+        about: Whose records these are.
+        against: Whose records they were held against; from the first run's the classifiers learned.
+        records: What they are called: images, rows, series.
+        images: How many were looked at.
+        fault_tests: The fault tests: every way in which they can be wrong.
+        slices: The classes of images; empty without labels.
+        sheet: A contact sheet of the inspected images (PNG), for the page alone; empty of other records.
+        reference_sheets: The same of each run held against.
+    """
+
+    form: ClassVar[Form] = "inspection"
+
+    version: Literal[2] = 2
+    about: About
+    against: tuple[About, ...] = ()
+    records: str = "images"
+    images: int
+    seed: int
+    fault_tests: tuple[FaultTest, ...]
+    slices: tuple[Slice, ...]
+    notes: tuple[str, ...]
+    versions: Mapping[str, str]
+    sheet: bytes = Field(default=b"", exclude=True, repr=False)
+    reference_sheets: tuple[bytes, ...] = Field(default=(), exclude=True, repr=False)
+
+    def to_html(self) -> str:
+        """Return the page."""
+        return page.render("inspection.html.j2", inspection_context(self))
+
+    def _repr_html_(self) -> str:
+        return outcome_html("Inspection", self.about, self.verdict, None)
+
+    @property
+    def found(self) -> tuple[FaultTest, ...]:
+        """What stands out, the surest first."""
+        standing = [entry for entry in self.fault_tests if entry.found]
+        return tuple(sorted(standing, key=lambda entry: (entry.p or 0.0, -entry.share)))
+
+    @property
+    def verdict(self) -> Verdict:
+        """The inspection in plain words."""
+        rough = roughness(self.fault_tests)
+        if rough is not None:
+            headline = (
+                f"The reference run is too rough: {percent(rough)} of its images do not show what their label says."
+            )
+            remedy = "Nothing was tested. Look at both sheets, or give several correct reference runs (--against)."
+            return Verdict(headline=headline, lines=(remedy,), warnings=tuple(self._warnings()))
+        standing = [_sentence(entry, self.records) for entry in self.found]
+        surely = "surely " if any(entry.open for entry in self.fault_tests) else ""
+        nothing = f"Nothing {surely}stands out in {self.images:,} synthetic {self.records}."
+        if not self.against:
+            nothing = f"Nothing was tested, and nothing stands out among these {self.images:,} images themselves."
+        return Verdict(
+            headline=standing[0] if standing else nothing,
+            lines=tuple(standing[1:]),
+            warnings=tuple(self._warnings()),
+        )
+
+    def _warnings(self) -> Iterator[str]:
+        lost = [printable(entry.label) for entry in self.slices if entry.share == 0]
+        if lost:
+            yield f"No image has the label {', '.join(lost)}."
+        if self.slices and not any(entry.key == LABEL for entry in self.fault_tests):
+            yield "Classes were not tested: the training images have one label."
+        if not self.against and self.found:
+            yield (
+                "Nothing was tested. Correct reference runs (--against) would tell whether this is a bug or usual for "
+                "so few or such rough images."
+            )
+        if len(self.against) == 1 and self.found:
+            yield "Two correct runs can differ as much. Several reference runs would tell whether something is wrong."
+        untold = "; ".join(f"{percent(entry.share)} {entry.clause}" for entry in self.fault_tests if entry.open)
+        if untold:
+            yield f"Correct runs differ too much to tell whether this is usual: {untold}. More of them would tell."
+
+    def __str__(self) -> str:
+        said = self.verdict
+        return "\n".join([said.headline, *said.lines, *(f"! {line}" for line in said.warnings)])
+
+
+def _sentence(entry: FaultTest, records: str) -> str:
+    said = f"{percent(entry.share)} of the {records} {entry.clause}"
+    if entry.p is None:
+        return f"{said}."
+    several = len(entry.references) > 1
+    whose = f"the worst of {len(entry.references)} reference runs" if several else "the reference run"
+    return f"{said}; in {whose}, {percent(entry.reference)} ({p_value(entry.p, 'p')})."
+
+
+def inspection_context(found: Inspection) -> dict[str, Any]:
     """Return what the template of an inspection names."""
     claims = [("inspected", found.about), *(("reference", each) for each in found.against)]
     listed = _listed(found.fault_tests)

@@ -25,7 +25,6 @@ import numpy as np
 
 from doublure.data.records import taken
 from doublure.data.tables.fixing import has
-from doublure.data.tables.numbers import read as numbers_of
 from doublure.data.tables.rules import TableRules
 from doublure.encode.attribute_groups import codes_within
 from doublure.errors import SettingError, printable
@@ -66,7 +65,7 @@ class Given:
         """Return the records that fit."""
         for name, cells in {**self.by_rejection, **self.checked}.items():
             beside = records if hasattr(records, "__getitem__") else records.attributes
-            records = taken(records, has(cells, numbers_of(beside[name], self.schema.columns[name])))
+            records = taken(records, has(cells, self.schema.columns[name].snapped_numbers_of(beside[name])))
         return records
 
 
@@ -127,9 +126,9 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     for asked, value in given.items():
         name = schema.asked(asked)
         column = schema.columns.get(name)
-        if column is not None and column.numeric and column.steers:
+        if column is not None and column.bounded and column.steers:
             checked[name] = _cells(column, value, f"given {printable(name)}")
-            fixed[name] = codes_within(column, checked[name])  # type: ignore[arg-type]
+            fixed[name] = codes_within(column, checked[name])
             continue
         if column is None or not schema.asked_by_cells:
             fixed[name] = _codes(name, value, column, encoder)
@@ -170,7 +169,7 @@ def _listed(cells: Allowed) -> tuple[int, ...]:
 
 
 def _cells(column: Column, value: object, field: str) -> Allowed:
-    if column.nature == "id":
+    if not column.modelled:
         raise SettingError("is an id, which is numbered anew", field=field, remedy="leave it out")
     try:
         return _asked(column, value)
@@ -180,11 +179,10 @@ def _cells(column: Column, value: object, field: str) -> Allowed:
 
 
 def _asked(column: Column, value: object) -> Allowed:
-    ordered = column.numeric or column.nature == "ordinal"
-    if isinstance(value, str) and ordered and ".." in value and not _is_listed(value, column):
+    if isinstance(value, str) and column.ordered and ".." in value and not _is_listed(value, column):
         low, _, high = value.partition("..")
         return between(column, low.strip() or None, high.strip() or None)
-    if isinstance(value, tuple) and len(value) == 2 and ordered:
+    if isinstance(value, tuple) and len(value) == 2 and column.ordered:
         return between(column, *value)
     return one_of(column, _several(value, column))
 
@@ -202,4 +200,4 @@ def _several(value: object, column: Column) -> list[object]:
 
 
 def _is_listed(value: str, column: Column) -> bool:
-    return label(value) in map(label, getattr(column, "domain", ()))
+    return label(value) in map(label, column.domain)

@@ -9,11 +9,11 @@ import numpy as np
 
 from doublure.data.records import taken
 from doublure.data.tables.fixing import has
-from doublure.data.tables.numbers import read as numbers_of
 from doublure.errors import SettingError, printable
 from doublure.networks.array_generator import AnyGenerator, Array
 from doublure.networks.sampling import rows_of
-from doublure.networks.steering import KnowsConditions, Narrows
+from doublure.networks.steering import KnowsConditions
+from doublure.networks.tree import TreeGenerator
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -45,12 +45,12 @@ class Drawing:
         self._encoder, self._width, self.given = encoder, width, given
         self._whole: AnyGenerator = generator.eval()
         self._generator = self._whole
-        shared = {name for name in encoder.condition_sizes if encoder.schema.columns[name].shares is not None}  # type: ignore[union-attr]
+        shared = {name for name in encoder.condition_sizes if encoder.schema.columns[name].fact("shares") is not None}
         several = {name for name in encoder.condition_sizes if len(given.fixed.get(name, ())) != 1}
         self._open = several - shared if isinstance(generator, KnowsConditions) else set()
         self._uneven = bool(several & shared)
         self.narrow = False
-        if isinstance(generator, Narrows):
+        if isinstance(generator, TreeGenerator):
             spans = encoder.spans(self._told_by_rows())
             self.narrow = bool(spans)
             self._generator = generator.narrowed(spans) if spans else generator
@@ -79,7 +79,7 @@ class Drawing:
         rows = self._rows(_PILOT, rng)
         frame = self._encoder.decode(rows, rng)
         for name in unsure:
-            fits = has(asked[name], numbers_of(frame[name], self.given.schema.columns[name]))
+            fits = has(asked[name], self.given.schema.columns[name].snapped_numbers_of(frame[name]))
             said = np.ones(len(fits), dtype=np.bool_)
             for part, spans in self._encoder.spans({name: asked[name]}).items():
                 own = rows[:, part]
@@ -133,7 +133,7 @@ class Drawing:
 
     def _fit(self, known: Array) -> Array:
         """Return ``(n,)`` the chance that a record with these conditions fits."""
-        if not (isinstance(self._whole, Narrows) and isinstance(self._generator, Narrows)):
+        if not (isinstance(self._whole, TreeGenerator) and isinstance(self._generator, TreeGenerator)):
             raise TypeError("the generator cannot be narrowed")
         found: Array = np.exp(self._generator.evidence(known) - self._whole.evidence(known))
         return found

@@ -178,7 +178,7 @@ class FollowerRun:
         executed.restore(message.words["executed"])
         mechanism = ranks.mechanism(
             accesses,
-            noise=source(plan.settings.stream),
+            noise=source(),
             authorise=_pays_nothing,
             taken=taken,
             executed=executed,

@@ -292,7 +292,7 @@ class OnDiskRecords(RecordSource):
             self._table.close()
 
     def _as_they_are_read(self, encoder: Encoder) -> Iterator[npt.NDArray[Any]]:
-        columns, misfit = {n: c for n, c in self._schema.columns.items() if c.nature != "id"}, self._schema.misfit
+        columns, misfit = {n: c for n, c in self._schema.columns.items() if c.modelled}, self._schema.misfit
         yield encoder.compact(no_records(columns, misfit))
         read = 0
         for frame, _ in self._source.canonical_chunks(columns, {}, misfit, RECORDS_AT_ONCE):

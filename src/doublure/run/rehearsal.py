@@ -158,7 +158,7 @@ class MadeUp(Mechanism):
     """
 
     def __init__(self, accesses: Iterable[Access]) -> None:
-        super().__init__(accesses, noise=noise_source("os-keyed"), authorise=lambda access, step: None)
+        super().__init__(accesses, noise=noise_source(), authorise=lambda access, step: None)
         self._made_up = np.random.default_rng(0)
 
     def release(self, query: Query[Any], access: Access, records: Any, *, keep: bool = True) -> Any:

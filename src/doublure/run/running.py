@@ -127,7 +127,7 @@ class Run:
         self._ranks: LocalRun = LocalRun() if ranks is None else ranks
         self._mechanism = self._ranks.mechanism(
             plan.answered,
-            noise=noise_source(plan.settings.stream),
+            noise=noise_source(),
             authorise=self._authorise,
             taken=reservation.authorised,
             learned=_learned(plan, reservation),

@@ -333,7 +333,7 @@ class Synthesizer:
 
     def _numbered(self, frame: Any, done: int) -> Any:
         for name, column in self.schema.columns.items() if self.schema.only_columns else ():
-            if column.nature == "id":
+            if not column.modelled:
                 frame[name] = np.arange(done + 1, done + len(frame) + 1, dtype=np.int64)
         return frame
 

@@ -84,7 +84,7 @@ class Piece(Private):
     @property
     def columns(self) -> dict[str, Any]:
         """The columns that are modelled."""
-        return {name: column for name, column in self.schema.columns.items() if column.nature != "id"}
+        return {name: column for name, column in self.schema.columns.items() if column.modelled}
 
     def chunks(self) -> Iterator[tuple[pd.DataFrame, pd.Series[Any] | None]]:
         """Yield canonical records some at a time, and their ids where units have them; first one chunk of none.

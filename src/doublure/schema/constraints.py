@@ -25,7 +25,6 @@ from pydantic import BeforeValidator, Discriminator, Field, StrictStr, Tag
 
 from doublure.errors import printable
 from doublure.schema.allowed import Cells
-from doublure.schema.columns import Column, IntegerColumn
 from doublure.schema.fact_states import Frozen
 from doublure.schema.scalars import label
 
@@ -172,21 +171,6 @@ def derived_by(constraints: Sequence[Rule], *, repeated: bool = False) -> dict[s
             source, *names = names_of(constraint)
             found.update(dict.fromkeys(names, source))
     return found
-
-
-def size_of(column: Column) -> int | None:
-    """Return how many values a column can take, or None where that is not a count."""
-    if column.discrete:
-        return len(column.domain) if column.domain else None  # type: ignore[union-attr]
-    if isinstance(column, IntegerColumn) and column.grid is not None:
-        lowest, highest = column.grid
-        return round((highest - lowest) / column.unit) + 1
-    return None
-
-
-def unit_of(column: Column) -> float:
-    """Return the distance between neighbouring cells as numbers; 0 where there is none."""
-    return 1.0 if column.discrete else column.unit  # type: ignore[union-attr]
 
 
 def ordered(constraints: Sequence[Rule]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from doublure.errors import SchemaError
+from doublure.schema.columns import unmodelled_types
 from doublure.schema.fact_states import UNDECLARED
 
 KEY = "defaults"
@@ -49,6 +50,6 @@ def _filled(data: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, A
 
 
 def _column(column: Any, defaults: Mapping[str, Any]) -> Any:
-    if not isinstance(column, Mapping) or column.get("type") == "id":
+    if not isinstance(column, Mapping) or column.get("type") in unmodelled_types():
         return column
     return {**column, **{fact: value for fact, value in defaults.items() if column.get(fact) in (None, UNDECLARED)}}

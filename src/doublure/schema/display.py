@@ -64,15 +64,15 @@ def html(schema: Any) -> str:
 
 def _cells(column: Any) -> str:
     """Return what a column's cells can be: bounds or values, or the state of what is not known."""
-    found = getattr(column, "bounds", getattr(column, "values", None))
-    if column.nature == "id":
+    if not column.modelled:
         return "made anew: 1, 2, 3, …"
-    if column.nature == "boolean":
-        return "false, true"
+    if column.truth:
+        return ", ".join(column.labels)
+    found = column.fact("values" if column.listed else "bounds")
     if not isinstance(found, tuple):
         return _state(found)
-    if hasattr(column, "bounds"):
-        step = f", step {column.unit:g}" if column.nature in ("integer", "real") and column.unit not in (0, 1) else ""
+    if column.bounded:
+        step = f", step {column.unit:g}" if column.clock is None and column.unit not in (0, 1) else ""
         return f"{label(found[0])} to {label(found[1])}{step}"
     return views.shortened([label(value) for value in column.domain])
 

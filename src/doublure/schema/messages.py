@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from doublure.errors import SchemaError, printable
-from doublure.schema.columns import MODELS, types
+from doublure.schema.columns import MODELS, models, types
 from doublure.support.guessing import nearest
 
 if TYPE_CHECKING:
@@ -68,12 +68,6 @@ _FORMS = {
     "delimiter": "must be one character, such as ';'",
     "zero_inflated": "must be true or false",
 }
-_EXAMPLES = {
-    "integer": "write bounds: [0, 120]; whole numbers within ±2^53",
-    "real": "write bounds: [0, 99.5]",
-    "date": "write bounds: [2020-01-31, 2024-12-31]",
-    "datetime": "write bounds: [2020-01-31T00:00:00, 2024-12-31T23:59:59]",
-}
 _LISTED = ("category", "ordinal", "boolean")
 _TYPES: dict[str, Callable[[], tuple[str, ...]]] = {
     "columns": types,
@@ -128,9 +122,14 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
         return path, "is not there", _FORMS.get(key, _SEE).replace("must be", "write", 1)
     if location[-1] in ("learn", "magnitude"):
         return path, f"{location[-1]} must be a number above 0", "write {learn: 0.05}"
-    remedy = _EXAMPLES.get(str(location[2]), _SEE) if key == "bounds" else _SEE
+    remedy = (_example(str(location[2])) if key == "bounds" else None) or _SEE
     form = _FORMS.get(".".join(path), _FORMS.get(key, "does not have the form of a schema"))
     return path, form, remedy
+
+
+def _example(name: str) -> str | None:
+    """Return how bounds of a column type are written."""
+    return next((model.example for model in models() if model.model_fields["type"].default == name), None)
 
 
 def _path(location: Sequence[int | str]) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def check_related(constraints: Sequence[RelatedConstraint], tables: Mapping[str,
         if set(totals) & set(names):
             raise ValueError(f"{printable(next(n for n in names if n in totals))} is a sum; leave it to that rule")
         for name in names if isinstance(each, AtMost) else ():
-            if isinstance(getattr(columns[name], "bounds", None), Learn):
+            if isinstance(columns[name].fact("bounds"), Learn):
                 raise ValueError(f"{printable(name)} is compared with another column; declare its bounds")
         if len({table_of(name) for name in names}) > 1:
             _check_across(each, columns, root)
@@ -121,7 +121,7 @@ def _check_across(each: Equal | AtMost, columns: Mapping[str, Column], root: str
     if len(others) > 1:
         raise ValueError("at_most names two child tables; go through the root, one child table a rule")
     for name in each.at_most:
-        if not columns[name].numeric:
+        if not columns[name].bounded:
             raise ValueError(f"{printable(name)} is compared across tables; use numbers, dates or moments")
 
 
@@ -134,11 +134,11 @@ def _check_sum(rule: Summed, columns: Mapping[str, Column], tables: Mapping[str,
     total, part = columns[rule.total], columns[rule.of]
     if total.missing is not False or part.missing is not False:
         raise ValueError("sum needs missing: false of both; declare it")
-    if getattr(total, "unit", None) != getattr(part, "unit", None) or type(total) is not type(part):
+    if total.unit != part.unit or type(total) is not type(part):
         raise ValueError("sum needs one type, precision and step of both; declare them alike")
     if total.roles:
         raise ValueError(f"{printable(rule.total)} is a sum, which has no role; remove it")
-    ends, each = getattr(total, "ends", None), getattr(part, "ends", None)
+    ends, each = total.ends, part.ends
     if ends is None or each is None:
         raise ValueError("sum needs declared bounds of both; declare them")
     most = tables[table_of(rule.of)].max_children

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, StrictInt, StrictStr
 
 from doublure.errors import printable
-from doublure.schema.columns import Column, IdColumn
+from doublure.schema.columns import AnyColumn
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared
 from doublure.schema.scalars import check_name, whole
 
@@ -36,12 +36,12 @@ class RelatedTable(Frozen):
     foreign_key: StrictStr | None = None
     max_children: _Children | Undeclared | None = None
     order: StrictStr | None = None
-    columns: Mapping[str, Column]
+    columns: Mapping[str, AnyColumn]
 
     @property
     def ids(self) -> tuple[str, ...]:
         """The columns that are keys, or other identifiers."""
-        return tuple(name for name, column in self.columns.items() if isinstance(column, IdColumn))
+        return tuple(name for name, column in self.columns.items() if not column.modelled)
 
 
 def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTable]) -> None:
@@ -65,7 +65,7 @@ def check_table(name: str, table: RelatedTable, tables: Mapping[str, RelatedTabl
     else:
         _check_child(shown, table, tables)
     for role, named in (("key", table.key), ("foreign_key", table.foreign_key)):
-        if named is not None and not isinstance(table.columns.get(named), IdColumn):
+        if named is not None and (named not in table.columns or table.columns[named].modelled):
             raise ValueError(f"{role} of {shown} names {printable(named)}; describe that column with type: id")
     if table.key is not None and table.key == table.foreign_key:
         raise ValueError(f"{shown} has one column for key and foreign_key; leave key out")
@@ -85,7 +85,7 @@ def _check_child(shown: str, table: RelatedTable, tables: Mapping[str, RelatedTa
     if table.order is None:
         return
     order = table.columns.get(table.order)
-    if order is None or not order.numeric:
+    if order is None or not order.bounded:
         raise ValueError(f"order of {shown} must be a number, a date or a moment; name such a column")
-    if order.missing not in (False, UNDECLARED) or isinstance(getattr(order, "bounds", None), Learn):
+    if order.missing not in (False, UNDECLARED) or isinstance(order.fact("bounds"), Learn):
         raise ValueError(f"order of {shown} needs missing: false and declared bounds; declare them")

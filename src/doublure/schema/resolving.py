@@ -6,14 +6,12 @@ Each answer is noisy: learned bounds may miss the zero that a column is declared
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from doublure.schema.columns import MOST_VALUES, Column, IntegerColumn, RealColumn
+from doublure.schema.columns import MOST_VALUES, Column
 from doublure.schema.constraints import Rule, ordered
 from doublure.schema.fact_states import Learn
-from doublure.schema.scalars import EXACT
 
 
 def agree(
@@ -41,32 +39,18 @@ def agree(
     answers = dict(learned)
     for name, column in columns.items():
         bounds, values = f"{path_of(name)}.bounds", f"{path_of(name)}.values"
-        if bounds in answers and isinstance(column, (IntegerColumn, RealColumn)):
-            answers[bounds] = _countable(answers[bounds], column)
-        if isinstance(getattr(column, "values", None), Learn) and values in answers:
+        if bounds in answers:
+            answers[bounds] = column.countable(answers[bounds])
+        if isinstance(column.fact("values"), Learn) and values in answers:
             answers[values] = tuple(answers[values])[:MOST_VALUES]
     _meet(columns, constraints, answers)
     return answers
 
 
-def _countable(bounds: tuple[Any, Any], column: IntegerColumn | RealColumn) -> tuple[Any, Any]:
-    lower, upper = bounds
-    for value in column.repeated:
-        lower, upper = min(lower, value), max(upper, value)
-    if column.step not in (None, 1):  # so that they hold a multiple of it
-        lower, upper = math.floor(lower / column.step) * column.step, math.ceil(upper / column.step) * column.step
-    if isinstance(column, IntegerColumn):
-        lower, upper = int(lower), int(upper)
-    if column.unit:
-        most = EXACT if isinstance(column, IntegerColumn) else EXACT * column.unit
-        lower, upper = max(-most, min(lower, most)), max(-most, min(upper, most))
-    return lower, upper
-
-
 def _meet(columns: Mapping[str, Column], constraints: Sequence[Rule], answers: dict[str, Any]) -> None:
     """Raise learned upper bounds, else lower learned lower bounds, until every ordered pair has a common range."""
     chains = ordered(constraints)
-    bounds = {name: answers.get(f"columns.{name}.bounds", getattr(columns[name], "bounds", None)) for name, _ in chains}
+    bounds = {name: answers.get(f"columns.{name}.bounds", columns[name].fact("bounds")) for name, _ in chains}
     under: dict[str, list[str]] = {}
     for name, below in chains:
         under[name] = sorted({low for other in below for low in (other, *under[other])})

@@ -25,8 +25,6 @@ from doublure.schema.constraints import (
     names_of,
     ordered,
     reaches,
-    size_of,
-    unit_of,
     word_of,
 )
 from doublure.schema.fact_states import UNDECLARED, Learn
@@ -76,7 +74,7 @@ def _check_together(constraints: Sequence[Rule], columns: Mapping[str, Column]) 
     if {name for name, _ in chains} & set(derived):
         raise ValueError("at_most names a column that equal derives; name the first of the equal ones")
     for left, right in reaches(chains):
-        lowest, highest = getattr(columns[left], "grid", None), getattr(columns[right], "grid", None)
+        lowest, highest = columns[left].grid, columns[right].grid
         if lowest and highest and lowest[0] > highest[1]:
             raise ValueError(f"no value of {printable(left)} is at most one of {printable(right)}; fix the bounds")
     for rule in constraints:
@@ -105,7 +103,7 @@ def _refuse_bought(constraints: Sequence[Rule], columns: Mapping[str, Column]) -
             before = len(reached)
             reached = reached.union(*(chain.at_most for chain in chains if reached & set(chain.at_most)))
         for name in sorted(reached):
-            if any(isinstance(getattr(columns[name], fact), Learn) for fact in columns[name].facts):
+            if columns[name].learned:
                 word = word_of(rule)
                 raise ValueError(
                     f"{word} and at_most need declared facts of {printable(name)}; declare what is learned"
@@ -124,7 +122,7 @@ def _check(rule: Rule, columns: Mapping[str, Column]) -> None:
             raise ValueError(
                 f"{word} names {printable(name)}, which is not a column; {meant(name, columns) or 'fix the name'}"
             )
-        if columns[name].nature == "id":
+        if not columns[name].modelled:
             raise ValueError(f"{word} names {printable(name)}, and an id is not modelled; leave it out")
     if len(set(names)) != len(names):
         raise ValueError(f"{word} names a column twice; name it once")
@@ -137,7 +135,7 @@ def _check(rule: Rule, columns: Mapping[str, Column]) -> None:
             _check_at_most(left, right, columns)
         return
     for name in names:
-        if any(isinstance(getattr(columns[name], fact), Learn) for fact in columns[name].facts):
+        if columns[name].learned:
             raise ValueError(f"{word} needs declared facts of {printable(name)}, and one is learned; declare it")
     if isinstance(rule, Determines):
         _check_determines(*rule.determines, columns)
@@ -145,7 +143,7 @@ def _check(rule: Rule, columns: Mapping[str, Column]) -> None:
         _check_sum(rule, columns)
     elif isinstance(rule, Combinations):
         for name in names:
-            if columns[name].nature == "real":
+            if not (columns[name].listed or columns[name].integral or columns[name].clock):
                 raise ValueError(f"combinations names {printable(name)}, a real number; take values that can be listed")
     else:
         _check_implies(rule, columns)
@@ -155,7 +153,7 @@ def _check(rule: Rule, columns: Mapping[str, Column]) -> None:
 
 def _open(rule: Rule, columns: Mapping[str, Column]) -> bool:
     """Say whether a fact of the rule's columns is not known yet."""
-    facts = [getattr(columns[name], fact) for name in names_of(rule) for fact in columns[name].facts]
+    facts = [columns[name].fact(fact) for name in names_of(rule) for fact in columns[name].facts]
     return any(isinstance(fact, Learn) or (isinstance(fact, str) and fact == UNDECLARED) for fact in facts)
 
 
@@ -172,22 +170,22 @@ def _check_determines(source: str, name: str, columns: Mapping[str, Column]) -> 
     first, pair = columns[source], f"{printable(source)} and {printable(name)}"
     if "condition" in columns[name].roles:
         raise ValueError(f"{printable(name)} is a condition, and determines derives it; remove the role")
-    if not (first.discrete or first.nature == "integer"):
+    if not (first.listed or first.integral):
         raise ValueError(f"determines lists every value of the first of {pair}; take a category or an integer")
-    if (size_of(first) or 0) > MOST_VALUES:
+    if (first.size or 0) > MOST_VALUES:
         raise ValueError(f"determines lists every value of the first of {pair}, more than {MOST_VALUES}; group them")
 
 
 def _check_sum(rule: Sum, columns: Mapping[str, Column]) -> None:
     total, parts = columns[rule.sum.total], [columns[name] for name in rule.sum.of]
     for column in parts:
-        if column.nature != total.nature or column.nature not in ("integer", "real"):
+        if not (column.alike(total) and column.adds_up):
             raise ValueError(f"sum needs {printable(rule.sum.total)} and its parts to be all integer, or all real; fix")
-        if column.unit != total.unit:  # type: ignore[union-attr]
+        if column.unit != total.unit:
             raise ValueError(
                 f"sum adds up to {printable(rule.sum.total)}; give total and parts the same precision and step"
             )
-    ends = [getattr(column, "grid", None) for column in (total, *parts)]
+    ends = [column.grid for column in (total, *parts)]
     known = [each for each in ends if each is not None]
     if len(known) == len(ends):
         (lowest, highest), *own = known
@@ -200,15 +198,15 @@ def _check_equal(source: str, name: str, columns: Mapping[str, Column]) -> None:
     first, column, pair = columns[source], columns[name], f"{printable(source)} and {printable(name)}"
     if "condition" in column.roles:
         raise ValueError(f"{printable(name)} is a condition; name it first in equal")
-    if any(isinstance(getattr(column, fact), Learn) for fact in column.facts):
+    if column.learned:
         raise ValueError(f"{printable(name)} is derived by equal, so nothing of it is learned; declare its facts")
     if isinstance(first.missing, Learn) or column.may_be_missing != first.may_be_missing:
         raise ValueError(f"{pair} are equal; declare the same missing for both")
-    sizes = size_of(first), size_of(column)
+    sizes = first.size, column.size
     if sizes[0] is None or sizes[1] is None:
-        if first.nature != column.nature or first.discrete:
+        if not first.alike(column) or first.listed:
             raise ValueError(f"equal needs declared values or bounds for {pair}; declare them")
-        if (getattr(first, "bounds", None), *_grid(first)) != (getattr(column, "bounds", None), *_grid(column)):
+        if (first.fact("bounds"), *_grid(first)) != (column.fact("bounds"), *_grid(column)):
             raise ValueError(f"{pair} are equal; declare the same bounds, precision and step for both")
     elif sizes[0] != sizes[1]:
         raise ValueError(f"{printable(source)} has {sizes[0]} values and {printable(name)} has {sizes[1]}; fix one")
@@ -216,9 +214,9 @@ def _check_equal(source: str, name: str, columns: Mapping[str, Column]) -> None:
 
 def _check_at_most(left: str, right: str, columns: Mapping[str, Column]) -> None:
     lower, upper, pair = columns[left], columns[right], f"{printable(left)} and {printable(right)}"
-    if lower.nature != upper.nature or not (lower.numeric or lower.nature == "ordinal"):
+    if not (lower.alike(upper) and lower.ordered):
         raise ValueError(f"at_most needs {pair} to be of one type; use numbers, dates or ordinals")
-    if lower.nature == "ordinal" and lower.domain != upper.domain:  # type: ignore[union-attr]
+    if lower.domain != upper.domain:
         raise ValueError(f"at_most compares {pair}; list the same values for both")
     if _grid(lower) != _grid(upper):
         raise ValueError(f"at_most compares {pair}; give both the same precision, step and timezone")
@@ -227,7 +225,7 @@ def _check_at_most(left: str, right: str, columns: Mapping[str, Column]) -> None
 
 
 def _grid(column: Column) -> tuple[Any, ...]:
-    return tuple(getattr(column, name, None) for name in ("precision", "step", "timezone"))
+    return tuple(column.fact(name) for name in ("precision", "step", "timezone"))
 
 
 # -- together --------------------------------------------------------------------------------------------------------
@@ -308,7 +306,8 @@ class _Search:
             for name, cells in [*rule.then.items(), *rule.when.items()]:
                 self._named[name] += _points(self._columns[name], cells)
         elif isinstance(rule, (Adds, InOrder)):
-            ends = [end for name in rule.names if self._columns[name].numeric for end in self._columns[name].grid]  # type: ignore[union-attr]
+            numbers = [self._columns[name] for name in rule.names if self._columns[name].bounded]
+            ends = [end for column in numbers for end in column.limits]
             for name in rule.names:
                 self._named[name] += ends
 
@@ -365,18 +364,18 @@ class _Search:
             ):
                 rest = sum(row[each] for each in rule.parts if each != name)
                 yield from _inside(column, [rest if name == rule.total else row[rule.total] - rest])
-        if column.discrete:
-            size = len(column.domain)  # type: ignore[union-attr]
+        if column.listed:
+            size = len(column.domain)
             yield from dict.fromkeys([*self._named[name], *map(float, range(min(size, _FEW_VALUES)))])
             if self._sources(name):  # what is derived from it may need any of its values
                 yield from map(float, range(_FEW_VALUES, size))
         else:
-            ends: tuple[float, float] = column.grid  # type: ignore[union-attr, assignment]
+            ends = column.limits
             points = sorted({*_inside(column, self._named[name]), *ends})
             middles = [(low + high) / 2 for low, high in pairwise(points)]
             yield from dict.fromkeys([*points, *_inside(column, middles)])
             if self._sources(name):
-                yield from (ends[0] + place * unit_of(column) for place in range(size_of(column) or 0))
+                yield from (ends[0] + place * column.unit for place in range(column.size or 0))
         if column.may_be_missing:
             yield math.nan
 
@@ -388,17 +387,16 @@ def _points(column: Column, cells: Allowed) -> list[float]:
     """Return the values that a rule names, and those beside a range's ends."""
     found = list(cells.values)
     if cells.span is not None:
-        beside = getattr(column, "unit", 1.0)
-        found += [*cells.span, cells.span[0] - beside, cells.span[1] + beside]
-    if column.discrete:
-        return [value for value in found if 0 <= value < len(column.domain)]  # type: ignore[union-attr]
+        found += [*cells.span, cells.span[0] - column.unit, cells.span[1] + column.unit]
+    if column.listed:
+        return [value for value in found if 0 <= value < len(column.domain)]
     return found
 
 
 def _inside(column: Column, numbers: Sequence[float]) -> list[float]:
     """Return those of some numbers that a column can have, on its grid."""
-    lower, upper = column.grid  # type: ignore[union-attr, misc]
-    unit = column.unit  # type: ignore[union-attr]
+    lower, upper = column.limits
+    unit = column.unit
     known = [number for number in numbers if not math.isnan(number)]
     snapped = [round((number - lower) / unit) * unit + lower if unit else number for number in known]
     return [number for number in snapped if lower <= number <= upper]

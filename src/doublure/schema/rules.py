@@ -24,8 +24,6 @@ from doublure.schema.constraints import (
     Sum,
     ordered,
     reaches,
-    size_of,
-    unit_of,
 )
 
 Row: TypeAlias = Mapping[str, float]
@@ -192,10 +190,10 @@ def in_turn(derived: Mapping[str, Derived]) -> tuple[Derived, ...]:
 def equal(columns: Mapping[str, Column], source: str, name: str) -> Derived:
     """Return how a column repeats another."""
     first, column = columns[source], columns[name]
-    if size_of(first) is None:
+    if first.size is None:
         return Derived(name=name, source=source)
-    lowest = [0.0 if each.discrete else each.grid[0] for each in (first, column)]  # type: ignore[union-attr, index]
-    times = unit_of(column) / unit_of(first)
+    lowest = [0.0 if each.grid is None else each.grid[0] for each in (first, column)]
+    times = column.unit / first.unit
     return Derived(name=name, source=source, shift=lowest[1] - lowest[0] * times, times=times)
 
 
@@ -214,7 +212,7 @@ def determined(columns: Mapping[str, Column], rule: Determines) -> Derived:
         pairs[keys(key)] = cells(cell)
     hole = next((cell for key, cell in pairs.items() if math.isnan(key)), math.nan)
     pairs = {key: cell for key, cell in pairs.items() if not math.isnan(key)}
-    count = size_of(first) or 0
+    count = first.size or 0
     if len(pairs) < count:
         raise ValueError(f"{pair} lacks {count - len(pairs)} of the first's {count} values; give each a line")
     if first.may_be_missing and math.isnan(hole) and not second.may_be_missing:
@@ -234,7 +232,7 @@ def kept_of(columns: Mapping[str, Column], rule: Implies | Sum | Combinations) -
             when=when, then={name: _allowed(columns, name, cells) for name, cells in rule.implies.then.items()}
         )
     if isinstance(rule, Sum):
-        unit = columns[rule.sum.total].unit  # type: ignore[union-attr]
+        unit = columns[rule.sum.total].unit
         return Adds(total=rule.sum.total, parts=rule.sum.of, slack=0.25 * unit if unit else 1e-9, relative=not unit)
     names = rule.combinations.columns
     readers = [_reader(columns[name], f"combinations at {printable(name)}") for name in names]
@@ -262,7 +260,7 @@ def _cell(column: Column, text: str, where: str) -> float:
 
 def _reader(column: Column, where: str) -> Callable[[str], float]:
     """Return :func:`_cell` for many cells of one column."""
-    known = {label(value): float(code) for code, value in enumerate(getattr(column, "domain", ()))}
+    known = {label(value): float(code) for code, value in enumerate(column.domain)}
 
     def read(text: str) -> float:
         if text not in known:

@@ -272,7 +272,7 @@ class Schema(Frozen):
         for fact in ("missing", "values", "bounds", "shares"):
             for name, column in self.columns.items():
                 if fact in column.facts or fact == "shares":
-                    yield f"{self.path_of(name)}.{fact}", fact, name, getattr(column, fact, None)
+                    yield f"{self.path_of(name)}.{fact}", fact, name, column.fact(fact)
 
     @property
     def written(self) -> Written | None:

@@ -141,7 +141,27 @@ class StateChannel(IntegerColumn):
         return self
 
     @property
-    def read(self) -> CategoryColumn:
+    def shown_type(self) -> str:
+        """Its own type."""
+        return self.type
+
+    @property
+    def states(self) -> tuple[Value, ...]:
+        """Its values."""
+        return self.values
+
+    @property
+    def shown_values(self) -> tuple[Value, ...]:
+        """The states."""
+        return self.values
+
+    @property
+    def shown_bounds(self) -> None:
+        """States have none."""
+        return None
+
+    @property
+    def read_as(self) -> CategoryColumn:
         """How its cells are read."""
         return CategoryColumn(values=self.values, missing=self.missing)
 
@@ -238,7 +258,7 @@ class SeriesSchema(TextForm, Schema):
     @property
     def states(self) -> dict[str, tuple[Value, ...]]:
         """The values of channels that are no numbers, by whose places in the list they are reckoned with."""
-        return {name: each.values for name, each in self.channels.items() if isinstance(each, StateChannel)}
+        return {name: each.states for name, each in self.channels.items() if each.states}
 
     @property
     def length(self) -> int:
@@ -267,6 +287,10 @@ class SeriesSchema(TextForm, Schema):
         """Whether a step of a channel may be missing once gaps are dealt with."""
         return self.series.gaps == "missing" and self.channels[channel].may_be_missing
 
+    def may_have_gaps(self, channel: str) -> bool:
+        """Whether a step of a channel may be missing, or may turn out to be once that is bought."""
+        return self.series.gaps == "missing" and self.channels[channel].missing is not False
+
     def cells_of(self, column: str | None, fact: str) -> int:
         """Return how many cells of a column one series adds to a statistic: of a channel its lowest and highest."""
         return 2 if column in self.channels and fact == "bounds" else 1
@@ -288,10 +312,10 @@ class SeriesSchema(TextForm, Schema):
         written = self.series.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         data["series"] = {key: (always | written)[key] for key in Windows.model_fields if key in always | written}
         for name, column in self.columns.items():
-            facts = {fact: listed(plain(getattr(column, fact))) for fact in column.facts}
+            facts = {fact: listed(plain(column.fact(fact))) for fact in column.facts}
             own = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
             found: dict[str, Any] = {"type": column.type} | facts | own
-            if isinstance(column, StateChannel):
+            if column.states:
                 found.pop("bounds", None)
             if isinstance(found.get("bounds"), list):
                 found |= {"bounds": [whole(end) for end in found["bounds"]]}

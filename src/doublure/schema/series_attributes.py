@@ -11,13 +11,14 @@ from doublure.errors import printable
 from doublure.schema.columns import (
     BooleanColumn,
     CategoryColumn,
+    Column,
     IntegerColumn,
     OrdinalColumn,
     RealColumn,
     Role,
 )
-from doublure.schema.fact_states import Frozen, Learn
-from doublure.schema.scalars import Value, label
+from doublure.schema.fact_states import Learn
+from doublure.schema.scalars import label
 
 ATTRIBUTE_TYPES = ("category", "ordinal", "boolean", "integer", "real")
 
@@ -27,7 +28,7 @@ FromTime: TypeAlias = Literal["weekday", "weekend", "month", "hour"]
 _OF_TIME = {"weekday": range(7), "month": range(1, 13), "hour": range(24)}
 
 
-class _Attribute(Frozen):
+class _Attribute(Column):
     """What an attribute has beside a column's own facts: it always steers, and may follow from the time."""
 
     steers: ClassVar[bool] = True
@@ -44,18 +45,18 @@ class _Attribute(Frozen):
 
     @model_validator(mode="after")
     def _follows(self) -> _Attribute:
-        if self.from_length and not isinstance(self, IntegerColumn):
+        if self.from_length and not self.integral:
             raise ValueError("from_length is a number of steps; make its type integer")
         if self.from_time is None:
             return self
         if self.from_length:
             raise ValueError("from_time and from_length both say what it is; keep one")
-        if isinstance(self, (IntegerColumn, RealColumn)):
+        if self.bounded:
             raise ValueError("from_time gives values of a list; make its type ordinal, or boolean for weekend")
-        if (self.from_time == "weekend") != isinstance(self, BooleanColumn):
+        if (self.from_time == "weekend") != self.truth:
             raise ValueError("from_time: weekend goes with type boolean, the others with ordinal or category; fix one")
         known = {str(value) for value in _OF_TIME.get(self.from_time, ())}
-        values = getattr(self, "values", None)
+        values = self.fact("values")
         if isinstance(values, tuple) and not {label(value) for value in values} <= known:
             raise ValueError("values are none that from_time gives; weekday is 0 to 6, month 1 to 12, hour 0 to 23")
         return self
@@ -76,13 +77,9 @@ class BooleanAttribute(_Attribute, BooleanColumn):
 class _Number(_Attribute):
     """What numbers have for facts: they steer by the public group that they fall in."""
 
-    shares: ClassVar[None] = None
-    other: ClassVar[None] = None
-    domain: ClassVar[tuple[Value, ...]] = ()
-
     @model_validator(mode="after")
     def _no_state_apart(self) -> _Number:
-        if getattr(self, "repeated", ()):
+        if self.repeated:
             raise ValueError("zero_inflated and spikes are for channels and tables; cut groups by edges")
         return self
 

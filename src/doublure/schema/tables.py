@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from doublure.errors import SchemaError, printable
-from doublure.schema.columns import Column, IdColumn
+from doublure.schema.columns import AnyColumn
 from doublure.schema.constraints import Constraint
 from doublure.schema.fact_states import plain
 from doublure.schema.resolving import agree
@@ -28,7 +28,7 @@ class TableSchema(TextForm, Schema):
     asked_by_cells: ClassVar[bool] = True
 
     kind: Literal["table"]
-    columns: Mapping[str, Column]
+    columns: Mapping[str, AnyColumn]
     constraints: tuple[Constraint, ...] = ()
 
     @model_validator(mode="after")
@@ -37,11 +37,11 @@ class TableSchema(TextForm, Schema):
             raise ValueError("columns is empty; describe at least one column")
         if len(self.columns) > _MOST_COLUMNS:
             raise ValueError(f"columns has more than {_MOST_COLUMNS} entries; split the table")
-        if all(isinstance(column, IdColumn) for column in self.columns.values()):
+        if not any(column.modelled for column in self.columns.values()):
             raise ValueError("columns has only ids, which are not learned; describe at least one other column")
         for name in self.columns:
             check_name(name)
-        if self.unit.id is not None and not isinstance(self.columns.get(self.unit.id), IdColumn):
+        if self.unit.id is not None and (self.unit.id not in self.columns or self.columns[self.unit.id].modelled):
             raise ValueError(f"unit.id names {printable(self.unit.id)}; describe that column with type: id")
         if len(self.with_role("target")) > 1:
             raise ValueError("two columns have the role target; keep one")
@@ -66,7 +66,7 @@ class TableSchema(TextForm, Schema):
         data = super().to_plain()
         for name, column in self.columns.items():
             written = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-            facts = {fact: _json(plain(getattr(column, fact))) for fact in column.facts}
+            facts = {fact: _json(plain(column.fact(fact))) for fact in column.facts}
             data["columns"][name] = {"type": column.type} | facts | written
         if not self.constraints:
             data.pop("constraints", None)

@@ -1,11 +1,14 @@
-"""What was probably meant: the nearest known name, for a remedy."""
+"""Names: registers of what they stand for, and the nearest known one, for a remedy."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
-from doublure.errors import printable
+from doublure.errors import SettingError, printable
+
+T = TypeVar("T")
 
 _FEW, _MANY = 12, 60
 
@@ -35,3 +38,43 @@ def meant(name: str, known: Iterable[str], *, otherwise: str = "") -> str:
     fits = len(names) <= (_MANY if near is None else _FEW)
     listed = f"use one of: {', '.join(map(printable, names))}" if fits else ""
     return " ".join(part for part in (guess, listed) if part) or otherwise
+
+
+class Registry(dict[str, T]):
+    """Name -> what it stands for.
+
+    Args:
+        noun: What each entry is, for refusals.
+        own: The entries of this package, which nothing replaces.
+        field: Where a name is given; the noun, if left out.
+        beside: Other names that may be given there, such as groups.
+    """
+
+    def __init__(self, noun: str, own: Mapping[str, T], *, field: str = "", beside: Iterable[str] = ()) -> None:
+        super().__init__(own)
+        self.noun, self.field = noun, field or noun
+        self._beside, self._own = tuple(beside), frozenset(own)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that may be given; entries from elsewhere come last."""
+        return (*self._beside, *self)
+
+    def __missing__(self, name: str) -> T:
+        """Refuse an unknown name."""
+        raise self.unknown(name)
+
+    def unknown(self, name: str) -> SettingError:
+        """Return the refusal of an unknown name, with the nearest one, or all where they are few."""
+        return SettingError(f"there is no {self.noun} {name!r}", field=self.field, remedy=meant(name, self.names))
+
+    def register(self, name: str, added: T, *, field: str = "name", remedy: str = "choose another name") -> None:
+        """Add an entry from elsewhere, for this process; it replaces another one that was added.
+
+        Raises:
+            SettingError: This package has that name: about this field, with this remedy.
+        """
+        if name in self._own or name in self._beside:
+            article = "an" if self.noun[0] in "aeiou" else "a"
+            raise SettingError(f"{name!r} is {article} {self.noun} of doublure", field=field, remedy=remedy)
+        self[name] = added

@@ -1,4 +1,4 @@
-"""Settings -> the untrained networks of a GAN. Imports torch where a network is made, and not before.
+"""Settings -> the networks of a GAN, untrained or as a run kept them. Imports torch where a network is made.
 
 Each function is a table from the type of the settings to who builds. A method whose critic is another one adds its own
 where it lives (``@critic_of.register(ItsSettings)``); settings that inherit from known ones are built as those are.
@@ -6,18 +6,24 @@ where it lives (``@critic_of.register(ItsSettings)``); settings that inherit fro
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import singledispatch
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from doublure.support.tensors import as_tensor
 from doublure.training.gan_settings import AdversarialSettings, PerceptronSettings
 from doublure.training.image_gan_settings import ImageAdversarialSettings
+from doublure.training.job import State
 from doublure.training.series_gan_settings import SeriesAdversarialSettings
 
 if TYPE_CHECKING:
     import torch
-    from torch import nn
+    from torch import Tensor, nn
 
     from doublure.encode.encoder import Encoder
+
+Critic: TypeAlias = "Callable[[Tensor, Tensor | None], Tensor]"
+"""Bodies ``(B, *body_shape)`` and conditions ``(B, K)`` or None to scores ``(B,)``, high for what looks real."""
 
 
 @singledispatch
@@ -49,6 +55,46 @@ def critic_of(settings: AdversarialSettings, encoder: Encoder, initial: torch.Ge
         NotImplementedError: Nobody has registered who builds for such settings.
     """
     raise NotImplementedError(f"no critic is registered for {type(settings).__name__}")
+
+
+def kept_critic(
+    kept: State,
+    settings: AdversarialSettings,
+    shapes: Any,
+    view: Callable[[Tensor], Tensor] | None = None,
+    names: Sequence[str] = ("critic", "critic/critic"),
+) -> Critic | None:
+    """Return a run's critic, without the noise of a noise layer; None where none that fits was kept.
+
+    Args:
+        kept: The run's last state.
+        settings: Of the critic's network.
+        shapes: What that asks of an encoder.
+        view: Bodies to what the critic takes; None: bodies as they are.
+        names: Of its weights in the state: of the whole run, or of one of its stages.
+    """
+    import torch
+
+    from doublure.networks.noise_layer import NoiseLayer
+
+    found = next((kept[name] for name in names if name in kept), None)
+    if found is None:
+        return None
+    network, weights = critic_of(settings, shapes, torch.Generator().manual_seed(0)), as_tensor(found)
+    if sum(part.numel() for part in network.parameters()) != weights.numel():
+        return None
+    torch.nn.utils.vector_to_parameters(weights.flatten().float(), network.parameters())
+    network.eval()
+    for part in network.modules():
+        if isinstance(part, NoiseLayer):
+            part.silence()
+    steered = bool(settings.condition_width(shapes))
+
+    def critic(bodies: Tensor, condition: Tensor | None) -> Tensor:
+        scores: Tensor = network(bodies if view is None else view(bodies), condition if steered else None)
+        return scores
+
+    return critic
 
 
 # -- vectors ---------------------------------------------------------------------------------------------------------
@@ -135,9 +181,7 @@ def _series_generator(settings: SeriesAdversarialSettings, encoder: Encoder, ini
     planes, length = encoder.planes, encoder.body_shape[1]  # type: ignore[attr-defined]
     sizes = {"condition_width": encoder.condition_width, "noise_width": settings.noise_width}
     if settings.generator_type == "lstm":
-        return LstmGenerator(
-            planes, length, hidden=settings.lstm_units, layers=settings.lstm_layers, generator=initial, **sizes
-        )
+        return LstmGenerator(planes, length, hidden=settings.lstm_units, generator=initial, **sizes)
     return ConvSeriesGenerator(
         planes, length, hidden=settings.hidden, channels=settings.channels, generator=initial, **sizes
     )

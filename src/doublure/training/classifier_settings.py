@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from pydantic import Field
 
 from doublure.networks.sizes import paths, places, scattering_work
@@ -11,6 +13,8 @@ from doublure.training.image_gan_settings import classes_of
 from doublure.training.private_gan_settings import Norm
 from doublure.training.settings import MethodSettings
 
+MOMENTUM = 0.9
+"""Of a labeller's gradient descent, whose rate follows from the public number of units and the noise."""
 _BYTES = 4
 _OF_DIRECTIONS = 4.0  # operations, times the cube of a side, of finding a symmetric matrix's largest eigenvalues
 
@@ -20,17 +24,15 @@ class LabellerSettings(MethodSettings):
 
     Attributes:
         labeller_steps: Of noisy gradient descent, each on all records.
-        labeller_lr: None: from the public number of units and the noise.
-        labeller_momentum: Of gradient descent.
         labeller_clip: C, the bound on a record's gradient, from 1e-9 to 1e9.
         view_images: Generated images that show the labeller where to look.
         view_width: Directions that it looks in.
         tries: How often an image is drawn, at most, until the labeller sees its label.
     """
 
+    constants: ClassVar[dict[str, Any]] = {"labeller_lr": None, "labeller_momentum": MOMENTUM}
+
     labeller_steps: int = Field(default=60, ge=1, le=100_000)
-    labeller_lr: float | None = Field(default=None, gt=0, le=1e6)
-    labeller_momentum: float = Field(default=0.9, ge=0, lt=1)
     labeller_clip: Norm = 0.1
     view_images: int = Field(default=10_000, ge=100)
     view_width: int = Field(default=500, ge=1)

@@ -64,7 +64,6 @@ def private_critic_trainer(
         everyone,
         step,
         distances=distances,
-        source=settings.stream,
         generator=adversaries.generator,
     )
 
@@ -82,7 +81,6 @@ def critic_settings(settings: PrivateSettings, *, expected_units: float, **speci
         schedule=settings.schedule,
         expected_units=expected_units,
         n_critic=settings.n_critic,
-        chunk_size=settings.chunk_size,
         local=LocalSteps(count=settings.local_steps, rate=settings.local_lr) if settings.local_steps > 1 else None,
         **special,
     )

@@ -315,7 +315,7 @@ def _paired_draws(job: Job, settings: AdversarialSettings) -> noise.Draws:
     """
     if not job.private:
         return SeededDraws(_mixed(job.seed, job.taken, 4))
-    return noise.secret_draws(settings.stream)
+    return noise.secret_draws()
 
 
 def _optimizer(settings: AdversarialSettings, flat: nn.Parameter) -> torch.optim.Optimizer:

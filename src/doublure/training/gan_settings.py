@@ -150,7 +150,7 @@ def refuse_nothing_to_generate(schema: Schema) -> None:
         SettingError: There is no column to generate.
     """
     given = {*schema.with_role("condition"), *schema.derived}
-    if schema.only_columns and all(n in given or c.nature == "id" for n, c in schema.columns.items()):
+    if schema.only_columns and all(n in given or not c.modelled for n, c in schema.columns.items()):
         raise SettingError(
             "has no column to generate: all are conditions, ids, or follow from others",
             field="columns",

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
+
+from typing_extensions import TypeVar
 
 from doublure.access import Access
+from doublure.encode.encoder import Encoder
 from doublure.support.progress import Progress, Silent
 from doublure.training.settings import MethodSettings
 
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from torch import Tensor
 
-    from doublure.encode.encoder import Encoder
     from doublure.private.bayesian import BayesianAccountant
     from doublure.private.mechanism import Mechanism
     from doublure.private.partitions import Partitions
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from doublure.training.noisy_tables import NoisyTable
 
 
+S_co = TypeVar("S_co", bound=MethodSettings, covariant=True, default=MethodSettings)
+E_co = TypeVar("E_co", bound=Encoder, covariant=True, default=Encoder)
 State: TypeAlias = "Mapping[str, Array | Tensor]"
 """Numbers by name: arrays, or tensors of whoever computes in them."""
 
@@ -75,7 +79,7 @@ class NullWorkspace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class Job(Generic[S_co, E_co]):
     """Everything a method needs to train, and nothing it could use to look at the data another way.
 
     Attributes:
@@ -104,9 +108,9 @@ class Job:
             compute from the same releases may differ by rounding.
     """
 
-    encoder: Encoder
+    encoder: E_co
     records: PrivateRecords
-    settings: MethodSettings
+    settings: S_co
     accesses: tuple[Access, ...]
     mechanism: Mechanism
     units: int
@@ -147,7 +151,7 @@ class Job:
             return replace(self, records=view(self.records))
         return replace(self, partitions=self.partitions.map(view))
 
-    def stage(self, name: str, *, after: int) -> Job:
+    def stage(self, name: str, *, after: int) -> Job[S_co, E_co]:
         """Return the job as one of several stages sees it: with its own noisy steps, and a state of its own.
 
         Args:

@@ -170,16 +170,13 @@ class OwnedCritic:
         self._generator = adversary.generator().requires_grad_(False)
         self._critic = critic_of(settings, adversary.shapes, initial).requires_grad_(False)
         self._width = adversary.noise_width
-        self._draws = secret_draws(settings.stream)
+        self._draws = secret_draws()
         self._steps = event.steps
         step = critic_settings(settings, expected_units=event.sample_rate * units, **adversary.special)
         self._paired = step.paired
         share = math.ceil(adversary.distances * own_units / planned_units)
         lengths = rate_of(share, own_units) if adversary.distances else None
-        self._queries = {
-            chosen: CriticGradients(step, source=settings.stream, lengths=None if chosen else lengths)
-            for chosen in (True, False)
-        }
+        self._queries = {chosen: CriticGradients(step, lengths=None if chosen else lengths) for chosen in (True, False)}
 
     def query(
         self, step: int, critic: Mapping[str, Array], generator: Mapping[str, Array], *, chosen: bool

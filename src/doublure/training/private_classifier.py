@@ -22,7 +22,7 @@ from doublure.networks.fixed_features import LabelFeatures
 from doublure.networks.labelled import LabelledGenerator, Labeller
 from doublure.support.messages import Message
 from doublure.support.tensors import as_array, as_tensors
-from doublure.training.classifier_settings import CheckingSettings, LabellerSettings
+from doublure.training.classifier_settings import MOMENTUM, CheckingSettings, LabellerSettings
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.owned import AtOwner, numbers_of, unplanned
@@ -181,13 +181,13 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
         job.progress.stage("read the images", job.units)
         sums.see(job.seen(_Looked(view, features, ProgressCounter(job, _LOOKED_AT))))
     job.progress.stage("train the labeller", settings.labeller_steps)
-    rate = _rate(settings, job.units, sums.deviations[-1])
+    rate = _rate(job.units, sums.deviations[-1])
 
     while sums.taken < last:
         job.check_stop()
         bound = settings.labeller_clip
         total = sums.release(_Errors(weights), shape=(classes, view.directions.shape[1]), bound=bound)
-        velocity = settings.labeller_momentum * velocity + total / (bound * job.units)
+        velocity = MOMENTUM * velocity + total / (bound * job.units)
         weights = weights - rate * velocity
         if estimated := sums.state():
             job.checkpoints.save(sums.taken, kept | estimated)
@@ -214,10 +214,8 @@ def checked(
     )
 
 
-def _rate(settings: LabellerSettings, units: int, noise: float) -> float:
+def _rate(units: int, noise: float) -> float:
     """Return the learning rate: as high as can be while the noise of all steps stays as large in the scores."""
-    if settings.labeller_lr is not None:
-        return settings.labeller_lr
     return min(_FASTEST, _LOUDNESS * units / noise)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field
 
 from doublure.private.accounting import GaussianEvent
-from doublure.private.noise import SourceName
 from doublure.training.gan_settings import AdversarialSettings
 from doublure.training.settings import LearningRate
 
@@ -34,23 +33,15 @@ class PrivateSettings(AdversarialSettings):
         local_lr: Of these steps.
         clipping_decay: The share of C that is left at the end (Frigerio's clipping decay, geometric in the generator's
             iterations), from 1e-6; 1 keeps C as it is.
-        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream: of the noise, and of all else that is
-            drawn to meet private records.
-        chunk_size: Records handled at a time; changes memory and nothing else.
     """
+
+    constants: ClassVar[dict[str, Any]] = {"noise_source": "os-keyed", "chunk_size": None}
 
     max_grad_norm: Norm = 4.0
     noise_multiplier: Sigma | None = None
     local_steps: int = Field(default=1, ge=1, le=1_000)
     local_lr: LearningRate = 1e-2
     clipping_decay: float = Field(default=1.0, ge=_LEAST_DECAY, le=1)
-    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
-    chunk_size: int | None = Field(default=None, ge=1)
-
-    @property
-    def stream(self) -> SourceName:
-        """As they say."""
-        return self.noise_source
 
     @property
     def schedule(self) -> Schedule:

@@ -33,7 +33,6 @@ class SeriesAdversarialSettings(AdversarialSettings):
         hidden: Units of the convolutional generator's first layer.
         channels: Its channels, from few steps to many; each doubles the steps.
         lstm_units: Units of the LSTM.
-        lstm_layers: How many LSTMs follow one another.
         critic_width: Hidden units a layer of the multilayer perceptron.
         critic_depth: Its hidden layers.
         critic_channels: Output channels of the critic's convolutions, each of which halves the steps.
@@ -42,6 +41,7 @@ class SeriesAdversarialSettings(AdversarialSettings):
     """
 
     data: ClassVar[str] = "series"
+    constants: ClassVar[dict[str, Any]] = {"lstm_layers": 1}
     sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 256, "steps": 3000}
     betas: ClassVar[tuple[float, float]] = (0.5, 0.9)
 
@@ -53,7 +53,6 @@ class SeriesAdversarialSettings(AdversarialSettings):
     hidden: int = Field(default=128, ge=1, le=8192)
     channels: tuple[Channels, ...] = Field(default=(32, 16, 8), min_length=1, max_length=8)
     lstm_units: int = Field(default=64, ge=1, le=2048)
-    lstm_layers: int = Field(default=1, ge=1, le=4)
     critic_width: int = Field(default=128, ge=1, le=8192)
     critic_depth: int = Field(default=2, ge=0, le=10)
     critic_channels: tuple[Channels, ...] = Field(default=(16, 32, 32), min_length=1, max_length=8)
@@ -105,7 +104,7 @@ class SeriesAdversarialSettings(AdversarialSettings):
         if self.generator_type == "conv":
             return series_work(shape, self.noise_width + condition, condition, self.hidden, self.channels)
         each, common = divmod(self.noise_width, shape[1])
-        return recurrent_work(shape, each + common + condition + CLOCK, condition, self.lstm_units, self.lstm_layers)
+        return recurrent_work(shape, each + common + condition + CLOCK, condition, self.lstm_units)
 
 
 def planes_in(schema: SeriesSchema) -> int:

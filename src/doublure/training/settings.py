@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_args
@@ -11,7 +12,6 @@ from pydantic import Field, ValidationError
 from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
 from doublure.models import Model
-from doublure.private.noise import SourceName
 from doublure.support.guessing import meant
 
 S = TypeVar("S", bound="MethodSettings")
@@ -55,17 +55,35 @@ class MethodSettings(Model):
     data: ClassVar[str]
     """The kind of data that they are for, where a method has others for another."""
 
+    constants: ClassVar[Mapping[str, Any]] = {}
+    """Former settings of a class, as JSON: every plan still says them, so that its hash stays what it was."""
+
+    @classmethod
+    def all_constants(cls) -> dict[str, Any]:
+        """Return the former settings of the class and of those that it inherits from."""
+        own = [vars(each).get("constants", {}) for each in reversed(cls.__mro__)]
+        return {name: value for constants in own for name, value in constants.items()}
+
     @classmethod
     def read(cls, given: dict[str, Any]) -> Self:
-        """Check settings given by name.
+        """Check settings given by name; a former one may be given as the constant that it is now.
 
         Raises:
-            SettingError: A name is unknown or a value is out of range.
+            SettingError: A name is unknown, a value is out of range, or a former setting has another value.
         """
+        constants = cls.all_constants()
         for name, value in given.items():
-            form = cls.model_fields[name].annotation if name in cls.model_fields else bool
+            form = cls.model_fields[name].annotation if name in cls.model_fields else constants.get(name, bool)
             if isinstance(value, bool) and bool not in (form, *get_args(form)):  # pydantic would read true as 1
                 raise SettingError("must not be true or false", field=name, remedy="see docs/methods.md")
+        own = cls._validated({name: value for name, value in given.items() if name not in constants})
+        for name in (name for name in given if name in constants and given[name] != constants[name]):
+            message = f"is no setting any more, and always {json.dumps(constants[name])}"
+            raise SettingError(message, field=name, remedy="leave it out, or use the version that made the plan")
+        return own
+
+    @classmethod
+    def _validated(cls, given: dict[str, Any]) -> Self:
         try:
             return cls.model_validate(given)
         except ValidationError as error:
@@ -75,11 +93,6 @@ class MethodSettings(Model):
                 remedy = meant(name, sorted(cls.model_fields))
                 raise SettingError("is not a setting of this method", field=name, remedy=remedy) from None
             raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
-
-    @property
-    def stream(self) -> SourceName:
-        """What real-valued noise and other secret numbers are drawn from."""
-        return "os-keyed"
 
     @property
     def sampling_only_fields(self) -> frozenset[str]:
@@ -124,6 +137,10 @@ class MethodSettings(Model):
     def published(self) -> Self:
         """Return the settings without what only this machine knows, such as where a folder lies."""
         return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as a plan file holds them, former ones included."""
+        return {**self.model_dump(mode="json"), **self.all_constants()}
 
     def shown(self) -> dict[str, Any]:
         """Return the settings as a plan is explained with."""

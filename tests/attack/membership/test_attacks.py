@@ -7,8 +7,8 @@ import pytest
 
 from doublure.attack import registry as table
 from doublure.attack.membership import lira
-from doublure.attack.membership.monte_carlo import share_within
 from doublure.attack.membership.results import membership_result
+from doublure.attack.membership.scores import DOMIAS, GAN_LEAKS, share_within
 from doublure.errors import DataError, SettingError
 from doublure.measures.divergence import nearest
 
@@ -61,13 +61,8 @@ def test_what_is_common_is_taken_off_a_density(make_world):
 def domias_scores(world, released):
     from dataclasses import replace
 
-    from doublure.attack.membership import domias
-
-    kept = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(domias, "membership_result", lambda story, world, *scores, **rest: kept.extend(scores))
-        domias.attack(replace(world, sample=lambda n, seed: released))
-    return kept
+    found = DOMIAS.score(replace(world, sample=lambda n, seed: released))
+    return found.inside, found.outside
 
 
 def test_somebody_who_does_not_look_stands_beside(found):
@@ -86,7 +81,7 @@ def test_a_holdout_of_another_kind_is_noticed(make_world):
 
     points = replace(world.seen.points, values=shifted)
     world = replace(world, seen=replace(world.seen, points=points))
-    entry = membership_result(found_story(), world, scores, scores[: len(world.unseen)])
+    entry = membership_result(GAN_LEAKS.threat_model, world, scores, scores[: len(world.unseen)])
     assert any("differs from the fitted data" in note for note in entry.notes)
 
 
@@ -96,20 +91,14 @@ def test_a_holdout_of_another_kind_raises_no_alarm(make_world):
 
     world = make_world(honest=True)
     scores = np.linspace(1, 2, len(world.seen))
-    assert membership_result(found_story(), world, scores, scores[: len(world.unseen)] - 5).alarm
+    assert membership_result(GAN_LEAKS.threat_model, world, scores, scores[: len(world.unseen)] - 5).alarm
     shifted = world.seen.points.values.copy()
     shifted[:, 0] += 1
     elsewhere = replace(world, seen=replace(world.seen, points=replace(world.seen.points, values=shifted)))
-    entry = membership_result(found_story(), elsewhere, scores, scores[: len(world.unseen)] - 5)
+    entry = membership_result(GAN_LEAKS.threat_model, elsewhere, scores, scores[: len(world.unseen)] - 5)
     assert not entry.alarm
     assert entry.lower_bound > 0.5
     assert any(note.startswith("No alarm") for note in entry.notes)
-
-
-def found_story():
-    from doublure.attack.membership.gan_leaks import SAMPLES
-
-    return SAMPLES
 
 
 def test_a_critic_that_knows_its_records_is_found_out(make_world):

@@ -386,6 +386,7 @@ HOSTILE_NPZ = {
     "no zip": lambda pixels: b"not a zip",
     "cut off": lambda pixels: npz_with(images=npy(pixels))[:-40],
     "fewer than its header says": lambda pixels: npz_with(images=npy(pixels, shape=(10**6, 6, 5, 1))),
+    "more than its header says": lambda pixels: npz_with(images=npy(pixels) + b"!"),
     "no numbers": lambda pixels: npz_with(images=npy(pixels.astype("S1"))),
     "no images": lambda pixels: npz_with(images=npy(pixels.reshape(12, 30))),
     "nothing": lambda pixels: npz_with(),

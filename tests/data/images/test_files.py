@@ -68,9 +68,7 @@ def test_no_split_of_a_folder_or_a_parquet_file_is_named(folder, tmp_path, schem
     for path in (folder, tmp_path / "a.parquet"):
         assert len(open_images(path).load(schema).content) == 12
         for split in ("train", ""):
-            assert f"{path.name}: is neither NPZ nor CelebA's folder, of which alone a split" in refusal(
-                f"{path}#{split}", schema
-            )
+            assert f"{path.name}: is no NPZ file, of which alone a split" in refusal(f"{path}#{split}", schema)
     with_hash = folder.with_name("set#1")
     folder.rename(with_hash)
     assert len(open_images(with_hash).load(schema).content) == 12

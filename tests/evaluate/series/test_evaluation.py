@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from doublure.data.series import Series
-from doublure.evaluate import SeriesReport, report
+from doublure.evaluate import Report, report
 from doublure.measures import registry
 from doublure.measures.scores import distance_score
 from doublure.measures.series import classifiers as students
@@ -122,7 +122,7 @@ def test_what_is_all_missing_or_empty_is_a_result(schema, waves, few_rounds):
     found = evaluate_series(schema, nothing, waves(80, 2), waves(20, 3))
     assert by_key(found)["values"].value is None
     assert "–" in found.verdict.headline
-    assert page_of(SeriesReport(series=found))
+    assert page_of(Report(series=found))
 
 
 def test_copies_are_warned_of(schema, waves):
@@ -155,7 +155,7 @@ def test_a_target_is_told_by_a_student_of_artificial_series(text, waves, few_rou
 
 
 def test_the_page_marks_what_it_holds_and_the_figures_are_plain(evaluation, tmp_path):
-    made = SeriesReport(series=evaluation)
+    made = Report(series=evaluation)
     figures = json.loads(made.to_json())
     assert figures["series"]["internal"]
     assert "do not publish" in repr(made)

@@ -101,14 +101,8 @@ def test_whoever_is_stopped_keeps_what_is_finished(clock, job):
 
 
 def test_an_inversion_is_as_the_plan_has_it():
-    asked = {
-        "inversion_steps": 7,
-        "inversion_restarts": 3,
-        "inversion_rate": 0.25,
-        "inversion_seed": 11,
-        "at_a_time": 5,
-    }
+    asked = {"inversion_steps": 7, "inversion_restarts": 3, "at_a_time": 5}
     how = training._how(SimpleNamespace(**asked))
-    assert (how.steps, how.restarts, how.rate, how.seed, how.batch) == (7, 3, 0.25, 11, 5)
+    assert (how.steps, how.restarts, how.rate, how.seed, how.batch) == (7, 3, 0.1, 0, 5)
     without = training._how(SimpleNamespace(**asked | {"inversion_steps": None, "inversion_restarts": None}))
     assert (without.steps, without.restarts) == (0, 1)

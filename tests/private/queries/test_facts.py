@@ -15,7 +15,7 @@ from scipy import stats
 from doublure.access import Access
 from doublure.data.series import open_series
 from doublure.data.tables.opening import Table, open_table
-from doublure.errors import NotAsPriced, SettingError
+from doublure.errors import NotAsPriced, SchemaError, SettingError
 from doublure.noisy_counts import Grid
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import ApproximateEvent, PureEvent
@@ -25,6 +25,8 @@ from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.queries import facts as module
 from doublure.private.queries.facts import Categories, Fact, Shares, query_of
 from doublure.schema import Schema
+from doublure.schema.columns import IntegerColumn, RealColumn
+from doublure.schema.scalars import EXACT
 
 ALPHA = 1e-6
 SIZE = 24_000
@@ -113,6 +115,36 @@ def require_neighbours(path, unit, records):
     assert moved <= asked.sensitivity.l1
     assert all(answer.sensitivity == asked.sensitivity for answer in answers)
     return moved
+
+
+def bounds_over(points):
+    """Return the query of bounds over a partition that a column type of somebody else has."""
+
+    class Theirs(IntegerColumn):
+        def partition(self, magnitude):
+            return Grid(points=np.array(points))
+
+        def numbers_of(self, cells):
+            raise AssertionError("no method of a column is given a private cell")
+
+    question = query("columns.age.bounds").question
+    return module.Bounds(question=question, max_records=3, moved=3, column=Theirs(), name="age")
+
+
+@pytest.mark.parametrize("points", [[3.0], [0.0, 1e9], [-1e300, 0.0, 35.5]], ids=str)
+@pytest.mark.parametrize("unit", UNITS)
+def test_another_partition_raises_no_sensitivity(points, unit):
+    """The query clips cells onto the partition itself: each falls in one cell at most."""
+    asked = bounds_over(points)
+    totals = [asked.counted(loaded(units)) for units in (PEOPLE, PEOPLE | {"one more": [UNITS[unit]] * 3})]
+    assert apart(*totals) <= asked.sensitivity.l1
+
+
+@pytest.mark.parametrize("points", [[0.0, 0.0], [90.0, 40.0, 0.0], [5.0, -5.0, 60.0], [0.0, np.nan, 2.0]], ids=str)
+@pytest.mark.parametrize("units", [{}, PEOPLE], ids=["nobody", "people"])
+def test_a_partition_out_of_order_is_refused_whatever_the_records(points, units):
+    with pytest.raises(SchemaError, match="partition that is not in order"):
+        bounds_over(points).counted(loaded(units))
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -463,7 +495,8 @@ def test_bounds_in_days_and_seconds_are_bounds_of_years():
     ],
 )  # fmt: skip
 def test_bounds_beyond_what_can_be_counted_are_cut_off(lower, upper, cut):
-    assert module._countable(lower, upper, 5.0) == cut
+    column = RealColumn(step=5.0 / EXACT)  # float64 counts its steps up to 5
+    assert column.bought(lower, upper) == cut
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,7 @@ def test_what_a_lot_is_made_of_reaches_its_gradients(monkeypatch):
     monkeypatch.setattr(RecordGradients, "lot", lambda engine, paired, **named: given.append((paired, named)))
     rows = torch.arange(6.0 * (WIDTH + 2)).view(6, WIDTH + 2)
     records = PrivateRecords(rows, np.repeat(np.arange(3), 2), 3, lambda body: (body[:, 2:], body[:, :2]))
-    query = CriticGradients(of(chunk_size=7), mixing=torch.Generator().manual_seed(4))
+    query = CriticGradients(of(), mixing=torch.Generator().manual_seed(4))
     query.at(0, Critic(nn.SiLU()), lambda size, condition: -torch.ones(size, WIDTH) * condition[:, :1])
     query.gradients(records, np.array([0, 2]))
     ((paired, named),) = given
@@ -285,7 +285,7 @@ def test_what_a_lot_is_made_of_reaches_its_gradients(monkeypatch):
     assert torch.equal(paired.condition, chosen[:, :2])
     assert torch.equal(paired.fake, -chosen[:, :1].expand(4, WIDTH))
     assert torch.equal(paired.mix, torch.rand(4, generator=torch.Generator().manual_seed(4)))
-    assert (named["group"].tolist(), named["groups"], named["chunk_size"]) == ([0, 0, 1, 1], 2, 7)
+    assert (named["group"].tolist(), named["groups"]) == ([0, 0, 1, 1], 2)
 
 
 def test_an_answer_says_how_its_lot_was_drawn_and_clipped_and_is_measured_before(monkeypatch):
@@ -316,19 +316,17 @@ def test_a_query_without_a_critic_asks_nothing():
             ask()
 
 
-def test_a_source_that_is_given_governs_the_mixing_numbers():
+def test_mixing_numbers_are_secret():
     """What tests leave out is what a method leaves out: secret numbers, other ones each time, in [0, 1)."""
-    for source in ("os-keyed", "chacha20"):
-        query = CriticGradients(of(), source=source)
-        assert query._draws.name == source
-        drawn = []
-        for _ in range(2):
-            torch.manual_seed(0)  # whose stream is no secret
-            drawn.append(query._mix(1000))
-        one, other = drawn
-        assert not torch.equal(one, other)
-        assert 0 <= float(torch.cat([one, other]).min()) < 0.02
-        assert 0.98 < float(torch.cat([one, other]).max()) < 1
+    query = CriticGradients(of())
+    drawn = []
+    for _ in range(2):
+        torch.manual_seed(0)  # whose stream is no secret
+        drawn.append(query._mix(1000))
+    one, other = drawn
+    assert not torch.equal(one, other)
+    assert 0 <= float(torch.cat([one, other]).min()) < 0.02
+    assert 0.98 < float(torch.cat([one, other]).max()) < 1
 
 
 @pytest.mark.parametrize("per_batch", [False, True])

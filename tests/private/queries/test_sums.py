@@ -20,7 +20,7 @@ from doublure.errors import LedgerError, NotAsPriced, SettingError
 from doublure.private import noise as noises
 from doublure.private.accounting import GaussianEvent
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import ChaCha20Noise, Drawn, OsKeyedNoise
+from doublure.private.noise import Drawn, OsKeyedNoise
 from doublure.private.queries import sums as module
 from doublure.private.queries.sums import BoundedSums
 from doublure.private.records import PrivateRecords
@@ -414,7 +414,7 @@ def test_a_whole_sum_and_rounded_noise_are_the_rounded_sum_and_noise():
 
 @pytest.mark.parametrize("multiplier", [0.3, 1 / 3, 1.1, 7e3])
 @pytest.mark.parametrize("bound", [1.0, 0.1, 1 / 3])
-@pytest.mark.parametrize("source", [OsKeyedNoise, ChaCha20Noise])
+@pytest.mark.parametrize("source", [OsKeyedNoise])
 def test_the_noise_is_never_less_than_was_priced(monkeypatch, multiplier, bound, source):
     scales = []
     monkeypatch.setattr(noises, "rounded_normals", lambda size, scale: scales.append(scale) or np.zeros(size, np.int64))
@@ -457,7 +457,7 @@ def test_another_scale_is_not_as_priced(monkeypatch, mutant):
 # -- noise -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("source", [OsKeyedNoise, ChaCha20Noise])
+@pytest.mark.parametrize("source", [OsKeyedNoise])
 def test_the_noise_is_sigma_times_the_bound_times_the_records_of_a_unit(source):
     """20,000 numbers: the standard deviation is right to 3 %, rejecting what is right once in a million."""
     shape, std = (20, 1000), 1.7 * 0.5 * 3

@@ -25,6 +25,7 @@ EVALUATED = "people-statistics"
 _DIGEST = re.compile(r"\b[0-9a-f]{16,64}\b")
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
 _NEAR, _NEAR_IN_WORDS, _NEAR_IN_SHARES = 1e-6, 2e-2, 0.12
+_OF_LIBRARIES = ("UserWarning", "FutureWarning", "DeprecationWarning", "RuntimeWarning")
 _LEFT_OUT = ("run/log.jsonl", "run/generator.safetensors", "run/tables.safetensors", "run/run.json")
 
 
@@ -60,12 +61,15 @@ def _parts(file: str, text: str) -> Iterator[tuple[str, Any]]:
         yield file, text.partition("\n")[0] if file.endswith(".csv") else "there"
     elif file.endswith("images.txt"):
         yield file, text.rpartition(" ")[0]
+    elif file.endswith(".types.json"):
+        types = json.loads(text)
+        yield file, {name: "text" if own in ("str", "object") else own for name, own in types.items()}  # by pandas
     elif file.endswith(".json"):
         yield file, _masked(json.loads(text))
     elif file.endswith(".jsonl"):
         yield file, [_masked(json.loads(line)) for line in text.splitlines()]
     else:
-        yield file, _masked(text.splitlines())
+        yield file, _masked([line for line in text.splitlines() if not line.startswith(_OF_LIBRARIES)])
 
 
 def _paths(plain: Any, before: str = "") -> Iterator[str]:

@@ -22,11 +22,12 @@ HIDDEN = "…"
 _NEVER_ALIKE = frozenset(
     {
         "created", "utc", "tool", "nonce", "doublure_version", "version", "hash", "prev_hash", "head_sha256", "id",
-        "session", "reservation", "card.html", "card.json",
+        "session", "reservation", "card.html", "card.json", "seconds_estimate",
     }
 )  # fmt: skip
 _MOMENT = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\+00:00|Z)")
 _DIGEST, _DAY = re.compile(r"\b[0-9a-f]{12,64}\b"), re.compile(r"\b20\d\d-\d\d-\d\d(?:T[\d:+Z]+)?")
+_TIME = re.compile(r"\S+ (?:second|minute|hour|day)s?(?= of one core)")
 SAMPLED = 1000
 
 
@@ -48,7 +49,7 @@ def record(case: Case, folder: Path, *, rows: int = SAMPLED, evaluated: bool = T
         warnings.simplefilter("always")
         plan = db.plan(schema, method=case.method, **settings)
         found["plan.json"] = _json(_of_file(plan.save, folder / "plan.json"))
-        found["explained.txt"] = plan.explain()
+        found["explained.txt"] = _TIME.sub(HIDDEN, plan.explain())
         ledger = db.Ledger.create(folder / "ledger", dataset="golden", epsilon=1e4, delta=0.5)
         syn = db.fit(case.data(1), plan, ledger=ledger, out=folder / "run", seed=1)
         found |= {f"run/{path.name}": _text(path) for path in sorted((folder / "run").iterdir()) if path.is_file()}

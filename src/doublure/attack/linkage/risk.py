@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from doublure.attack.attack_data import AttackData
 from doublure.attack.results import AttackResult, Rate, ThreatModel
-from doublure.intervals import Interval, quantile, wilson
+from doublure.intervals import Interval, wilson
 
 MEASURE = "risk"
 DESIRED = "0: members are hit no more often than others"
@@ -51,8 +51,7 @@ def risk(attack: int, control: int, trials: int) -> tuple[float, Interval]:
 def _wilson(hits: int, trials: int) -> tuple[float, float]:
     """Return the middle and the half width of Wilson's interval."""
     low, high = wilson(hits, trials) or (0.0, 1.0)
-    z2 = quantile(0.95) ** 2
-    return (hits + z2 / 2) / (trials + z2), (high - low) / 2
+    return (low + high) / 2, (high - low) / 2
 
 
 def result(threat_model: ThreatModel, data: AttackData, hits: Hits, *, notes: tuple[str, ...] = ()) -> AttackResult:

@@ -1,1 +1,1 @@
-"""Was this record among those that were learned from? One file an attacker."""
+"""Membership: was this record among those that were learned from? Attacks that score it are one table."""

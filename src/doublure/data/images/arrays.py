@@ -5,9 +5,8 @@ from __future__ import annotations
 import gzip
 import math
 import re
-import zipfile
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -15,10 +14,10 @@ import numpy as np
 
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
-from doublure.data.images.sources import LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
-from doublure.data.npz import DAMAGED, Header, array, headers, in_memory, read_header, refuse_fields, refuse_objects
+from doublure.data.images.sources import ATTRIBUTE_NAMES, LABEL_NAMES, PIXEL_NAMES, ImageSource, other_length
+from doublure.data.npz import DAMAGED, Header, array, blocks, headers, in_memory, refuse_fields, refuse_objects
 from doublure.data.splits import beside, labels_among, named, only, several
-from doublure.errors import DataError
+from doublure.errors import DataError, printable
 from doublure.schema.images import LABEL, ImageSchema
 
 _BLOCK_BYTES = 8_000_000
@@ -83,6 +82,7 @@ class _NamedSource(_ArraySource):
 
     def __init__(self, name: str, found: _Names) -> None:
         self._found = found
+        self._asked: list[int] = []
         super().__init__(name, self._header_of(found.pixels), labelled=bool(found.labels))
 
     @abstractmethod
@@ -98,24 +98,57 @@ class _NamedSource(_ArraySource):
         """Return one array, whole."""
 
     def check_more(self, schema: ImageSchema) -> None:
-        """Look at the labels and ids that the schema asks for, by their headers alone."""
-        if schema.label is not None:
+        """Look at the labels and ids that the schema asks for, by their headers and the attributes' names alone."""
+        if schema.label is not None and schema.label.attributes:
+            self._asked = self._places_of(schema.label.attributes)
+        elif schema.label is not None:
             self._refuse_other_than_one_each(self._labels_name())
         if schema.unit.id is not None:
             self._refuse_other_than_one_each(self._ids_name(schema.unit.id))
 
+    def _refuse_form(self, name: str) -> None:
+        refuse_fields(name, self._header_of(name))
+
     def _refuse_other_than_one_each(self, name: str) -> None:
         header = self._header_of(name)
-        refuse_fields(name, header)
+        self._refuse_form(name)
         if header.shape[:1] != (self.count,):
             raise other_length(name)
         if math.prod(header.shape[1:]) != 1:
-            remedy = "give one value an image: the class itself, say, in place of one column for each class"
+            remedy = (
+                "name some under label.attributes, such as [Smiling]"
+                if self.attributes
+                else "give one value an image: the class itself, say, in place of one column for each class"
+            )
             raise DataError("holds several values for each image", field=name, remedy=remedy)
 
+    @property
+    def attributes(self) -> bool:
+        """Whether the names of attributes stand beside the images."""
+        return self._attribute_names() is not None
+
+    def _attribute_names(self) -> str | None:
+        return next((each for each in beside(ATTRIBUTE_NAMES, self._found.split) if each in self._names()), None)
+
+    def _places_of(self, asked: Sequence[str]) -> list[int]:
+        """Return where the schema's attributes stand among those that there are."""
+        key, of_images = self._attribute_names() or ATTRIBUTE_NAMES, self._labels_name()
+        self._refuse_form(key)
+        shape, marks = self._header_of(key).shape, self._header_of(of_images)
+        if marks.dtype.kind not in "bui" or len(shape) != 1 or marks.shape != (self.count, *shape):
+            remedy = f"give numbers of shape (images, attributes), and {ATTRIBUTE_NAMES} of shape (attributes)"
+            raise DataError("does not hold 1 or 0 for each attribute of an image", field=of_images, remedy=remedy)
+        names = [str(name) for name in self._array(key).tolist()]
+        for name in asked:
+            if name not in names:
+                field, remedy = f"label.attributes {printable(name)}", f"name some of the array {printable(key)}"
+                raise DataError("is no attribute of these images", field=field, remedy=remedy)
+        return [names.index(name) for name in asked]
+
     def labels(self, known: Collection[str] = ()) -> Any:
-        """Return the labels as they stand there."""
-        return self._array(self._labels_name()).reshape(-1)
+        """Return the labels as they stand there, or 1 or 0 for each attribute that the schema names, in its order."""
+        found = self._array(self._labels_name())
+        return _joined(found[:, self._asked]) if self._asked else found.reshape(-1)
 
     def ids(self, name: str) -> Any:
         """Return the units' ids as they stand there."""
@@ -130,6 +163,13 @@ class _NamedSource(_ArraySource):
             if found in self._names():
                 return found
         raise DataError("is not there, and unit.id names it", field=name, remedy="add the array, or fix the schema")
+
+
+def _joined(marks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return rows of marks ``(N, attributes)`` as a text each, such as ``1 0``; None where one is neither 1 nor 0."""
+    column = np.empty(len(marks), dtype=object)
+    column[:] = [" ".join(str(int(mark)) for mark in row) if set(row) <= {0, 1} else None for row in marks.tolist()]
+    return column
 
 
 # -- in memory -------------------------------------------------------------------------------------------------------
@@ -196,7 +236,7 @@ def _names(name: str, names: list[str], axes: Callable[[str], int], split: str |
 
 class _NpzSource(_NamedSource):
     def __init__(self, path: Path, headers: dict[str, Header], found: _Names) -> None:
-        self._path, self._headers, self._pixels_name = path, headers, found.pixels
+        self._path, self._headers = path, headers
         super().__init__(path.name, found)
 
     def _names(self) -> Container[str]:
@@ -208,28 +248,19 @@ class _NpzSource(_NamedSource):
     def _array(self, name: str) -> np.ndarray[Any, Any]:
         return array(self._path, name)
 
-    def _refuse_other_than_one_each(self, name: str) -> None:
+    def _refuse_form(self, name: str) -> None:
         refuse_objects(name, self._headers[name])
-        super()._refuse_other_than_one_each(name)
 
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
         """Yield the images, a block at a time."""
-        header, step, first = self._header, self._rows(), 0
+        first = 0
         try:
-            with zipfile.ZipFile(self._path) as archive, archive.open(f"{self._pixels_name}.npy") as file:
-                read_header(file)
-                if not header.in_rows:  # columns first: no block can be cut off it
-                    whole = np.frombuffer(file.read(), dtype=header.dtype).reshape(header.shape, order="F")
-                    yield reader.convert(self._ordered(whole), 1)
-                    return
-                size = math.prod(header.shape[1:]) * header.dtype.itemsize
-                while first < self.count:
-                    content = file.read(size * min(step, self.count - first))
-                    block = np.frombuffer(content, dtype=header.dtype).reshape(-1, *header.shape[1:])
-                    if not len(block):
-                        raise self.damaged()
-                    yield reader.convert(self._ordered(block), first + 1)
-                    first += len(block)
+            # of columns that come first, no block can be cut off
+            pixels = self._found.pixels
+            parts = blocks(self._path, pixels, self._rows()) if self._header.in_rows else [self._array(pixels)]
+            for block in parts:
+                yield reader.convert(self._ordered(block), first + 1)
+                first += len(block)
         except DAMAGED:
             raise self.damaged() from None
 
@@ -250,6 +281,17 @@ def is_idx(path: Path) -> bool:
     return re.search(r"idx\d|-ubyte|\.idx", path.name.lower()) is not None
 
 
+def idx_array(path: Path) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return the array of an IDX file that is trusted, whole.
+
+    Raises:
+        DAMAGED: It is no IDX file of bytes, or holds more or less than its header says.
+    """
+    with _opened(path) as file:
+        shape = _idx_header(file).shape
+        return np.frombuffer(file.read(), dtype=np.uint8).reshape(shape)
+
+
 class IdxSource(_ArraySource):
     """A file of images and, beside it, the file of its labels: ``…-images-idx3-ubyte``, ``…-labels-idx1-ubyte``."""
 
@@ -260,7 +302,7 @@ class IdxSource(_ArraySource):
         self._labels_path = _beside(path)
         try:
             with _opened(path) as file:
-                header, self._offset = _idx_header(file)
+                header = _idx_header(file)
         except DAMAGED:
             remedy = "give the file of the images; check that it is whole"
             raise DataError("cannot be read as IDX", field=path.name, remedy=remedy) from None
@@ -287,7 +329,7 @@ class IdxSource(_ArraySource):
             raise self.damaged()
         try:
             with _opened(self._labels_path) as file:
-                header, _ = _idx_header(file)
+                header = _idx_header(file)
                 if header.shape != (self.count,):  # before as much is read as a header may claim
                     raise other_length(LABEL)
                 return np.frombuffer(file.read(self.count + 1), dtype=np.uint8).reshape(self.count)
@@ -312,7 +354,7 @@ def _opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-def _idx_header(file: IO[bytes]) -> tuple[Header, int]:
+def _idx_header(file: IO[bytes]) -> Header:
     """Read two zeros, the type (8: unsigned bytes), the number of axes, and each axis as a big-endian uint32."""
     start = file.read(4)
     if len(start) != 4 or start[:2] != b"\0\0" or start[2] != 8 or not 1 <= start[3] <= 4:
@@ -321,4 +363,4 @@ def _idx_header(file: IO[bytes]) -> tuple[Header, int]:
     if len(sizes) != 4 * start[3]:
         raise ValueError("IDX")
     shape = tuple(int.from_bytes(sizes[i : i + 4], "big") for i in range(0, len(sizes), 4))
-    return Header(shape=shape, dtype=np.dtype(np.uint8)), 4 + len(sizes)
+    return Header(shape=shape, dtype=np.dtype(np.uint8))

@@ -1,4 +1,4 @@
-"""Opening a set of images by its form: NPZ, IDX, Parquet, .mat, a folder, a table of names, or arrays. None is read.
+"""Opening a set of images by its form: NPZ, IDX, Parquet, a folder, a table of names, or arrays. None is read.
 
 What holds the pixels is called ``images``, ``image``, ``img`` or ``x``; what holds the labels ``labels``, ``label``,
 ``class`` or ``y``. In an NPZ file or a mapping a split may follow, as in ``x_train`` and ``y_train``; of several splits
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from doublure.data.images import arrays, files, lists, svhn_celeba
+from doublure.data.images import arrays, files, lists
 from doublure.data.images.records import Images
 from doublure.data.images.sources import ImageSource
 from doublure.data.splits import split_off
@@ -25,8 +25,8 @@ def open_images(source: Source) -> ImageSource:
     """Look at the container of a set of images; no image is read.
 
     Args:
-        source: A path to NPZ, IDX, Parquet, SVHN's ``.mat``, CelebA's folder, a folder of pictures or a CSV file that
-            names pictures, with ``#split`` behind it where it holds several; a mapping of arrays; or :class:`Images`.
+        source: A path to NPZ, IDX, Parquet, a folder of pictures or a CSV file that names pictures, with ``#split``
+            behind it where it holds several; a mapping of arrays; or :class:`Images`.
 
     Raises:
         DataError: There is nothing there, or nothing that is read.
@@ -46,25 +46,23 @@ def open_images(source: Source) -> ImageSource:
         raise DataError("is empty", field=path.name, remedy="give the images that the schema describes")
     if path.suffix.lower() == ".npz" and path.is_file():
         return arrays.open_npz(path, split)
-    if (path / svhn_celeba.ATTRIBUTES).is_file():
-        return svhn_celeba.CelebaSource(path, split)
+    if path.suffix.lower() == ".mat" or (path / "list_attr_celeba.txt").is_file():
+        dataset = "svhn" if path.is_file() else "celeba"
+        remedy = f"give an NPZ file, such as doublure datasets fetch {dataset} writes"
+        raise DataError("is not read in its publisher's form", field=path.name, remedy=remedy)
     if split is not None:
         remedy = "leave out what stands behind the #, and give the file or folder of the split"
-        raise DataError(
-            "is neither NPZ nor CelebA's folder, of which alone a split can be named", field=path.name, remedy=remedy
-        )
+        raise DataError("is no NPZ file, of which alone a split can be named", field=path.name, remedy=remedy)
     if path.is_dir():
         return files.FolderSource(path)
     if arrays.is_idx(path):
         return arrays.IdxSource(path)
     if path.suffix.lower() in (".parquet", ".pq"):
         return files.ParquetSource(path)
-    if path.suffix.lower() == ".mat":
-        return svhn_celeba.MatSource(path)
     if lists.is_list(path):
         return lists.ListSource(path)
     remedy = (
-        "give .npz, .parquet, .mat, an IDX file (…-idx3-ubyte, .gz or not), a folder of pictures by class, "
+        "give .npz, .parquet, an IDX file (…-idx3-ubyte, .gz or not), a folder of pictures by class, "
         "or a .csv of their names"
     )
     raise DataError("is no set of images by its ending", field=path.name, remedy=remedy)

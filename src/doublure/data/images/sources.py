@@ -30,6 +30,8 @@ from doublure.support.row_files import RowFile
 
 PIXEL_NAMES = ("images", "image", "img", "x")
 LABEL_NAMES = ("labels", "label", "class", "y")
+ATTRIBUTE_NAMES = "names"
+"""The array of the attributes' names, where labels are ``(N, attributes)``."""
 _BYTES = np.dtype(np.uint8)
 _RANGE = "images.range"
 
@@ -44,10 +46,8 @@ class ImageSource(ABC):
         stored: The type of their numbers; pictures have bytes.
         labelled: Whether it has labels.
         to_label: What would give it labels, where it has none.
-        attributes: Whether a schema may name which of an image's attributes are its label.
     """
 
-    attributes = False
     to_label = f"name them {' or '.join(LABEL_NAMES)}"
 
     def __init__(
@@ -78,6 +78,11 @@ class ImageSource(ABC):
     @abstractmethod
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
         """Yield the images in order, ``(B, H, W, C)`` uint8, a block at a time."""
+
+    @property
+    def attributes(self) -> bool:
+        """Whether a schema may name which of an image's attributes are its label."""
+        return False
 
     @abstractmethod
     def labels(self, known: Collection[str] = ()) -> Any:
@@ -124,8 +129,8 @@ class ImageSource(ABC):
             remedy = f"{self.to_label}, or take label out of the schema"
             raise DataError("has no labels", field=self.name, remedy=remedy)
         if schema.label is not None and schema.label.attributes and not self.attributes:
-            remedy = "take them out of the schema, or give CelebA's folder"
-            raise DataError("are of CelebA's folder alone", field="label.attributes", remedy=remedy)
+            remedy = f"give arrays with their {ATTRIBUTE_NAMES} beside the labels, or take them out of the schema"
+            raise DataError("are named in the schema, and not in the data", field="label.attributes", remedy=remedy)
         self._refuse_other_numbers(schema.images)
         crop = schema.images.crop
         shape = self.shape if self.shape is None or crop is None else (*crop, self.shape[2])  # smaller ones are refused

@@ -13,7 +13,7 @@ from doublure.data.series.records import Values
 from doublure.data.tables import cells
 from doublure.schema.columns import Column, IntegerColumn, RealColumn
 from doublure.schema.scalars import label
-from doublure.schema.series import SeriesSchema, StateChannel
+from doublure.schema.series import SeriesSchema
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
@@ -90,7 +90,7 @@ def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> p
 
 def readable(channel: IntegerColumn | RealColumn, schema: SeriesSchema) -> Column:
     """Return a channel whose empty cells are left to the rule for gaps, unless they are to be refused anyway."""
-    column: Column = channel.read if isinstance(channel, StateChannel) else channel
+    column = channel.read_as
     open_ = schema.series.gaps == "drop" or schema.misfit == "coerce" or schema.ends_at is not None
     if channel.missing is False and open_:
         return column.model_copy(update={"missing": True})
@@ -116,7 +116,7 @@ def calendar_shares(schema: SeriesSchema, name: str) -> Floats:
     places = np.arange(min(count, _MOST_WINDOWS)) * count // min(count, _MOST_WINDOWS)
     found = clock.derived(clock.MONDAY + places * duration, column.from_time or "hour")
     place = {label(value): code for code, value in enumerate(column.domain)}
-    rest = -1 if column.other is None else place[label(column.other)]
+    rest = -1 if column.fallback is None else place[label(column.fallback)]
     codes = np.array([place.get(label(value), rest) for value in found.tolist()])
     counts = np.bincount(codes[codes >= 0], minlength=len(place)).astype(np.float64)
     shares: Floats = counts / counts.sum() if counts.any() else np.full(len(place), 1 / len(place))

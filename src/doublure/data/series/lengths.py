@@ -43,7 +43,7 @@ def fitting(steps: Whole, schema: SeriesSchema, lenient: Collection[str]) -> Fla
         DataError: One has fewer, and is not to be left out.
     """
     name = schema.ends_at or ""
-    lower = schema.attributes[name].ends[0]  # type: ignore[union-attr, index]
+    lower = schema.attributes[name].ends[0]  # type: ignore[index]
     found: Flags = steps >= lower
     if schema.misfit == "refuse" and name not in lenient and not found[steps > 0].all():
         remedy = "lower its bounds, or declare misfit: coerce, which leaves such series out"

@@ -15,7 +15,6 @@ from doublure.data.series.records import Series
 from doublure.data.tables.writing import FORMATS as ROWS
 from doublure.data.tables.writing import write_table
 from doublure.errors import SettingError
-from doublure.schema.columns import IntegerColumn
 from doublure.schema.scalars import label
 from doublure.schema.series import CHANNELS, CLOCK, STATES, STEP, VALUES, SeriesSchema
 from doublure.support import files
@@ -114,7 +113,7 @@ def _long(chunks: Iterable[Series], schema: SeriesSchema) -> Iterator[pd.DataFra
         frame = chunk.frame(first)
         first += len(chunk)
         for name, channel in schema.channels.items():
-            if isinstance(channel, IntegerColumn) and name not in schema.states:
+            if channel.integral and name not in schema.states:
                 frame[name] = frame[name].astype("Int64" if schema.may_be_missing(name) else np.int64)
         if clock is not None:
             texts = pd.Categorical.from_codes(frame[STEP].to_numpy(), categories=pd.Index(clock, dtype="str"))

@@ -17,7 +17,6 @@ import pandas as pd
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_text import in_pandas, is_text
 from doublure.errors import DataError
-from doublure.schema.columns import DateColumn, DatetimeColumn
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
@@ -38,11 +37,11 @@ def canonical(raw: Raw, column: Column, name: str, misfit: Misfit = "refuse") ->
     """
     if isinstance(raw, pd.Series):
         return cells.canonical(raw, column, name, misfit)
-    if isinstance(column, (DateColumn, DatetimeColumn)):
+    if column.clock is not None:
         moments = _moments(raw, column)
         if moments is not None:
             return cells.admitted(pd.Series(cells.fitting_moments(moments, column, misfit)), column, name, misfit)
-    elif column.numeric:
+    elif column.bounded:
         numbers = _numbers(raw, column)
         if numbers is not None:
             found = pd.Series(cells.fitting_numbers(numbers, column, name, misfit))

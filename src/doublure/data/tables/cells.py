@@ -39,16 +39,7 @@ import pandas as pd
 
 from doublure.data.tables.distinct_cells import UNREADABLE, distinct, each, is_listed, unwrapped
 from doublure.errors import DataError, DataWarning, printable
-from doublure.schema.columns import (
-    BooleanColumn,
-    CategoryColumn,
-    Column,
-    DateColumn,
-    DatetimeColumn,
-    IntegerColumn,
-    OrdinalColumn,
-    label,
-)
+from doublure.schema.columns import Column, label, truth_of
 from doublure.schema.scalars import Misfit
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
@@ -56,8 +47,6 @@ Moments: TypeAlias = "np.ndarray[Any, np.dtype[np.datetime64]]"
 
 Rows = TypeVar("Rows", pd.DataFrame, "pd.Series[Any]")
 
-_TRUE = {"true", "t", "yes", "y", "1", "1.0"}
-_FALSE = {"false", "f", "no", "n", "0", "0.0"}
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
 NOT_A_NUMBER = {"NaN", "nan", "NA", "<NA>"}
 NOT_A_TIME = {"NaT", *NOT_A_NUMBER}
@@ -153,30 +142,15 @@ def concatenate(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
 
 
 def _read(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> pd.Series[Any]:
-    if isinstance(column, (DateColumn, DatetimeColumn)):
+    if column.clock is not None:
         return pd.Series(_moments(raw, column, name, misfit))
-    if column.numeric:
+    if column.bounded:
         return pd.Series(_numbers(raw, column, name, misfit))
     return _labels(raw, column, name, misfit)
 
 
-_PLAIN = (
-    "write plain numbers with a decimal point, list a text that means missing under missing, or declare decimal and "
-    "thousands"
-)
-
-
 def _no_such_type(column: Column, name: str) -> DataError:
-    remedy = {
-        "date": "write days that there are, in ISO 8601 (2024-01-31) or as the schema's date_format: DD-MM-YYYY says",
-        "datetime": "write moments that there are, in ISO 8601 (2024-01-31T12:00) or as the schema's date_format says",
-        "integer": _PLAIN,
-        "real": _PLAIN,
-        "boolean": "write true/false, yes/no or 1/0, or declare a category",
-    }
-    return DataError(
-        f"has cells that are no {column.type}", field=name, remedy=remedy.get(column.nature, "use texts or numbers")
-    )
+    return DataError(f"has cells that are no {column.type}", field=name, remedy=column.expected)
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------
@@ -204,9 +178,9 @@ def fitting_numbers(array: Floats, column: Column, name: str, misfit: Misfit) ->
     codes_for_missing = [float(token) for token in column.missing_tokens if _is_number(token)]
     if codes_for_missing:
         array = np.where(np.isin(array, codes_for_missing), np.nan, array)
-    whole = isinstance(column, IntegerColumn)
+    whole = column.integral
     if misfit == "coerce":
-        return _within(np.rint(array) if whole else array, column, getattr(column, "grid", None))
+        return _within(np.rint(array) if whole else array, column, column.grid)
     if np.isinf(array).any():
         raise DataError("has infinite cells", field=name, remedy="fix them, or list their text under missing")
     if whole and (np.floor(array) != array)[~np.isnan(array)].any():
@@ -248,8 +222,8 @@ def _is_number(text: str) -> bool:
 # -- dates and moments -------------------------------------------------------------------------------------------
 
 
-def _moments(raw: pd.Series[Any], column: DateColumn | DatetimeColumn, name: str, misfit: Misfit) -> Moments:
-    zone = None if isinstance(column, DateColumn) else column.timezone or "UTC"  # a date's day is the one written
+def _moments(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> Moments:
+    zone = None if column.clock == "D" else column.zone or "UTC"  # a date's day is the one written
     array: Moments
     if isinstance(raw.dtype, pd.DatetimeTZDtype):
         utc = raw.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy().astype("datetime64[s]")
@@ -266,14 +240,13 @@ def _moments(raw: pd.Series[Any], column: DateColumn | DatetimeColumn, name: str
     return fitting_moments(array, column, misfit)
 
 
-def fitting_moments(array: Moments, column: DateColumn | DatetimeColumn, misfit: Misfit) -> Moments:
+def fitting_moments(array: Moments, column: Column, misfit: Misfit) -> Moments:
     """Return moments in canonical form, NaT for missing, from those that a column's clock shows."""
-    zone = None if isinstance(column, DateColumn) else column.timezone or "UTC"
+    zone = None if column.clock == "D" else column.zone or "UTC"
     named = [token for token in column.missing_tokens if ISO.fullmatch(token)]
     if named:
         array = np.where(np.isin(array, _moment_of_each(named, zone, (), "refuse")), _NO_TIME, array)
-    unit = "D" if isinstance(column, DateColumn) else "s"
-    array = array.astype(f"datetime64[{unit}]")
+    array = array.astype(f"datetime64[{column.clock}]")
     if misfit == "coerce" and column.grid is not None:
         numbers = np.where(np.isnat(array), np.nan, array.astype(np.int64).astype(np.float64))
         inside = _within(numbers, column, column.grid)
@@ -344,13 +317,13 @@ def _moment(cell: object, tokens: Collection[str]) -> tuple[np.datetime64, int |
 def _labels(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> pd.Series[Any]:
     codes, uniques = distinct(raw)
     missing = set(column.missing_tokens)
-    domain = [label(value) for value in getattr(column, "domain", ())]
+    domain = [label(value) for value in column.domain]
     misfits = _place_of_misfits(column, domain)
-    read = partial(_truth, tokens=missing) if isinstance(column, BooleanColumn) else _text
+    read = partial(_truth, tokens=missing) if column.truth else _text
     texts = each(uniques, read, misfits, misfit)
     categories = domain or sorted({*texts, *([misfits] if misfit == "coerce" else [])} - missing)
     place = {text: number for number, text in enumerate(categories)} | dict.fromkeys(missing, -1)
-    if domain and isinstance(column, (CategoryColumn, OrdinalColumn)):
+    if domain and not column.truth:
         _place_the_rest(place, texts, column, name, misfits if misfit == "coerce" else None)
     nothing = place[misfits] if misfit == "coerce" and column.missing is False else -1
     table = np.array([place[text] for text in texts] + [-1], dtype=np.int64)[codes]
@@ -360,25 +333,24 @@ def _labels(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> p
 
 def _place_of_misfits(column: Column, domain: Sequence[str]) -> str:
     """Return the text that a coerced misfit counts as: ``other``, else missing, else the first value."""
-    other = getattr(column, "other", None)
-    if other is not None:
-        return label(other)
+    if column.fallback is not None:
+        return label(column.fallback)
     return domain[0] if domain and column.missing is False else ""
 
 
 def _place_the_rest(
-    place: dict[str, int], labels: Sequence[str], column: CategoryColumn | OrdinalColumn, name: str, misfits: str | None
+    place: dict[str, int], labels: Sequence[str], column: Column, name: str, misfits: str | None
 ) -> None:
     """Place what is not in the list: 01 and 1.0 where the values are numbers, anything where there is an ``other``."""
-    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in column.values)
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in column.fact("values"))
     for text in labels:
         if text in place:
             continue
         same = label(float(text)) if numbers and _is_number(text) else text
         if same in place:
             place[text] = place[same]
-        elif column.other is not None:
-            place[text] = place[label(column.other)]
+        elif column.fallback is not None:
+            place[text] = place[label(column.fallback)]
         elif misfits is not None:
             place[text] = place[misfits]
         else:
@@ -398,17 +370,6 @@ def _text(cell: object) -> str:
     if "\0" in text:
         raise _NulByte
     return text
-
-
-def truth_of(text: str) -> str | None:
-    """Return ``true`` or ``false`` for any of the words that mean it; None for other texts.
-
-    Example:
-        >>> truth_of("Yes"), truth_of("0"), truth_of("maybe")
-        ('true', 'false', None)
-    """
-    lowered = text.lower()
-    return "true" if lowered in _TRUE else "false" if lowered in _FALSE else None
 
 
 def _truth(cell: object, tokens: Collection[str]) -> str:

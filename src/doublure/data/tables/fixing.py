@@ -8,11 +8,11 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from doublure.data.tables.numbers import Floats
-from doublure.data.tables.ordering import ends_of, in_order
+from doublure.data.tables.cells import Floats
+from doublure.data.tables.ordering import in_order
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
-from doublure.schema.constraints import Rule, size_of, unit_of
+from doublure.schema.constraints import Rule
 from doublure.schema.rules import Adds, Follows, InOrder, OneOf
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
@@ -109,10 +109,10 @@ class Fires:
         cells = self._rule.then[name]
         if root == name:
             return cells
-        column, count = self._columns[root], size_of(self._columns[root])
-        if count is None:
+        column = self._columns[root]
+        if column.size is None:
             return cells
-        values = ends_of(column)[0] + unit_of(column) * np.arange(count, dtype=np.float64)
+        values = column.limits[0] + column.unit * np.arange(column.size, dtype=np.float64)
         hole = column.may_be_missing and bool(has(cells, followed(np.array([np.nan])))[0])
         return Allowed(values=tuple(values[has(cells, followed(values))]), missing=hole, slack=1e-6)
 
@@ -143,8 +143,7 @@ class Fires:
                 moved[rows] = numbers[root][draw.rng.choice(lenders, len(rows))]
             elif target is not None:
                 column = self._columns[root]
-                even = column.numeric or column.nature == "ordinal"
-                moved[rows] = nearest(target, numbers[root][rows], even=even)
+                moved[rows] = nearest(target, numbers[root][rows], even=column.ordered)
             numbers[root] = moved
 
 
@@ -154,8 +153,8 @@ class AddsUp:
     def __init__(self, rule: Adds, columns: Mapping[str, Column]) -> None:
         self.names = rule.names
         self._rule = rule
-        self._ends = {name: ends_of(columns[name]) for name in rule.names}
-        self._precision = getattr(columns[rule.total], "precision", None)
+        self._ends = {name: columns[name].limits for name in rule.names}
+        self._precision = columns[rule.total].decimals
 
     def broken(self, numbers: Mapping[str, Floats]) -> Mask:
         """Return rows whose total is another."""

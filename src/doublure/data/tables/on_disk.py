@@ -95,7 +95,7 @@ class TableOnDisk:
         """
         self.schema = schema
         self.changed = schema.misfit == "coerce" and bool(schema.constraints)
-        self._wanted = {name: column for name, column in schema.columns.items() if column.nature != "id"}
+        self._wanted = {name: column for name, column in schema.columns.items() if column.modelled}
         self._misfit = schema.misfit
         self.columns = list(self._wanted)
         self._file = NumberFile(folder)

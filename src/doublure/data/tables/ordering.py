@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from doublure.data.tables.numbers import Floats
+from doublure.data.tables.cells import Floats
 from doublure.schema.columns import Column
 from doublure.schema.constraints import AtMost, Rule, ordered
 
@@ -28,13 +28,13 @@ def in_order(numbers: Mapping[str, Floats], columns: Mapping[str, Column], rules
     moved = {name: numbers[name] for name, _ in chains}
     for rule in rules:
         if isinstance(rule, AtMost):
-            for _, alike in groupby(rule.at_most, key=lambda name: ends_of(columns[name])):
+            for _, alike in groupby(rule.at_most, key=lambda name: columns[name].limits):
                 _sort(moved, list(alike))
     nothing = np.full(len(next(iter(moved.values()), ())), np.nan)
     reached: dict[str, Floats] = {}
     for name, below in chains:
         floor = np.fmax.reduce([nothing, *(reached[low] for low in below)])
-        raised = np.fmin(np.fmax(moved[name], floor), ends_of(columns[name])[1])
+        raised = np.fmin(np.fmax(moved[name], floor), columns[name].limits[1])
         moved[name] = np.where(np.isnan(moved[name]), np.nan, raised)
         reached[name] = np.where(np.isnan(moved[name]), floor, moved[name])
     ceilings = {name: nothing for name, _ in chains}
@@ -53,11 +53,3 @@ def _sort(numbers: dict[str, Floats], names: list[str]) -> None:
     placed = np.empty_like(cells)
     np.put_along_axis(placed, taken, np.sort(cells, axis=1), axis=1)
     numbers.update({name: placed[:, place] for place, name in enumerate(names)})
-
-
-def ends_of(column: Column) -> tuple[float, float]:
-    """Return the lowest and highest number of a column's cells (ordinals that are compared list the same)."""
-    if column.discrete:
-        return 0.0, float(len(column.domain) - 1)  # type: ignore[union-attr]
-    ends: tuple[float, float] = column.grid  # type: ignore[union-attr, assignment]
-    return ends

@@ -16,7 +16,7 @@ import pandas as pd
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
-from doublure.schema.columns import Column, DateColumn, DatetimeColumn
+from doublure.schema.columns import Column
 from doublure.schema.scalars import Misfit
 from doublure.schema.written import Written, pattern_of
 
@@ -69,9 +69,9 @@ class RewrittenSource(TableSource):
 def rule_of(column: Column, written: Written) -> Callable[[str], str] | None:
     """Return how a column's texts are rewritten; None where they stay."""
     tokens = {*column.missing_tokens, *_NOTHING}
-    if isinstance(column, (DateColumn, DatetimeColumn)):
+    if column.clock is not None:
         return None if written.date_format is None else _dates(written.date_format, tokens)
-    if column.nature in _NUMERIC and (written.decimal or written.thousands):
+    if column.bounded and (written.decimal or written.thousands):
         return _numbers(written.decimal or ".", written.thousands, tokens)
     return None
 

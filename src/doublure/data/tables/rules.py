@@ -11,16 +11,17 @@ public rule says of that row alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from doublure.data.tables.cells import Floats
 from doublure.data.tables.fixing import AddsUp, Draw, Fires, Fixing, InTurn, Listed
-from doublure.data.tables.numbers import Floats, read_all
 from doublure.errors import DataError, printable
 from doublure.schema import Schema
+from doublure.schema.columns import Column
 from doublure.schema.constraints import AtMost, Equal, names_of, word_of
 from doublure.schema.rule_checks import witness
 from doublure.schema.rules import Adds, Derived, Follows, InOrder, Kept, OneOf, rules_of
@@ -105,7 +106,7 @@ class TableRules:
             others: Column -> ``(N,)`` numbers of cells that are drawn already.
         """
         column = self._columns[name]
-        values = [*map(float, range(len(column.domain))), *([np.nan] if column.may_be_missing else [])]  # type: ignore[union-attr]
+        values = [*map(float, range(len(column.domain))), *([np.nan] if column.may_be_missing else [])]
         rows = _length(others)
         fits = np.ones((rows, len(values)), dtype=np.bool_)
         for place, value in enumerate(values):
@@ -202,23 +203,26 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     Raises:
         DataError: One breaks a rule, and the schema refuses that.
     """
-    from doublure.data.tables.numbers import write
-
     own = [rule for rule in schema.constraints if not isinstance(rule, (Equal, AtMost))]
     if not own:
         return frame
     if schema.misfit == "refuse":
         for rule in own:
             alone = TableRules(schema, [rule])
-            if alone.broken(read_all(frame, schema.columns, alone.names)).any():
+            if alone.broken(snapped_numbers(frame, schema.columns, alone.names)).any():
                 named = ", ".join(map(printable, alone.names))
                 remedy = "fix the rule or the data, or write misfit: coerce"
                 raise DataError(f"has records that break the rule {word_of(rule)}", field=named, remedy=remedy)
         return frame
     rules = TableRules(schema, own)
-    numbers = read_all(frame, schema.columns, rules.names)
+    numbers = snapped_numbers(frame, schema.columns, rules.names)
     rules.fix(numbers, None)  # written back in every row: else one that is fixed would change how others are read
-    return frame.assign(**{name: write(numbers[name], schema.columns[name]) for name in rules.names})
+    return frame.assign(**{name: schema.columns[name].loaded_cells_of(numbers[name]) for name in rules.names})
+
+
+def snapped_numbers(frame: pd.DataFrame, columns: Mapping[str, Column], names: Iterable[str]) -> dict[str, Floats]:
+    """Return the numbers of some columns' cells, each the nearest that a cell can have."""
+    return {name: columns[name].snapped_numbers_of(frame[name]) for name in names}
 
 
 def _function(derived: Derived) -> Callable[[Floats], Floats]:

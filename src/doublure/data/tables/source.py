@@ -127,7 +127,7 @@ class TableSource:
         """
         self.check(schema)
         id_column = schema.unit.id
-        wanted = {name: column for name, column in schema.columns.items() if column.nature != "id"}
+        wanted = {name: column for name, column in schema.columns.items() if column.modelled}
         tokens = {} if id_column is None else {id_column: schema.columns[id_column].missing_tokens}
         frame, ids = self.read(wanted, tokens, schema.misfit)
         frame = checked(frame, schema)
@@ -182,7 +182,7 @@ class TableSource:
         Raises:
             DataError: As :meth:`read`.
         """
-        plain = [name for name, column in columns.items() if column.numeric or hasattr(column, "timezone")]
+        plain = [name for name, column in columns.items() if column.bounded]
         for whole in self.raw(list(dict.fromkeys([*columns, *keys])), plain, misfit):
             for raw in _slices(whole, rows):
                 named = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -84,6 +84,8 @@ class ImageEvaluation(Evaluation):
         real_sheet: The same of real images. Private.
         neighbours_sheet: Synthetic images, and the real one nearest to each. Private.
     """
+
+    kind: ClassVar[str] = "images"
 
     classifiers: tuple[ClassifierScore, ...]
     classifiers_skipped: str | None
@@ -186,7 +188,7 @@ def evaluate_images(
         real_sheet=_sheet(real, schema, "REAL images: private, do not publish"),
         neighbours_sheet=_neighbours(synthetic, real, schema),
     )
-    return with_registered(found, "images", schema, sets.images)
+    return with_registered(found, schema, sets.images)
 
 
 def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Generator) -> Images:

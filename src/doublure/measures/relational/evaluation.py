@@ -8,7 +8,7 @@ computed on real data: internal.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class RelationalEvaluation(Evaluation):
         units: How well a classifier tells synthetic units from real ones.
         prediction: How well a model that learned from synthetic units ranks real ones by the schema's target.
     """
+
+    kind: ClassVar[str] = "relational"
 
     tables: Mapping[str, TableEvaluation]
     relations: tuple[Relation, ...]
@@ -162,7 +164,7 @@ def evaluate_related(
         notes=_notes(both.kept_aside),
         versions=versions(),
     )
-    return with_registered(found, "relational", coders, compared)
+    return with_registered(found, coders, compared)
 
 
 def _notes(kept_aside: bool) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int
     """
     schema = train.content.schema
     target = next(iter(schema.with_role("target")), None)
-    if target is None or not schema.columns[target].discrete:
+    if target is None or schema.columns[target].bounded:
         return None
     table, _, column = target.partition(".")
     labels = _coder(coders, schema, table).labels(column)

@@ -197,7 +197,7 @@ def _classified(
         hits = chances.argmax(axis=1) == truth
         right[role] = float(hits.mean())
         resamples.add("accuracy", role, right[role], {"test of target": of_share(hits)})
-    interval = wilson(right["value"] * len(truth), len(truth))
+    interval = wilson(round(right["value"] * len(truth)), len(truth))
     meaning = "Accuracy, on real series, of boosted trees that were trained on them to classify the target attribute."
     return scored("accuracy", "Accuracy (TSTR)", "high", (0.0, 1.0), right, meaning, interval)
 

@@ -7,7 +7,7 @@ that learned from real ones. All of it is computed on real data: internal.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field
@@ -48,6 +48,8 @@ class SeriesEvaluation(Evaluation):
         histograms: Level, peak, and step of the peak, of each channel.
         pairs: Synthetic series beside the nearest real ones, for the page alone. Private.
     """
+
+    kind: ClassVar[str] = "series"
 
     scores: tuple[Score, ...]
     classifiers_skipped: str | None
@@ -128,7 +130,7 @@ def evaluate_series(
         notes=_notes(both.kept_aside, classifiers=bool(trained), nearest=near[1] is not None),
         versions=versions(),
     )
-    return with_registered(found, "series", schema, sets)
+    return with_registered(found, schema, sets)
 
 
 def independent_steps(real: Series, n: int, rng: np.random.Generator) -> Series:

@@ -76,8 +76,9 @@ def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, 
         found[role] = Nearest(rows=rows, found=searched[nearest], distances=distances)
     figures = {role: float(np.median(each.distances)) for role, each in found.items()}
     limit = float(np.quantile(found["real"].distances, TOO_NEAR))
-    near = {role: float((each.distances < limit).mean()) for role, each in found.items()}
-    interval = wilson(near["value"] * len(found["value"].distances), len(found["value"].distances))
+    closer = {role: each.distances < limit for role, each in found.items()}
+    near = {role: float(each.mean()) for role, each in closer.items()}
+    interval = wilson(int(closer["value"].sum()), len(closer["value"]))
     median = (
         "The median distance to the nearest real series (dynamic time warping, in standard deviations). Much below the "
         "real figure is copying."

@@ -20,14 +20,7 @@ from doublure.encode.cell_names import MISSING as MISSING
 from doublure.encode.columns import Binned, Discrete, Floats, grid_of
 from doublure.errors import DataError
 from doublure.schema import ResolvedSchema
-from doublure.schema.columns import (
-    Column,
-    DateColumn,
-    DatetimeColumn,
-    DiscreteColumn,
-    NumberColumn,
-    label,
-)
+from doublure.schema.columns import Column, label
 
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
 
@@ -76,7 +69,7 @@ class Coder:
         columns = {
             name: column.model_copy(update={"missing": column.missing if column.may_be_missing else True})
             for name, column in self.schema.columns.items()
-            if column.nature != "id" and name not in self.schema.repeated
+            if column.modelled and name not in self.schema.repeated
         }
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "_encodings", {name: _encoding(column) for name, column in columns.items()})
@@ -110,8 +103,8 @@ class Coder:
                 raise DataError(f"is not a column of {what}", field=name, remedy="evaluate tables of one schema")
             cell = cells.canonical(frame[name].reset_index(drop=True), column, name)
             codes[:, place] = self._encodings[name].compact(cell)[0]
-            if column.numeric:
-                numbers[name] = _number(cell, column)
+            if column.bounded:
+                numbers[name] = column.numbers_of(cell)
         return Coded(names=self.names, codes=codes, numbers=numbers)
 
     def edges(self, name: str) -> Floats:
@@ -120,11 +113,11 @@ class Coder:
 
     def labels(self, name: str) -> tuple[str, ...]:
         """Return what a discrete column's codes mean, missing last."""
-        return (*(label(value) for value in cast(DiscreteColumn, self.columns[name]).domain), MISSING)
+        return (*(label(value) for value in self.columns[name].domain), MISSING)
 
     def bounds(self, name: str) -> tuple[float, float, float]:
         """Return a number's public lower and upper bound and the step between neighbouring values (0: none)."""
-        grid = grid_of(cast(NumberColumn, self.columns[name]))
+        grid = grid_of(self.columns[name])
         return grid.lower, grid.upper, grid.unit
 
     def place(self, name: str, numbers: Floats) -> Floats:
@@ -134,15 +127,7 @@ class Coder:
 
 
 def _encoding(column: Column) -> Discrete | Binned:
-    if not column.numeric:
-        return Discrete(column=cast(DiscreteColumn, column))
-    number = cast(NumberColumn, column)
-    grid = grid_of(number)
-    return Binned(column=number, grid=grid, edges=grid.edges(BINS))
-
-
-def _number(cell: pd.Series[Any], column: Column) -> Floats:
-    if not isinstance(column, (DateColumn, DatetimeColumn)):
-        return cell.to_numpy(dtype=np.float64)
-    moments = cell.to_numpy().astype("datetime64[D]" if isinstance(column, DateColumn) else "datetime64[s]")
-    return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+    if column.listed:
+        return Discrete(column=column)
+    grid = grid_of(column)
+    return Binned(column=column, grid=grid, edges=grid.edges(BINS))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from doublure.data.tables import cells
-from doublure.data.tables.numbers import Floats, read
+from doublure.data.tables.cells import Floats
 from doublure.data.tables.rules import TableRules
 from doublure.intervals import Result
 from doublure.schema import ResolvedSchema
@@ -61,5 +61,6 @@ def _numbers(schema: ResolvedSchema, frame: pd.DataFrame, names: Sequence[str]) 
     for name in names:
         column = schema.columns[name]
         open_to_holes = column if column.may_be_missing else column.model_copy(update={"missing": True})
-        found[name] = read(cells.canonical(frame[name].reset_index(drop=True), open_to_holes, name), column)
+        canonical = cells.canonical(frame[name].reset_index(drop=True), open_to_holes, name)
+        found[name] = column.snapped_numbers_of(canonical)
     return found

@@ -60,10 +60,8 @@ def frequencies(coder: Coder, train: Counts, synthetic: Counts) -> tuple[Frequen
         real, artificial = train.shares(place), synthetic.shares(place)
         missing = (float(real[-1]), float(artificial[-1]))
         shown = missing if max(missing) > 0 else None
-        if column.numeric:
-            found.append(_bins(coder, name, column.nature, real, artificial, shown))
-        else:
-            found.append(_values(coder, name, column.nature, real, artificial, shown))
+        frequencies_of = _values if column.listed else _bins
+        found.append(frequencies_of(coder, name, column.shown_type, real, artificial, shown))
     return tuple(found)
 
 
@@ -116,7 +114,7 @@ def densities(coder: Coder, train: Coded, synthetic: Coded) -> tuple[Density, ..
 def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Density | None:
     column = coder.columns[name]
     lower, upper, unit = coder.bounds(name)
-    zero = getattr(column, "zero_apart", False)
+    zero = column.zero_apart
     samples = [
         np.clip(values[~np.isnan(values) & ~(zero & (values == 0))], lower, upper) for values in (real, synthetic)
     ]
@@ -139,7 +137,7 @@ def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Densit
     curves = [smooth(sample[(sample >= first) & (sample <= last)], grid, width) for sample in samples]
     return Density(
         column=name,
-        kind=column.nature,
+        kind=column.shown_type,
         scale="log" if log else "linear",
         points=short(10**grid if log else grid),
         real=short(curves[0]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 
@@ -50,6 +52,8 @@ class TableEvaluation(Evaluation):
         regression: The coefficients of the target's regression; null without a target, or where none is clear.
         declared_rules: Each declared rule, with the synthetic and the real rows that break it.
     """
+
+    kind: ClassVar[str] = "table"
 
     overall: Overall
     fidelity: Fidelity
@@ -170,7 +174,7 @@ def evaluate_table(
         notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
         versions=versions(),
     )
-    return with_registered(found, "table", coder, tables)
+    return with_registered(found, coder, tables)
 
 
 def _utility(

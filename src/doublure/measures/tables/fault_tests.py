@@ -100,9 +100,9 @@ def _exchangeable(coder: Coder) -> Iterator[tuple[str, str]]:
     """Yield pairs of columns of which each could hold the other's cells."""
     for one, other in combinations(coder.names, 2):
         first, second = coder.columns[one], coder.columns[other]
-        if first.numeric != second.numeric or first.nature != second.nature:
+        if not first.alike(second):
             continue
-        if first.numeric:
+        if first.bounded:
             (low, high, _), (least, most, _) = coder.bounds(one), coder.bounds(other)
             if min(high, most) > max(low, least):
                 yield one, other
@@ -148,7 +148,7 @@ def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int
 
     found = {}
     for name in coder.schema.with_role("target"):
-        if name not in coder.names or coder.columns[name].numeric or len(coder.names) < 2:
+        if name not in coder.names or coder.columns[name].bounded or len(coder.names) < 2:
             continue
         place = coder.names.index(name)
         classes = training.codes[:, place]

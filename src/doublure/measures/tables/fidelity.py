@@ -245,11 +245,11 @@ def _columns(coder: Coder, tables: Tables, train: Counts, others: Mapping[str, C
     columns = []
     for place, (name, column) in enumerate(coder.columns.items()):
         shares = {role: variation(train.shares(place), counts.shares(place)) for role, counts in others.items()}
-        moved = _wasserstein(coder, tables, name) if column.numeric else None
+        moved = None if column.listed else _wasserstein(coder, tables, name)
         columns.append(
             ColumnFidelity(
                 name=name,
-                kind=column.nature,
+                kind=column.shown_type,
                 variation=distance_score("variation", "total variation", shares),
                 wasserstein=None if moved is None else distance_score("wasserstein", "Wasserstein", moved),
             )

@@ -94,7 +94,7 @@ def by_group(
     columns = [
         name
         for name, column, size in zip(coder.names, coder.columns.values(), coder.sizes, strict=True)
-        if column.discrete and name != target.column and size - 1 <= MOST_VALUES
+        if column.listed and name != target.column and size - 1 <= MOST_VALUES
     ]
     members = {}
     too_small = 0

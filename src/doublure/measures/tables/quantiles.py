@@ -105,7 +105,7 @@ def quantile_shares(bins: QuantileBins, train: Counts, synthetic: Counts) -> tup
         found.append(
             QuantileShares(
                 column=name,
-                kind=column.nature,
+                kind=column.shown_type,
                 bins=tuple(ends[number] for number in filled),
                 real=short(real[filled]),
                 synthetic=short(artificial[filled]),

@@ -182,9 +182,9 @@ def _terms(coder: Coder, train: Coded) -> list[_Term]:
         missing = coder.sizes[place] - 1
         shares = np.bincount(train.codes[:, place], minlength=coder.sizes[place]) / len(train)
         frequent = [code for code in range(len(shares)) if _LEAST_SHARE <= shares[code] < 1]
-        if column.numeric or column.nature == "ordinal":
+        if column.ordered:
             numbers = _numbers(train, name, place, missing)
-            log = column.numeric and abs(_skewness(numbers)) > _SKEWED
+            log = column.bounded and abs(_skewness(numbers)) > _SKEWED
             scaled = _symlog(numbers) if log else numbers
             present = scaled[~np.isnan(scaled)]
             if len(present) and present.std() > 0:
@@ -195,7 +195,7 @@ def _terms(coder: Coder, train: Coded) -> list[_Term]:
             frequent = [missing] if missing in frequent else []
         else:
             frequent = [code for code in frequent if code != int(shares.argmax())]
-        labels = (*("" for _ in range(missing)), MISSING) if column.numeric else coder.labels(name)
+        labels = (*("" for _ in range(missing)), MISSING) if column.bounded else coder.labels(name)
         terms += [_Term(name=f"{name} = {labels[code]}", place=place, column=name, code=code) for code in frequent]
     return terms
 

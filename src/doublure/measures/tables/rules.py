@@ -20,7 +20,6 @@ from doublure.measures.resampling import ROWS_OF
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import MISSING, Coded, Coder
 from doublure.measures.tables.fidelity import Tables
-from doublure.schema.columns import DateColumn, DatetimeColumn
 
 LEAST_SHARE = 0.01
 """The least share of rows that has a state, and in which chance would break a rule."""
@@ -126,9 +125,9 @@ def _states(coder: Coder, train: Coded) -> tuple[list[_State], _Marks]:
     """Return the states that enough real rows have, and ``(N, S)`` which have them."""
     known: list[_State] = []
     for place, (name, column) in enumerate(coder.columns.items()):
-        if column.numeric:
+        if column.bounded:
             known.append(_State(place=place, column=name, label=MISSING, code=coder.sizes[place] - 1))
-            if not isinstance(column, (DateColumn, DatetimeColumn)):
+            if column.clock is None:
                 known.append(_State(place=place, column=name, label="0", code=None))
         else:
             labels = coder.labels(name)

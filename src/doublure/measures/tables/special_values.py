@@ -18,7 +18,6 @@ from doublure.intervals import Result, wilson
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.fidelity import Tables
-from doublure.schema.columns import DateColumn, DatetimeColumn
 
 What: TypeAlias = Literal["missing", "negative", "zero", "lowest", "highest", "repeated", "multiple"]
 _Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
@@ -136,7 +135,7 @@ def _value(each: _Candidate, synthetic: int, train: int) -> SpecialValue:
             key="share",
             name="share",
             value=value,
-            interval=wilson(value * synthetic, synthetic),
+            interval=wilson(round(value * synthetic), synthetic),
             goal="near",
             range=(0.0, 1.0),
             baseline=each.shares["baseline"],
@@ -164,10 +163,11 @@ def _candidates(coder: Coder, tables: Tables) -> Iterator[_Candidate]:
                 shares=missing,
                 holds=lambda table, place=place: table.codes[:, place] == coder.sizes[place] - 1,  # type: ignore[misc]
             )
-        if column.numeric:
-            moments = isinstance(column, (DateColumn, DatetimeColumn))
+        if column.bounded:
             numbers = {role: table.numbers[name] for role, table in everything.items()}
-            yield from _of_numbers(name, column.nature, numbers, coder.bounds(name)[2], moments=moments)
+            yield from _of_numbers(
+                name, column.shown_type, numbers, coder.bounds(name)[2], moments=column.clock is not None
+            )
 
 
 def _listed(shares: dict[str, float]) -> bool:

@@ -14,7 +14,6 @@ from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.fidelity import Tables
-from doublure.schema.columns import DateColumn, DatetimeColumn
 
 Statistic: TypeAlias = Literal["mean", "standard deviation", "99th percentile"]
 
@@ -55,7 +54,7 @@ def summaries(coder: Coder, tables: Tables) -> tuple[NumberSummary, ...]:
     """
     found: list[NumberSummary] = []
     for name, column in coder.columns.items():
-        if not column.numeric or isinstance(column, (DateColumn, DatetimeColumn)):
+        if column.listed or column.clock is not None:
             continue
         numbers = [_present(table.numbers[name]) for table in (tables.synthetic, tables.train, tables.holdout)]
         if min(map(len, numbers)) >= _FEWEST:

@@ -269,7 +269,7 @@ def _means(classifiers: list[Classifier], n: int, *, imbalanced: bool) -> tuple[
             means[role] = float(np.mean(found)) if found else None
         value = means["value"]
         # The classifiers share their test rows, so a mean of three is hardly surer than one of them.
-        interval = wilson(value * n, n) if key == "accuracy" and value is not None else None
+        interval = wilson(round(value * n), n) if key == "accuracy" and value is not None else None
         scores.append(
             Score(
                 key=key,
@@ -303,7 +303,7 @@ def _balance(
             key="share",
             name="share",
             value=shares["value"],
-            interval=wilson(shares["value"] * trained, trained),
+            interval=wilson(round(shares["value"] * trained), trained),
             goal="near",
             range=(0.0, 1.0),
             baseline=shares["baseline"],

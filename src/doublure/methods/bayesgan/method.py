@@ -52,97 +52,93 @@ class Bayesgan(Dpgan[BayesianSettings]):
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(TableBayesganSettings, ImageBayesganSettings)
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
-    def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
+    def accesses(self, schema: Schema, settings: BayesianSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """The critic's noisy steps, which sampled distances may price, and the annotator's."""
-        own = self._own(settings)
         (critic,) = super().accesses(schema, settings, noise_multiplier)
         found = (replace(critic, estimated=True),)
-        if not own.full_batches:
+        if not settings.full_batches:
             return found
-        event = GaussianEvent(noise_multiplier=own.full_batch_noise or 0.0, steps=own.full_batches)
+        event = GaussianEvent(noise_multiplier=settings.full_batch_noise or 0.0, steps=settings.full_batches)
         return (
             *found,
-            Access(purpose="train the annotator", event=event, estimated=own.samples_full_batches, whole=True),
+            Access(purpose="train the annotator", event=event, estimated=settings.samples_full_batches, whole=True),
         )
 
-    def work(self, schema: Schema, settings: MethodSettings) -> Work:
+    def work(self, schema: Schema, settings: BayesianSettings) -> Work:
         """Return what training computes and holds, distances and annotator included."""
-        own = self._own(settings)
         work = super().work(schema, settings)
-        each = own.distances * ((own.lot_size or 1) if own.clipping == "batch" else 1)
-        flops, memory = work.flops * (1 + each / (own.lot_size or 1)), work.memory_bytes
-        if isinstance(own, ImageBayesganSettings) and own.annotator:
-            more, held = own.labeller_work(schema, own.drawing_work(schema)[0])
+        each = settings.distances * ((settings.lot_size or 1) if settings.clipping == "batch" else 1)
+        flops, memory = work.flops * (1 + each / (settings.lot_size or 1)), work.memory_bytes
+        if isinstance(settings, ImageBayesganSettings) and settings.annotator:
+            more, held = settings.labeller_work(schema, settings.drawing_work(schema)[0])
             flops, memory = flops + more, memory + held
-        return replace(work, flops=flops, steps=work.steps + own.full_batches, memory_bytes=memory)
+        return replace(work, flops=flops, steps=work.steps + settings.full_batches, memory_bytes=memory)
 
-    def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
+    def warnings(self, schema: Schema, settings: BayesianSettings) -> tuple[str, ...]:
         """Say what is weak."""
-        own, found = self._own(settings), super().warnings(schema, settings)
-        if own.clipping == "batch":
+        found = super().warnings(schema, settings)
+        if settings.clipping == "batch":
             found = (*found, "clipping batch bounds what one record can do by 2 C, however large the lot")
-        classes = classes_of(schema) if own.full_batches else 0
+        classes = classes_of(schema) if settings.full_batches else 0
         if classes and schema.public_units // classes < _FEW_IMAGES:
             found = (*found, f"some {schema.public_units // classes} images a label are few for an annotator")
         return found
 
-    def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
+    def asks_owners(self, schema: Schema, settings: BayesianSettings) -> bool:
         """Whether each unit is clipped by itself, has one owner alone, and is measured at the critic's steps only."""
-        own = self._own(settings)
-        alone = own.clipping == "record" and not own.samples_full_batches
+        alone = settings.clipping == "record" and not settings.samples_full_batches
         return alone and super().asks_owners(schema, settings)
 
-    def at_owner(self, encoder: Encoder, settings: MethodSettings) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: BayesianSettings) -> AtOwner:
         """Return the critic, beside which gradients' lengths are told; and the annotator's sums."""
         from doublure.methods.bayesgan.training import Bodies
         from doublure.training.private_classifier import at_owner
 
-        own = self._own(settings)
-        special, distances = own.special, own.distances
+        special, distances = settings.special, settings.distances
         critic = AtOwner(
             views={Bodies.name: lambda _: Bodies()},
-            adversary=lambda _: adversary_of(own, encoder, special=special, distances=distances),
+            adversary=lambda _: adversary_of(settings, encoder, special=special, distances=distances),
         )
-        if not isinstance(own, ImageBayesganSettings) or not own.annotator:
+        if not isinstance(settings, ImageBayesganSettings) or not settings.annotator:
             return critic
-        return critic | at_owner(encoder, own)
+        return critic | at_owner(encoder, settings)
 
-    def given_noise(self, settings: MethodSettings) -> None:
+    def given_noise(self, settings: BayesianSettings) -> None:
         """Return none: a σ that is given stands beside the ceiling on ε_μ, and the worst case follows from both."""
         return
 
     def decide_noise(
-        self, schema: Schema, settings: MethodSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
-    ) -> MethodSettings:
+        self, schema: Schema, settings: BayesianSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
+    ) -> BayesianSettings:
         """Decide every σ that was not given, from the ceiling on ε_μ."""
         rate = self.sample_rate(schema, settings)
-        return claim.with_noise(self._own(settings), learned, rate=rate, ceiling=epsilon, delta=delta)
+        return claim.with_noise(settings, learned, rate=rate, ceiling=epsilon, delta=delta)
 
-    def fixed_noise(self, settings: MethodSettings) -> FixedNoise:
+    def fixed_noise(self, settings: BayesianSettings) -> FixedNoise:
         """Return σ, and δ of the worst case."""
-        return claim.fixed_noise(self._own(settings))
+        return claim.fixed_noise(settings)
 
     def planned_claim(
-        self, composed: Guarantee, settings: MethodSettings, *, epsilon: float, delta: float
+        self, composed: Guarantee, settings: BayesianSettings, *, epsilon: float, delta: float
     ) -> Guarantee:
         """Return the ceiling, beside the worst case."""
-        return claim.guarantee(composed, self._own(settings), ceiling=epsilon, delta=delta)
+        return claim.guarantee(composed, settings, ceiling=epsilon, delta=delta)
 
     def forecast(
-        self, planned: Guarantee, settings: MethodSettings, touches: tuple[Access, ...], schema: Schema
+        self, planned: Guarantee, settings: BayesianSettings, touches: tuple[Access, ...], schema: Schema
     ) -> tuple[str, ...]:
         """Say what of ε_μ is known beforehand, and what it would be for distances of some lengths."""
-        return claim.known_and_not(self._own(settings), planned, touches)
+        return claim.known_and_not(settings, planned, touches)
 
     def final_claim(
         self,
         planned: Guarantee,
-        settings: MethodSettings,
+        settings: BayesianSettings,
         touches: tuple[Access, ...],
         measured: BayesianAccountant | None,
     ) -> tuple[Guarantee, dict[str, Any]]:
         """Return the ceiling where the ε_μ that was measured keeps it, else the worst case; and that ε_μ, internal."""
-        stated, found = claim.claimed(planned, self._own(settings), touches, measured)
+        stated, found = claim.claimed(planned, settings, touches, measured)
         return stated, {
             "computed_on": "private gradients: do not publish",
             "claimed": stated.kind,
@@ -151,25 +147,24 @@ class Bayesgan(Dpgan[BayesianSettings]):
             "ceiling": planned.epsilon_mu,
         }
 
-    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: MethodSettings) -> bool:
+    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: BayesianSettings) -> bool:
         """Whether it is the plan's claim, or the worst case that is left where its ceiling was passed."""
         return stated in (planned, planned.worst_case)
 
-    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
+    def build(self, encoder: Encoder, settings: BayesianSettings, seed: int) -> nn.Module:
         """Return an untrained generator, with its annotator."""
         from doublure.methods.bayesgan.training import annotated, untrained_labeller
 
         generator = super().build(encoder, settings, seed)
-        own = self._own(settings)
-        if not isinstance(own, ImageBayesganSettings) or not own.annotator:
+        if not isinstance(settings, ImageBayesganSettings) or not settings.annotator:
             return generator
-        return annotated(generator, untrained_labeller(encoder), own)
+        return annotated(generator, untrained_labeller(encoder), settings)
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job[BayesianSettings]) -> nn.Module:
         """Train the critic by noisy gradients that are measured on the way, then the annotator."""
         from doublure.methods.bayesgan.training import annotated, trained_annotator, trained_generator
 
-        own = self._own(job.settings)
+        own = job.settings
         generator, estimate = trained_generator(job, own)
         if not isinstance(own, ImageBayesganSettings) or not own.annotator:
             job.measured(estimate)

@@ -42,58 +42,56 @@ class Dpgan(Adversarial[P]):
     )
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
-    def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
+    def sample_rate(self, schema: Schema, settings: P) -> float:
         """Return q = lot size / public number of units."""
-        return min(1.0, (self._own(settings).lot_size or 1) / schema.public_units)
+        return min(1.0, (settings.lot_size or 1) / schema.public_units)
 
-    def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
+    def accesses(self, schema: Schema, settings: P, noise_multiplier: float) -> tuple[Access, ...]:
         """One access: all T noisy critic steps."""
         event = GaussianEvent(
             noise_multiplier=noise_multiplier,
             sample_rate=self.sample_rate(schema, settings),
-            steps=self._own(settings).steps or 1,
+            steps=settings.steps or 1,
         )
         return (Access(purpose="train the critic", event=event),)
 
-    def work(self, schema: Schema, settings: MethodSettings) -> Work:
+    def work(self, schema: Schema, settings: P) -> Work:
         """Return what training computes and holds, with the steps that units take by themselves."""
         work = super().work(schema, settings)
-        return replace(work, flops=work.flops * self._own(settings).local_steps)
+        return replace(work, flops=work.flops * settings.local_steps)
 
-    def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
+    def warnings(self, schema: Schema, settings: P) -> tuple[str, ...]:
         """Say when there are too few units for a critic to learn through noise."""
         if schema.public_units < _FEW_UNITS:
             return (f"{schema.public_units} units are few for a private GAN; expect rough marginals",)
         return ()
 
-    def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
+    def asks_owners(self, schema: Schema, settings: P) -> bool:
         """Whether a unit has one owner alone: each clips what its own units send."""
         return schema.kind in ("table", "images") and schema.max_silos == 1
 
-    def at_owner(self, encoder: Encoder, settings: MethodSettings) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: P) -> AtOwner:
         """Return the critic."""
-        own = self._own(settings)
-        return AtOwner(adversary=lambda _: adversary_of(own, encoder))
+        return AtOwner(adversary=lambda _: adversary_of(settings, encoder))
 
-    def max_grad_norm(self, settings: MethodSettings) -> float:
+    def max_grad_norm(self, settings: P) -> float:
         """Return C, the bound on a unit's gradient."""
-        return self._own(settings).max_grad_norm
+        return settings.max_grad_norm
 
-    def given_noise(self, settings: MethodSettings) -> float | None:
+    def given_noise(self, settings: P) -> float | None:
         """Return σ of the critic's steps, if it was given."""
-        return self._own(settings).noise_multiplier
+        return settings.noise_multiplier
 
-    def rehearsed(self, settings: MethodSettings) -> MethodSettings:
+    def rehearsed(self, settings: P) -> P:
         """Return the settings of one step of the generator, and of an annotator."""
-        steps = self._own(settings).n_critic
-        return lowered(settings, steps=steps, generator_batch=2, labeller_steps=1, view_images=100)
+        return lowered(settings, steps=settings.n_critic, generator_batch=2, labeller_steps=1, view_images=100)
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job[P]) -> nn.Module:
         """Train the critic by :class:`CriticSteps`, the generator by the critic."""
         from doublure.training.critic_steps import private_critic_trainer
         from doublure.training.gan_loop import prepare, train
 
-        settings = self._own(job.settings)
+        settings = job.settings
         adversaries = prepare(job, settings)
         teacher = private_critic_trainer(job, settings, job.accesses[0], adversaries)
         return train(job, settings, teacher, adversaries)

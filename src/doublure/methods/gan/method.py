@@ -32,24 +32,24 @@ class Gan(Adversarial[A]):
     )
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
-    def sample_rate(self, schema: Schema, settings: MethodSettings) -> float:
+    def sample_rate(self, schema: Schema, settings: A) -> float:
         """Return q = lot size / public number of units."""
-        return min(1.0, (self._own(settings).lot_size or 1) / schema.public_units)
+        return min(1.0, (settings.lot_size or 1) / schema.public_units)
 
-    def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
+    def accesses(self, schema: Schema, settings: A, noise_multiplier: float) -> tuple[Access, ...]:
         """Everything, unprotected."""
         return (Access(purpose="train the critic", event=None),)
 
-    def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
+    def warnings(self, schema: Schema, settings: A) -> tuple[str, ...]:
         """Say what is missing."""
         return ("gan has no privacy guarantee: what it makes is for comparison and must not be published",)
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job[A]) -> nn.Module:
         """Train the critic on plain gradients."""
         from doublure.training.critic_steps import PlainCriticTrainer
         from doublure.training.gan_loop import prepare, train
 
-        settings = self._own(job.settings)
+        settings = job.settings
         adversaries = prepare(job, settings)
         return train(job, settings, PlainCriticTrainer(job, settings), adversaries)
 

@@ -30,7 +30,6 @@ def critic_of_images(settings: ImageGuidedSettings) -> ImageDpganSettings:
         **_shared(settings),
         critic_channels=settings.critic_channels,
         noise_width=settings.image_noise,
-        noise_source=settings.noise_source,
     )
 
 

@@ -18,7 +18,8 @@ from doublure.methods.guided.settings import ImageGuidedSettings
 from doublure.methods.statistics.images.method import ImageStatistics, drawing_work
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
-from doublure.training.job import Job
+from doublure.training.architectures import Critic, kept_critic
+from doublure.training.job import Job, State
 from doublure.training.owned import Adversary, AtOwner
 from doublure.training.settings import Work
 
@@ -64,6 +65,10 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
                 noise_width=critic.noise_width,
             )
         )
+
+    def white_box(self, encoder: Encoder, settings: ImageGuidedSettings, kept: State) -> Critic | None:
+        """Return the critic of images."""
+        return kept_critic(kept, critic_of_images(settings), encoder)
 
     def accesses(self, schema: Schema, settings: ImageGuidedSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """The sums of features, each step of the critic, and each step of the labeller."""

@@ -15,6 +15,7 @@ from doublure.methods.guided.settings import GuidedSettings, ImageGuidedSettings
 from doublure.methods.guided.tables import TableGuided
 from doublure.methods.statistics.method import Statistics
 from doublure.methods.statistics.of_kind import StatisticsOfKind
+from doublure.methods.statistics.settings import StatisticsSettings
 from doublure.schema import Schema
 from doublure.training.settings import MethodSettings, by_kind
 
@@ -30,7 +31,7 @@ class Guided(Statistics):
         zip(settings_type, (TableGuided(), ImageGuided()), strict=True)
     )
 
-    def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
+    def sample_rate(self, schema: Schema, settings: StatisticsSettings) -> float | None:
         """Every record is looked at; with a critic there is no one rate, and each access says its own."""
         return None if isinstance(settings, GuidedSettings) and settings.critic_share else 1.0
 

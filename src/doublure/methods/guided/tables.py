@@ -17,7 +17,8 @@ from doublure.methods.guided.settings import TableGuidedSettings
 from doublure.methods.statistics.of_kind import counted_events
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.schema import Schema
-from doublure.training.job import Job
+from doublure.training.architectures import Critic, kept_critic
+from doublure.training.job import Job, State
 from doublure.training.owned import Adversary, AtOwner, View, unplanned
 from doublure.training.settings import Work
 
@@ -61,6 +62,17 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         return AtOwner(
             views={InGroups.name: lambda message: InGroups.from_message(message, encoder.width)}, adversary=adversary
         )
+
+    def white_box(self, encoder: Encoder, settings: TableGuidedSettings, kept: State) -> Critic | None:
+        """Return the critic of rows in groups, which are kept beside its state."""
+        from doublure.methods.statistics.tables.group_rows import InGroups
+
+        stage = {name.removeprefix("critic/"): own for name, own in kept.items() if name.startswith("critic/")}
+        if not stage:
+            return None
+        view = InGroups.of_state(stage, encoder.width)
+        own = critic_of_tables(settings, 1)  # the generator's width of noise is nothing to a critic
+        return kept_critic(stage, own, view.shapes(encoder.schema), view.one_hot)
 
     def needs_torch(self, settings: TableGuidedSettings) -> bool:
         """Where there is a critic."""

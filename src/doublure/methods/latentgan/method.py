@@ -21,7 +21,8 @@ from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSetti
 from doublure.public.facts import answered
 from doublure.public.folder import load
 from doublure.schema import Schema
-from doublure.training.job import Job
+from doublure.training.architectures import Critic, kept_critic
+from doublure.training.job import Job, State
 from doublure.training.owned import AtOwner
 from doublure.training.settings import MethodSettings, by_kind
 
@@ -34,7 +35,6 @@ _FEW_UNITS = 2_000
 _PURPOSES = {
     "critic": ("train the critic of latents",),
     "mixture": ("sum up the latents' moments for each class", "sum up the latents' moments for each cell"),
-    "embedding": ("average the latents' features",),
 }
 
 
@@ -46,59 +46,57 @@ class Latentgan(Adversarial[LatentSettings]):
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(TableLatentSettings, ImageLatentSettings)
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
-    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> LatentSettings:
+    def resolve_defaults(self, schema: Schema, settings: LatentSettings) -> LatentSettings:
         """Decide what follows from the public generator, whose folder is read once: a plan says what was found there.
 
         Raises:
             SettingError: The folder is none, or is damaged; or a setting does not fit its generator.
         """
-        return super().resolve_defaults(schema, _with_facts(self._own(settings)))
+        return super().resolve_defaults(schema, _with_facts(settings))
 
-    def sample_rate(self, schema: Schema, settings: MethodSettings) -> float | None:
+    def sample_rate(self, schema: Schema, settings: LatentSettings) -> float | None:
         """Return q of the critic's lots; with a labeller each access says its own."""
-        own = self._own(settings)
-        if own.teacher != "critic":
+        if settings.teacher != "critic":
             return 1.0
-        return None if own.later_share else own.latent_events(schema, 1.0)[0].sample_rate
+        return None if settings.later_share else settings.latent_events(schema, 1.0)[0].sample_rate
 
-    def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
+    def accesses(self, schema: Schema, settings: LatentSettings, noise_multiplier: float) -> tuple[Access, ...]:
         """Whatever trains the generator of latents, and each step of the labeller; inversion releases nothing."""
-        own = self._own(settings)
-        events = own.latent_events(schema, noise_multiplier)
-        purposes = _PURPOSES[own.teacher][-len(events) :]
-        whole = own.teacher != "critic"
+        events = settings.latent_events(schema, noise_multiplier)
+        purposes = _PURPOSES[settings.teacher][-len(events) :]
+        whole = settings.teacher != "critic"
         found = tuple(
             Access(purpose=purpose, event=event, whole=whole) for purpose, event in zip(purposes, events, strict=True)
         )
-        if not isinstance(own, ImageLatentSettings) or not own.labeller_share:
+        if not isinstance(settings, ImageLatentSettings) or not settings.labeller_share:
             return found
-        return (*found, Access(purpose="train the labeller", event=own.labeller_event(noise_multiplier), whole=True))
+        event = settings.labeller_event(noise_multiplier)
+        return (*found, Access(purpose="train the labeller", event=event, whole=True))
 
-    def asks_owners(self, schema: Schema, settings: MethodSettings) -> bool:
+    def asks_owners(self, schema: Schema, settings: LatentSettings) -> bool:
         """Whether a unit has one owner alone, where a critic clips what its units send."""
-        return self._own(settings).teacher != "critic" or schema.max_silos == 1
+        return settings.teacher != "critic" or schema.max_silos == 1
 
-    def at_owner(self, encoder: Encoder, settings: MethodSettings) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: LatentSettings) -> AtOwner:
         """Return what an owner inverts its records with, and what learns the latents."""
         from doublure.methods.latentgan.training import at_owner
 
-        return at_owner(encoder, self._own(settings))
+        return at_owner(encoder, settings)
 
-    def given_noise(self, settings: MethodSettings) -> float | None:
+    def given_noise(self, settings: LatentSettings) -> float | None:
         """Return σ of the critic's steps, if it was given.
 
         Raises:
             SettingError: It would be no one's: no critic learns, or a labeller learns beside it.
         """
-        own = self._own(settings)
-        if own.noise_multiplier is not None and (own.teacher != "critic" or own.later_share):
+        if settings.noise_multiplier is not None and (settings.teacher != "critic" or settings.later_share):
             remedy = "set teacher=critic labeller_share=0, or give epsilon"
             raise SettingError("is σ of a critic that learns alone", field="noise_multiplier", remedy=remedy)
-        return own.noise_multiplier
+        return settings.noise_multiplier
 
-    def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
+    def warnings(self, schema: Schema, settings: LatentSettings) -> tuple[str, ...]:
         """Say what the claim hangs on, and when there are few units."""
-        said = self._own(settings).facts.provenance
+        said = settings.facts.provenance
         found = ["the guarantee holds only if the public generator never saw a private record"]
         if said.shared_people == "possible":
             found.append("people of the public data may be among the private ones: the claim is about private records")
@@ -106,11 +104,11 @@ class Latentgan(Adversarial[LatentSettings]):
             found.append(f"{schema.public_units} units are few for a private GAN; expect rough shapes")
         return tuple(found)
 
-    def max_grad_norm(self, settings: MethodSettings) -> float:
+    def max_grad_norm(self, settings: LatentSettings) -> float:
         """Return C, the bound on a unit's gradient."""
-        return self._own(settings).max_grad_norm
+        return settings.max_grad_norm
 
-    def ready(self, schema: Schema, settings: MethodSettings) -> None:
+    def ready(self, schema: Schema, settings: LatentSettings) -> None:
         """Refuse a public generator that is not the plan's or cannot be inverted, before anything is charged.
 
         Raises:
@@ -119,22 +117,31 @@ class Latentgan(Adversarial[LatentSettings]):
         """
         from doublure.methods.latentgan.training import inversion_of, public_networks
 
-        own = self._own(settings)
-        encoder = encoder_for(answered(schema), own.encoding)
-        generator, proposer, _ = public_networks(encoder, own)
-        inversion_of(encoder, own, generator, proposer)
+        encoder = encoder_for(answered(schema), settings.encoding)
+        generator, proposer, _ = public_networks(encoder, settings)
+        inversion_of(encoder, settings, generator, proposer)
 
-    def build(self, encoder: Encoder, settings: MethodSettings, seed: int) -> nn.Module:
+    def white_box(self, encoder: Encoder, settings: LatentSettings, kept: State) -> Critic | None:
+        """Return the critic of latents, which anyone who has the public generator makes of records."""
+        from doublure.encode.latent import LatentEncoder
+        from doublure.methods.latentgan.training import inversion_of, public_networks
+
+        if (name := "latents/critic") not in kept:
+            return None
+        inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
+        return kept_critic(kept, settings, LatentEncoder(encoder, settings.latent), inversion, [name])
+
+    def build(self, encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
         """Return an untrained generator with both networks; the public folder is not needed."""
         from doublure.methods.latentgan.training import untrained
 
-        return untrained(encoder, self._own(settings), seed)
+        return untrained(encoder, settings, seed)
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job[LatentSettings]) -> nn.Module:
         """Invert the records, then train the generator of latents."""
         from doublure.methods.latentgan.training import trained
 
-        return trained(job, self._own(job.settings))
+        return trained(job, job.settings)
 
 
 def _with_facts(settings: LatentSettings) -> LatentSettings:

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
@@ -14,7 +14,7 @@ from doublure.encode.choice import EncodingChoice
 from doublure.encode.columns import Numerics, estimated_width
 from doublure.errors import SchemaError, SettingError
 from doublure.methods.guided.settings import none_or_some
-from doublure.networks.sizes import detail_noise, fourier_work, generator_work, perceptron_weights
+from doublure.networks.sizes import detail_noise, generator_work, perceptron_weights
 from doublure.private.accounting import GaussianEvent
 from doublure.public.part import PublicPart
 from doublure.schema import Schema
@@ -26,6 +26,10 @@ from doublure.training.image_gan_settings import classes_of
 from doublure.training.private_gan_settings import Norm, PrivateSettings, event_of_share
 from doublure.training.settings import Work
 
+FIRST_SHARE = 0.2
+"""Of a mixture's budget, in 1/σ², for the sums that say where to cut."""
+INVERSION_RATE, INVERSION_SEED = 0.1, 0
+"""The first step's rate, and the public seed of the beginnings, which are the same for every record."""
 _BYTES = 4
 _PASSES = 12
 _INVERTED, _SUMMED = 256, 2_000  # records at a time: networks.inversion, private.queries.sums
@@ -34,7 +38,6 @@ _STEPS_PROPOSED, _STEPS_ALONE, _RESTARTS_ALONE = 20, 200, 2
 _MOST_CLASSES = 256
 _DETAIL = 1.2
 _LABELLER = 0.5
-_Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
 
 class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
@@ -42,44 +45,31 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
 
     Attributes:
         teacher: What trains the generator of latents: ``mixture``: two noisy sums of moments
-            (:mod:`doublure.methods.latentgan.moments`); ``critic``, the paper's, by noisy steps; ``embedding``: one
-            noisy sum of random features.
+            (:mod:`doublure.methods.latentgan.moments`); ``critic``, the paper's, by noisy steps.
         noise_width: l, numbers that a latent is made of; 0: half of d. A mixture takes d + 1.
         splits: m, of ``mixture``: each class is cut into 2^m cells; 0: not at all, in one release.
-        first_share: Of ``mixture``: the share of its budget, in 1/σ², for the sums that say where to cut.
         inversion_steps: Of gradient descent, for each record and restart. None: 20 where an encoder proposes the
             beginning, else 200.
         inversion_restarts: Beginnings that are tried for each record. None: 1 where an encoder proposes it, else 2.
-        inversion_rate: Of the first step.
-        inversion_seed: Public, of the beginnings, which are the same for every record.
-        features: Numbers that ``embedding`` releases for each value of the condition.
-        bandwidths: Of its Gaussian kernels, as shares of √(2 d), how far two latents of N(0, I) are apart.
-        feature_seed: Public; fixes the features.
-        fit_steps: Steps of the generator that ``embedding`` trains.
-        batch: Latents in each of them.
-        embedding_lr: Adam's at the start; it falls along a cosine.
     """
 
     at_a_time: ClassVar[int]
     """Records that are inverted together: what is quick on a processor; stopping waits for one."""
 
+    constants: ClassVar[dict[str, Any]] = {
+        "first_share": FIRST_SHARE, "inversion_rate": INVERSION_RATE, "inversion_seed": INVERSION_SEED,
+        # of a teacher that learned from random features, and is gone
+        "features": 4096, "bandwidths": [1.0, 0.5, 0.25], "feature_seed": 0, "fit_steps": 2000, "batch": 1000,
+        "embedding_lr": 2e-3,
+    }  # fmt: skip
     sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.05, "smallest_lot": 64, "largest_lot": 4096, "steps": 1000}
     penalties: ClassVar[dict[str, float]] = PerceptronSettings.penalties | {"logistic": 0.0}
 
-    teacher: Literal["mixture", "critic", "embedding"] = "mixture"
+    teacher: Literal["mixture", "critic"] = "mixture"
     noise_width: int = Field(default=0, ge=0, le=4097)
     inversion_steps: int | None = Field(default=None, ge=0, le=100_000)
     inversion_restarts: int | None = Field(default=None, ge=1, le=100)
-    inversion_rate: float = Field(default=0.1, gt=0, le=10)
-    inversion_seed: int = Field(default=0, ge=0, lt=2**31)
     splits: int = Field(default=3, ge=0, le=8)
-    first_share: float = Field(default=0.2, ge=0.01, le=0.99)
-    features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
-    bandwidths: tuple[_Bandwidth, ...] = Field(default=(1.0, 0.5, 0.25), min_length=1, max_length=16)
-    feature_seed: int = Field(default=0, ge=0, lt=2**31)
-    fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
-    batch: int = Field(default=1000, ge=2)
-    embedding_lr: float = Field(default=2e-3, gt=0, le=1)
     max_grad_norm: Norm = 1.0
 
     # -- deciding ------------------------------------------------------------------------------------------------
@@ -105,9 +95,6 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         elif width >= facts.latent > 1:
             remedy = f"give at most {facts.latent - 1}"
             raise SettingError("must be below the public generator's latents", field="noise_width", remedy=remedy)
-        if self.teacher == "embedding" and len(schema.with_role("condition")) > 1:
-            remedy = "use teacher=mixture or teacher=critic, or leave one condition"
-            raise SettingError("learns no combinations of conditions", field="teacher", remedy=remedy)
         steps, restarts = self.inversion_steps, self.inversion_restarts
         if steps == 0 and not proposed:
             raise SettingError("needs an encoder", field="inversion_steps", remedy="take steps, or fit an encoder")
@@ -135,7 +122,9 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     @property
     def latent_steps(self) -> int:
         """Noisy steps, or releases, that train the generator of latents."""
-        return {"embedding": 1, "mixture": 2 if self.splits else 1}.get(self.teacher, self.steps or 1)
+        if self.teacher == "critic":
+            return self.steps or 1
+        return 2 if self.splits else 1
 
     @property
     def latent_accesses(self) -> int:
@@ -145,12 +134,12 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     def latent_events(self, schema: Schema, noise_multiplier: float) -> tuple[GaussianEvent, ...]:
         """Return what trains the generator of latents, as the accountant reads it."""
         share = 1 - self.later_share
-        if self.teacher == "mixture" and self.splits:
-            parts = (self.first_share * share, (1 - self.first_share) * share)
+        if self.teacher == "critic":
+            return (self._critic_event(schema, noise_multiplier, share),)
+        if self.splits:
+            parts = (FIRST_SHARE * share, (1 - FIRST_SHARE) * share)
             return tuple(event_of_share(noise_multiplier, part, 1, 1) for part in parts)
-        if self.teacher != "critic":
-            return (event_of_share(noise_multiplier, share, 1, 1),)
-        return (self._critic_event(schema, noise_multiplier, share),)
+        return (event_of_share(noise_multiplier, share, 1, 1),)
 
     def _critic_event(self, schema: Schema, noise_multiplier: float, share: float) -> GaussianEvent:
         rate, steps = min(1.0, (self.lot_size or 1) / schema.public_units), self.steps or 1
@@ -177,22 +166,11 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             flops += 2.0 * (self.steps or 1) * lot * (_PASSES * critic + generator)
             flops += 6.0 * (self.steps or 1) / self.n_critic * self.generator_batch * (critic + generator)
             held += _BYTES * lot * self.critic_width * 8
-        elif self.teacher == "mixture":
+        else:
             cells = max(1, classes) * 2**self.splits
             flops += 4.0 * records * latent**2 + 50.0 * cells * latent**3
             held += (latent**2 + latent) * _BYTES * (3 * _SUMMED + 10 * cells)
-        else:
-            seen = latent * self.features // 2 + fourier_work(self.features)
-            flops += 2.0 * records * seen + self.fit_steps * self.batch * (6.0 * generator + 4.0 * seen)
-            held += _BYTES * self.batch * self.features * 4
-        free = self.fit_steps if self.teacher == "embedding" else 0
-        return Work(
-            flops=flops,
-            steps=self.latent_steps,
-            memory_bytes=held,
-            free_steps=free,
-            drawn_bytes=3 * records * size,
-        )
+        return Work(flops=flops, steps=self.latent_steps, memory_bytes=held, drawn_bytes=3 * records * size)
 
     @abstractmethod
     def _public_work(self, schema: Schema) -> tuple[int, int, int, int]:

@@ -6,17 +6,15 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from doublure.encode.image import of_images
 from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
 from doublure.methods.latentgan.moments import ByCell, ByClass, mixture_from, untrained_mixture
-from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings
-from doublure.methods.statistics.images.mean_embedding import Embedded, fitted_to_sums
+from doublure.methods.latentgan.settings import INVERSION_RATE, INVERSION_SEED, ImageLatentSettings, LatentSettings
 from doublure.networks.detail import Detail, Detailed
-from doublure.networks.fixed_features import LatentEmbedding
 from doublure.networks.inversion import Inversion, InversionSettings
 from doublure.networks.labelled import Labeller
 from doublure.networks.latent import PublicNetworks, ThroughPublic
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 _WORK = "latents"
 _ORDER = "places by content, each content once"  # of latents that are kept half-way
 _KEPT_EVERY = 30.0  # seconds
-_LONG_AVERAGE = 0.99
 _HELD_BY = 500  # generated images that say how speckled they are
 
 
@@ -169,7 +166,6 @@ def at_owner(encoder: Encoder, settings: LatentSettings) -> AtOwner:
         summands={
             ByClass.name: lambda _: ByClass(sizes, width),
             ByCell.name: lambda message: ByCell.from_message(message, sizes, width, settings.splits),
-            Embedded.name: lambda _: Embedded(_features(settings), encoder.condition_width),
         },
         adversary=None if settings.teacher != "critic" else lambda _: adversary_of(settings, shapes),
     )
@@ -206,8 +202,8 @@ def _how(settings: LatentSettings) -> InversionSettings:
     return InversionSettings(
         steps=settings.inversion_steps or 0,
         restarts=settings.inversion_restarts or 1,
-        rate=settings.inversion_rate,
-        seed=settings.inversion_seed,
+        rate=INVERSION_RATE,
+        seed=INVERSION_SEED,
         batch=settings.at_a_time,
     )
 
@@ -264,53 +260,7 @@ def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) 
     return mixture_from(job, settings, NoisySums(job, accesses))
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbeddingFit:
-    """How a generator learns from a mean embedding (see :mod:`doublure.methods.statistics.images.mean_embedding`).
-
-    Attributes:
-        batch: Generated latents in a step.
-        image_noise: l.
-        fit_steps: Steps in all.
-        generator_lr: At the start.
-        generator_average: Weight of the past in the average that is released.
-    """
-
-    batch: int
-    image_noise: int
-    fit_steps: int
-    generator_lr: float
-    generator_average: float
-
-
-def _fit_settings(settings: LatentSettings) -> EmbeddingFit:
-    """Return how the generator of latents learns from an embedding."""
-    return EmbeddingFit(
-        batch=settings.batch,
-        image_noise=settings.noise_width,
-        fit_steps=settings.fit_steps,
-        generator_lr=settings.embedding_lr,
-        generator_average=_LONG_AVERAGE,
-    )
-
-
-def _by_embedding(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
-    """Train by one noisy sum of fixed features of the latents."""
-    import torch
-
-    def build() -> nn.Module:
-        return generator_of(settings, job.encoder, torch.Generator().manual_seed(job.seed % 2**63))
-
-    return fitted_to_sums(job, _fit_settings(settings), NoisySums(job, accesses), _features(settings), build).average
-
-
-def _features(settings: LatentSettings) -> LatentEmbedding:
-    return LatentEmbedding(
-        settings.latent, features=settings.features, bandwidths=settings.bandwidths, seed=settings.feature_seed
-    )
-
-
-_TEACHERS = {"critic": _by_critic, "mixture": _by_mixture, "embedding": _by_embedding}
+_TEACHERS = {"critic": _by_critic, "mixture": _by_mixture}
 
 
 def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> nn.Module:

@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 from doublure.access import Access
+from doublure.methods.method import S
 from doublure.networks.scattering import Scattering
 from doublure.networks.sizes import paths, places
 from doublure.private.queries.votes import LabelVotes
 from doublure.training.job import Job
 
 
-def voted(job: Job, access: Access, groups: int) -> Job:
+def voted(job: Job[S], access: Access, groups: int) -> Job[S]:
     """Return the job on records whose labels were voted on, in an order that follows from the images alone.
 
     Its first step is spent on the vote.

@@ -11,19 +11,25 @@ does not hold, because the noise is in no derivative of a score but the last lay
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
-from doublure.guarantee import LARGE_EPSILON, Guarantee, Kind, figure, odds_factor
+from doublure.guarantee import LARGE_EPSILON, Guarantee, Kind, odds_factor
 from doublure.methods.gan.method import Gan
 from doublure.methods.method import Estimation, refuse_loose_delta
-from doublure.methods.noisecritic.settings import ImageNoisecriticSettings, NoisecriticSettings, NoiseLayerSettings
+from doublure.methods.noisecritic.settings import (
+    ESTIMATE_SEED,
+    ESTIMATED_ON,
+    ImageNoisecriticSettings,
+    NoisecriticSettings,
+    NoiseLayerSettings,
+)
 from doublure.networks.sizes import paths, places, scattering_work
 from doublure.private import accounting
-from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, Relation
+from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.noise import secret_draws
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
@@ -38,6 +44,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 
+_Settings: TypeAlias = NoisecriticSettings | ImageNoisecriticSettings
 _MOST_PAIRS = 1000
 _VOTERS = 100  # images in a group, on average
 _MOST_GROUPS = 1000
@@ -48,7 +55,7 @@ _LOUD = 0.25
 _VOTES = "vote on labels: ε and δ are for the labels alone, images held fixed"
 
 
-class Noisecritic(Gan[NoiseLayerSettings]):
+class Noisecritic(Gan[_Settings]):
     """The loop of ``gan`` with a noise layer in its critic; see the module."""
 
     name: ClassVar[str] = "noisecritic"
@@ -56,9 +63,9 @@ class Noisecritic(Gan[NoiseLayerSettings]):
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(NoisecriticSettings, ImageNoisecriticSettings)
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
-    def resolve_defaults(self, schema: Schema, settings: MethodSettings) -> NoiseLayerSettings:
+    def resolve_defaults(self, schema: Schema, settings: _Settings) -> _Settings:
         """Decide the sizes, and how the loss will be estimated, from the public number of units."""
-        own = self._own(super().resolve_defaults(schema, settings))
+        own = super().resolve_defaults(schema, settings)
         most = max(2, schema.public_units * schema.unit.max_records // 2)  # the other half chooses k
         pairs = own.estimate_pairs or max(2, min(_MOST_PAIRS, schema.public_units // 2))
         if pairs > most:
@@ -78,14 +85,14 @@ class Noisecritic(Gan[NoiseLayerSettings]):
                 decided["label_groups"] = own.label_groups or _groups(schema)
         return own.model_copy(update=decided)
 
-    def accesses(self, schema: Schema, settings: MethodSettings, noise_multiplier: float) -> tuple[Access, ...]:
+    def accesses(self, schema: Schema, settings: _Settings, noise_multiplier: float) -> tuple[Access, ...]:
         """Everything, unprotected; the votes on labels, if there are any, at their own price."""
         everything = super().accesses(schema, settings, noise_multiplier)
         if not isinstance(settings, ImageNoisecriticSettings) or not settings.votes:
             return everything
         return (Access(purpose=_VOTES, event=_event(settings), delta=settings.label_delta), *everything)
 
-    def work(self, schema: Schema, settings: MethodSettings) -> Work:
+    def work(self, schema: Schema, settings: _Settings) -> Work:
         """Return what training computes and holds; a vote is a step of its own."""
         work = super().work(schema, settings)
         if not isinstance(settings, ImageNoisecriticSettings) or not settings.votes:
@@ -98,7 +105,7 @@ class Noisecritic(Gan[NoiseLayerSettings]):
         held = 2 * schema.public_units * seen + _BYTES * (matrices + 2 * groups * seen)
         return replace(work, flops=work.flops + flops, steps=work.steps + 1, memory_bytes=work.memory_bytes + held)
 
-    def warnings(self, schema: Schema, settings: MethodSettings) -> tuple[str, ...]:
+    def warnings(self, schema: Schema, settings: _Settings) -> tuple[str, ...]:
         """Say what the noise layer does not do, and what a very large or small ε₂ means."""
         found = [
             "noisecritic has no guarantee: the noise layer protects no gradient, so what it trains is estimated "
@@ -120,23 +127,21 @@ class Noisecritic(Gan[NoiseLayerSettings]):
             found.append(f"{few}: some will be lost; give at least {labels} label_groups")
         return tuple(found)
 
-    def estimation(self, settings: MethodSettings) -> Estimation:
+    def estimation(self, settings: _Settings) -> Estimation:
         """Return how the expected loss is estimated."""
-        if not isinstance(settings, (NoisecriticSettings, ImageNoisecriticSettings)):
-            raise TypeError("noisecritic was given another method's settings")
         return Estimation(
             pairs=settings.estimate_pairs or 0,
             features=settings.estimate_features or "",
-            artificial=settings.estimate_artificial,
-            seed=settings.estimate_seed,
+            artificial=ESTIMATED_ON,
+            seed=ESTIMATE_SEED,
         )
 
-    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: MethodSettings) -> bool:
+    def may_claim(self, stated: Guarantee, planned: Guarantee, settings: _Settings) -> bool:
         """Whether it is the plan's claim, with or without a μ; γ follows from the plan's pairs."""
         gamma = None if stated.mu is None else 1 / (self.estimation(settings).pairs + 1)
         return stated.unestimated == planned and stated.gamma == gamma
 
-    def train(self, job: Job) -> nn.Module:
+    def train(self, job: Job[_Settings]) -> nn.Module:
         """Train the critic on plain gradients, after the vote if labels are voted on."""
         settings = job.settings
         if isinstance(settings, ImageNoisecriticSettings) and settings.votes:
@@ -193,59 +198,6 @@ def _refuse_unvoted(schema: Schema) -> None:
             raise SchemaError("would be learned from labels beside the votes", field=question.path, remedy=remedy)
 
 
-# -- what the layer does protect ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreGuarantee:
-    """What one released score of a critic with a noise layer is worth, and nothing else.
-
-    Attributes:
-        epsilon: ε₁ of the query.
-        delta: δ₁ of the query.
-        relation: ``add-remove``: the record's features against none, sensitivity C; ``replace-one``: against another
-            record's, 2C.
-        noise_multiplier: The noise's standard deviation over that sensitivity.
-    """
-
-    epsilon: float
-    delta: float
-    relation: Relation
-    noise_multiplier: float
-
-    @property
-    def sentence(self) -> str:
-        """What may be said."""
-        how = {"add-remove": "C, one record added or removed", "replace-one": "2C, one record replaced"}[self.relation]
-        return (
-            "One released score of one record, the critic's weights held fixed whatever the data: a Gaussian mechanism "
-            f"of noise multiplier {self.noise_multiplier:.4g} (sensitivity {how}), (ε={figure(self.epsilon)}, "
-            f"δ={figure(self.delta)})-differentially private for that one query. No guarantee for the critic's "
-            "weights, the generator or its samples."
-        )
-
-
-def score_guarantee(settings: NoiseLayerSettings, *, delta: float, relation: Relation) -> ScoreGuarantee:
-    """Return the forward guarantee of one released critic score (2018, Lemma 1 and Theorem 1, with what they need).
-
-    Args:
-        settings: The layer's C and σ.
-        delta: δ of the query.
-        relation: Neighbouring records; the paper takes C for what is 2C under replacement.
-
-    Raises:
-        SettingError: ``delta`` is out of range.
-    """
-    each = settings.feature_noise / settings.feature_clip
-    event = GaussianEvent(noise_multiplier=each)
-    return ScoreGuarantee(
-        epsilon=accounting.epsilon_of([event], delta, relation=relation),
-        delta=delta,
-        relation=relation,
-        noise_multiplier=each if relation == "add-remove" else each / 2,
-    )
-
-
 # -- its critics: those of gan, with the noise layer before the score --------------------------------------------------
 
 
@@ -269,7 +221,7 @@ def _noisy(body: nn.Module, settings: NoiseLayerSettings, initial: torch.Generat
     """Return a critic that scores a body's features through the noise layer, whose noise is secret."""
     from doublure.networks.noise_layer import NoiseLayer, NoisyCritic
 
-    normals = secret_draws(settings.noise_source).normal
+    normals = secret_draws().normal
     layer = NoiseLayer(clip=settings.feature_clip, std=settings.feature_noise, normals=normals)
     return NoisyCritic(body, features=settings.features, layer=layer, generator=initial)
 

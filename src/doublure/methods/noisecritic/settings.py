@@ -6,10 +6,13 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from doublure.private.noise import SourceName
 from doublure.training.gan_settings import AdversarialSettings, TableAdversarialSettings
 from doublure.training.image_gan_settings import ImageAdversarialSettings
 from doublure.training.settings import LearningRate
+
+ESTIMATED_ON, ESTIMATE_SEED = 5_000, 0
+"""On how many synthetic records the expected loss is estimated, and what fixes which records, real ones included. The
+more there are, the less one real record is seen to change them."""
 
 
 class NoiseLayerSettings(AdversarialSettings):
@@ -19,26 +22,18 @@ class NoiseLayerSettings(AdversarialSettings):
         features: d, numbers that pass through the noise layer.
         feature_clip: C, the norm that they are clipped to, from 1e-9 to 1e9.
         feature_noise: σ, the standard deviation of the noise in each of them, likewise.
-        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
         estimate_pairs: N, how many real records the expected loss is estimated from; γ is 1/(N + 1). None: 1000, or
             half of the public number of units.
-        estimate_artificial: How many synthetic records it is estimated on: the more, the less one real record is seen
-            to change them.
-        estimate_seed: Fixes which records these are, real and synthetic.
     """
+
+    constants: ClassVar[dict[str, Any]] = {
+        "noise_source": "os-keyed", "estimate_artificial": ESTIMATED_ON, "estimate_seed": ESTIMATE_SEED,
+    }  # fmt: skip
 
     features: int = Field(default=64, ge=1, le=4096)
     feature_clip: float = Field(default=1.0, ge=1e-9, le=1e9)
     feature_noise: float = Field(default=1.5, ge=1e-9, le=1e9)
-    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
     estimate_pairs: int | None = Field(default=None, ge=2, le=1_000_000)
-    estimate_artificial: int = Field(default=5000, ge=20, le=20_000)
-    estimate_seed: int = Field(default=0, ge=0, lt=2**31)
-
-    @property
-    def stream(self) -> SourceName:
-        """As they say."""
-        return self.noise_source
 
 
 class NoisecriticSettings(TableAdversarialSettings, NoiseLayerSettings):

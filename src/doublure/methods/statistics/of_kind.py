@@ -11,13 +11,14 @@ from doublure.access import Access
 from doublure.methods.statistics.settings import StatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
-from doublure.training.job import Job
+from doublure.training.job import Job, State
 from doublure.training.owned import AtOwner
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
     from doublure.networks.array_generator import AnyGenerator
+    from doublure.training.architectures import Critic
 
 S = TypeVar("S", bound=StatisticsSettings)
 
@@ -77,6 +78,10 @@ class StatisticsOfKind(ABC, Generic[S]):
         if schema.public_units < _FEW_UNITS:
             return (f"{schema.public_units} units are few for noisy statistics; expect little more than averages",)
         return ()
+
+    def white_box(self, encoder: Encoder, settings: S, kept: State) -> Critic | None:
+        """Return the critic, where one refines what was counted."""
+        return None
 
     @abstractmethod
     def build(self, encoder: Encoder, settings: S, seed: int) -> AnyGenerator:

@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from doublure.encode.choice import EncodingChoice
 from doublure.networks.sizes import WARP_WIDTH, cosine_numbers, shrinking
-from doublure.private.noise import SourceName
 from doublure.training.image_gan_settings import Channels
 from doublure.training.settings import LearningRate, MethodSettings
 
@@ -16,21 +15,30 @@ _FEWEST_COMPONENTS = 16
 _FEWEST_FEATURES = 2
 MOST_GROUPS = 128
 """The most combinations of attributes' values that a fit follows; of more, it follows a sample."""
-_MOST_BESIDE_PRODUCTS = 0.95
 _ROUNDED = "the operating system's own stream, exact rounded normals"
-_OF_CHAINS = {"single_share", "groups", "levels", "prior", "persistence", "fit_steps"}
+_OF_CHAINS = {"groups", "levels", "prior", "fit_steps"}
 _OF_COPULA = {
-    "table_share", "own_table_share", "gap_share", "calm_share", "constant_share", "radius", "memory", "grouped",
-    "level_groups", "own_tables", "exact_tables", "calm", "cut_noise",
+    "radius", "memory", "grouped", "level_groups", "own_tables", "exact_tables", "calm", "cut_noise",
 }  # fmt: skip
 LEARNED_BY_NETWORKS = frozenset({
-    "features", "bandwidths", "second_order", "fine_detail", "feature_seed", "fit_steps", "batch", "generator_lr",
+    "features", "bandwidths", "second_order", "fine_detail", "fit_steps", "batch", "generator_lr",
     "generator_average", "latent", "hidden",
 })  # fmt: skip
 """Settings of images that a Gaussian has none of, and that nobody but the user sets before it is chosen."""
 _DRAWN_BY_NETWORKS = LEARNED_BY_NETWORKS | {"channels", "enlargement", "doubling"}
 _ENLARGED_CHANNELS = (64, 32)
 """A larger small map and one doubling: faces then stand straighter (docs/images.md)."""
+FEATURE_SEED = 0
+"""Public; fixes the features of images."""
+TABLE_SHARE, OWN_TABLE_SHARE, GAP_SHARE, CALM_SHARE = 0.4, 0.27, 0.05, 0.01
+"""Of a copula's budget: for trees of each step's values, trees within groups, pairs of steps with and without a value,
+and how calm and busy stretches differ; the rest is for products. How they were chosen: docs/methods.md."""
+CONSTANT_SHARE = 0.15
+"""Of a series' squared length, what tells that it is there, and under which attributes."""
+SINGLE_SHARE = 0.1
+"""Of a chain's budget, for each step's fine bins and the levels (docs/journal/tables.md)."""
+PERSISTENCE = 0.9
+"""The correlation from one step of a chain to the next of where a value stands within its group."""
 _Share: TypeAlias = Annotated[float, Field(ge=0.001, le=0.9)]
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
@@ -129,7 +137,7 @@ class ImageStatisticsSettings(StatisticsSettings):
     Attributes:
         model: What is learned of images: a ``network`` that draws them, fitted to the mean of random features; or a
             ``gaussian`` for each label, from the products of neighbouring cosine coefficients, which no setting below
-            but ``warp`` and ``noise_source`` concerns. It needs no training, and shows where textures and colours are,
+            but ``warp`` concerns. It needs no training, and shows where textures and colours are,
             and no outlines.
         features: D, numbers released for each label.
         bandwidths: Of the Gaussian kernels whose features these are; two images are at most some 2 apart.
@@ -137,7 +145,6 @@ class ImageStatisticsSettings(StatisticsSettings):
             three times as long.
         fine_detail: The share that sees the pixels themselves, and with them where each line stands; it hardly takes
             time.
-        feature_seed: Public; fixes the features.
         fit_steps: Steps of the generator.
         batch: Generated images in a step.
         generator_lr: Learning rate at the start (Adam); it falls along a cosine.
@@ -152,17 +159,16 @@ class ImageStatisticsSettings(StatisticsSettings):
             much as features see images averaged down; a plan of an earlier version has none, and is not enlarged.
         doubling: How maps are doubled: by ``transposed`` convolutions, or ``bilinear`` interpolation and a convolution,
             which leaves no grid. None: ``bilinear`` where images are enlarged (and ``transposed`` in earlier plans).
-        noise_source: ``os-keyed``, or ``chacha20`` for a cryptographic stream.
     """
 
     data: ClassVar[str] = "images"
+    constants: ClassVar[dict[str, Any]] = {"feature_seed": FEATURE_SEED, "noise_source": "os-keyed"}
 
     model: Literal["network", "gaussian"] = "network"
     features: int = Field(default=4096, ge=2, le=1_000_000, multiple_of=2)
     bandwidths: tuple[_Bandwidth, ...] = Field(default=(0.5, 0.25), min_length=1, max_length=16)
     second_order: float = Field(default=0.0, ge=0, lt=1)
     fine_detail: float = Field(default=0.0, ge=0, lt=1)
-    feature_seed: int = Field(default=0, ge=0, lt=2**63)
     fit_steps: int = Field(default=2000, ge=1, le=10_000_000)
     batch: int = Field(default=400, ge=2)
     generator_lr: LearningRate = 2e-3
@@ -173,12 +179,6 @@ class ImageStatisticsSettings(StatisticsSettings):
     channels: tuple[Channels, ...] = Field(default=(64, 32, 16), min_length=1, max_length=6)
     enlargement: int | None = Field(default=None, ge=1, le=32)
     doubling: Literal["transposed", "bilinear"] | None = None
-    noise_source: Literal["os-keyed", "chacha20"] = "os-keyed"
-
-    @property
-    def stream(self) -> SourceName:
-        """As they say."""
-        return self.noise_source
 
     @model_validator(mode="after")
     def _some_features_of_each(self) -> Self:
@@ -243,12 +243,8 @@ class SeriesStatisticsSettings(StatisticsSettings):
             channel. None: chains where every channel has eight values at most, which no normal score tells apart well.
         bins: The most cells a channel is cut into.
         curve: Cells of channels that begin at zero are of equal width in this power of the share of the bounds.
-        table_share: Copula. The share of the budget for trees of each step's values.
-        own_table_share: The share for trees within groups, where there are any.
-        gap_share: The share for pairs of steps with and without a value, where steps may be missing.
-        calm_share: The share for how calm and busy stretches differ, where that is asked.
-        constant_share: What of a series' squared length tells that it is there, and under which attributes.
-        radius: The length that a series' normal scores are clipped to, as a share of what independent ones have.
+        radius: Copula. The length that a series' normal scores are clipped to, as a share of what independent ones
+            have.
         memory: After which share of a series' length steps are expected to have forgotten one another e-fold.
         grouped: Attributes within whose values everything is asked; None: those for which there are units enough.
         level_groups: Groups by a series' mean score, within each of these; None: 4 where there are units enough.
@@ -256,26 +252,24 @@ class SeriesStatisticsSettings(StatisticsSettings):
         exact_tables: Whether each step's table is given back exactly; None: where its noise is small.
         calm: Whether stretches are calm or busy; None: where that can be seen through its noise.
         cut_noise: The noise of a step's share of series on one side of a cut; filled in by the plan.
-        single_share: Chains. The share of the budget for each step's fine bins and the levels.
-        groups: Into how many groups a step's values are joined, at most; zero and missing are beside them.
+        groups: Chains. Into how many groups a step's values are joined, at most; zero and missing are beside them.
         levels: Into how many groups the series' levels are joined, at most.
         prior: How strongly a step is held to all steps, and a value of an attribute to all values.
-        persistence: The correlation from one step to the next of where a value stands within its group.
         fit_steps: Steps of each chain's fit.
         noise_width: Numbers that a series is made of, from its length.
         numerics: Channels are always counted in public bins.
     """
 
     data: ClassVar[str] = "series"
+    constants: ClassVar[dict[str, Any]] = {
+        "table_share": TABLE_SHARE, "own_table_share": OWN_TABLE_SHARE, "gap_share": GAP_SHARE,
+        "calm_share": CALM_SHARE, "constant_share": CONSTANT_SHARE, "single_share": SINGLE_SHARE,
+        "persistence": PERSISTENCE,
+    }  # fmt: skip
 
     model: Literal["copula", "chains"] | None = None
     bins: int = Field(default=256, ge=2, le=1000)
     curve: float = Field(default=1 / 3, gt=0, le=1)
-    table_share: _Share = 0.4
-    own_table_share: _Share = 0.27
-    gap_share: _Share = 0.05
-    calm_share: _Share = 0.01
-    constant_share: _Share = 0.15
     radius: float = Field(default=0.45, ge=0.01, le=10)
     memory: float = Field(default=0.25, ge=0.001, le=10)
     grouped: tuple[str, ...] | None = None
@@ -284,22 +278,12 @@ class SeriesStatisticsSettings(StatisticsSettings):
     exact_tables: bool | None = None
     calm: bool | None = None
     cut_noise: float | None = Field(default=None, ge=0)
-    single_share: float = Field(default=0.1, ge=0.01, le=0.99)
     groups: int = Field(default=18, ge=2, le=100)
     levels: int = Field(default=8, ge=1, le=64)
     prior: float = Field(default=1.0, ge=0, le=1e6)
-    persistence: float = Field(default=0.9, ge=0, lt=1)
     fit_steps: int = Field(default=300, ge=1, le=1_000_000)
     noise_width: int = Field(default=0, ge=0)
     numerics: Literal["bins"] = "bins"
-
-    @model_validator(mode="after")
-    def _something_is_left(self) -> Self:
-        if self.table_share + self.own_table_share + self.gap_share + self.calm_share > _MOST_BESIDE_PRODUCTS:
-            raise ValueError(
-                "table_share, own_table_share, gap_share and calm_share leave too little for products; lower one"
-            )
-        return self
 
     @property
     def noise_source(self) -> str:

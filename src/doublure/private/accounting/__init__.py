@@ -18,8 +18,8 @@ discrete Gaussian, several records     both          no     yes
 Pure, Approximate                      both          yes    yes
 =====================================  ============  =====  =====
 
-Plans are priced for add-remove alone. replace-one stands here for the published vectors of fixed-size lots, for what
-one score of a noise layer is worth, and because ``epsilon`` and ``noise_multiplier`` keep their arguments.
+Plans are priced for add-remove alone. replace-one stands here for the published vectors of fixed-size lots, and because
+``epsilon`` and ``noise_multiplier`` keep their arguments.
 
 A noise multiplier is always the noise's standard deviation over the clipping norm C, so the same number under
 "replace-one", where one unit can move the sum by 2C, gives a weaker guarantee. The ε of a pure or approximate event

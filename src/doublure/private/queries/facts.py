@@ -16,8 +16,6 @@ a category that one unit alone has          is counted, and shown only if its no
 
 from __future__ import annotations
 
-import datetime
-import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
@@ -29,15 +27,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from doublure import noisy_counts
+from doublure.errors import SchemaError
 from doublure.noisy_counts import Grid
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
 from doublure.schema import Question, Schema
-from doublure.schema.columns import Column, DateColumn, DatetimeColumn, IntegerColumn, RealColumn, label
-from doublure.schema.scalars import EXACT
+from doublure.schema.columns import Column, label
 
 IntArray = npt.NDArray[np.int64]
-
-_CALENDAR_YEARS = range(1850, 2151)
 
 
 class Cells(Protocol):
@@ -143,7 +139,7 @@ class Categories(_Cells):
     def read(self, noisy: Mapping[str, int]) -> tuple[str, ...]:
         """Return the texts, the most frequent first, equals by name; where none was seen, what others are called."""
         found = sorted(noisy, key=lambda name: (-noisy[name], name))
-        return tuple(found) or (str(getattr(self.column, "other", None)),)
+        return tuple(found) or (str(self.column.fallback),)
 
 
 class Bounds(_Cells):
@@ -151,37 +147,29 @@ class Bounds(_Cells):
 
     @property
     def grid(self) -> Grid:
-        """The grid: decades, or the first days of years."""
-        column = self.column
-        if isinstance(column, (DateColumn, DatetimeColumn)):
-            years = np.array([f"{year}-01-01" for year in _CALENDAR_YEARS], dtype=f"datetime64[{_tick(column)}]")
-            return Grid.of_points(years.astype(np.float64))
-        return Grid.of_decades(
-            integer=isinstance(column, IntegerColumn),
-            precision=column.precision if isinstance(column, RealColumn) else None,
-            magnitude=self.question.magnitude,
-        )
+        """The column's public partition.
+
+        Raises:
+            SchemaError: Its points are not in order, so that a cell's place would depend on others: a public fault.
+        """
+        grid = self.column.partition(self.question.magnitude)
+        if not (np.diff(grid.points) > 0).all():
+            remedy = "put the points of the type's partition in ascending order, each once"
+            raise SchemaError("has a partition that is not in order", field=self.question.path, remedy=remedy)
+        return grid
 
     def counted(self, records: Cells) -> IntArray:
         """Return a count for each cell of the grid."""
         cells = self.cells(records).dropna()
-        if isinstance(self.column, (DateColumn, DatetimeColumn)):
-            moments = cells.to_numpy().astype(f"datetime64[{_tick(self.column)}]").astype(np.int64)
+        if self.column.clock is not None:
+            moments = cells.to_numpy().astype(f"datetime64[{self.column.clock}]").astype(np.int64)
             return counted_on(moments.astype(np.float64), self.grid)
         return counted_on(cells.to_numpy(dtype=np.float64), self.grid)
 
     def read(self, noisy: IntArray) -> tuple[Any, Any]:
         """Return both ends, in the column's own type."""
         first, last = self.grid.bounds(noisy, epsilon=self.question.epsilon, max_records=self.moved)
-        column = self.column
-        if isinstance(column, (DateColumn, DatetimeColumn)):
-            days = isinstance(column, DateColumn)
-            step = datetime.timedelta(days=1) if days else datetime.timedelta(seconds=1)
-            lower, upper = (datetime.datetime(1970, 1, 1) + end * step for end in (first, last))
-            return (lower.date(), upper.date()) if days else (lower, upper)
-        apart = column.unit if isinstance(column, (IntegerColumn, RealColumn)) else 0.0
-        first, last = _countable(first, last, EXACT * apart if apart else math.inf)
-        return (int(first), int(last)) if isinstance(column, IntegerColumn) else (first, last)
+        return self.column.bought(first, last)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -197,7 +185,7 @@ class Shares(_Cells):
     def counted(self, records: Cells) -> IntArray:
         """Return a count for each value; what is not among them goes to the column's ``other``, if it has one."""
         places = {label(value): code for code, value in enumerate(self.domain)}
-        fallback = places.get(label(getattr(self.column, "other", None)), -1)
+        fallback = places.get(label(self.column.fallback), -1)
         counts = np.zeros(len(self.domain), dtype=np.int64)
         for name, count in counted_labels(self.cells(records)):
             if (place := places.get(name, fallback)) >= 0:
@@ -258,19 +246,7 @@ def query_of(question: Question, schema: Schema, learned: Mapping[str, Any]) -> 
     return kinds[question.fact](question=question, max_records=most, moved=moved, column=column, name=name)
 
 
-def _domain(column: Any, found: tuple[str, ...] | None) -> tuple[Any, ...]:
+def _domain(column: Column, found: tuple[str, ...] | None) -> tuple[Any, ...]:
     if found is None:
         return tuple(column.domain)
-    return found if column.other is None or column.other in found else (*found, column.other)
-
-
-def _tick(column: Column) -> str:
-    return "D" if isinstance(column, DateColumn) else "s"
-
-
-def _countable(lower: float, upper: float, most: float) -> tuple[float, float]:
-    """Cut bounds off at what float64 can count; where noise has put both beyond it, keep that side of zero."""
-    lower, upper = max(-most, min(lower, most)), max(-most, min(upper, most))
-    if lower < upper:
-        return lower, upper
-    return (lower, 0.0) if lower < 0 else (0.0, upper)
+    return found if column.fallback is None or column.fallback in found else (*found, column.fallback)

@@ -37,7 +37,7 @@ from doublure.private.gradients import (
     Records,
 )
 from doublure.private.independence import refuse_cross_record
-from doublure.private.noise import SourceName, secret_draws
+from doublure.private.noise import secret_draws
 from doublure.private.queries.query import Answer, Sensitivity
 from doublure.private.sampling import Lot, PoissonSampler
 from doublure.support.tensors import as_array
@@ -71,7 +71,6 @@ class CriticSettings:
         schedule: C_t by the generator's iteration, which is the step number divided by ``n_critic``.
         expected_units: q N with the public (or bought) N: the divisor, whatever the lot's size.
         n_critic: Steps of the critic in one iteration.
-        chunk_size: Physical batch size; changes nothing.
         paired: Whether each real record meets a generated one, within the clip. Only a critic that is bounded otherwise
             can do without: its generated term touches no record, and is then the caller's own.
         local: How each unit moves the critic by itself, whose update is clipped then in place of its gradient; None:
@@ -84,7 +83,6 @@ class CriticSettings:
     schedule: Schedule
     expected_units: float
     n_critic: int = 1
-    chunk_size: int | None = None
     paired: bool = True
     per_batch: bool = False
     local: LocalSteps | None = None
@@ -135,7 +133,6 @@ class CriticGradients:
         self,
         settings: CriticSettings,
         *,
-        source: SourceName = "os-keyed",
         mixing: torch.Generator | None = None,
         distances: MeasuredDistances | None = None,
         generator: nn.Module | None = None,
@@ -148,7 +145,7 @@ class CriticGradients:
         self.step = 0
         self.partner: Partner = unpaired
         self._mixing = mixing
-        self._draws = secret_draws(source)
+        self._draws = secret_draws()
         self._gradients: tuple[nn.Module, RecordGradients] | None = None
         self._critic: nn.Module | None = None
         self._updates: tuple[nn.Module, LocalUpdates] | None = None
@@ -254,7 +251,7 @@ class CriticGradients:
             fake = self.partner(len(real), condition)
         paired = Records(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
         engine = self.engine(self.critic, records)
-        return (moved or engine).lot(paired, group=group, groups=groups, chunk_size=self.settings.chunk_size)
+        return (moved or engine).lot(paired, group=group, groups=groups)
 
     def engine(self, critic: nn.Module, records: PrivateRecords | None) -> RecordGradients:
         """Return what computes a critic's gradients, once it is sure that records do not meet in it.

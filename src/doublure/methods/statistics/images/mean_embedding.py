@@ -13,14 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor, nn
 
 from doublure.encode.image import of_images
 from doublure.errors import Interrupted
-from doublure.methods.statistics.settings import ImageStatisticsSettings
+from doublure.methods.statistics.settings import FEATURE_SEED, ImageStatisticsSettings
 from doublure.networks.bfloat16 import bfloat16_products
 from doublure.networks.fixed_features import MeanEmbedding
 from doublure.networks.gaussian_images import GaussianImages, GaussianMoments
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 COUNTED = 0.1
 """What of a record's unit length tells that it is there at all: the sums then say how many images each label has."""
-
-G = TypeVar("G", bound=nn.Module)
 
 _BETAS = (0.5, 0.99)
 _LAST_RATE = 0.05
@@ -56,30 +54,6 @@ class Features(Protocol):
 
     def to(self, device: str) -> Self:
         """Bring them to a device."""
-
-
-class EmbeddingSettings(Protocol):
-    """How a generator learns from a mean embedding; see :class:`ImageStatisticsSettings`."""
-
-    @property
-    def batch(self) -> int:
-        """Generated records in a step."""
-
-    @property
-    def image_noise(self) -> int:
-        """Z."""
-
-    @property
-    def fit_steps(self) -> int:
-        """Steps in all."""
-
-    @property
-    def generator_lr(self) -> float:
-        """At the start."""
-
-    @property
-    def generator_average(self) -> float:
-        """Weight of the past."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +83,7 @@ def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedd
         of_images(encoder).body_shape,
         features=settings.features,
         bandwidths=settings.bandwidths,
-        seed=settings.feature_seed,
+        seed=FEATURE_SEED,
         second_order=settings.second_order_features,
         fine_detail=settings.fine_detail_features,
     )
@@ -167,28 +141,18 @@ def learned(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Lea
     return Learned(generator=generator.to(job.device), shares=found.shares, distance=None)
 
 
-def generator_fit(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> GeneratorFit[UpsamplingGenerator]:
-    """Release the mean embedding of images, and fit a network to its end; see :func:`fitted_to_sums`."""
-    features = embedding(job.encoder, settings)
-    return fitted_to_sums(job, settings, sums, features, lambda: _network(job.encoder, settings, job.seed))
-
-
-def fitted_to_sums(
-    job: Job, settings: EmbeddingSettings, sums: NoisySums, features: Features, build: Callable[[], G]
-) -> GeneratorFit[G]:
-    """Release a mean embedding, unless an interrupted run has, and fit a generator to its end.
+def generator_fit(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> GeneratorFit:
+    """Release the mean embedding of images, unless an interrupted run has, and fit a network to its end.
 
     Args:
         job: The run.
         settings: How the generator learns.
         sums: The mean embedding is their release.
-        features: Of one record, of length 1.
-        build: Makes the untrained generator, the same each time.
     """
-    features = features.to(job.device)
+    features = embedding(job.encoder, settings).to(job.device)
     total, kept = _total(job, sums, features), as_tensors(job.checkpoints.load() or {})
     with checkpoints.restoring():
-        fit = GeneratorFit(job, settings, features, target(total, sums.deviations[0]), build)
+        fit = GeneratorFit(job, settings, features, target(total, sums.deviations[0]))
         if "fit_step" in kept:
             fit.restore(kept)
     job.progress.stage("train the generator", settings.fit_steps)
@@ -273,7 +237,7 @@ def target(total: Tensor, noise: float) -> Target:
     )  # fmt: skip
 
 
-class GeneratorFit(Generic[G]):
+class GeneratorFit:
     """A generator, its average, and the way to the target.
 
     Args:
@@ -281,20 +245,12 @@ class GeneratorFit(Generic[G]):
         settings: Of the method.
         features: Of a record, where the job computes.
         target: What to reproduce.
-        build: Makes the untrained generator, the same each time.
 
     Attributes:
         shares: ``(K,)`` how frequent each label is.
     """
 
-    def __init__(
-        self,
-        job: Job,
-        settings: EmbeddingSettings,
-        features: Features,
-        target: Target,
-        build: Callable[[], G],
-    ) -> None:
+    def __init__(self, job: Job, settings: ImageStatisticsSettings, features: Features, target: Target) -> None:
         self._settings = settings
         self._features = features
         self._means = target.means.to(job.device)
@@ -303,8 +259,9 @@ class GeneratorFit(Generic[G]):
         self.shares = target.shares
         self._classes = job.encoder.condition_width
         self._device = job.device
-        self.generator = build().to(job.device)
-        self.average = build().to(job.device)
+        self.generator, self.average = (
+            _network(job.encoder, settings, job.seed).to(job.device) for _ in ("generator", "average")
+        )
         self._optimizer = torch.optim.Adam(self.generator.parameters(), settings.generator_lr, betas=_BETAS)
         self._noise = torch.Generator().manual_seed(job.seed + 1)
         self.done = 0

@@ -18,7 +18,6 @@ from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.methods.statistics.tables.plan import counted_columns, releases
 from doublure.schema import Schema
 from doublure.schema.relational import RelationalSchema
-from doublure.schema.wide_bounds import notes_of
 from doublure.training.job import Job
 from doublure.training.settings import Work
 
@@ -68,7 +67,7 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
             f"{printable(related.path_of(f'{name}.{own}'))}: {note}"
             for name in related.tables
             for own in counted_columns(related.modelled(name))
-            for note in notes_of(related.tables[name].columns[own])
+            for note in related.tables[name].columns[own].notes()
         ]
         return (*super().warnings(schema, settings), *wide)
 

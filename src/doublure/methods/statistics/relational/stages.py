@@ -24,7 +24,7 @@ from doublure.encode.above_root import above_root
 from doublure.encode.wholes import whole_of
 from doublure.errors import SchemaError
 from doublure.schema import Schema
-from doublure.schema.columns import CategoryColumn, Column, IdColumn, IntegerColumn
+from doublure.schema.columns import CategoryColumn, Column, IntegerColumn
 from doublure.schema.relational import RelationalSchema
 from doublure.schema.scalars import EXACT
 from doublure.schema.schema import Unit
@@ -119,7 +119,7 @@ def count_of(schema: RelationalSchema, name: str) -> Column:
 
 def _given(column: Column) -> Column:
     """Return a column of the root as later stages have it: nothing is asked for by it any more."""
-    return column.model_copy(update={"roles": (), "shares": None} if column.discrete else {"roles": ()})
+    return column.model_copy(update={"roles": (), "shares": None} if column.listed else {"roles": ()})
 
 
 def _columns(
@@ -145,7 +145,7 @@ def _columns(
     table, order = schema.modelled(name), schema.tables[name].order
     above = {} if name == schema.root else above_root(schema, name)
     steering = table.with_role("condition")
-    modelled = [n for n, c in table.columns.items() if not isinstance(c, IdColumn) and n not in table.derived]
+    modelled = [n for n, c in table.columns.items() if c.modelled and n not in table.derived]
     found: dict[str, Column] = {}
     for own in [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]:
         if gap and own == order:
@@ -187,15 +187,15 @@ def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
         whole = whole_of(table, own)
     except SchemaError:  # a fact of it is to be learned
         missing = column.missing if together else False
-        if column.discrete:
+        if column.listed:
             roles = tuple(r for r in column.roles if r == "condition")
             return column.model_copy(update={"roles": roles, "missing": missing})
         return IntegerColumn(missing=missing)
-    if together and column.discrete:
+    if together and column.listed:
         return column.model_copy(update={"roles": tuple(r for r in column.roles if r == "condition")})
     missing = column.missing if together else False
     beyond = 0 if together else int(whole.nullable)
-    if column.discrete:
+    if column.listed:
         return CategoryColumn(values=tuple(range(whole.last + 1 + beyond)), missing=False)
     return IntegerColumn(bounds=_held(whole.first, max(whole.last + beyond, whole.first + 1)), missing=missing)
 

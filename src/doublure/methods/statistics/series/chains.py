@@ -14,7 +14,7 @@ import math
 from doublure.access import Access
 from doublure.encode.attribute_groups import groups_of
 from doublure.methods.statistics.of_kind import counting
-from doublure.methods.statistics.settings import MOST_GROUPS, SeriesStatisticsSettings
+from doublure.methods.statistics.settings import MOST_GROUPS, SINGLE_SHARE, SeriesStatisticsSettings
 from doublure.schema.series import SeriesSchema
 from doublure.training.settings import Work
 
@@ -34,7 +34,7 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
     releases = zip(
         ("count each step's values and each series' level", "count steps in pairs, and within attributes"),
         _tables(schema),
-        (settings.single_share, 1 - settings.single_share),
+        (SINGLE_SHARE, 1 - SINGLE_SHARE),
         strict=True,
     )
     return counting(releases, records=schema.unit.max_records, noise_multiplier=noise_multiplier)

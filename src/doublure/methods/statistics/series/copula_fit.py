@@ -40,7 +40,7 @@ from doublure.methods.statistics.series.marginal_tables import (
     unseen_share,
     with_tails,
 )
-from doublure.methods.statistics.settings import SeriesStatisticsSettings
+from doublure.methods.statistics.settings import CONSTANT_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import (
     CopulaGenerator,
     CopulaShape,
@@ -188,7 +188,7 @@ class _Fit:
         always = [channel for channel, missing in enumerate(shape.missing) if not missing]
         roots = np.stack([trees.levels[0][0, trees.of(channel), 0] for channel in range(len(sizes))])
         present = np.ones((len(sizes), shape.length))
-        if any(shape.missing):
+        if copula_plan.GAPS in self._paid:
             self._series = self._gaps(present)
         if always:
             each = trees.noise / trees.weights[0, 0]
@@ -220,27 +220,32 @@ class _Fit:
         return max(1.0, counted)
 
     def _gaps(self, present: Floats) -> float:
-        """Release pairs of steps with and without a value, note what follows, and return how many series there are."""
-        shape, codes = self._shape, self._places.sizes
+        """Release pairs of steps with and without a value, note what follows, and return how many series there are.
+
+        As many channels are counted as were paid for: one that was bought to have no gap is counted, too.
+        """
+        shape, codes, access = self._shape, self._places.sizes, self._paid[copula_plan.GAPS]
         tables, length = [], shape.length
         gappy = [channel for channel, missing in enumerate(shape.missing) if missing]
-        for channel in gappy:
-            cells = np.maximum(np.arange(codes[channel]) - shape.sizes[channel] + 1, 0)  # a value, none, after the end
+        others = [channel for channel, missing in enumerate(shape.missing) if not missing]
+        counted_channels = [*gappy, *others][: copula_plan.channels_counted(access, length)]
+        for channel in counted_channels:
+            beyond = np.arange(codes[channel]) - shape.sizes[channel]  # a value, none where it may be, after the end
+            cells = np.where(beyond < 0, 0, beyond + 1 + (not shape.missing[channel]))
             states = 2 + self._places.ends
             axes = [Axis(part=channel * length + step, cells=cells, size=states) for step in range(length)]
             tables += list(pairwise(axes))
         query = Counts(tables=tables, max_records=self._most)
         released = self._released(copula_plan.GAPS, query)
-        access = self._paid[copula_plan.GAPS]
-        counted = np.stack(query.split(released)).reshape(len(gappy), length - 1, states, states).astype(np.float64)
+        counted = np.stack(query.split(released)).reshape(-1, length - 1, states, states).astype(np.float64)
         counted = counted[:, :, :2, :2]
         noise = self._job.mechanism.deviation(access, query.sensitivity)
         pairs = max(1, self._shortest - 1)  # that every series has
         number = float(counted[:, :pairs].sum((2, 3)).mean())
-        series = self._number(number, 2 * noise / math.sqrt(len(gappy) * pairs))
+        series = self._number(number, 2 * noise / math.sqrt(len(counted) * pairs))
         reach = np.full(length - 1, series)
         if self._places.ends:
-            reach = np.maximum(reaching(counted.sum((2, 3)).mean(0), series), 4 * noise / math.sqrt(len(gappy)))
+            reach = np.maximum(reaching(counted.sum((2, 3)).mean(0), series), 4 * noise / math.sqrt(len(counted)))
         for place, channel in enumerate(gappy):
             chances, missing = gap_chances(counted[place], series=reach, deviation=noise)
             self._made.gaps[place] = torch.from_numpy(chances).float()
@@ -289,8 +294,8 @@ class _Fit:
         weights = weights / weights[0]
         bound = settings.radius * math.sqrt(channels * float((spectrum * weights**2).sum()))
         blocks = sum(size > 0 for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if not grouped)
-        constant = math.sqrt(settings.constant_share / (1 + blocks))
-        rest = math.sqrt(1 - settings.constant_share)
+        constant = math.sqrt(CONSTANT_SHARE / (1 + blocks))
+        rest = math.sqrt(1 - CONSTANT_SHARE)
         waves = torch.from_numpy(weights)[:, None] * cosines(length)
 
         def vector(body: Tensor, condition: Tensor | None, group: Tensor) -> Tensor:

@@ -15,7 +15,13 @@ import numpy.typing as npt
 from doublure.access import Access
 from doublure.encode.attribute_groups import groups_of
 from doublure.errors import SettingError
-from doublure.methods.statistics.settings import SeriesStatisticsSettings
+from doublure.methods.statistics.settings import (
+    CALM_SHARE,
+    GAP_SHARE,
+    OWN_TABLE_SHARE,
+    TABLE_SHARE,
+    SeriesStatisticsSettings,
+)
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.schema.series import SeriesSchema
 from doublure.training.settings import Work
@@ -64,15 +70,15 @@ def values_of(schema: SeriesSchema, channel: str) -> float:
     return round((upper - lower) / column.unit) + 1 + schema.may_be_missing(channel)
 
 
-def cut_noise(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_multiplier: float) -> float:
+def cut_noise(schema: SeriesSchema, noise_multiplier: float) -> float:
     """Return the noise of the share of series on one side of a cut, at one step of one channel."""
     parts = len(schema.channels) * schema.length
-    return noise_multiplier * math.sqrt(parts / settings.table_share) / schema.public_units
+    return noise_multiplier * math.sqrt(parts / TABLE_SHARE) / schema.public_units
 
 
 def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
     """Return the settings with groups, tables and stretches decided, as far as they were left open."""
-    noise, parts = cut_noise(schema, settings, noise_multiplier), len(schema.channels) * schema.length
+    noise, parts = cut_noise(schema, noise_multiplier), len(schema.channels) * schema.length
     grouped, groups = list(settings.grouped or ()), 1
     if settings.grouped is None:
         wanted = sorted(schema.attributes, key=lambda name: name not in schema.with_role("target"))
@@ -95,7 +101,7 @@ def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
         own = groups * levels > 1 and noise * groups * levels <= _MOST_NOISE_OF_GROUPS
     calm = settings.calm
     if calm is None:
-        spread = noise_multiplier / math.sqrt(settings.calm_share) / schema.public_units
+        spread = noise_multiplier / math.sqrt(CALM_SHARE) / schema.public_units
         calm = schema.ends_at is None and schema.length >= _LEAST_STEPS and spread < _MOST_NOISE_OF_CALM / schema.length
     exact = settings.exact_tables
     if exact is None:  # a step's table is of the series that reach it, and what all groups give is of all series
@@ -114,14 +120,14 @@ def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
 
 def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str, float]:
     """Return each release's share of the budget, by its purpose, in order; they add up to 1."""
-    found = {TABLES: settings.table_share}
-    if any(schema.may_be_missing(name) for name in schema.channels):
-        found[GAPS] = settings.gap_share
+    found = {TABLES: TABLE_SHARE}
+    if any(schema.may_have_gaps(name) for name in schema.channels):
+        found[GAPS] = GAP_SHARE
     if settings.own_tables:
-        found[OWN_TABLES] = settings.own_table_share
+        found[OWN_TABLES] = OWN_TABLE_SHARE
     found[PRODUCTS] = 0.0
     if settings.calm:
-        found[CALM] = settings.calm_share
+        found[CALM] = CALM_SHARE
     found[PRODUCTS] = 1 - sum(found.values())
     return found
 
@@ -144,7 +150,14 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
 
 def gap_tables(schema: SeriesSchema) -> int:
     """Return how many tables of neighbouring steps are counted: of each channel that may have gaps."""
-    return (schema.length - 1) * sum(schema.may_be_missing(name) for name in schema.channels)
+    return (schema.length - 1) * sum(schema.may_have_gaps(name) for name in schema.channels)
+
+
+def channels_counted(access: Access, length: int) -> int:
+    """Return of how many channels an access pays for pairs of neighbouring steps."""
+    if not isinstance(access.event, DiscreteGaussianEvent):
+        raise TypeError("gaps are counted with discrete Gaussian noise")
+    return access.event.tables // max(1, length - 1)
 
 
 def tree_weights(leaves: int) -> Ints:

@@ -43,7 +43,7 @@ class SeriesStatistics(StatisticsOfKind[S]):
             remedy = "leave it out, or take the attribute with from_length out"
             raise SettingError("chains take no series of different lengths", field="model", remedy=remedy)
         channels = len(schema.channels)
-        missing = sum(schema.may_be_missing(name) for name in schema.channels)
+        missing = sum(schema.may_have_gaps(name) for name in schema.channels)
         width = copula_noise(channels, schema.length, missing=missing)
         if model == "chains":
             width = chain_noise(channels, schema.length)

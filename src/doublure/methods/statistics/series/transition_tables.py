@@ -16,7 +16,7 @@ from doublure.encode.series_codes import SeriesCodes
 from doublure.methods.statistics.binning import believed_counts, closest_counts
 from doublure.methods.statistics.series.chain_fit import ChainTables, expected, fit_chain
 from doublure.methods.statistics.series.step_counts import LEAST_SHARE, StepCounts
-from doublure.methods.statistics.settings import MOST_GROUPS, SeriesStatisticsSettings
+from doublure.methods.statistics.settings import MOST_GROUPS, PERSISTENCE, SeriesStatisticsSettings
 from doublure.networks.chains import ChainGenerator
 from doublure.networks.shares import with_shares
 from doublure.private.accounting import DiscreteGaussianEvent
@@ -42,7 +42,7 @@ def initialised(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGe
         levels=settings.levels,
         groups=settings.groups + max(codes.states),
         condition_width=codes.condition_width,
-        persistence=settings.persistence,
+        persistence=PERSISTENCE,
     )
 
 

@@ -19,7 +19,6 @@ from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.plan import Releases, counted_columns, focused, releases, seen_pairs
 from doublure.methods.statistics.tables.work import work_of
 from doublure.schema import Schema
-from doublure.schema.wide_bounds import notes_of
 from doublure.training.job import Job
 from doublure.training.settings import Work
 
@@ -74,7 +73,7 @@ class TableStatistics(StatisticsOfKind[S]):
         wide = [
             f"{printable(schema.path_of(name))}: {note}"
             for name in counted_columns(schema)
-            for note in notes_of(schema.columns[name])
+            for note in schema.columns[name].notes()
         ]
         return (*super().warnings(schema, settings), *wide)
 
@@ -106,7 +105,7 @@ def _planned(schema: Schema, settings: TableStatisticsSettings) -> Releases:
 def _values(schema: Schema, name: str) -> int:
     """Return how many declared values a column has, missing included; 0 where that is not known beforehand."""
     column = schema.columns[name]
-    domain, missing = getattr(column, "domain", ()), getattr(column, "missing", None)
+    domain, missing = column.domain, column.missing
     known = domain and (missing is False or isinstance(missing, (bool, tuple, list)))
     return len(domain) + (missing is not False) if known else 0
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from doublure.encode.wholes import whole_of
 from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema import Schema
-from doublure.schema.columns import CategoryColumn, IdColumn
 
 PATTERNS = "count which cells are missing together"
 CELLS = "count wide columns in public cells"
@@ -123,7 +122,7 @@ def releases(
     units = schema.public_units
     names = [name for name in counted_columns(schema) if name != within]
     columns = len(names)
-    numbers = [name for name in names if schema.columns[name].numeric and may_be_wide(schema, name)]
+    numbers = [name for name in names if schema.columns[name].bounded and may_be_wide(schema, name)]
     nullable = sum(schema.columns[name].missing is not False for name in names)
     patterns = int(2 <= nullable <= MOST_PATTERNS)
     nodes = columns + patterns
@@ -247,20 +246,20 @@ def _groups(schema: Schema, name: str) -> int:
 
 def counted_columns(schema: Schema) -> list[str]:
     """Return the columns that are counted: an id and what follows from another column are not."""
-    return [n for n, c in schema.columns.items() if not isinstance(c, IdColumn) and n not in schema.derived]
+    return [n for n, c in schema.columns.items() if c.modelled and n not in schema.derived]
 
 
 def looked_for(schema: Schema, name: str) -> bool:
     """Return whether a column's rows are, or may have to be, looked for before they are counted."""
     column = schema.columns[name]
-    listed = isinstance(column, CategoryColumn) and 0 < len(column.domain) < LISTED  # beside them, it may be missing
+    listed = column.listed and not column.ordered and 0 < len(column.domain) < LISTED  # beside them, it may be missing
     return may_be_wide(schema, name) and not listed
 
 
 def may_be_wide(schema: Schema, name: str) -> bool:
     """Return whether a column has, or may turn out to have, too many values to be counted as it is."""
     column = schema.columns[name]
-    if column.discrete and not column.domain:  # type: ignore[union-attr]
+    if column.listed and not column.domain:
         return True
     try:
         return whole_of(schema, name).size > NARROW

@@ -14,7 +14,7 @@ from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.plan import Releases, counted_columns
 from doublure.schema import Schema
-from doublure.schema.columns import Column, OrdinalColumn
+from doublure.schema.columns import Column
 from doublure.training.settings import Work
 
 DRAWN, FEWEST_DRAWN, CELLS_DRAWN = 20_000, 8_000, 4_000_000
@@ -71,7 +71,7 @@ def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases
     drawn, components = rows_drawn(nodes), settings.components
     flops = (
         _BEGIN
-        + _DECLARED_VALUE * sum(len(getattr(column, "domain", ())) for column in schema.columns.values())
+        + _DECLARED_VALUE * sum(len(column.domain) for column in schema.columns.values())
         + _READ_A_CELL * rows * len(schema.columns)
         + _NOISE_A_CELL * cells
         + _COUNT_A_ROW * different * rows
@@ -122,6 +122,6 @@ def _steps(settings: TableStatisticsSettings, planned: Releases, mean: float) ->
 
 def _joined(column: Column, groups: int) -> int:
     """Return into about how many groups a column is joined for pairs."""
-    most = 4 * groups if column.discrete and not isinstance(column, OrdinalColumn) else groups + 2
-    values = len(getattr(column, "domain", ()))
+    most = 4 * groups if column.listed and not column.ordered else groups + 2
+    values = len(column.domain)
     return min(most, values + 1) if values else most

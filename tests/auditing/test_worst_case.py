@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from doublure.attack import worst_case
 from doublure.attack.results import Claim
+from doublure.auditing import worst_case
 from doublure.errors import SettingError
 
 CLAIM = Claim(kind="dp", epsilon=1.0, delta=1e-5)
@@ -28,13 +28,13 @@ def noisy(scale: float):
 
 
 def test_a_mechanism_that_keeps_its_claim_is_not_accused():
-    found = worst_case.audit(noisy(1.0), CLAIM, runs=500)
+    found = worst_case.audit_runs(noisy(1.0), CLAIM, runs=500)
     assert not found.alarm
     assert 0.0 < found.value < 1.0
 
 
 def test_too_little_noise_is_found():
-    found = worst_case.audit(noisy(0.2), CLAIM, runs=500)
+    found = worst_case.audit_runs(noisy(0.2), CLAIM, runs=500)
     assert found.alarm
     assert 1.0 < found.value < 5.0
 
@@ -43,7 +43,7 @@ def test_a_copy_shows_all_that_so_many_runs_can():
     def make(fifth, number):
         return np.eye(8)[7 * fifth] * 4.0
 
-    found = worst_case.audit(make, CLAIM, runs=250)
+    found = worst_case.audit_runs(make, CLAIM, runs=250)
     assert found.value == pytest.approx(math.log((1 - 0.0362 - 1e-5) / 0.0362), abs=0.01)
     assert any("perfect attack" in note for note in found.notes)
 
@@ -51,10 +51,10 @@ def test_a_copy_shows_all_that_so_many_runs_can():
 def test_both_worlds_are_told_apart_by_other_runs_than_those_that_count(monkeypatch):
     """The classifier sees no run that the bounds rest on: pure noise gives nothing however many features there are."""
     rng = np.random.default_rng(0)
-    found = worst_case.audit(lambda fifth, number: rng.normal(size=8), CLAIM, runs=300)
+    found = worst_case.audit_runs(lambda fifth, number: rng.normal(size=8), CLAIM, runs=300)
     assert found.value < 0.3
 
 
 def test_too_few_runs_are_refused():
     with pytest.raises(SettingError, match="runs"):
-        worst_case.audit(noisy(1.0), CLAIM, runs=5)
+        worst_case.audit_runs(noisy(1.0), CLAIM, runs=5)

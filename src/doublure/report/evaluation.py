@@ -1,0 +1,320 @@
+"""A report, and its page for each kind of data: no figure is computed here, only put into words and places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SerializeAsAny, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from doublure.attack.results import AttackResult
+from doublure.measures.evaluation import Evaluation
+from doublure.measures.expected_loss import ExpectedLoss
+from doublure.measures.images.evaluation import ImageEvaluation
+from doublure.measures.relational import RelationalEvaluation
+from doublure.measures.relational.relations import PairOff
+from doublure.measures.scores import Score, figure, interval
+from doublure.measures.series import SeriesEvaluation
+from doublure.measures.tables.evaluation import TableEvaluation
+from doublure.report import page, tables, tiles
+from doublure.report.audit import attacks_context
+from doublure.report.cells import card_of, cell_of, cells_of
+from doublure.report.files import Paged
+from doublure.results import InternalReport, Verdict
+from doublure.schema.kinds import ByKind
+from doublure.support import views
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doublure.report.figures import Figure
+
+_ON_CARDS = (
+    *("accuracy", "auc", "average_precision", "coefficient_signs", "quantile_columns", "quantile_pairs"),
+    *("k_marginal", "special_values", "broken_rules", "count_queries"),
+)
+_NUMBERS = (*range(11), 20, 50, 100, 200, 500)
+"""Where a line begins of how many rows units have."""
+_GOALS = {"low": "low is good", "high": "high is good", "near": "near the real figure is good"}
+_NAMES = {"synthetic": "synthetic rows", "train": "real rows", "holdout": "real test rows"}
+
+
+@dataclass(frozen=True)
+class PageContent:
+    """Content of an evaluation's page, of one kind of data.
+
+    Attributes:
+        cards: The figures that get a card.
+        records: What its records are called.
+        least: What the least to expect is called.
+        tiles: The three on top.
+        more: What its template names beside what all have, or in place of it.
+    """
+
+    cards: Sequence[Score]
+    records: str
+    least: str
+    tiles: Sequence[tiles.Tile]
+    more: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class EvaluationPage:
+    """The page of one kind of data.
+
+    Attributes:
+        figures: The model of what is measured of it.
+        template: The name of its template.
+        content: What is measured to what is shown.
+    """
+
+    figures: type[Evaluation]
+    template: str
+    content: Callable[[Any], PageContent]
+
+
+class Report(InternalReport, Paged):
+    """A synthesizer's evaluation, whatever the kind of data. Computed on real data: internal.
+
+    In its JSON, and where a report is made, the figures stand under their kind's name: ``Report(table=…).table``.
+
+    Attributes:
+        suspicion: Why the real records may be the run's own synthetic ones, if they may.
+        expected_loss: The estimated privacy loss, where the guarantee is empirical or it was asked for.
+        expected_loss_skipped: Why there is none.
+        attacks: A look for copies, and an attack on membership, where records were kept aside.
+        attacks_skipped: Why there are none.
+        measured: Everything that was measured, of whatever kind.
+    """
+
+    suspicion: str | None = None
+    expected_loss: ExpectedLoss | None = None
+    expected_loss_skipped: str | None = None
+    attacks: tuple[AttackResult, ...] = ()
+    attacks_skipped: str | None = None
+    measured: SerializeAsAny[Evaluation]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_kind(cls, given: Any) -> Any:
+        """Take the figures from under their kind's name."""
+        kind = next((kind for kind in PAGES if isinstance(given, dict) and kind in given), None)
+        if kind is None:
+            return given
+        measured = PAGES[kind].figures.model_validate(given[kind])
+        return {key: value for key, value in given.items() if key != kind} | {"measured": measured}
+
+    @model_serializer(mode="wrap")
+    def _under_kind(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {self.measured.kind if key == "measured" else key: value for key, value in written(self).items()}
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the figures by their kind's name."""
+            measured = self.__dict__.get("measured")
+            return measured if measured is not None and name == measured.kind else super().__getattr__(name)
+
+    def to_html(self) -> str:
+        """Return the page."""
+        kind = PAGES[self.measured.kind]
+        return page.render(kind.template, _context_of(self, kind.content(self.measured)))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                score.name,
+                figure(score, score.value),
+                interval(score, score.interval) or "–",
+                figure(score, score.baseline),
+                figure(score, score.real),
+                _GOALS[score.goal],
+            )
+            for score in self.measured.scores
+        ]
+        said = self.verdict
+        warned = len(said.warnings)
+        more = f"{warned} {'warning' if warned == 1 else 'warnings'} stand on the page. " if warned else ""
+        heads = ("figure", "synthetic", "95 % interval", "baseline", "real", "")
+        return views.view(
+            "Evaluation" if self.about is None else f"Evaluation of {self.about.method}",
+            views.line(f"INTERNAL: {self.measured.internal}", "warn"),
+            views.line(said.headline, "plain"),
+            views.grid(heads, rows, right=(1, 2, 3, 4)),
+            views.line(f"{more}report.show() opens the page; report.scores is a DataFrame; report.plot(column) draws."),
+        )
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """The headline figures, a row each, indexed by key.
+
+        Columns: ``name``; ``synthetic``, with ``low`` and ``high`` of its 95 % interval where one is cheap;
+        ``baseline``, the least to expect; ``real``, the most; ``goal`` (``low``, ``high``, ``near``); ``meaning``. What
+        is not known is missing. Computed on real data: internal.
+        """
+        import pandas as pd
+
+        found = self.measured.scores
+        ends = [score.interval or (None, None) for score in found]
+        return pd.DataFrame(
+            {
+                "name": [score.name for score in found],
+                "synthetic": pd.array([score.value for score in found], dtype="float64"),
+                "low": pd.array([low for low, _ in ends], dtype="float64"),
+                "high": pd.array([high for _, high in ends], dtype="float64"),
+                "baseline": pd.array([score.baseline for score in found], dtype="float64"),
+                "real": pd.array([score.real for score in found], dtype="float64"),
+                "goal": [score.goal for score in found],
+                "meaning": [score.meaning for score in found],
+            },
+            index=pd.Index([score.key for score in found], name="key"),
+        )
+
+    def plot(self, name: str | None = None) -> Figure:
+        """Return a figure of a column, real beside synthetic, that a notebook shows and ``savefig`` writes.
+
+        Args:
+            name: A column of a table; of related tables ``table.column``; a channel of series; nothing for images,
+                whose sheets are shown. Left out where there is one thing to draw.
+
+        Raises:
+            SettingError: There is none of that name.
+        """
+        from doublure.report.figures import figure_of
+
+        return figure_of(self.measured, name)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The evaluation in plain words, and first among its warnings that the real records may be none."""
+        found = self.measured.verdict
+        if self.suspicion is None:
+            return found
+        return found.model_copy(update={"warnings": (self.suspicion, *found.warnings)})
+
+    @property
+    def further_lines(self) -> tuple[str, ...]:
+        """The expected loss, and what attacks found."""
+        return (*self.loss_lines, *(found.sentence for found in self.attacks))
+
+    @property
+    def loss_lines(self) -> tuple[str, ...]:
+        """What is said about the expected loss; nothing where nobody asked."""
+        if self.expected_loss is not None:
+            return self.expected_loss.lines
+        return () if self.expected_loss_skipped is None else (f"No privacy loss: {self.expected_loss_skipped}.",)
+
+
+def _table(table: TableEvaluation) -> PageContent:
+    left_out = "accuracy" if table.utility is not None and table.utility.imbalanced else "average_precision"
+    on_cards = [score for score in table.scores if score.key in _ON_CARDS and score.key != left_out]
+    on_top, more = tiles.of_table(table.overall), tables.sections_of(table)
+    return PageContent(on_cards, "rows", "independent columns", on_top, more)
+
+
+def _images(found: ImageEvaluation) -> PageContent:
+    cells = cells_of([entry.accuracy for entry in found.classifiers])
+    shown = (*(entry.accuracy for entry in found.classifiers[:1]), *found.pixels, *found.texture, *found.added)
+    more = {
+        "least_in_short": "class means",
+        "students": [(entry.name, cell) for entry, cell in zip(found.classifiers, cells, strict=True)],
+        "students_skipped": found.classifiers_skipped,
+        "resemblance": [(score, cell_of(score)) for score in found.resemblance],
+        "trained": found.trained,
+        "classes": [
+            (entry.label, cell)
+            for entry, cell in zip(found.classes, cells_of([entry.share for entry in found.classes]), strict=True)
+        ],
+        "synthetic_sheet": page.inline_png(found.artificial_sheet),
+        "real_sheet": page.inline_png(found.real_sheet),
+        "neighbours_sheet": page.inline_png(found.neighbours_sheet),
+    }
+    return PageContent(shown, "images", "class means and noise", tiles.of_images(found), more)
+
+
+def _series(found: SeriesEvaluation) -> PageContent:
+    from doublure.report.series import drawn
+
+    more = drawn(found, tables.MOST_DRAWN)
+    return PageContent(found.scores, "series", "independent steps", tiles.of_series(found), more)
+
+
+def _related(found: RelationalEvaluation) -> PageContent:
+    more = {
+        "relations": [
+            {
+                "child": relation.child,
+                "children": _numbers(relation.children),
+                "sections": [
+                    {"title": title, "pairs": _hanging(pairs)}
+                    for title, pairs in (
+                        ("A column of the root and one of its rows", relation.parent_child),
+                        ("A column in one row and in the next", relation.transitions),
+                    )
+                    if pairs
+                ],
+            }
+            for relation in found.relations
+        ],
+        "tables": [
+            {
+                "name": name,
+                "figures": [(score, cell_of(score)) for score in table.scores],
+            }
+            for name, table in found.tables.items()
+        ],
+    }
+    return PageContent(found.scores, "units", "independent tables", tiles.of_related(found), more)
+
+
+def _numbers(shares: Sequence[tuple[float, float]]) -> list[tuple[str, float, float]]:
+    """Return how many rows units have, the larger numbers taken together, with shares of real and synthetic units."""
+    found = []
+    for first, last in pairwise([*(number for number in _NUMBERS if number < len(shares)), len(shares)]):
+        real, synthetic = (sum(own) for own in zip(*shares[first:last], strict=True))
+        found.append((str(first) if last == first + 1 else f"{first} to {last - 1}", real, synthetic))
+    return found
+
+
+def _hanging(pairs: Sequence[PairOff]) -> list[dict[str, Any]]:
+    """Return pairs of columns of two rows, with how strongly they hang together and how far that is off."""
+    cells = cells_of([entry.variation for entry in pairs])
+    return [
+        {"names": entry.names, "association": f"{entry.association:.2f}", "variation": cell}
+        for entry, cell in zip(pairs, cells, strict=True)
+    ]
+
+
+def _context_of(report: Report, content: PageContent) -> dict[str, Any]:
+    found, verdict, records = report.measured, report.verdict, content.records
+    return {
+        "title": f"How good are the synthetic {records}?",
+        "records": records,
+        "least": content.least,
+        "least_in_short": content.least,
+        "about": report.about,
+        "internal": found.internal,
+        "verdict": verdict,
+        "loss": report.loss_lines,
+        "attacks_found": attacks_context(report.attacks, report.attacks_skipped),
+        "tiles": content.tiles,
+        "terms": tiles.terms([verdict.headline, *verdict.lines], [content.least]),
+        "cards": [card_of(score) for score in content.cards],
+        "rows": {name.replace("rows", records): getattr(found.rows, key) for key, name in _NAMES.items()},
+        "kept_aside": found.rows.kept_aside,
+        "notes": found.notes,
+        "seed": found.seed,
+        "versions": found.versions,
+        **content.more,
+    }
+
+
+PAGES: ByKind[EvaluationPage] = ByKind(
+    "page",
+    table=EvaluationPage(TableEvaluation, "evaluation.html.j2", _table),
+    images=EvaluationPage(ImageEvaluation, "images.html.j2", _images),
+    series=EvaluationPage(SeriesEvaluation, "series.html.j2", _series),
+    relational=EvaluationPage(RelationalEvaluation, "relational.html.j2", _related),
+)

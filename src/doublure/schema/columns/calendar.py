@@ -1,0 +1,125 @@
+"""The base of columns whose cells are times: numbers of a public clock."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from doublure.schema.columns.column import Clock
+from doublure.schema.columns.number import PARTS, BoundedColumn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doublure.noisy_counts import Grid
+    from doublure.schema.columns.column import Floats
+
+EPOCH = datetime.datetime(1970, 1, 1)
+SECONDS = {"D": 86_400.0, "s": 1.0}
+"""The length of a clock's unit."""
+_COARSE_DAYS = 31.0
+_YEARS = range(1850, 2151)
+"""The years whose first days may be bought bounds."""
+
+
+class CalendarColumn(BoundedColumn):
+    """A column of times: whole units of :attr:`clock` since 1970, on the column's own clock."""
+
+    clock: ClassVar[Clock]
+
+    def numbers_of(self, cells: pd.Series[Any]) -> Floats:
+        """Return the ``(N,)`` times of cells, NaN for a missing one."""
+        import numpy as np
+        import pandas as pd
+
+        if isinstance(cells.dtype, pd.DatetimeTZDtype):
+            cells = cells.dt.tz_convert(self.zone).dt.tz_localize(None)
+        moments = cells.to_numpy().astype(f"datetime64[{self.clock}]")
+        return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+
+    def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` times as datetime64[s] cells."""
+        import numpy as np
+        import pandas as pd
+
+        missing = np.isnan(numbers)
+        moments = np.where(missing, 0, numbers).astype(np.int64).astype(f"datetime64[{self.clock}]")
+        moments = moments.astype("datetime64[s]")
+        moments[missing] = np.datetime64("NaT", "s")
+        return pd.Series(moments)
+
+    def cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` times as datetime64[s] cells, in the time zone if there is one.
+
+        An hour that stands twice when clocks go back is the second one; one that is left out when they go forward is
+        the moment after it. Both keep the order of any two moments.
+        """
+        import numpy as np
+
+        moments = self.loaded_cells_of(numbers)
+        if self.zone is None:
+            return moments
+        summer = np.zeros(len(moments), dtype=bool)
+        placed: pd.Series[Any] = moments.dt.tz_localize(self.zone, ambiguous=summer, nonexistent="shift_forward")
+        return placed
+
+    def notes(self) -> Iterator[str]:
+        """Yield what bounds so wide keep from being seen."""
+        yield from super().notes()
+        if self.ends is None:
+            return
+        days = (self.ends[1] - self.ends[0]) / PARTS * SECONDS[self.clock] / SECONDS["D"]
+        if days > _COARSE_DAYS:
+            yield f"has bounds so wide that days within about {days:.0f} of each other may look alike; narrow them"
+
+    def partition(self, magnitude: float | None) -> Grid:
+        """Return the first days of years, over which bounds are bought."""
+        import numpy as np
+
+        from doublure.noisy_counts import Grid
+
+        years = np.array([f"{year}-01-01" for year in _YEARS], dtype=f"datetime64[{self.clock}]")
+        return Grid.of_points(years.astype(np.float64))
+
+    def bought(self, first: float, last: float) -> tuple[Any, Any]:
+        """Return the ends that noisy counts say, as moments."""
+        return EPOCH + first * self._tick, EPOCH + last * self._tick
+
+    @property
+    def _tick(self) -> datetime.timedelta:
+        return datetime.timedelta(seconds=SECONDS[self.clock])
+
+    def number_of(self, written: object) -> float:
+        """Return a written day or moment, in the column's own time zone.
+
+        Raises:
+            ValueError: It is none, or has an offset; ``message; remedy``.
+        """
+        return (moment(written) - EPOCH).total_seconds() / SECONDS[self.clock]
+
+    def text_of(self, number: float) -> str:
+        """Return a time in ISO 8601."""
+        import numpy as np
+
+        return str(np.datetime64(round(number), self.clock))
+
+
+def moment(written: object) -> datetime.datetime:
+    """Return a written day or moment.
+
+    Raises:
+        ValueError: It is none, or has an offset; ``message; remedy``.
+    """
+    try:
+        if isinstance(written, datetime.datetime):
+            found = written
+        elif isinstance(written, datetime.date):
+            found = datetime.datetime.combine(written, datetime.time())
+        else:
+            found = datetime.datetime.fromisoformat(str(written))
+    except ValueError:
+        raise ValueError("is no date; write 2024-01-31 or 2024-01-31T12:00:00") from None
+    if found.tzinfo is not None:
+        raise ValueError("has an offset; leave it out: the column's own time zone is meant")
+    return found

@@ -1,0 +1,273 @@
+"""The abstract column: questions that every column type answers, in place of questions for its type."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, StrictBool, model_validator
+
+from doublure.errors import SchemaError
+from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
+from doublure.schema.scalars import Meaning, Token, Value
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from doublure.noisy_counts import Grid
+
+    Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+
+Role: TypeAlias = Literal["target", "condition"]
+Clock: TypeAlias = Literal["D", "s"]
+"""A unit of time as NumPy writes it: days, seconds."""
+Scale: TypeAlias = Literal["linear", "log", "symlog"]
+Missing: TypeAlias = StrictBool | Annotated[tuple[Token, ...], Field(min_length=1)]
+
+
+class Column(Frozen):
+    """A column's facts, and what follows from its type.
+
+    Every cell has a number: a listed value its place in the list, a number itself, a date the days and a moment the
+    seconds since 1970. NaN stands for a missing cell.
+    """
+
+    if TYPE_CHECKING:
+        type: str
+
+    like: ClassVar[str]
+    """The column type of this package that it is, or behaves like."""
+    facts: ClassVar[tuple[str, ...]] = ("missing",)
+    """The names of its facts, in the order in which a schema lists them."""
+    modelled: ClassVar[bool] = True
+    """Whether its cells are learned and drawn; an id's are numbered anew."""
+    truth: ClassVar[bool] = False
+    """Whether its values are true and false."""
+    adds_up: ClassVar[bool] = False
+    """Whether sums of its values are values of its kind."""
+    listed: ClassVar[bool] = False
+    """Whether its values are a list."""
+    bounded: ClassVar[bool] = False
+    """Whether its values are numbers or times between bounds."""
+    ordered: ClassVar[bool] = False
+    """Whether a range of its values means something."""
+    integral: ClassVar[bool] = False
+    """Whether its cells are written as whole numbers."""
+    clock: ClassVar[Clock | None] = None
+    """The unit of its numbers, where they are times."""
+    steers: ClassVar[bool] = False
+    """Whether it may be a condition."""
+    one_clock: ClassVar[bool] = False
+    """Whether moments with an offset from UTC and without are worth a warning."""
+    example: ClassVar[str | None] = None
+    """The remedy for bounds of another form."""
+    expected: ClassVar[str] = "use texts or numbers"
+    """The remedy for cells of another form."""
+    placeholders: ClassVar[Mapping[str, str]] = {}
+    """The YAML that declares a fact, with words in capitals to replace."""
+
+    missing: Fact[Missing] = UNDECLARED
+    roles: tuple[Role, ...] = ()
+    description: Meaning | None = Field(
+        default=None, description="what the column means, in public words that stand on every card"
+    )
+
+    @property
+    def shown_type(self) -> str:
+        """The column type of this package that data dictionaries and reports name."""
+        return self.like
+
+    @property
+    def read_as(self) -> Column:
+        """The column that says how its cells are read."""
+        return self
+
+    @property
+    def states(self) -> tuple[Value, ...]:
+        """Values that are no numbers, and count as their places in this list; empty where there are none."""
+        return ()
+
+    @property
+    def missing_tokens(self) -> tuple[str, ...]:
+        """The texts that mean "missing", without spaces around; an empty cell always does."""
+        named = self.missing if isinstance(self.missing, tuple) else ()
+        return tuple(dict.fromkeys(("", *(text.strip() for text in named))))
+
+    @property
+    def may_be_missing(self) -> bool:
+        """Whether a cell may be empty, as far as declared."""
+        return self.missing is True or isinstance(self.missing, tuple)
+
+    @property
+    def learned(self) -> bool:
+        """Whether a fact of it is still to be bought."""
+        return any(isinstance(self.fact(name), Learn) for name in self.facts)
+
+    def alike(self, other: Column) -> bool:
+        """Return whether another column holds values of the same kind."""
+        return self.like == other.like
+
+    def placeholder(self, fact: str) -> str:
+        """Return the YAML that declares a fact, with words in capitals to replace."""
+        return self.placeholders.get(fact, "missing: TRUE_FALSE_OR_LIST")
+
+    def notes(self) -> Iterator[str]:
+        """Yield what its declared facts keep from being seen, with the remedy."""
+        yield from ()
+
+    def fact(self, name: str) -> Any:
+        """Return a fact or a setting by its key in a schema file; None where this type has no such key."""
+        return getattr(self, name) if name in type(self).model_fields else None
+
+    @property
+    def domain(self) -> tuple[Value, ...]:
+        """The declared values; empty where there is no list, or it is not known."""
+        return ()
+
+    @property
+    def shown_values(self) -> tuple[Value, ...]:
+        """The values that a data dictionary lists."""
+        return self.domain
+
+    @property
+    def shown_bounds(self) -> tuple[Any, Any] | None:
+        """The bounds that a data dictionary gives, as declared or bought."""
+        return self.fact("bounds")  # type: ignore[no-any-return]
+
+    @property
+    def fallback(self) -> str | None:
+        """The value that stands for those outside the list; None without one."""
+        return None
+
+    @property
+    def unit(self) -> float:
+        """The spacing of adjacent numbers; 0 for a continuous column."""
+        return 1.0
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The declared bounds as numbers; None where none are known."""
+        return None
+
+    @property
+    def grid(self) -> tuple[float, float] | None:
+        """The lowest and the highest number: the bounds, moved inwards to multiples of :attr:`unit`."""
+        return self.ends
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The lowest and the highest number, which are known.
+
+        Raises:
+            ValueError: They are not; ``message; remedy``.
+        """
+        if self.grid is None:
+            raise ValueError("has bounds that are not known yet; declare them")
+        return self.grid
+
+    @property
+    def size(self) -> int | None:
+        """The number of values that a cell can have; None where it is infinite or unknown."""
+        return None
+
+    @property
+    def slack(self) -> float:
+        """The distance from a value within which a number counts as it."""
+        return 0.0
+
+    @property
+    def decimals(self) -> int | None:
+        """The decimals of its cells; None where they are not declared."""
+        return None
+
+    @property
+    def zone(self) -> str | None:
+        """The time zone of its moments; None where they have none."""
+        return None
+
+    @property
+    def declared_scale(self) -> Scale | None:
+        """The declared width of public cells; None where it is not declared."""
+        return None
+
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """Where public cells begin, if that is declared."""
+        return ()
+
+    @property
+    def repeated(self) -> tuple[float, ...]:
+        """The values that are declared to stand out."""
+        return ()
+
+    @property
+    def zero_apart(self) -> bool:
+        """Whether zero is a state of its own."""
+        return 0.0 in self.repeated
+
+    @abstractmethod
+    def numbers_of(self, cells: pd.Series[Any]) -> Floats:
+        """Return the ``(N,)`` numbers of canonical or sampled cells, NaN for a missing one."""
+
+    @abstractmethod
+    def cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` numbers as cells of the schema's own dtype, as samples have them."""
+
+    @abstractmethod
+    def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` numbers as canonical cells, as loaded tables have them."""
+
+    def rounded(self, numbers: Floats) -> Floats:
+        """Return ``(N,)`` numbers with no more decimals than cells have."""
+        return numbers
+
+    def snap(self, numbers: Floats) -> Floats:
+        """Return the nearest ``(N,)`` numbers that cells can have."""
+        return numbers
+
+    def snapped_numbers_of(self, cells: pd.Series[Any]) -> Floats:
+        """Return the nearest ``(N,)`` numbers that cells can have to those that they hold."""
+        return self.snap(self.numbers_of(cells))
+
+    @abstractmethod
+    def number_of(self, written: object) -> float:
+        """Return the number of one written value.
+
+        Raises:
+            ValueError: It has none; ``message; remedy``.
+        """
+
+    @abstractmethod
+    def text_of(self, number: float) -> str:
+        """Return a number as labels and axes show it."""
+
+    def partition(self, magnitude: float | None) -> Grid:
+        """Return the public grid over which bounds are bought; a query clips numbers onto it itself.
+
+        Args:
+            magnitude: The public size to expect; None where it is not known.
+
+        Raises:
+            SchemaError: It has no bounds to buy.
+        """
+        raise SchemaError("has no bounds to buy", field="bounds", remedy="declare its facts")
+
+    def bought(self, first: float, last: float) -> tuple[Any, Any]:
+        """Return the ends that noisy counts over :meth:`partition` say, as the schema holds bounds."""
+        return first, last
+
+    def countable(self, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+        """Return bought bounds as a schema may declare them."""
+        return bounds
+
+    @model_validator(mode="after")
+    def _roles_fit(self) -> Column:
+        if "condition" in self.roles and not self.steers:
+            raise ValueError("only a category, ordinal or boolean column can be a condition; remove the role")
+        if "condition" in self.roles and (self.may_be_missing or isinstance(self.missing, Learn)):
+            raise ValueError("a condition cannot be missing; declare missing: false")
+        if len(set(self.roles)) != len(self.roles):
+            raise ValueError("a role is named twice; name it once")
+        return self

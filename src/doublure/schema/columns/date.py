@@ -1,0 +1,39 @@
+"""Columns of type ``date``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from doublure.schema.columns.calendar import EPOCH, CalendarColumn
+from doublure.schema.columns.column import Clock
+from doublure.schema.fact_states import UNDECLARED, Fact
+from doublure.schema.scalars import Day
+
+
+class DateColumn(CalendarColumn):
+    """Calendar days."""
+
+    like: ClassVar[str] = "date"
+    clock: ClassVar[Clock] = "D"
+    example: ClassVar[str | None] = "write bounds: [2020-01-31, 2024-12-31]"
+    placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [YYYY-MM-DD, YYYY-MM-DD]"}
+    expected: ClassVar[str] = (
+        "write days that there are, in ISO 8601 (2024-01-31) or as the schema's date_format: DD-MM-YYYY says"
+    )
+
+    type: Literal["date"] = "date"
+    bounds: Fact[tuple[Day, Day]] = UNDECLARED
+
+    def bought(self, first: float, last: float) -> tuple[Any, Any]:
+        """Return the ends that noisy counts say, as days."""
+        lower, upper = super().bought(first, last)
+        return lower.date(), upper.date()
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The declared bounds in days since 1970."""
+        if not isinstance(self.bounds, tuple):
+            return None
+        first, last = self.bounds
+        return float(first.toordinal() - EPOCH.toordinal()), float(last.toordinal() - EPOCH.toordinal())

@@ -1,0 +1,55 @@
+"""Columns of type ``integer``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from doublure.schema.columns.number import NumberColumn
+from doublure.schema.fact_states import UNDECLARED, Fact
+from doublure.schema.scalars import Bound, Positive
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doublure.schema.columns.column import Floats
+
+
+class IntegerColumn(NumberColumn):
+    """Whole numbers within public bounds, both included."""
+
+    like: ClassVar[str] = "integer"
+    integral: ClassVar[bool] = True
+    example: ClassVar[str | None] = "write bounds: [0, 120]; whole numbers within ±2^53"
+
+    type: Literal["integer"] = "integer"
+    bounds: Fact[tuple[Bound, Bound]] = UNDECLARED
+    step: Positive = Field(default=1, description="amounts in thousands: 1000; cells are rounded to its multiples")
+
+    @property
+    def unit(self) -> float:
+        """The step."""
+        return float(self.step)
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The declared bounds."""
+        return (float(self.bounds[0]), float(self.bounds[1])) if isinstance(self.bounds, tuple) else None
+
+    @property
+    def size(self) -> int | None:
+        """The number of multiples of the step within the bounds."""
+        if self.grid is None:
+            return None
+        lowest, highest = self.grid
+        return round((highest - lowest) / self.unit) + 1
+
+    def cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` numbers as int64 cells, nullable ones where a cell may be missing."""
+        import numpy as np
+        import pandas as pd
+
+        missing = np.isnan(numbers)
+        whole = np.where(missing, 0, np.rint(numbers)).astype(np.int64)
+        return pd.Series(pd.arrays.IntegerArray(whole, missing)) if self.may_be_missing else pd.Series(whole)

@@ -1,0 +1,178 @@
+"""Bases of columns whose values are a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field, StrictFloat, model_validator
+
+from doublure.schema.columns.column import Column
+from doublure.schema.fact_states import UNDECLARED, Fact, Learn, OptionalFact
+from doublure.schema.scalars import Token, Value, label
+from doublure.support.guessing import meant
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doublure.schema.columns.column import Floats
+
+MOST_VALUES = 100_000
+
+
+class ChoiceColumn(Column):
+    """A column with a list of values, which may steer what is drawn."""
+
+    listed: ClassVar[bool] = True
+    steers: ClassVar[bool] = True
+
+    shares: OptionalFact[Mapping[str, StrictFloat]] = Field(
+        default=None,
+        description="public or bought class shares; omitted: conditions are drawn uniformly, but by statistics and "
+        "guided on tables as their noisy counts say",
+    )
+
+    @property
+    def labels(self) -> list[str]:
+        """The declared values as texts."""
+        return [label(value) for value in self.domain]
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The first and the last place in the list."""
+        return (0.0, len(self.domain) - 1.0) if self.domain else None
+
+    @property
+    def size(self) -> int | None:
+        """The number of values in the list."""
+        return len(self.domain) or None
+
+    def numbers_of(self, cells: pd.Series[Any]) -> Floats:
+        """Return the ``(N,)`` places of cells in the list, NaN for a missing one."""
+        import numpy as np
+
+        categories = cells.astype("category")
+        places = {text: float(place) for place, text in enumerate(self.labels)}
+        table = np.array([*(places.get(label(value), np.nan) for value in categories.cat.categories), np.nan])
+        return table[categories.cat.codes.to_numpy()]
+
+    def cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` places as a categorical over the schema's values, or over their labels if no dtype fits."""
+        return _categorical(numbers, self._dtype())
+
+    def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` places as a categorical over the values' labels."""
+        import pandas as pd
+
+        return _categorical(numbers, pd.CategoricalDtype(self.labels))
+
+    def number_of(self, written: object) -> float:
+        """Return the place of a written value.
+
+        Raises:
+            ValueError: The list has none such; ``message; remedy``.
+        """
+        text = self.spelt(written)
+        if text not in self.labels:
+            raise ValueError(f"has no such value; {self.advice_for(written)}")
+        return float(self.labels.index(text))
+
+    def spelt(self, written: object) -> str:
+        """Return a written value as the list has it; any other text where the list has none."""
+        return label(written)
+
+    def text_of(self, number: float) -> str:
+        """Return the label of a place."""
+        return self.labels[int(number)]
+
+    def advice_for(self, written: object) -> str:
+        """Return the advice to give one of the values: they are public, and named where they are few."""
+        return meant(label(written), self.labels, otherwise="give a value that the schema lists")
+
+    def _dtype(self) -> pd.CategoricalDtype:
+        """Return the schema's values as they are; as labels where no column of a table could hold them together."""
+        import pandas as pd
+
+        values = list(self.domain)
+        kinds = {"number" if type(value) in (int, float) else type(value).__name__ for value in values}
+        large = any(isinstance(value, int) and abs(value) >= 2**63 for value in values)
+        return pd.CategoricalDtype(self.labels if len(kinds) > 1 or large else values, ordered=self.ordered)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shares_by_label(cls, data: Any) -> Any:
+        shares = data.get("shares") if isinstance(data, Mapping) else None
+        if isinstance(shares, str):
+            raise ValueError("shares are declared, learned or left out; leave them out for a uniform draw")
+        if isinstance(shares, Mapping) and "learn" not in shares:
+            labelled = {label(key): share for key, share in shares.items()}
+            if len(labelled) != len(shares):
+                raise ValueError("shares names one value twice; name it once")
+            return {**data, "shares": labelled}
+        return data
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> ChoiceColumn:
+        if self.shares is not None and "condition" not in self.roles:
+            raise ValueError("shares steer a condition; add roles: [condition] or remove shares")
+        if isinstance(self.shares, Mapping):
+            if not self.domain:
+                raise ValueError("shares need declared values; declare values or learn shares")
+            if set(self.shares) != set(self.labels):
+                raise ValueError("shares do not name every value once; list each value, other included")
+            if min(self.shares.values()) < 0 or abs(sum(self.shares.values()) - 1) > 0.01:
+                raise ValueError("shares do not add up to 1; give shares of at least 0 that do")
+        return self
+
+
+class ListedColumn(ChoiceColumn):
+    """A column whose list of values is a fact."""
+
+    facts: ClassVar[tuple[str, ...]] = ("values", "missing")
+    placeholders: ClassVar[Mapping[str, str]] = {"values": "values: [VALUE, VALUE]"}
+
+    values: Fact[tuple[Value, ...]] = UNDECLARED
+    other: Token | None = Field(default=None, description="where values outside the list go")
+
+    @property
+    def domain(self) -> tuple[Value, ...]:
+        """The declared values, ``other`` last; empty where they are not known."""
+        if isinstance(self.values, (Learn, str)):
+            return ()
+        if self.other is None or label(self.other) in map(label, self.values):
+            return self.values
+        return (*self.values, self.other)
+
+    @property
+    def fallback(self) -> str | None:
+        """The declared ``other``."""
+        return self.other
+
+    @model_validator(mode="after")
+    def _values_fit(self) -> ListedColumn:
+        tokens = set(self.missing_tokens)
+        if self.other is not None and label(self.other) in tokens:
+            raise ValueError("other is also a text for missing; name another one")
+        if isinstance(self.values, Learn):
+            if self.other is None:
+                raise ValueError("values are learned, so rare ones need a place; name an other, such as other: Other")
+        elif isinstance(self.values, tuple):
+            if not self.domain:
+                raise ValueError("values is empty; list the values or write undeclared")
+            if len(self.values) > MOST_VALUES:
+                raise ValueError(f"values has more than {MOST_VALUES} entries; group them or use type id")
+            labels = {label(value) for value in self.values}
+            if min(len(labels), len(set(self.values))) < len(self.values):
+                raise ValueError("values names one value twice; name it once (1, 1.0 and '1' are one value)")
+            if labels & tokens:
+                raise ValueError("a value is also a text for missing, or empty; keep it in one place")
+        return self
+
+
+def _categorical(places: Floats, dtype: pd.CategoricalDtype) -> pd.Series[Any]:
+    """Return ``(N,)`` places as cells; NaN, and places after the last, are missing."""
+    import numpy as np
+    import pandas as pd
+
+    codes = np.where(np.isnan(places) | (places >= len(dtype.categories)), -1, places).astype(np.int64)
+    return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype))

@@ -1,0 +1,232 @@
+"""Bases of columns whose cells are numbers or times, between public bounds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field, StrictBool, StrictFloat, model_validator
+
+from doublure.schema.columns.column import Column, Scale
+from doublure.schema.scalars import EXACT
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from doublure.noisy_counts import Grid
+    from doublure.schema.columns.column import Floats
+
+MOST_CELLS = 1_000
+"""Edges or spikes of a column."""
+_NEARLY = 1e-6
+PARTS = 4096
+"""Into about so many parts cells of equal width are cut: 128 cells, each into 32."""
+BILLION = 9
+"""Of a real number without decimals or a step, that many digits of the bounds are kept."""
+_COARSE_STEPS = 1_000.0
+_COARSE_REAL = 1e8
+_TWO = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(?:-|–|:|;|to|\.\.\.)\s*([+-]?\d+(?:\.\d+)?)", re.ASCII)
+
+
+class BoundedColumn(Column):
+    """A column of numbers in order, between bounds."""
+
+    facts: ClassVar[tuple[str, ...]] = ("bounds", "missing")
+    bounded: ClassVar[bool] = True
+    ordered: ClassVar[bool] = True
+
+    @property
+    def grid(self) -> tuple[float, float] | None:
+        """The lowest and the highest number: the bounds, moved inwards to multiples of :attr:`unit`."""
+        ends = self.ends
+        if ends is None or not self.unit:
+            return ends
+        first, last = whole_steps(*ends, self.unit)
+        return first * self.unit, last * self.unit
+
+    @property
+    def slack(self) -> float:
+        """A millionth of a unit, for numbers that binary cannot write."""
+        return _NEARLY * self.unit
+
+    def snap(self, numbers: Floats) -> Floats:
+        """Return the nearest ``(N,)`` numbers on the grid."""
+        import numpy as np
+
+        if self.grid is None:
+            return numbers
+        lower, upper = self.grid
+        inside: Floats = np.clip(numbers, lower, upper)
+        if self.unit:
+            inside = lower + np.rint((inside - lower) / self.unit) * self.unit
+        return self.rounded(inside) + 0.0
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> BoundedColumn:
+        if self.ends is None or self.grid is None:
+            return self
+        lower, upper = self.ends
+        if not lower < upper:
+            raise ValueError("bounds are not in order; write [lower, upper] with lower < upper")
+        if not math.isfinite(upper - lower) or (self.unit and max(-lower, upper) / self.unit > EXACT):
+            raise ValueError("bounds are wider than float64 can count; narrow them")
+        if self.grid[0] > self.grid[1]:
+            raise ValueError("bounds hold no value with that precision or step; widen them")
+        if self.fact("zero_inflated") and not lower <= 0 <= upper:
+            raise ValueError("zero_inflated needs bounds that contain 0; widen them or remove zero_inflated")
+        return self
+
+
+class NumberColumn(BoundedColumn):
+    """A column of plain numbers, and how they are spread."""
+
+    adds_up: ClassVar[bool] = True
+    placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [LOWER, UPPER]"}
+    expected: ClassVar[str] = (
+        "write plain numbers with a decimal point, list a text that means missing under missing, or declare decimal "
+        "and thousands"
+    )
+
+    zero_inflated: StrictBool = Field(default=False, description="many exact zeros: the same as spikes: [0]")
+    scale: Scale | None = Field(default=None, description="how wide public cells are; omitted: by the bounds")
+    edges: tuple[StrictFloat, ...] = Field(default=(), description="where public cells begin, in ascending order")
+    spikes: tuple[StrictFloat, ...] = Field(default=(), description="values that many cells have: a cell of their own")
+
+    @property
+    def declared_scale(self) -> Scale | None:
+        """The declared width of public cells; None where it is not declared."""
+        return self.scale
+
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """Where public cells begin, if that is declared."""
+        return self.edges
+
+    @property
+    def repeated(self) -> tuple[float, ...]:
+        """The values that are declared to stand out, zero among them where :attr:`zero_inflated` says so."""
+        return tuple(sorted({*self.spikes, *((0.0,) if self.zero_inflated else ())}))
+
+    def numbers_of(self, cells: pd.Series[Any]) -> Floats:
+        """Return the ``(N,)`` numbers of cells, NaN for a missing one."""
+        import numpy as np
+
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` numbers as float64 cells with the declared decimals."""
+        import pandas as pd
+
+        return pd.Series(self.rounded(numbers))
+
+    def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        """Return ``(N,)`` numbers as float64 cells."""
+        import pandas as pd
+
+        return pd.Series(numbers)
+
+    def number_of(self, written: object) -> float:
+        """Return a written number.
+
+        Raises:
+            ValueError: It is none, or not finite; ``message; remedy``.
+        """
+        try:
+            number = math.nan if isinstance(written, bool) else float(written)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise ValueError(f"is not a number; {_hint(written)}")
+        return number
+
+    def text_of(self, number: float) -> str:
+        """Return a number with the declared decimals, in 15 digits at most."""
+        import numpy as np
+
+        return f"{float(self.rounded(np.asarray([number]))[0]) + 0.0:.15g}"
+
+    def notes(self) -> Iterator[str]:
+        """Yield what bounds so wide keep from being seen, and which texts for missing lie within them."""
+        yield from super().notes()
+        if self.ends is None:
+            return
+        span = self.ends[1] - self.ends[0]
+        if self.scale == "linear" and self.unit and span / PARTS / self.unit > _COARSE_STEPS:
+            yield (
+                f"has cells of equal width over bounds so wide that values within about {span / PARTS:.3g} of each "
+                "other may look alike; leave scale out, or narrow the bounds"
+            )
+        if not self.unit and span >= _COARSE_REAL:
+            yield (
+                "has no decimals or step, and bounds so wide that values within about "
+                f"{span / 10**BILLION:.1g} of each other count as one; declare precision or step, or narrow the bounds"
+            )
+
+    def partition(self, magnitude: float | None) -> Grid:
+        """Return decades of numbers, over which bounds are bought."""
+        from doublure.noisy_counts import Grid
+
+        return Grid.of_decades(integer=self.integral, precision=self.decimals, magnitude=magnitude)
+
+    def bought(self, first: float, last: float) -> tuple[Any, Any]:
+        """Return the ends that noisy counts say, cut off at what float64 can count."""
+        most = EXACT * self.unit if self.unit else math.inf
+        lower, upper = max(-most, min(first, most)), max(-most, min(last, most))
+        if not lower < upper:  # noise has put both beyond it: keep that side of zero
+            lower, upper = (lower, 0.0) if lower < 0 else (0.0, upper)
+        return (int(lower), int(upper)) if self.integral else (lower, upper)
+
+    def countable(self, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+        """Return bought bounds as a schema may declare them: around what stands out, on the step, countable."""
+        lower, upper = bounds
+        for value in self.repeated:
+            lower, upper = min(lower, value), max(upper, value)
+        step = self.fact("step")
+        if step not in (None, 1):  # so that they hold a multiple of it
+            lower, upper = math.floor(lower / step) * step, math.ceil(upper / step) * step
+        if self.integral:
+            lower, upper = int(lower), int(upper)
+        if self.unit:
+            most = EXACT if self.integral else EXACT * self.unit
+            lower, upper = max(-most, min(lower, most)), max(-most, min(upper, most))
+        return lower, upper
+
+    @model_validator(mode="after")
+    def _cells_fit(self) -> NumberColumn:
+        if list(self.edges) != sorted(set(self.edges)):
+            raise ValueError("edges are not in ascending order; sort them, each once")
+        if self.edges and self.scale is not None:
+            raise ValueError("edges and scale both say how wide cells are; keep one")
+        if len(set(self.spikes)) != len(self.spikes):
+            raise ValueError("spikes names a value twice; name it once")
+        if len(self.edges) > MOST_CELLS or len(self.spikes) > MOST_CELLS:
+            raise ValueError(f"edges and spikes have at most {MOST_CELLS} entries; name fewer")
+        ends = self.ends
+        if ends is None:
+            return self
+        if self.scale == "log" and ends[0] < 0:
+            raise ValueError("scale: log needs bounds of at least 0; use symlog")
+        for value in self.spikes:
+            steps = value / self.unit if self.unit else 0.0
+            if not ends[0] <= value <= ends[1] or abs(steps - round(steps)) > _NEARLY:
+                raise ValueError("spikes has a value outside the bounds, or between two values; correct it")
+        return self
+
+
+def whole_steps(lower: float, upper: float, unit: float) -> tuple[int, int]:
+    """Return the first and last multiple of ``unit`` within bounds, as counts of it; the first is larger if none is.
+
+    A billionth of a unit, or float64's own error, is forgiven: in binary, 0.3 is no multiple of 0.1.
+    """
+    slack = max(1e-9, 1e-15 * max(abs(lower), abs(upper)) / unit)
+    return math.ceil(lower / unit - slack), math.floor(upper / unit + slack)
+
+
+def _hint(written: object) -> str:
+    """Return what to write in place of what is no number: a range, where two numbers stand together."""
+    two = _TWO.fullmatch(str(written).strip())
+    if two is not None:
+        return f"write {two[1]}..{two[2]} for a range, both ends included"
+    return "give one, such as 40, or a range, such as 30..40"
