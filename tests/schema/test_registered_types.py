@@ -161,6 +161,16 @@ def test_cells_that_do_not_fit_are_refused():
     assert "percent" in caught.value.message
 
 
+@pytest.mark.parametrize("method", ["numbers_of", "loaded_cells_of", "rounded", "snap", "snapped_numbers_of"])
+def test_private_cells_are_read_by_no_method_from_elsewhere(method):
+    """Given all cells at once, it could let one record change how others are counted."""
+    own = type("Mixing", (PercentColumn,), {method: lambda self, cells: cells})
+    with pytest.raises(SettingError, match=f"has a {method} of its own") as caught:
+        columns.register(own)
+    assert caught.value.remedy == "take it out: cells are read as those of RealColumn"
+    assert columns.types() == columns.TYPES
+
+
 class Bare(RealColumn):
     pass
 

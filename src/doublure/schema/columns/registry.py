@@ -33,6 +33,8 @@ MODELS: tuple[type[Column], ...] = (
     IdColumn,
 )
 TYPES = tuple(model.like for model in MODELS)
+_MEET_CELLS = ("numbers_of", "loaded_cells_of", "rounded", "snap", "snapped_numbers_of")
+"""Methods that are given a whole column of private cells, and must read each cell by itself."""
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _REGISTERED: dict[str, type[Column]] = {}
 _WITH_REGISTERED: list[TypeAdapter[Any]] = []
@@ -80,7 +82,8 @@ def register(model: type[Any]) -> None:
             ``type: Literal["percent"] = "percent"``. Another one of its name that was registered before is replaced.
 
     Raises:
-        SettingError: It is no column, or has no name of its own.
+        SettingError: It is no column, has no name of its own, or reads private cells in its own way, in which one
+            record could change how others are counted.
     """
     if not (isinstance(model, type) and issubclass(model, MODELS)):
         classes = ", ".join(each.__name__ for each in MODELS)
@@ -95,6 +98,14 @@ def register(model: type[Any]) -> None:
         raise SettingError(
             f"{name!r} is a column type of doublure", field="column type", remedy=f"{own}, with a NAME that is free"
         )
+    base = next(each for each in MODELS if issubclass(model, each))
+    for method in _MEET_CELLS:
+        if getattr(model, method) is not getattr(base, method):
+            raise SettingError(
+                f"{model.__name__} has a {method} of its own, which would be given private cells",
+                field="column type",
+                remedy=f"take it out: cells are read as those of {base.__name__}",
+            )
     _REGISTERED[name] = model
     every: Any = reduce(or_, models())
     _WITH_REGISTERED[:] = [TypeAdapter(Annotated[every, Field(discriminator="type")])]
