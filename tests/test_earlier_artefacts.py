@@ -16,7 +16,10 @@ from doublure.errors import DoublureError
 from doublure.schema import columns
 from golden import cases
 
-REFUSED: dict[str, str] = {}
+REFUSED: dict[str, str] = {
+    "0.2.0/meters-statistics/plan": "gaps that are still to be bought",  # they are priced now
+    "0.2.0/digits-latentgan-mixture/run": "features: is no setting any more, and always 4096",
+}
 """``VERSION/CASE/WHAT`` -> what of it is refused says: plan, run, bundle, generator, ledger or resume."""
 
 
@@ -24,8 +27,8 @@ REFUSED: dict[str, str] = {}
 def _registered():
     """Let the types of the cases be known here."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, empty in (("_REGISTERED", {}), ("_LIKE", {}), ("_WITH_REGISTERED", [])):
-            patch.setattr(columns, name, empty)
+        for name, empty in (("_REGISTERED", {}), ("_WITH_REGISTERED", [])):
+            patch.setattr(columns.registry, name, empty)
         cases.register()
         yield
 

@@ -22,7 +22,7 @@ from safetensors.numpy import load_file
 import doublure as db
 from doublure.errors import SettingError
 from doublure.run.fitting import fit
-from doublure.run.ranks import OtherRank, leading
+from doublure.run.ranks import FollowerRun, leading
 
 PROGRAM = Path(rank_program.__file__)
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
@@ -237,6 +237,6 @@ def test_a_method_that_trains_on_records_themselves_is_refused(small, tmp_path):
             fit(small.frame(), plan, ledger=ledger, out=tmp_path / "run", ranks=ranks)
 
     with pytest.raises(SettingError, match=r"^ranks: gan trains on records themselves; fit in one process$"):
-        on_ranks(first, lambda link: OtherRank(link).follow(small.frame()))
+        on_ranks(first, lambda link: FollowerRun(link).follow(small.frame()))
     assert not (tmp_path / "run").exists()
     assert [record.kind for record in ledger.entries] == ["open"]

@@ -522,3 +522,11 @@ def test_whether_steps_are_missing_may_be_bought(first, second, holes, tmp_path)
     sampled = db.fit(data, plan, ledger=ledger, out=tmp_path / "run", progress=False).sample(400, seed=1)
     missing = [float(np.isnan(sampled.channel(name)).mean()) for name in data]
     assert missing == pytest.approx([0.3 * gappy for gappy in holes], abs=0.08)
+
+
+def test_a_plan_that_draws_too_few_numbers_for_gaps_that_are_bought_is_refused():
+    """Until they were priced, plans drew none for such gaps: those of then are read, and are to be made again."""
+    schema = Schema.parse(BOUGHT.format(first="{learn: 3}", second="true"))
+    with pytest.raises(SettingError, match="gaps that are still to be bought") as caught:
+        db.plan(schema, method="statistics", model="copula", epsilon=20.0, delta=1e-3, noise_width=25)
+    assert (caught.value.field, caught.value.remedy) == ("noise_width", "leave it out, and make the plan again")

@@ -19,6 +19,7 @@ from doublure import planning as plans
 from doublure.errors import NotAsPriced, SettingError
 from doublure.methods.dpgan.method import Dpgan
 from doublure.methods.statistics.tables import noisy_tables
+from doublure.planning import planner
 from doublure.private import accounting, facts, mechanism
 from doublure.private.clipping import Constant
 from doublure.private.critic_steps import CriticSteps
@@ -277,8 +278,8 @@ def test_a_plan_reads_no_data(lab, monkeypatch):
 def test_a_plan_that_looks_at_a_file_is_caught(lab, monkeypatch, tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("age\n3\n")
-    series_statistics = f"open({str(data)!r}).close()\n    chosen = table.method(method)"
-    lab.plant(plans, "plan", ("chosen = table.method(method)", series_statistics))
+    opened = f"open({str(data)!r}).close()\n    chosen = registry.method(name)"
+    lab.plant(planner, "plan_contents", ("chosen = registry.method(name)", opened))
     with lab.caught():
         check_a_plan_opens_nothing(lab, monkeypatch)
 

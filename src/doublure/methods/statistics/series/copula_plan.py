@@ -22,6 +22,7 @@ from doublure.methods.statistics.settings import (
     TABLE_SHARE,
     SeriesStatisticsSettings,
 )
+from doublure.networks.sizes import copula_noise
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.schema.series import SeriesSchema
 from doublure.training.settings import Work
@@ -133,7 +134,15 @@ def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str
 
 
 def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_multiplier: float) -> tuple[Access, ...]:
-    """Return the releases; their noise together is that of one Gaussian of this multiplier."""
+    """Return the releases; their noise together is that of one Gaussian of this multiplier.
+
+    Raises:
+        SettingError: The settings are of a version whose plans did not pay for gaps that are still to be bought.
+    """
+    missing = sum(schema.may_have_gaps(name) for name in schema.channels)
+    if settings.noise_width != copula_noise(len(schema.channels), schema.length, missing=missing):
+        message = "does not go with gaps that are still to be bought"
+        raise SettingError(message, field="noise_width", remedy="leave it out, and make the plan again")
     found = []
     for purpose, share in shares(schema, settings).items():
         noise = max(1e-6, noise_multiplier / math.sqrt(share))

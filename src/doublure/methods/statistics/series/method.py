@@ -44,10 +44,14 @@ class SeriesStatistics(StatisticsOfKind[S]):
             raise SettingError("chains take no series of different lengths", field="model", remedy=remedy)
         channels = len(schema.channels)
         missing = sum(schema.may_have_gaps(name) for name in schema.channels)
+        declared = sum(schema.may_be_missing(name) for name in schema.channels)
         width = copula_noise(channels, schema.length, missing=missing)
+        former = copula_noise(channels, schema.length, missing=declared)  # of runs before gaps that are bought counted
         if model == "chains":
-            width = chain_noise(channels, schema.length)
-        if settings.noise_width not in (0, width):
+            width = former = chain_noise(channels, schema.length)
+        if settings.noise_width in (0, former):
+            width = former if settings.noise_width else width
+        elif settings.noise_width != width:
             raise SettingError(f"is {width} for these series", field="noise_width", remedy="leave it out")
         unknown = [name for name in settings.grouped or () if name not in schema.attributes]
         if unknown:
