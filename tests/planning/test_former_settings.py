@@ -13,6 +13,7 @@ import pytest
 
 from doublure.errors import SettingError
 from doublure.methods import registry
+from doublure.methods.dpgan.settings import DpganSettings
 from doublure.planning import Plan
 
 FORMER = json.loads((Path(__file__).parents[1] / "vectors" / "former_plans.json").read_text(encoding="utf-8"))
@@ -65,3 +66,11 @@ def test_a_constant_is_no_setting_of_its_class():
         kind = settings_type(name)
         assert not kind.all_constants().keys() & kind.model_fields.keys()
         assert kind.all_constants().keys() <= FORMER[name]["plan"]["settings"].keys()
+
+
+def test_settings_from_elsewhere_may_have_a_former_name():
+    class Own(DpganSettings):
+        chunk_size: int = 7
+
+    own = Own.read({"chunk_size": 9})
+    assert (own.chunk_size, own.to_json()["chunk_size"], own.to_json()["noise_source"]) == (9, 9, "os-keyed")

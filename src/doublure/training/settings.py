@@ -60,9 +60,10 @@ class MethodSettings(Model):
 
     @classmethod
     def all_constants(cls) -> dict[str, Any]:
-        """Return the former settings of the class and of those that it inherits from."""
+        """Return the former settings of the class and of those that it inherits from, but those that it has again."""
         own = [vars(each).get("constants", {}) for each in reversed(cls.__mro__)]
-        return {name: value for constants in own for name, value in constants.items()}
+        found = {name: value for constants in own for name, value in constants.items()}
+        return {name: value for name, value in found.items() if name not in cls.model_fields}
 
     @classmethod
     def read(cls, given: dict[str, Any]) -> Self:
