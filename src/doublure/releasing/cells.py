@@ -125,7 +125,7 @@ class ToldColumn:
         if self.model.clock is not None and series.dtype.kind == "M":
             seconds = series.to_numpy().astype("datetime64[s]").astype(np.float64)
             return np.where(missing, np.nan, seconds / SECONDS[self.model.clock])
-        if self.model.bounded and series.dtype.kind in "iuf":
+        if not self.model.listed and series.dtype.kind in "iuf":
             return series.to_numpy(dtype=np.float64, na_value=np.nan)
         return self._read(series.to_numpy(dtype=object), missing, _number_of)
 
