@@ -24,7 +24,6 @@ from doublure.data.tables.rules import TableRules, snapped_numbers
 from doublure.errors import DataError, SettingError, printable
 from doublure.schema.columns import Column
 from doublure.schema.constraints import names_of, word_of
-from doublure.schema.fact_states import UNDECLARED, Learn
 from doublure.schema.schema import Schema
 from doublure.schema.tables import TableSchema
 from doublure.support.files import check_output, write_atomic
@@ -192,8 +191,7 @@ def _beyond(read: pd.Series[Any], column: Column) -> np.ndarray[Any, np.dtype[np
 def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Iterator[Misfit]:
     for rule in schema.constraints:
         names = names_of(rule)
-        facts = [schema.columns[name].fact(fact) for name in names for fact in schema.columns[name].facts]
-        if faulty & set(names) or any(isinstance(fact, Learn) or fact == UNDECLARED for fact in facts):
+        if faulty & set(names) or not all(schema.columns[name].settled for name in names):
             continue
         alone = TableRules(schema, [rule])
         numbers = snapped_numbers(frame, schema.columns, alone.names)

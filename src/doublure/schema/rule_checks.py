@@ -27,7 +27,7 @@ from doublure.schema.constraints import (
     reaches,
     word_of,
 )
-from doublure.schema.fact_states import UNDECLARED, Learn
+from doublure.schema.fact_states import Learn
 from doublure.schema.rules import Adds, Follows, InOrder, OneOf, Rules, determined, kept_of, rules_of, same
 from doublure.support.guessing import meant
 
@@ -153,8 +153,7 @@ def _check(rule: Rule, columns: Mapping[str, Column]) -> None:
 
 def _open(rule: Rule, columns: Mapping[str, Column]) -> bool:
     """Say whether a fact of the rule's columns is not known yet."""
-    facts = [columns[name].fact(fact) for name in names_of(rule) for fact in columns[name].facts]
-    return any(isinstance(fact, Learn) or (isinstance(fact, str) and fact == UNDECLARED) for fact in facts)
+    return not all(columns[name].settled for name in names_of(rule))
 
 
 def _check_implies(rule: Implies, columns: Mapping[str, Column]) -> None:

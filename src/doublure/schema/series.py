@@ -41,7 +41,6 @@ JOINED = (
 
 LONGEST = 10_000
 MOST_CHANNELS, MOST_STATES = 100, 256
-CHANNEL_TYPES = ("integer", "real", "category", "ordinal")
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"([1-9][0-9]{0,6})\s*(s|min|h|d|w)", re.ASCII)

@@ -21,7 +21,6 @@ from doublure.schema.scalars import Misfit
 from doublure.schema.written import Written, pattern_of
 
 MISFIT = "not as declared"
-_NUMERIC = ("integer", "real")
 _NOTHING = {"NaN", "nan", "NA", "<NA>", "NaT"}
 
 

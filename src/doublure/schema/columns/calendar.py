@@ -84,11 +84,8 @@ class CalendarColumn(BoundedColumn):
 
     def bought(self, first: float, last: float) -> tuple[Any, Any]:
         """Return the ends that noisy counts say, as moments."""
-        return EPOCH + first * self._tick, EPOCH + last * self._tick
-
-    @property
-    def _tick(self) -> datetime.timedelta:
-        return datetime.timedelta(seconds=SECONDS[self.clock])
+        tick = datetime.timedelta(seconds=SECONDS[self.clock])
+        return EPOCH + first * tick, EPOCH + last * tick
 
     def number_of(self, written: object) -> float:
         """Return a written day or moment, in the column's own time zone.

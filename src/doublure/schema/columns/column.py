@@ -105,6 +105,11 @@ class Column(Frozen):
         """Whether a fact of it is still to be bought."""
         return any(isinstance(self.fact(name), Learn) for name in self.facts)
 
+    @property
+    def settled(self) -> bool:
+        """Whether every fact of it is declared: none to be bought, none undecided."""
+        return not self.learned and not any(self.fact(name) == UNDECLARED for name in self.facts)
+
     def alike(self, other: Column) -> bool:
         """Return whether another column holds values of the same kind."""
         return self.like == other.like

@@ -49,14 +49,12 @@ class SeriesStatistics(StatisticsOfKind[S]):
         former = copula_noise(channels, schema.length, missing=declared)  # of runs before gaps that are bought counted
         if model == "chains":
             width = former = chain_noise(channels, schema.length)
-        if settings.noise_width in (0, former):
-            width = former if settings.noise_width else width
-        elif settings.noise_width != width:
+        if settings.noise_width not in (0, width, former):
             raise SettingError(f"is {width} for these series", field="noise_width", remedy="leave it out")
         unknown = [name for name in settings.grouped or () if name not in schema.attributes]
         if unknown:
             raise SettingError("names no attribute", field="grouped", remedy="list attributes of the schema")
-        return settings.model_copy(update={"noise_width": width, "model": model})
+        return settings.model_copy(update={"noise_width": settings.noise_width or width, "model": model})
 
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
         """Decide groups and tables by how much noise there will be for so many units."""
