@@ -112,7 +112,7 @@ _NO_CODE = frozenset(
 
 
 def code_lines(name: str, tree: Tree, text: str) -> int:
-    """Count lines that are neither blank nor a comment, nor of a docstring or an import."""
+    """Count lines of code: none blank, of a comment, a docstring (``@override`` stands for one) or an import."""
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in _NO_CODE:
@@ -123,6 +123,9 @@ def code_lines(name: str, tree: Tree, text: str) -> int:
         elif isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             for said in _texts_alone(node):
                 lines.difference_update(_lines_of(said))
+            lines.difference_update(
+                each.lineno for each in getattr(node, "decorator_list", ()) if ast.unparse(each) == "override"
+            )
     return len(lines)
 
 

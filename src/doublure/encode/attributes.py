@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from doublure.data.series import Series
 from doublure.data.series.in_memory import calendar_shares
@@ -97,13 +98,14 @@ class SeriesRows(Encoder):
         values[~found.inside] = np.nan
         return found
 
+    @override
     def condition_shares(self, name: str) -> Floats:
-        """Return how frequent an attribute's values are; of one that follows from the time, the calendar's shares."""
         column = self.schema.attributes[name]
         if column.fact("shares") is not None or column.from_time is None:
             return super().condition_shares(name)
         return calendar_shares(self.schema, name)
 
+    @override
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
         """Return the codes of the attributes that are asked for.
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from doublure.data.images.records import Images, ImagesOnDisk
 from doublure.encode.columns import Discrete
@@ -54,8 +55,8 @@ class ImageEncoder(Encoder):
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
+    @override
     def compact(self, images: Images) -> Array:
-        """Return ``(N, P)`` uint8: the pixels, channels first, and the label's code."""
         pixels = np.ascontiguousarray(images.images.transpose(0, 3, 1, 2)).reshape(len(images), self._pixels)
         parts = [pixels]
         if self._label is not None:
@@ -65,12 +66,12 @@ class ImageEncoder(Encoder):
             parts += [(codes >> 8 * place)[:, None].astype(np.uint8) for place in range(self._code_bytes)]
         return np.concatenate(parts, axis=1)
 
+    @override
     def compacted(self, images: Images | ImagesOnDisk) -> Array | Rows:
-        """Return the same of images that may lie on disk: there they stay, and are made compact as they are read."""
         return self.compact(images) if isinstance(images, Images) else _CompactOnDisk(self, images)
 
+    @override
     def expand(self, compact: Tensor) -> Tensor:
-        """Return ``(B, width)`` float32."""
         pixels = compact[:, : self._pixels].float() / _HALF - 1
         if self._label is None:
             return pixels
@@ -83,6 +84,7 @@ class ImageEncoder(Encoder):
 
     # -- decoding ------------------------------------------------------------------------------------------------
 
+    @override
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Images:
         """Return images and labels of the schema's own values; an image draws nothing, so ``rng`` is not used.
 
@@ -105,6 +107,7 @@ class ImageEncoder(Encoder):
 
     # -- conditions ----------------------------------------------------------------------------------------------
 
+    @override
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
         """Return the code of the label that is asked for.
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from typing_extensions import override
+
 from doublure.encode.encoder import Encoder
 from doublure.support.tensors import Array
 
@@ -42,18 +44,18 @@ class LatentEncoder(Encoder):
         self.width = width + self.condition_width
         self.body_blocks = (LatentBlock(size=width),)
 
+    @override
     def compact(self, content: Any) -> Array:
-        """Refuse: a record becomes a latent by inversion only."""
         raise TypeError("records become latents by inversion")
 
+    @override
     def expand(self, compact: Tensor) -> Tensor:
-        """Return the rows, which are kept as they are."""
         return compact
 
+    @override
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Any:
-        """Refuse: latents are decoded by the public generator."""
         raise TypeError("latents are decoded by the public generator")
 
+    @override
     def condition_codes(self, given: Mapping[str, object]) -> dict[str, int]:
-        """Return the code of each given value of a discrete column."""
         return self._records.condition_codes(given)

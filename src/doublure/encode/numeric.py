@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.encode.grids import Floats, Grid
 from doublure.schema.columns import Column
@@ -105,8 +106,8 @@ class Binned(Coded):
         """One softmax block: the bins, then zero, then missing."""
         return (Part(kind="softmax", size=len(self.edges) - 1 + self.states, states=self.states),)
 
+    @override
     def coded(self, values: Floats) -> list[Floats]:
-        """Return one code a number, NaN for missing."""
         snapped = self._present(values)
         codes = np.clip(np.searchsorted(self.edges, snapped, side="right") - 1, 0, len(self.edges) - 2)
         if self.zero:
@@ -115,8 +116,8 @@ class Binned(Coded):
             codes = np.where(np.isnan(values), self.parts[0].size - 1, codes)
         return [codes.astype(np.float64)]
 
+    @override
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
-        """Return one number a code, NaN for missing."""
         codes = values[0].astype(np.int64)
         bins = np.clip(codes, 0, len(self.edges) - 2)
         left, right = self.edges[bins], self.edges[bins + 1]
@@ -152,8 +153,8 @@ class Scaled(Coded):
             return (scalar,)
         return Part(kind="softmax", size=1 + self.states, states=self.states), scalar
 
+    @override
     def coded(self, values: Floats) -> list[Floats]:
-        """Return a state, where there is a choice, and a scalar a number, NaN for missing."""
         snapped = self._present(values)
         scaled = 2 * (snapped - self.grid.lower) / max(self.grid.upper - self.grid.lower, self.grid.unit) - 1
         if len(self.parts) == 1:
@@ -165,8 +166,8 @@ class Scaled(Coded):
             state = np.where(np.isnan(values), self.parts[0].size - 1, state)
         return [state, np.where(state == 0, scaled, 0.0)]
 
+    @override
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
-        """Return one number a place, NaN for missing."""
         scaled = np.clip(values[-1], -1, 1)
         numbers = self.grid.snap(self.grid.lower + (scaled + 1) / 2 * (self.grid.upper - self.grid.lower))
         if len(self.parts) == 2:
@@ -203,14 +204,14 @@ class Stepped(Coded):
         """One number."""
         return (Part(kind="steps", size=1, states=int(self.column.may_be_missing)),)
 
+    @override
     def coded(self, values: Floats) -> list[Floats]:
-        """Return one whole number a number, NaN for missing."""
         first, last = self.ends
         steps = np.clip(np.rint(self._present(values) / self.unit), first, last)
         return [np.where(np.isnan(values), last + 1.0, steps) if self.column.may_be_missing else steps]
 
+    @override
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
-        """Return one number a whole number, NaN for missing."""
         first, last = self.ends
         steps = values[0]
         numbers = self.grid.snap(np.clip(steps, first, last) * self.unit)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.relational.records import RelatedRows, marked, remarked
 from doublure.encode import across_tables
@@ -67,8 +68,8 @@ class RelationalEncoder(Encoder):
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
+    @override
     def compact(self, content: RelatedRows) -> Array:
-        """Return ``(N, P)`` float64: each unit as it is counted; zeros where it has no such row."""
         found = np.zeros((len(content), self.layout.counted_width))
         root = self.schema.root
         found[:, self.layout.root_part] = self.tables[root].compact(content.frames[root])
@@ -108,16 +109,17 @@ class RelationalEncoder(Encoder):
                 at = row.start + each.place
                 found[units, at] = each.gaps(found[units, at], found[units, each.below])
 
+    @override
     def expand(self, compact: Any) -> Any:
-        """Return the numbers as they are."""
         return compact
 
+    @override
     def split(self, rows: Any) -> tuple[Any, None]:
-        """Return whole rows: conditions are columns like others."""
         return rows, None
 
     # -- decoding ------------------------------------------------------------------------------------------------
 
+    @override
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> RelatedRows:
         """Return units of the schema's own dtypes, every constraint kept.
 
@@ -148,8 +150,8 @@ class RelationalEncoder(Encoder):
         frame = self.tables[name].decode(rows)
         return frame.drop(columns=[own for own in table.ids if own in frame])
 
+    @override
     def uniform(self, n: int, rng: np.random.Generator) -> Floats:
-        """Return ``(n, P)`` units as they are drawn, uniformly over what the schema allows: like no real one."""
         found = np.zeros((n, self.width))
         found[:, self.layout.root_part] = self.tables[self.schema.root].uniform(n, rng)
         for number, child in enumerate(self.layout.children):

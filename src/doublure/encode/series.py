@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from doublure.data.series.records import Series
 from doublure.encode.attributes import SeriesRows
@@ -75,8 +76,8 @@ class SeriesEncoder(SeriesRows):
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
+    @override
     def compact(self, series: Series) -> Array:
-        """Return ``(N, P)`` float32: each channel's places, then the states of those that have any, then attributes."""
         places, states = [], []
         for planes in self.planes:
             number = self._numbers[planes.channel]
@@ -87,8 +88,8 @@ class SeriesEncoder(SeriesRows):
         codes = self._attributes.codes(series)
         return np.concatenate([*places, *states, codes], axis=1).astype(np.float32)
 
+    @override
     def expand(self, compact: Tensor) -> Tensor:
-        """Return ``(B, width)`` float32: states and attributes as one-hot planes and blocks."""
         length = self.schema.length
         places = torch.split(compact[:, : self._held], length, dim=1)
         states = iter(torch.split(compact[:, self._held : self._held + self._codes].long(), length, dim=1))
@@ -110,8 +111,8 @@ class SeriesEncoder(SeriesRows):
     def _bends(self, number: Scaled) -> bool:
         return self._curve != 1 and number.grid.lower >= 0
 
+    @override
     def uniform_bodies(self, numbers: Array, rng: np.random.Generator) -> Array:
-        """Return bodies ``(n, D)`` that have any place at any step, and every state equally likely."""
         body = numbers.reshape(len(numbers), *self.body_shape)
         for planes in self.planes:
             body[:, planes.first : planes.place] = 1.0
@@ -119,6 +120,7 @@ class SeriesEncoder(SeriesRows):
 
     # -- decoding ------------------------------------------------------------------------------------------------
 
+    @override
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
         """Return series of the schema's own values.
 

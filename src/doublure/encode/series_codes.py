@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from doublure.data.series import Series
 from doublure.encode.attributes import SeriesRows
@@ -50,8 +51,8 @@ class SeriesCodes(SeriesRows):
         self.sizes = [number.parts[0].size for number in self._numbers]
         self.states = [number.parts[0].states for number in self._numbers]
 
+    @override
     def compact(self, series: Series) -> Array:
-        """Return ``(N, P)`` float32 codes: of each step, channel by channel, then of each level, then of attributes."""
         codes, levels = [], []
         for number, name in zip(self._numbers, self.schema.channels, strict=True):
             values = series.channel(name)
@@ -59,15 +60,16 @@ class SeriesCodes(SeriesRows):
             levels.append(self._level(number, values)[:, None])
         return np.concatenate([*codes, *levels, self._attributes.codes(series)], axis=1).astype(np.float32)
 
+    @override
     def expand(self, compact: Tensor) -> Tensor:
-        """Return ``(B, width)`` float32: codes as they are, levels left out, attributes as one-hot blocks."""
         levels = len(self.sizes)
         return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat + levels :])], dim=1)
 
+    @override
     def uniform_bodies(self, numbers: Array, rng: np.random.Generator) -> Array:
-        """Return bodies ``(n, D)`` that have any code at any step."""
         return rng.integers(0, np.repeat(self.sizes, self.schema.length), numbers.shape)
 
+    @override
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
         """Return series of the schema's own values.
 

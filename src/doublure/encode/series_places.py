@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from doublure.data.series import Series
 from doublure.encode.attributes import SeriesRows
@@ -133,22 +134,23 @@ class SeriesPlaces(SeriesRows):
             len(own) + missing + self.ends for own, missing in zip(self.cells, self.may_be_missing, strict=True)
         ]
 
+    @override
     def compact(self, series: Series) -> Array:
-        """Return ``(N, P)`` float32: places, channel by channel, then codes of attributes."""
         places = [own.places(series.channel(name)) for own, name in zip(self.cells, self.schema.channels, strict=True)]
         if self.ends:
             inside = series.inside
             places = [np.where(inside, own, size - _MIDDLE) for own, size in zip(places, self.sizes, strict=True)]
         return np.concatenate([*places, self._attributes.codes(series)], axis=1).astype(np.float32)
 
+    @override
     def expand(self, compact: Tensor) -> Tensor:
-        """Return ``(B, width)`` float32: attributes as one-hot blocks."""
         return torch.cat([compact[:, : self._flat], self._attributes.one_hot(compact[:, self._flat :])], dim=1)
 
+    @override
     def uniform_bodies(self, numbers: Array, rng: np.random.Generator) -> Array:
-        """Return bodies ``(n, D)`` that have any cell at any step."""
         return rng.integers(0, np.repeat(self.sizes, self.schema.length), numbers.shape)
 
+    @override
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Series:
         """Return series of the schema's own values.
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.tables.rules import TableRules
 from doublure.encode import constraints
@@ -100,8 +101,8 @@ class TableEncoder(Encoder):
 
     # -- encoding ------------------------------------------------------------------------------------------------
 
+    @override
     def compact(self, frame: pd.DataFrame) -> Array:
-        """Return ``(N, P)`` float32: one code or scalar a part. Small enough to keep the whole data set in."""
         return self._compact(frame).astype(np.float32)
 
     def _compact(self, frame: pd.DataFrame) -> Floats:
@@ -123,8 +124,8 @@ class TableEncoder(Encoder):
             before[name] = own.snap(own.column.numbers_of(cells))
         return own.compact(cells)
 
+    @override
     def expand(self, compact: Tensor) -> Tensor:
-        """Return ``(B, width)`` float32: codes as one-hot blocks, scalars as they are."""
         rows = compact.new_zeros(len(compact), self.width)
         softmax = [number for number, block in enumerate(self.blocks) if block.kind == "softmax"]
         if softmax:
@@ -135,13 +136,14 @@ class TableEncoder(Encoder):
                 rows[:, block.start] = compact[:, number]
         return rows
 
+    @override
     def uniform(self, n: int, rng: np.random.Generator) -> Array:
-        """Return ``(n, width)`` rows: any scalar, and every value of a block equally likely."""
         one_hot = np.repeat([block.kind == "softmax" for block in self.blocks], [block.size for block in self.blocks])
         return np.where(one_hot, 1.0, rng.uniform(-1, 1, (n, self.width))).astype(np.float32)
 
     # -- decoding ------------------------------------------------------------------------------------------------
 
+    @override
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> pd.DataFrame:
         """Return rows of the schema's own dtypes, every constraint kept.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.encode.asked import common, spans_of
 from doublure.encode.cell_names import axis_name, interval_names
@@ -60,18 +61,19 @@ class TableValues(TableEncoder):
         own = self._encodings[column]
         return axis_name(column, own), interval_names(own, starts, cells, size)
 
+    @override
     def compact(self, frame: pd.DataFrame) -> Array:
-        """Return ``(N, P)`` float64."""
         return self._compact(frame)
 
+    @override
     def expand(self, compact: Any) -> Any:
-        """Return the numbers as they are."""
         return compact
 
+    @override
     def split(self, rows: Any) -> tuple[Any, None]:
-        """Return whole rows: conditions are columns like others."""
         return rows, None
 
+    @override
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> pd.DataFrame:
         """Return rows of the schema's own dtypes, every constraint kept.
 
@@ -88,11 +90,12 @@ class TableValues(TableEncoder):
         ends = [(whole.first, whole.last + whole.nullable) for whole in self.wholes]
         return self._decoded([np.clip(values[:, at], *ends[at]) for at in range(self.width)], rng)
 
+    @override
     def uniform(self, n: int, rng: np.random.Generator) -> Array:
-        """Return ``(n, P)`` rows of whole numbers, missing among them."""
         values = [rng.integers(own.first, own.last + own.nullable + 1, n) for own in self.wholes]
         return np.stack(values, axis=1).astype(np.float64)
 
+    @override
     def spans(self, asked: Mapping[str, Allowed]) -> Mapping[int, Spans]:
         """Return the numbers that parts of a row must have, so that its record has the cells asked for.
 
@@ -108,6 +111,6 @@ class TableValues(TableEncoder):
                 found[part] = common(found[part], own) if part in found else own
         return found
 
+    @override
     def may_change(self, name: str) -> bool:
-        """Whether a rule may give a record another cell than its row says."""
         return self._rules.root_of(name)[0] in self._rules.movable

@@ -27,6 +27,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from typing_extensions import override
+
 from doublure._version import __version__
 from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
@@ -142,6 +144,7 @@ class Clients(RemoteSource):
 
     # -- before anything is charged ------------------------------------------------------------------------------
 
+    @override
     def check(self, schema: Schema) -> None:
         """Ask who is ready, and then each of them whether its data has the plan's form.
 
@@ -225,17 +228,18 @@ class Clients(RemoteSource):
             kept = files.read_json(internal / _FEDERATION, "federation", dict)
             self._run, self._taking_part, self._of = str(kept["run"]), [*map(str, kept["owners"])], int(kept["of"])
 
+    @override
     def begun(self, internal: Path) -> None:
-        """Keep the run's name, and those of its owners, for who goes on with it."""
         self.at_work = True
         kept = {"run": self._run, "owners": self._taking_part, "of": self._of}
         files.write_json(internal / _FEDERATION, kept, mode=0o600)
 
     @property
+    @override
     def public(self) -> dict[str, Any]:
-        """How many of how many owners take part, which was decided before a record was read; never which."""
         return {"owners": {"answered": len(self._taking_part or ()), "of": self._of}}
 
+    @override
     def read(self) -> None:
         """Have every owner charge its own ledger and read its records.
 
@@ -249,8 +253,8 @@ class Clients(RemoteSource):
             raise InputError("none has begun", field="clients", remedy="see what each was refused for")
         self._names = {node: name for node, name in self._names.items() if node in there}
 
+    @override
     def given_back(self) -> bool:
-        """Have every owner close its charge at zero, and say whether all have: not where one has answered."""
         self._ended, closed = True, set()
         with contextlib.suppress(Exception):  # the run ends already: who cannot be asked stays charged
             for node, said in self._round(END, "end", {"done": False}):
@@ -258,12 +262,12 @@ class Clients(RemoteSource):
                     closed.add(node)
         return closed >= self._charged
 
+    @override
     def facts(self) -> Partitions[Cells]:
-        """Return the owners' records as facts look at them."""
         return self._owners(self._nobody(0))
 
+    @override
     def encoded(self, encoder: Encoder, path: Path | None) -> Clients:
-        """Tell everybody what was learned; what is counted then is counted by this encoder's codes."""
         self._encoder = encoder
         self._tell(encoder.schema.to_yaml())
         return self

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from typing_extensions import override
+
 from doublure.encode.encoder import Encoder
 from doublure.methods.method import Method
 from doublure.schema import Schema
@@ -23,25 +25,25 @@ A = TypeVar("A", bound=AdversarialSettings)
 class Adversarial(Method[A, Encoder]):
     """A method whose settings are those of a GAN."""
 
+    @override
     def resolve_defaults(self, schema: Schema, settings: A) -> A:
-        """Decide the lot size and the number of steps from the public number of units."""
         require_condition(schema)
         return settings.resolve_defaults(schema, **settings.sizes)
 
+    @override
     def work(self, schema: Schema, settings: A) -> Work:
-        """Return what training computes and holds."""
         return settings.work(schema)
 
+    @override
     def sample_noise(self, settings: A) -> int:
-        """Return how many numbers of noise a sample takes for a record."""
         return settings.sample_noise
 
+    @override
     def white_box(self, encoder: Encoder, settings: A, kept: State) -> Critic | None:
-        """Return the critic."""
         return kept_critic(kept, settings, encoder)
 
+    @override
     def build(self, encoder: Encoder, settings: A, seed: int) -> nn.Module:
-        """Return an untrained generator."""
         import torch
 
         return generator_of(settings, encoder, torch.Generator().manual_seed(seed))

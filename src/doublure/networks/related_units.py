@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from typing_extensions import override
 
 from doublure.networks.array_generator import ArrayGenerator
 from doublure.networks.related_layout import Above, ChildPlace, Layout
@@ -44,11 +45,12 @@ class RelatedGenerator(ArrayGenerator):
         self.first = [TreeGenerator(head + child.parts, []) for child in layout.children]
         self.following = [TreeGenerator(head + 1 + 2 * child.parts, []) for child in layout.children]
 
+    @override
     def state_dict(self) -> dict[str, Floats]:
-        """Return the tables of all trees, by name."""
         trees = self._trees().items()
         return {prefix + name: value for prefix, tree in trees for name, value in tree.state_dict().items()}
 
+    @override
     def load_state_dict(self, state: Mapping[str, Floats]) -> None:
         """Take tables of any shape that fit together.
 
@@ -200,8 +202,8 @@ class _Given(Draw):
             self.coarse[:, place] = node.coarse[self.fine[:, place]]
         self.component = self._components(rng, logs)
 
+    @override
     def draw(self, *, rake: dict[int, Floats] | None = None) -> None:
-        """Draw the groups of all other nodes."""
         for place in range(self._known, len(self._tree.nodes)):
             self._draw_node(place, rake)
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from doublure.networks.initial_weights import initialise
 from doublure.networks.mlp import MlpCritic
@@ -135,8 +136,8 @@ class ConvSeriesGenerator(nn.Module):
 class MlpSeriesCritic(MlpCritic):
     """A multilayer perceptron over the whole series, as in Frigerio et al. 2019, §4."""
 
+    @override
     def forward(self, rows: Tensor, condition: Tensor | None = None) -> Tensor:
-        """Return scores ``(B,)`` for series ``(B, P, length)`` and attributes ``(B, K)``."""
         return super().forward(rows.flatten(1), condition)
 
 

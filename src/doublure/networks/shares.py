@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 
 class WithShares(nn.Module):
@@ -122,8 +123,8 @@ class WithJointShares(WithShares):
         self.within.copy_(within)
         return self
 
+    @override
     def draw_conditions(self, known: Tensor, source: torch.Generator) -> Tensor:
-        """Return ``(n, K)`` one-hot conditions: of those that will do, as frequent as they are together."""
         blocks = torch.split(known, self._sizes, dim=1)
         rest = [size for size, groups in zip(self._sizes, self._grouped, strict=True) if not groups]
         codes, shares = iter(self._codes), iter(torch.split(self.within.double(), rest, dim=1))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from typing_extensions import override
 
 from doublure.networks import swapped_tables, tree_tables
 from doublure.networks.array_generator import ArrayGenerator
@@ -57,10 +58,11 @@ class TreeGenerator(ArrayGenerator):
         """Draw by these tables from now on."""
         self.tree = tree
 
+    @override
     def state_dict(self) -> dict[str, Floats]:
-        """Return the tables, by name."""
         return {name: np.asarray(value, order="C") for name, value in self.tree.kept().items()}
 
+    @override
     def load_state_dict(self, state: Mapping[str, Floats]) -> None:
         """Take tables of any shape that fit together.
 

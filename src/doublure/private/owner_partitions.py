@@ -51,6 +51,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from doublure.errors import OwnerLost
 from doublure.private.accounting import GaussianEvent
@@ -120,24 +121,24 @@ class OwnerPartitions(RemotePartitions[P]):
         self.view: View | None = None
         self._access: Access | None = None
 
+    @override
     def paid_by(self, access: Access) -> None:
-        """Remember which access pays for what is asked next."""
         self._access = access
 
+    @override
     def refuse_unfit(self, query: Query[P]) -> None:
-        """Refuse what would not fit anybody's records; each owner looks at its own."""
         query.refuse_unfit(self.nobody)
 
+    @override
     def map(self, view: View) -> OwnerPartitions[Any]:
-        """Return the same owners, whose records are asked as a view shows them: each owner computes it by itself."""
         if self.view is not None:
             raise TypeError("records are seen through one view")
         seen: OwnerPartitions[Any] = copy(self)
         seen.view, seen.nobody, seen._access = view, view(self.nobody), None
         return seen
 
+    @override
     def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Message]:
-        """Begin to ask owners: all, or those whom coins choose."""
         self._stop()
         if self._access is None:
             raise TypeError("nobody has said what pays")

@@ -27,6 +27,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+from typing_extensions import override
 
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private.executed import DEFECT
@@ -124,16 +125,16 @@ class SinglePartition(Partitions[P]):
     def __init__(self, records: P) -> None:
         self._records = records
 
+    @override
     def refuse_unfit(self, query: Query[P]) -> None:
-        """Refuse what does not fit the records."""
         query.refuse_unfit(self._records)
 
+    @override
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
-        """Yield the only answer."""
         yield query.answer(self._records, sample_rate=sample_rate)
 
+    @override
     def map(self, view: Callable[[Any], Any]) -> SinglePartition[Any]:
-        """Return the records as a function shows them."""
         return SinglePartition(view(self._records))
 
 
@@ -149,14 +150,14 @@ class SequentialPartitions(Partitions[P]):
         self._parts = parts
         self._check = check
 
+    @override
     def refuse_unfit(self, query: Query[P]) -> None:
-        """Refuse what does not fit one of them, or cannot be asked of parts."""
         require_partitionable(query)
         for part in self._parts():
             query.refuse_unfit(part)
 
+    @override
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
-        """Yield one answer a partition."""
         for part in self._parts():
             self._check()
             yield query.answer(part, sample_rate=sample_rate)

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import DataError, NotAsPriced
@@ -90,10 +91,11 @@ class LeaderContext(LocalContext):
         self._leader = leader
         self._size = size
 
+    @override
     def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
-        """Return a mechanism that asks all ranks."""
         return LeaderMechanism(accesses, leader=self._leader, **arguments)
 
+    @override
     def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
         """Return this rank's units, and tell the others how to find theirs; the key is fresh, and never kept.
 
@@ -109,8 +111,8 @@ class LeaderContext(LocalContext):
             raise DataError("are not the same on all ranks", field="records", remedy="give every rank equal files")
         return records.of_units(rank_of_units(key, records.n_units, self._size) == 0)
 
+    @override
     def agree(self, tensors: Sequence[Tensor]) -> None:
-        """Tell the others what these tensors are."""
         self._leader.tell(_AGREE, arrays={str(n): as_array(tensor) for n, tensor in enumerate(tensors)})
 
 
@@ -127,8 +129,8 @@ class LeaderMechanism(Mechanism):
         super().__init__(accesses, **arguments)
         self._leader = leader
 
+    @override
     def release(self, query: Query[R], access: Access, records: R | Partitions[R], *, keep: bool = True) -> Any:
-        """Return a query's noisy answer over all ranks, and tell it to them; see :meth:`Mechanism.release`."""
         if access.path is not None or self.keeps(access):  # of what is kept, all were told
             return super().release(query, access, records)
         step = {"access": self._places[access], "taken": self.taken(access)}
@@ -152,6 +154,7 @@ class RankPartitions(RemotePartitions[P]):
         self._leader = leader
         self._step = step
 
+    @override
     def refuse_unfit(self, query: Query[P]) -> None:
         """Refuse what does not fit the records of some rank.
 
@@ -163,8 +166,8 @@ class RankPartitions(RemotePartitions[P]):
         if any(message.words != self._step for message in self._leader.hear(_FITS)):
             raise _out_of_step(query)
 
+    @override
     def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Message]:
-        """Begin to ask all ranks, this one included."""
         self._leader.tell(_ASKED)
         own = self._own.ask(query, sample_rate=sample_rate)
 
@@ -192,19 +195,19 @@ class FollowerContext(LocalContext):
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
 
+    @override
     def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
-        """Return a mechanism that answers rank 0, and hears from it what is released."""
         return FollowerMechanism(accesses, follower=self._follower, **arguments)
 
+    @override
     def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
-        """Return this rank's units."""
         deal = self._follower.expect(_DEAL).words
         self._follower.say(_READ, {"fingerprint": fingerprint})
         ranks = rank_of_units(int(deal["key"], 16), records.n_units, deal["size"])
         return records.of_units(ranks == self._follower.rank)
 
+    @override
     def agree(self, tensors: Sequence[Tensor]) -> None:
-        """Make tensors those of rank 0."""
         import torch
 
         told = self._follower.expect(_AGREE).arrays.values()
@@ -226,8 +229,8 @@ class FollowerMechanism(Mechanism):
         super().__init__(accesses, **arguments)
         self._follower = follower
 
+    @override
     def release(self, query: Query[R], access: Access, records: R | Partitions[R], *, keep: bool = True) -> Any:
-        """Return what rank 0 releases, once this rank has answered; or what an earlier session has kept."""
         taken, places = self.taken(access), everywhere(records)
         if self.keeps(access):
             return self._recalled(query, access)

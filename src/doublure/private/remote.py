@@ -35,6 +35,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from typing_extensions import override
+
 from doublure.errors import DataError, NotAsPriced
 from doublure.private.executed import DEFECT
 from doublure.private.partitions import Partitions, require_partitionable
@@ -79,6 +81,7 @@ class RemotePartitions(Partitions[P]):
     def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Any]:
         """Begin to ask a query of all parties."""
 
+    @override
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
         """Yield each party's answer, once.
 
@@ -170,13 +173,13 @@ class WorkerPartitions(RemotePartitions[P]):
         self._digests = tuple(digests)
         self._facts = facts
 
+    @override
     def refuse_unfit(self, query: Query[P]) -> None:
-        """Refuse what does not fit, or cannot be asked of parts; no worker is asked yet, and each looks again."""
         require_partitionable(query)
         query.refuse_unfit(self._facts)
 
+    @override
     def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Response]:
-        """Begin to ask all workers."""
         found = ((response.number, response) for response in self._ask(query, sample_rate))
         return Exchange(parties=range(len(self._digests)), responses=found, validated=self._validated)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import BeforeValidator
+from typing_extensions import override
 
 from doublure.errors import SettingError
 from doublure.public.facts import PublicFacts
@@ -58,24 +59,24 @@ class PublicPart(MethodSettings):
         return read_public(self.facts.kind, dict(self.facts.settings))
 
     @property
+    @override
     def public_sources(self) -> tuple[str, ...]:
-        """Where the public generator comes from."""
         return (self.facts.source,)
 
     @property
+    @override
     def assumptions(self) -> tuple[str, ...]:
-        """What a claim rests on beside the mechanism."""
         return self.facts.assumptions
 
     @property
+    @override
     def excluded(self) -> tuple[str, ...]:
-        """What it does not cover."""
         return self.facts.excluded
 
+    @override
     def published(self) -> Self:
-        """Return the settings without the folder's place; what is known of the public generator stays."""
         return self.model_copy(update={"public": ""})
 
+    @override
     def shown(self) -> dict[str, Any]:
-        """Return the settings as a plan is explained with; where the generator comes from has a line of its own."""
         return {name: value for name, value in super().shown().items() if name != "public_facts"}

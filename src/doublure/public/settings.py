@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
+from typing_extensions import override
 
 from doublure.errors import SettingError
 from doublure.schema import Schema
@@ -46,8 +47,8 @@ class PublicSettings(AdversarialSettings):
     proposer: bool = True
     proposer_steps: int = Field(default=2_000, ge=1, le=10_000_000)
 
+    @override
     def condition_width(self, encoder: Encoder) -> int:
-        """Return 0: what a record is called is no part of what a public generator makes."""
         return 0
 
 

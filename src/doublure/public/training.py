@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
+from typing_extensions import override
 
 from doublure.errors import Interrupted
 from doublure.networks.detail import Detail
@@ -178,8 +179,8 @@ class Autoencoding(_Training):
         bodies, _, _, _ = self._job.records.lot(units)
         return bodies, self.generator_average(self.encoder_average(bodies))
 
+    @override
     def loss(self) -> Tensor:
-        """Return the negative evidence lower bound of a batch, a record."""
         records = self._job.records
         size = min(self._settings.lot_size or 1, records.n_units)
         bodies, _, _, _ = records.lot(self._draw.choice(records.n_units, size, replace=False))
@@ -211,8 +212,8 @@ class EncoderTraining(_Training):
         """The encoder's averaged weights."""
         return _as_proposer(self._averages["encoder"])
 
+    @override
     def loss(self) -> Tensor:
-        """Return how far proposed latents, and what is made of them, are from the right ones."""
         width = self._settings.noise_width
         latents = torch.randn(self._settings.lot_size or 1, width, generator=self._noise).to(self._job.device)
         latents = bounded(latents * _BEYOND, math.sqrt(width) * _BEYOND)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim, Family, Picture, Rate
 from doublure.attack.roc import TprAtFpr
 from doublure.report import page
@@ -70,8 +72,8 @@ class AttackReport(InternalReport, Paged):
     seed: int
     versions: Mapping[str, str]
 
+    @override
     def to_html(self) -> str:
-        """Return the page."""
         return page.render("audit.html.j2", audit_context(self))
 
     def _repr_html_(self) -> str:
@@ -88,8 +90,8 @@ class AttackReport(InternalReport, Paged):
         return max((found.lower_bound for found in self.attacks if found.lower_bound is not None), default=None)
 
     @property
+    @override
     def verdict(self) -> Verdict:
-        """The outcome in plain words."""
         made = [found for found in self.attacks if found.skipped is None]
         lines = [found.sentence for found in made]
         return Verdict(headline=self._headline(len(made)), lines=tuple(lines), warnings=self._warnings())
@@ -121,8 +123,8 @@ class AttackReport(InternalReport, Paged):
         return (*found, ABSENCE)
 
     @property
+    @override
     def further_lines(self) -> tuple[str, ...]:
-        """What was not made, and why."""
         return tuple(found.sentence for found in self.attacks if found.skipped is not None)
 
 

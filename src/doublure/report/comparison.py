@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from doublure import guarantee
 from doublure.intervals import Interval, Result
 from doublure.measures.holdout import seen_warning
@@ -106,8 +108,8 @@ class Comparison(Paged):
     contenders: tuple[Contender, ...]
     paired: tuple[PairedDifference, ...] = ()
 
+    @override
     def to_html(self) -> str:
-        """Return the page."""
         return page.render("comparison.html.j2", comparison_context(self))
 
     def _repr_html_(self) -> str:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SerializeAsAny, SerializerFunctionWrapHandler, model_serializer, model_validator
+from typing_extensions import override
 
 from doublure.attack.results import AttackResult
 from doublure.measures.evaluation import Evaluation
@@ -117,8 +118,8 @@ class Report(InternalReport, Paged):
             measured = self.__dict__.get("measured")
             return measured if measured is not None and name == measured.kind else super().__getattr__(name)
 
+    @override
     def to_html(self) -> str:
-        """Return the page."""
         kind = PAGES[self.measured.kind]
         return page.render(kind.template, _context_of(self, kind.content(self.measured)))
 
@@ -187,16 +188,16 @@ class Report(InternalReport, Paged):
         return figure_of(self.measured, name)
 
     @property
+    @override
     def verdict(self) -> Verdict:
-        """The evaluation in plain words, and first among its warnings that the real records may be none."""
         found = self.measured.verdict
         if self.suspicion is None:
             return found
         return found.model_copy(update={"warnings": (self.suspicion, *found.warnings)})
 
     @property
+    @override
     def further_lines(self) -> tuple[str, ...]:
-        """The expected loss, and what attacks found."""
         return (*self.loss_lines, *(found.sentence for found in self.attacks))
 
     @property

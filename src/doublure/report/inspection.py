@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from doublure.access import COVERED
 from doublure.errors import printable
@@ -51,8 +52,8 @@ class Inspection(Paged):
     sheet: bytes = Field(default=b"", exclude=True, repr=False)
     reference_sheets: tuple[bytes, ...] = Field(default=(), exclude=True, repr=False)
 
+    @override
     def to_html(self) -> str:
-        """Return the page."""
         return page.render("inspection.html.j2", inspection_context(self))
 
     def _repr_html_(self) -> str:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from safetensors.numpy import load, save
+from typing_extensions import override
 
 from doublure.data.opening import Given, open_data
 from doublure.encode.choice import encoder_for
@@ -91,24 +92,24 @@ class LeaderRun(LeaderContext, LocalRun):
         size: How many there are.
     """
 
+    @override
     def refuse_unfit(self, plan: Plan, *, parted: bool) -> None:
-        """Refuse a method that does more with records than ask queries, and records that are not held."""
         if any(access.event is None for access in plan.training):
             message, remedy = f"{plan.method} trains on records themselves", "fit in one process"
             raise SettingError(message, field="ranks", remedy=remedy)
         if parted:
             raise SettingError("each rank holds its records", field="memory", remedy="leave it out, or take --engine")
 
+    @override
     def begin(self, plan: Plan, seed: int) -> None:
-        """Hand the plan on, once it is charged."""
         self._leader.tell(_BEGIN, {"plan": plan.to_json(), "seed": seed})
 
+    @override
     def loaded(self) -> None:
-        """Wait for the others."""
         self._leader.hear(_LOADED)
 
+    @override
     def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, answers: Drawn, **facts: Any) -> None:
-        """Hand on what was learned, the checkpoint, and what was drawn."""
         state = checkpoint()
         kept = {} if state is None else {_STATE: np.frombuffer(save(as_arrays(state)), np.int8)}
         drawn = answers()
@@ -116,8 +117,8 @@ class LeaderRun(LeaderContext, LocalRun):
         noisy = {str(number): answer.noisy for number, answer in enumerate(drawn.values())}
         self._leader.tell(_TRAIN, {"schema": schema.to_yaml(), "answers": of, **facts}, noisy | kept)
 
+    @override
     def workspace(self, folder: Workspace) -> Workspace:
-        """Return one that keeps nothing: which units a rank has changes with every session."""
         return NullWorkspace()
 
 

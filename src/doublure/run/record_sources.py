@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
+from typing_extensions import override
 
 from doublure.data.tables.on_disk import TableOnDisk, TablePart, refuse_too_few
 from doublure.data.tables.rules import checked
@@ -127,6 +128,7 @@ class InMemoryRecords(RecordSource):
         self._schema = schema
         self._loaded: Loaded | None = None
 
+    @override
     def read(self) -> None:
         """Read the records; none is enough.
 
@@ -135,12 +137,12 @@ class InMemoryRecords(RecordSource):
         """
         self._loaded = self._source.load(self._schema, at_least=0)
 
+    @override
     def facts(self) -> Partitions[Any]:
-        """Return the records as facts look at them."""
         return SinglePartition(self._held)
 
+    @override
     def encoded(self, encoder: Encoder, path: Path | None) -> EncodedInMemory:
-        """Return the records as queries look at them; nothing is written."""
         held = self._held
         return EncodedInMemory(encoded_records(encoder, encoder.compact(held.content), held.unit, held.n_units))
 
@@ -218,6 +220,7 @@ class OnDiskRecords(RecordSource):
         self.drawn = drawn if kept is None else isinstance(kept, RowCodes)
         self._table: TableOnDisk | None = None
 
+    @override
     def read(self) -> None:
         """Read the records, where facts are to be learned of them or units to be bounded.
 
@@ -230,12 +233,13 @@ class OnDiskRecords(RecordSource):
             )
             refuse_too_few(self._table.read, self._source, self._at_least)
 
+    @override
     def facts(self) -> SequentialPartitions[TablePart]:
-        """Return the records as facts look at them."""
         if self._table is None:
             raise TypeError("nothing is to be learned")
         return SequentialPartitions(self._table.parts)
 
+    @override
     def encoded(self, encoder: Encoder, path: Path | None) -> Codes:
         """Return the records as queries count them.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.encode.choice import encoder_for
 from doublure.errors import DoublureError, SettingError, printable
@@ -161,6 +162,7 @@ class MadeUp(Mechanism):
         super().__init__(accesses, noise=noise_source(), authorise=lambda access, step: None)
         self._made_up = np.random.default_rng(0)
 
+    @override
     def release(self, query: Query[Any], access: Access, records: Any, *, keep: bool = True) -> Any:
         """Return what nobody adds up to, with noise.
 

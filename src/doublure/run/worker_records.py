@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from typing_extensions import override
+
 from doublure._version import __version__
 from doublure.data.tables.on_disk import refuse_too_few
 from doublure.data.tables.source import TableSource
@@ -84,6 +86,7 @@ class WorkerRecords(RemoteSource):
         self._digests: list[str] = []
         self._facts = PartitionFacts(0, 1)
 
+    @override
     def check(self, schema: Schema) -> None:
         """Compare headers with the schema, and ask for the workers.
 
@@ -94,6 +97,7 @@ class WorkerRecords(RemoteSource):
         self._source.pieces()
         self._workers.check()
 
+    @override
     def read(self) -> None:
         """Have the records read, where facts are to be learned of them or units to be bounded.
 
@@ -114,10 +118,11 @@ class WorkerRecords(RemoteSource):
         self._facts = PartitionFacts(0, most)
         self._hear(self._cells)
 
+    @override
     def facts(self) -> Partitions[Cells]:
-        """Return the records as facts look at them."""
         return self._partitions(self._cells)
 
+    @override
     def encoded(self, encoder: Encoder, path: Path | None) -> WorkerRecords:
         """Have the records encoded, and read if they are not yet.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, StrictFloat, StrictInt, model_validator
+from typing_extensions import override
 
 from doublure.errors import SchemaError
 from doublure.schema.columns import CategoryColumn, Role
@@ -108,25 +109,26 @@ class ImageSchema(Schema):
         return self.images.shape
 
     @property
+    @override
     def undeclared(self) -> tuple[str, ...]:
-        """The paths of the facts nobody has decided yet."""
         return (*super().undeclared, *(("images.shape",) if self.images.shape == UNDECLARED else ()))
 
     @property
+    @override
     def summary(self) -> str:
-        """What it describes, in a word."""
         return self.kind
 
+    @override
     def path_of(self, name: str) -> str:
-        """Return where a column stands in the file."""
         return name
 
+    @override
     def _place(self, data: dict[str, Any], column: str) -> dict[str, Any]:
         place: dict[str, Any] = data[column]
         return place
 
+    @override
     def to_plain(self) -> dict[str, Any]:
-        """Return the schema as JSON and YAML can hold it."""
         data = super().to_plain()
         if self.images.range is not None:
             data["images"]["range"] = [whole(end) for end in self.images.range]
@@ -135,8 +137,8 @@ class ImageSchema(Schema):
             data[LABEL] = {"values": listed(plain(self.label.values)), "roles": list(self.label.roles)} | written
         return data
 
+    @override
     def to_yaml(self) -> str:
-        """Return the schema file's text: one line a key."""
         return "".join(f"{key}: {yaml_text.inline(value)}\n" for key, value in self.to_plain().items())
 
 

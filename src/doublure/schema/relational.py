@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
+from typing_extensions import override
 
 from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema.columns import Column
@@ -108,6 +109,7 @@ class RelationalSchema(TextForm, Schema):
         """All columns, as ``table.column``."""
         return {f"{name}.{own}": each for name, table in self.tables.items() for own, each in table.columns.items()}
 
+    @override
     def asked(self, name: str) -> str:
         """Return which column a sample is asked by: one of the root may be named without its table.
 
@@ -124,39 +126,40 @@ class RelationalSchema(TextForm, Schema):
         return found
 
     @property
+    @override
     def written(self) -> Written | None:
-        """How the text of its files is to be read; None where it is as doublure reads text anyway."""
         return self.written_as(self.columns)
 
     @property
+    @override
     def undeclared(self) -> tuple[str, ...]:
-        """The paths of the facts nobody has decided yet."""
         open_ones = (f"tables.{name}.max_children" for name, t in self.tables.items() if t.max_children == UNDECLARED)
         return (*super().undeclared, *open_ones)
 
     @property
+    @override
     def summary(self) -> str:
-        """What it describes, in few words."""
         return f"{len(self.tables)} tables"
 
+    @override
     def path_of(self, name: str) -> str:
-        """Return where a column stands in the file."""
         table, _, column = name.partition(".")
         return f"tables.{table}.columns.{column}"
 
+    @override
     def cells_of(self, column: str | None, fact: str) -> int:
-        """Return how many cells of a column one unit adds to a statistic: of a child table, one a row."""
         return 1 if column is None else self.most(column.partition(".")[0])
 
     # -- in the file ---------------------------------------------------------------------------------------------
 
+    @override
     def _place(self, data: dict[str, Any], column: str) -> dict[str, Any]:
         table, _, own = column.partition(".")
         place: dict[str, Any] = data["tables"][table]["columns"][own]
         return place
 
+    @override
     def to_plain(self) -> dict[str, Any]:
-        """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
         data = super().to_plain()
         data["unit"] = {"name": self.unit.name}
         for name, table in self.tables.items():
@@ -169,8 +172,8 @@ class RelationalSchema(TextForm, Schema):
             data.pop("constraints", None)
         return data
 
+    @override
     def to_yaml(self) -> str:
-        """Return the schema file's text: one line a column."""
         data = self.to_plain()
         tables, constraints = data.pop("tables"), data.pop("constraints", None)
         text = yaml_text.dump(data) + "tables:\n"
@@ -185,6 +188,7 @@ class RelationalSchema(TextForm, Schema):
         return text if constraints is None else text + yaml_text.dump({"constraints": constraints})
 
     @classmethod
+    @override
     def _check_keys(cls, data: Mapping[str, Any]) -> None:
         tables = data.get("tables")
         for name, table in tables.items() if isinstance(tables, dict) else ():
@@ -194,6 +198,7 @@ class RelationalSchema(TextForm, Schema):
                     field = f"tables.{yaml_text.inline(key)}"
                     raise SchemaError("is a name that YAML reads as no text", field=field, remedy="put it in quotes")
 
+    @override
     def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         plain_ones = tuple(each for each in self.constraints if isinstance(each, Equal | AtMost))
         return agree(self.columns, plain_ones, learned, self.path_of)

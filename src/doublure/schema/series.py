@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, model_validator
+from typing_extensions import override
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import CategoryColumn, Column, DatetimeColumn, IntegerColumn, RealColumn
@@ -140,28 +141,28 @@ class StateChannel(IntegerColumn):
         return self
 
     @property
+    @override
     def shown_type(self) -> str:
-        """Its own type."""
         return self.type
 
     @property
+    @override
     def states(self) -> tuple[Value, ...]:
-        """Its values."""
         return self.values
 
     @property
+    @override
     def shown_values(self) -> tuple[Value, ...]:
-        """The states."""
         return self.values
 
     @property
+    @override
     def shown_bounds(self) -> None:
-        """States have none."""
         return None
 
     @property
+    @override
     def read_as(self) -> CategoryColumn:
-        """How its cells are read."""
         return CategoryColumn(values=self.values, missing=self.missing)
 
 
@@ -237,8 +238,8 @@ class SeriesSchema(TextForm, Schema):
         return {} if self.series.time is None else {self.series.time: column}
 
     @property
+    @override
     def written(self) -> Written | None:
-        """How the text of its readings is to be read; None where it is as doublure reads text anyway."""
         return self.written_as({**self.columns, **self.moments}, numbered=True)
 
     @property
@@ -247,8 +248,8 @@ class SeriesSchema(TextForm, Schema):
         return self.series.source or self.unit.id
 
     @property
+    @override
     def cautions(self) -> tuple[tuple[str, str], ...]:
-        """That readings of several places would be joined, where nothing names their place and no rule refuses it."""
         refused = self.series.irregular == self.misfit == "refuse"
         if self.series.time is None or self.source is not None or refused:
             return ()
@@ -272,8 +273,8 @@ class SeriesSchema(TextForm, Schema):
         return next((name for name, each in self.attributes.items() if each.from_length), None)
 
     @property
+    @override
     def undeclared(self) -> tuple[str, ...]:
-        """The paths of the facts nobody has decided yet."""
         return (*super().undeclared, *self._open_windows())
 
     def _open_windows(self) -> Iterator[str]:
@@ -290,22 +291,23 @@ class SeriesSchema(TextForm, Schema):
         """Whether a step of a channel may be missing, or may turn out to be once that is bought."""
         return self.series.gaps == "missing" and self.channels[channel].missing is not False
 
+    @override
     def cells_of(self, column: str | None, fact: str) -> int:
-        """Return how many cells of a column one series adds to a statistic: of a channel its lowest and highest."""
         return 2 if column in self.channels and fact == "bounds" else 1
 
     # -- in the file ---------------------------------------------------------------------------------------------
 
+    @override
     def path_of(self, name: str) -> str:
-        """Return where a column stands in the file."""
         return f"{'channels' if name in self.channels else 'attributes'}.{name}"
 
+    @override
     def _place(self, data: dict[str, Any], column: str) -> dict[str, Any]:
         place: dict[str, Any] = data["channels" if column in self.channels else "attributes"][column]
         return place
 
+    @override
     def to_plain(self) -> dict[str, Any]:
-        """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
         data = super().to_plain()
         always = {"length": self.series.length, "gaps": self.series.gaps}
         written = self.series.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
@@ -324,8 +326,8 @@ class SeriesSchema(TextForm, Schema):
             data.pop("attributes", None)
         return data
 
+    @override
     def to_yaml(self) -> str:
-        """Return the schema file's text: one line a key, a channel or an attribute."""
         text = ""
         for key, value in self.to_plain().items():
             if key in ("channels", "attributes"):
@@ -335,6 +337,7 @@ class SeriesSchema(TextForm, Schema):
                 text += f"{key}: {yaml_text.inline(value)}\n"
         return text
 
+    @override
     def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answers, made to agree with the declared facts.
 

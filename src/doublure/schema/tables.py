@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
+from typing_extensions import override
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import AnyColumn
@@ -49,11 +50,12 @@ class TableSchema(TextForm, Schema):
         return self
 
     @property
+    @override
     def written(self) -> Written | None:
-        """How its text is to be read; None where it is as doublure reads text anyway."""
         return self.written_as(self.columns)
 
     @classmethod
+    @override
     def _check_keys(cls, data: Mapping[str, Any]) -> None:
         columns = data.get("columns")
         for key in columns if isinstance(columns, dict) else ():
@@ -61,8 +63,8 @@ class TableSchema(TextForm, Schema):
                 field = f"columns.{yaml_text.inline(key)}"
                 raise SchemaError("is a name that YAML reads as no text", field=field, remedy="put it in quotes")
 
+    @override
     def to_plain(self) -> dict[str, Any]:
-        """Return the schema as JSON and YAML can hold it; defaults that say nothing are left out."""
         data = super().to_plain()
         for name, column in self.columns.items():
             written = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
@@ -72,8 +74,8 @@ class TableSchema(TextForm, Schema):
             data.pop("constraints", None)
         return data
 
+    @override
     def to_yaml(self) -> str:
-        """Return the schema file's text: one line a column."""
         plain_data = self.to_plain()
         columns = plain_data.pop("columns")
         constraints = plain_data.pop("constraints", None)
@@ -82,6 +84,7 @@ class TableSchema(TextForm, Schema):
             text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
         return text if constraints is None else text + yaml_text.dump({"constraints": constraints})
 
+    @override
     def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
         return agree(self.columns, self.constraints, learned)
 

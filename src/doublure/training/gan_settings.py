@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from doublure.encode.choice import EncodingChoice
 from doublure.encode.columns import Numerics, estimated_width
@@ -86,8 +87,8 @@ class AdversarialSettings(MethodSettings):
         return self.penalties[self.loss]
 
     @property
+    @override
     def checkpoint_every(self) -> int:
-        """Critic steps between two checkpoints: what a crash can lose."""
         each = -(-(self.steps or 1) // self.checkpoints)
         return -(-each // self.n_critic) * self.n_critic
 
@@ -189,12 +190,12 @@ class TableAdversarialSettings(PerceptronSettings):
     bins: int = Field(default=32, ge=2, le=1000)
 
     @property
+    @override
     def encoding(self) -> EncodingChoice:
-        """As they say."""
         return EncodingChoice(numerics=self.numerics, bins=self.bins)
 
+    @override
     def work(self, schema: Schema) -> Work:
-        """Return what a fit computes and holds, from public facts."""
         row = estimated_width(schema, self.numerics, self.bins)
         records = (self.lot_size or 1) * schema.unit.max_records
         critic = perceptron_weights(row, self.critic_width, self.critic_depth, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from doublure.errors import SchemaError
 from doublure.networks.sizes import critic_work, generator_work
@@ -52,8 +53,8 @@ class ImageAdversarialSettings(AdversarialSettings):
     activation: Literal["selu", "leaky_relu"] = "leaky_relu"
     normalisation: Literal["none", "batch"] = "none"
 
+    @override
     def work(self, schema: Schema) -> Work:
-        """Return what a fit computes and holds, from public facts."""
         height, width, colours = ImageSchema.of(schema).shape
         shape = (colours, height, width)
         classes = classes_of(schema)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
+from typing_extensions import override
 
 from doublure.encode.attribute_groups import groups_of
 from doublure.encode.choice import EncodingChoice
@@ -60,10 +61,11 @@ class SeriesAdversarialSettings(AdversarialSettings):
     curve: float = Field(default=1 / 3, gt=0, le=1)
 
     @property
+    @override
     def encoding(self) -> EncodingChoice:
-        """As they say."""
         return EncodingChoice(curve=self.curve)
 
+    @override
     def with_length(self, schema: Schema) -> Self:
         """Return the settings with the generator's noise decided, from the public length of a series.
 
@@ -79,8 +81,8 @@ class SeriesAdversarialSettings(AdversarialSettings):
             raise SettingError("leaves steps of the LSTM without noise", field="noise_width", remedy=remedy)
         return self.model_copy(update={"noise_width": width})
 
+    @override
     def work(self, schema: Schema) -> Work:
-        """Return what a fit computes and holds, from public facts."""
         schema = SeriesSchema.of(schema)
         planes, length, condition = planes_in(schema), schema.length, condition_of(schema)
         critic, kept = self._critic_work((planes, length), condition)

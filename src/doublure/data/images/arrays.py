@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
+from typing_extensions import override
 
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Pixels
@@ -97,8 +98,8 @@ class _NamedSource(_ArraySource):
     def _array(self, name: str) -> np.ndarray[Any, Any]:
         """Return one array, whole."""
 
+    @override
     def check_more(self, schema: ImageSchema) -> None:
-        """Look at the labels and ids that the schema asks for, by their headers and the attributes' names alone."""
         if schema.label is not None and schema.label.attributes:
             self._asked = self._places_of(schema.label.attributes)
         elif schema.label is not None:
@@ -123,8 +124,8 @@ class _NamedSource(_ArraySource):
             raise DataError("holds several values for each image", field=name, remedy=remedy)
 
     @property
+    @override
     def attributes(self) -> bool:
-        """Whether the names of attributes stand beside the images."""
         return self._attribute_names() is not None
 
     def _attribute_names(self) -> str | None:
@@ -145,13 +146,13 @@ class _NamedSource(_ArraySource):
                 raise DataError("is no attribute of these images", field=field, remedy=remedy)
         return [names.index(name) for name in asked]
 
+    @override
     def labels(self, known: Collection[str] = ()) -> Any:
-        """Return the labels as they stand there, or 1 or 0 for each attribute that the schema names, in its order."""
         found = self._array(self._labels_name())
         return _joined(found[:, self._asked]) if self._asked else found.reshape(-1)
 
+    @override
     def ids(self, name: str) -> Any:
-        """Return the units' ids as they stand there."""
         return self._array(self._ids_name(name)).reshape(-1)
 
     def _labels_name(self) -> str:
@@ -181,13 +182,16 @@ class _MappingSource(_NamedSource):
         super().__init__(name, found)
         self._images = self._array(found.pixels)
 
+    @override
     def _names(self) -> Container[str]:
         return self._arrays.keys()
 
+    @override
     def _header_of(self, name: str) -> Header:
         found = self._array(name)
         return Header(shape=found.shape, dtype=found.dtype)
 
+    @override
     def _array(self, name: str) -> np.ndarray[Any, Any]:
         try:
             return np.asarray(self._arrays[name]) if name == self._found.pixels else in_memory(self._arrays[name])
@@ -195,8 +199,8 @@ class _MappingSource(_NamedSource):
             remedy = "give arrays of numbers or texts"
             raise DataError("holds what is no array", field=name, remedy=remedy) from None
 
+    @override
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
-        """Yield the images, a block at a time."""
         step = self._rows()
         for first in range(0, self.count, step):
             yield reader.convert(self._ordered(self._images[first : first + step]), first + 1)
@@ -239,20 +243,24 @@ class _NpzSource(_NamedSource):
         self._path, self._headers = path, headers
         super().__init__(path.name, found)
 
+    @override
     def _names(self) -> Container[str]:
         return self._headers
 
+    @override
     def _header_of(self, name: str) -> Header:
         return self._headers[name]
 
+    @override
     def _array(self, name: str) -> np.ndarray[Any, Any]:
         return array(self._path, name)
 
+    @override
     def _refuse_form(self, name: str) -> None:
         refuse_objects(name, self._headers[name])
 
+    @override
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
-        """Yield the images, a block at a time."""
         first = 0
         try:
             # of columns that come first, no block can be cut off
@@ -308,8 +316,8 @@ class IdxSource(_ArraySource):
             raise DataError("cannot be read as IDX", field=path.name, remedy=remedy) from None
         super().__init__(path.name, header, labelled=self._labels_path is not None)
 
+    @override
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
-        """Yield the images, a block at a time."""
         size, first = math.prod(self._header.shape[1:]), 0
         try:
             with _opened(self._path) as file:
@@ -323,8 +331,8 @@ class IdxSource(_ArraySource):
         except DAMAGED:
             raise self.damaged() from None
 
+    @override
     def labels(self, known: Collection[str] = ()) -> Any:
-        """Return the labels as they stand there."""
         if self._labels_path is None:
             raise self.damaged()
         try:

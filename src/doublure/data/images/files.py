@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from doublure.data.images.pictures import LARGEST_FILE, Reader
 from doublure.data.images.records import Pixels
@@ -57,6 +58,7 @@ class FolderSource(ImageSource):
         self._path = path
         super().__init__(name, len(self._files), labelled=bool(self._classes))
 
+    @override
     def check_form(self) -> None:
         """Refuse a folder that is none of pictures.
 
@@ -88,18 +90,18 @@ class FolderSource(ImageSource):
         in_place = len(file.relative_to(self._path).parts) <= 1 + bool(self._classes)
         return in_place and file.is_file() and file.suffix.lower() in ENDINGS
 
+    @override
     def has_labels(self, schema: ImageSchema) -> bool:
-        """Whether there are labels; with ``coerce`` that one is missing is a misfit."""
         return self.labelled or schema.misfit == "coerce"
 
+    @override
     def check(self, schema: Schema) -> None:
-        """Compare the folder with the schema."""
         if image_schema(schema).misfit == "refuse":
             self.check_form()
         super().check(schema)
 
+    @override
     def check_more(self, schema: ImageSchema) -> None:
-        """Compare names with the schema, if it refuses what does not fit."""
         if schema.misfit == "coerce":
             return
         if schema.label is None:
@@ -117,18 +119,18 @@ class FolderSource(ImageSource):
                 faults=[Fault(None, folder, "is a folder that is no class of the schema") for folder in unknown],
             )
 
+    @override
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
-        """Yield the images, a block at a time."""
         for first in range(0, self.count, _ROWS):
             files = self._files[first : first + _ROWS]
             yield np.stack([reader.decode(content_of(file), first + row + 1) for row, file in enumerate(files)])
 
+    @override
     def file_of(self, row: int) -> str:
-        """Return the name of the file of the image at a place, from 0, below the folder. Private."""
         return str(self._files[row].relative_to(self._path))
 
+    @override
     def labels(self, known: Collection[str] = ()) -> Any:
-        """Return the classes' folders' names, in the spelling of those that are known; None beside the folders."""
         classes = [class_of(folder.name, known) for folder in self._classes]
         return np.repeat(np.array([None, *classes], dtype=object), [len(self._loose), *self._sizes])
 
@@ -233,16 +235,16 @@ class ParquetSource(ImageSource):
             raise DataError("holds no column of pictures, or several", field=self._path.name, remedy=remedy)
         return only(found or held, self._path.name)
 
+    @override
     def check_more(self, schema: ImageSchema) -> None:
-        """Compare names and lengths with the schema."""
         if schema.label is not None:
             labels_among(self._labels, self.name)
         if schema.unit.id is not None and schema.unit.id not in self._columns:
             remedy = "fix the schema or the file"
             raise DataError("is not a column of the data", field=schema.unit.id, remedy=remedy)
 
+    @override
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
-        """Yield the images, a block at a time."""
         number = 0
         for batch in self._batches([self._pixels_name], _ROWS):
             rows = []
@@ -252,12 +254,12 @@ class ParquetSource(ImageSource):
             if rows:
                 yield np.stack(rows)
 
+    @override
     def labels(self, known: Collection[str] = ()) -> Any:
-        """Return the labels as they stand there."""
         return self._column_of(labels_among(self._labels, self.name))
 
+    @override
     def ids(self, name: str) -> Any:
-        """Return the units' ids as they stand there."""
         return self._column_of(name)
 
     def _column_of(self, name: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.images.files import ENDINGS, KINDS, content_of
 from doublure.data.images.pictures import Reader
@@ -65,6 +66,7 @@ class ListSource(ImageSource):
         found = named(self._columns, LABEL_NAMES, None, before=False)
         return found.get("") or [name for each in found.values() for name in each]
 
+    @override
     def check_more(self, schema: ImageSchema) -> None:
         """Compare names with the schema.
 
@@ -87,25 +89,25 @@ class ListSource(ImageSource):
         if schema.unit.id is not None:
             self._table.check_names([schema.unit.id])
 
+    @override
     def blocks(self, reader: Reader) -> Iterator[Pixels]:
-        """Yield the images, a block at a time."""
         for first in range(0, self.count, _ROWS):
             files = self._files[first : first + _ROWS]
             contents = (None if file is None else content_of(file) for file in files)
             yield np.stack([reader.decode(content, first + row + 1) for row, content in enumerate(contents)])
 
+    @override
     def file_of(self, row: int) -> str:
-        """Return the name of the file of the image at a place, from 0, as the table has it. Private."""
         return self._names[row]
 
+    @override
     def labels(self, known: Collection[str] = ()) -> Any:
-        """Return the labels as they stand there; an empty cell is none."""
         given = self._column_of(labels_among(self._labels, self.name))
         given[given == ""] = None
         return given
 
+    @override
     def ids(self, name: str) -> Any:
-        """Return the units' ids as they stand there."""
         return self._column_of(name)
 
     def _column_of(self, name: str) -> np.ndarray[Any, Any]:

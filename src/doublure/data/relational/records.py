@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.records import Loaded
 from doublure.schema.relational import RelationalSchema
@@ -145,7 +146,7 @@ class RelatedSet(Loaded):
         root = self.content.schema.root
         return self.content.frames[root].add_prefix(f"{root}.")
 
+    @override
     def cells(self, column: str, fact: str) -> pd.Series[Any]:
-        """Return a column's cells: of a child table at most :meth:`RelationalSchema.cells_of` of each unit."""
         table, _, own = column.partition(".")
         return self.content.frames[table][own]

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data import npz
 from doublure.data.npz import Header
@@ -76,8 +77,8 @@ class ArraySource(SeriesSource):
         npz.refuse_fields(name, self._headers[name])
 
     @property
+    @override
     def names(self) -> list[str]:
-        """The arrays that there are."""
         return list(self._headers)
 
     def storage(self) -> tuple[dict[str, str], set[int]]:
@@ -98,8 +99,8 @@ class ArraySource(SeriesSource):
                 found[name] = {"M": "datetime", "b": "boolean"}.get(kind, "text")
         return found, lengths
 
+    @override
     def check_header(self, schema: SeriesSchema) -> None:
-        """Look for the arrays, and compare their shapes."""
         if schema.series.time_of_day is not None:
             remedy = "give an array of moments, and leave time_of_day out"
             raise DataError("is for tables alone", field="series.time_of_day", remedy=remedy)
@@ -112,8 +113,8 @@ class ArraySource(SeriesSource):
             if not _fits(self._headers[found].shape, layout.lead):
                 raise DataError("has another length than the series", field=found, remedy="give each series one")
 
+    @override
     def cut(self, schema: SeriesSchema) -> Cut:
-        """Read the series; where misfits are coerced, one without a unit or a beginning that should have it is none."""
         layout = self._layout(schema)
         attributes = {
             name: self._cells(name, schema.attributes[name], layout, schema) for name in self._steering(schema)
@@ -273,8 +274,8 @@ class MappingSource(ArraySource):
         shapes = {key: Header(shape=values.shape, dtype=values.dtype) for key, values in self._arrays.items()}
         super().__init__(name, shapes, None)
 
+    @override
     def array(self, name: str) -> Any:
-        """Return one array."""
         return self._arrays[name]
 
 
@@ -285,10 +286,10 @@ class NpzSource(ArraySource):
         self._path = path
         super().__init__(path.name, npz.headers(path), split)
 
+    @override
     def refuse_form(self, name: str) -> None:
-        """Refuse an array by its header; raises DataError."""
         npz.refuse_objects(name, self._headers[name])
 
+    @override
     def array(self, name: str) -> Any:
-        """Return one array."""
         return npz.array(self._path, name)

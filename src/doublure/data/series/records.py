@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.records import Loaded
 from doublure.errors import DataError
@@ -129,6 +130,7 @@ class SeriesSet(Loaded):
         """The attributes, in canonical form."""
         return self.content.attributes
 
+    @override
     def cells(self, column: str, fact: str) -> pd.Series[Any]:
         """Return what a statistic looks at: at most :meth:`SeriesSchema.cells_of` cells of each series.
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.series import clock
 from doublure.data.series.clock import Flags, Whole
@@ -54,19 +55,19 @@ class RowSource(SeriesSource):
         self.table = table
 
     @property
+    @override
     def names(self) -> list[str]:
-        """The columns that there are."""
         return self.table.columns
 
+    @override
     def check_header(self, schema: SeriesSchema) -> None:
-        """Look for the columns of one of the three forms."""
         reader = self._form(schema)
         self.table.check_names(reader.needs)
         if reader.timed and schema.series.time_of_day is not None:
             self.table.check_names([schema.series.time_of_day])
 
+    @override
     def cut(self, schema: SeriesSchema) -> Cut:
-        """Find the series."""
         form = self._form(schema)
         form.lenient = self.lenient
         day, clock_column = schema.series.time, schema.series.time_of_day
@@ -74,8 +75,8 @@ class RowSource(SeriesSource):
             return form.cut(self.table)
         return form.cut(JoinedSource(self.table, day, clock_column))
 
+    @override
     def coincide(self, schema: SeriesSchema) -> bool:
-        """Whether two readings have one moment, of a table of readings that nothing keeps apart."""
         if not (schema.cautions and self._form(schema).timed):
             return False
         cut = self.cut(schema.model_copy(update={"misfit": "coerce"}))
@@ -259,8 +260,8 @@ def _of_series(
 class _Timed(_Form):
     timed = True
 
+    @override
     def cut(self, table: TableSource) -> Cut:
-        """Cut windows on the wall clock; windows of two sources or units never meet."""
         schema, windows = self.schema, self.schema.series
         time, seconds = windows.time or "", windows.seconds or 1
         frame, keys = self.read(table, {})
@@ -299,17 +300,17 @@ def _numbered(keys: Iterable[pd.Series[Any]], starts: Whole) -> Whole:
 
 class _Numbered(_Form):
     @property
+    @override
     def needs(self) -> list[str]:
-        """The columns that must be there."""
         return [*super().needs, SERIES, STEP]
 
+    @override
     def keys(self) -> list[str]:
-        """The columns that name a unit or a series, and a source that numbers its own, if it is there."""
         named = super().keys()
         return [*(name for name in named if name == self.schema.unit.id or name in self.names), SERIES]
 
+    @override
     def cut(self, table: TableSource) -> Cut:
-        """Join the steps of each series."""
         schema, length = self.schema, self.schema.length
         frame, keys = self.read(table, {STEP: IntegerColumn()})
         inside = frame[STEP].between(0, length - 1).to_numpy()
@@ -334,17 +335,17 @@ class _Wide(_Form):
         self.timed = schema.series.time in columns
         self._columns = {name: _columns_of(name, columns, schema) for name in schema.channels}
 
+    @override
     def values(self) -> Mapping[str, Column]:
-        """The columns that hold values."""
         open_ = super().values()
         return {column: open_[name] for name, columns in self._columns.items() for column in columns}
 
+    @override
     def keys(self) -> list[str]:
-        """The column that names each series' unit."""
         return [] if self.schema.unit.id is None else [self.schema.unit.id]
 
+    @override
     def cut(self, table: TableSource) -> Cut:
-        """Read the series."""
         frame, keys = self.read(table, {})
         parts = [np.stack([numbers_of(frame[name]) for name in columns], axis=1) for columns in self._columns.values()]
         values = np.stack(parts, axis=2)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw, as_series
 from doublure.data.tables.csv_records import Unread
@@ -36,18 +37,18 @@ class JoinedSource(TableSource):
         super().__init__(source.name, source.columns)
         self._source, self._day, self._clock = source, day, clock
 
+    @override
     def check_names(self, names: Any) -> None:
-        """Look for columns in the header."""
         self._source.check_names(names)
 
+    @override
     def unread(self) -> list[tuple[str, Unread]]:
-        """Return the records that cannot be read. Private."""
         return self._source.unread()
 
+    @override
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
     ) -> Iterator[Mapping[str, Raw]]:
-        """Yield the columns, days joined with their times."""
         wanted = list(dict.fromkeys([*columns, self._clock]))
         for raw in self._source.raw(wanted, [name for name in plain if name != self._day], misfit):
             found = dict(raw)

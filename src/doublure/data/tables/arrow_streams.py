@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_text import readable
 from doublure.data.tables.source import TableSource
@@ -34,6 +36,7 @@ class StreamSource(TableSource):
             raise DataError("gives no stream of Arrow", field=name, remedy="give it anew, unread") from None
         super().__init__(name, [str(each).strip() for each in stored])
 
+    @override
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
     ) -> Iterator[Mapping[str, Raw]]:

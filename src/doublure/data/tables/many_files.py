@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import takewhile
 from pathlib import Path
 
+from typing_extensions import override
+
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.csv_files import COMPRESSIONS, SUFFIXES
 from doublure.data.tables.csv_records import Unread
@@ -29,20 +31,20 @@ class FilesSource(TableSource):
         super().__init__(name, files[0].columns)
         self._files = files
 
+    @override
     def check_names(self, names: Iterable[str]) -> None:
-        """Look for columns in every header."""
         wanted = list(names)
         for file in self._files:
             TableSource.check_names(file, wanted)
 
+    @override
     def pieces(self) -> list[TableSource]:
-        """Return the parts of every file, in the order of names."""
         return [piece for file in self._files for piece in file.pieces()]
 
+    @override
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
     ) -> Iterator[Mapping[str, Raw]]:
-        """Yield the raw columns file by file."""
         for file in self._files:
             try:
                 yield from file.raw(columns, plain, misfit)
@@ -51,12 +53,12 @@ class FilesSource(TableSource):
                 faults = [Fault(each.line, name, each.rule) for name, each in found]
                 raise FaultyRecords(error.message, field=self.name, remedy=error.remedy or "", faults=faults) from None
 
+    @override
     def unread(self) -> list[tuple[str, Unread]]:
-        """Return the records that cannot be read. Private."""
         return [each for file in self._files for each in file.unread()]
 
+    @override
     def spans_lines(self) -> bool:
-        """Whether quoted cells of a file hold line ends."""
         return any(file.spans_lines() for file in self._files)
 
 

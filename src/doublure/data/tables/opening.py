@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.tables import csv_files
 from doublure.data.tables.arrow_cells import Raw
@@ -38,12 +39,14 @@ class _FrameSource(TableSource):
         super().__init__("DataFrame", [str(name).strip() for name in frame.columns])
         self._frame = frame.set_axis(self.columns, axis=1)
 
+    @override
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
     ) -> Iterator[Mapping[str, Raw]]:
         for frame in self.chunks(list(columns)):
             yield {name: frame[name] for name in columns}
 
+    @override
     def chunks(self, columns: list[str], misfit: Misfit = "coerce") -> Iterator[pd.DataFrame]:
         yield self._frame[columns]
 
@@ -65,8 +68,8 @@ class _ParquetSource(TableSource):
         self._stored = dict(zip(self.columns, names, strict=True))
         self._coded = coded_in(stored)
 
+    @override
     def pieces(self) -> list[TableSource]:
-        """Return row groups that stand next to one another."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -86,6 +89,7 @@ class _ParquetSource(TableSource):
             held += count
         return [_ParquetSource(self._path, groups) for groups in found]
 
+    @override
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
     ) -> Iterator[Mapping[str, Raw]]:
@@ -116,18 +120,19 @@ class _CsvSource(TableSource):
         self._header = csv_files.read_header(path, form[0], form[1], multiline=form[2])
         super().__init__(path.name, self._header.names)
 
+    @override
     def pieces(self) -> list[TableSource]:
-        """Return the file."""
         return [self]
 
+    @override
     def unread(self) -> list[tuple[str, Unread]]:
-        """Return the records that cannot be read. Private."""
         return [(self.name, each) for each in csv_files.unread_in(self._path, self._header)]
 
+    @override
     def spans_lines(self) -> bool:
-        """Whether quoted cells hold line ends."""
         return csv_files.spans_lines(self._path, self._header)
 
+    @override
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
     ) -> Iterator[Mapping[str, Raw]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.csv_records import Unread
@@ -42,25 +43,25 @@ class RewrittenSource(TableSource):
             if column is not None and (rule := rule_of(column, written)) is not None:
                 self._rules[name] = rule
 
+    @override
     def check_names(self, names: Any) -> None:
-        """Look for columns in the header."""
         self._source.check_names(names)
 
+    @override
     def pieces(self) -> list[TableSource]:
-        """Return the parts, each rewritten."""
         return [RewrittenSource(piece, self._written) for piece in self._source.pieces()]
 
+    @override
     def unread(self) -> list[tuple[str, Unread]]:
-        """Return the records that cannot be read. Private."""
         return self._source.unread()
 
     def __reduce__(self) -> tuple[type[RewrittenSource], tuple[TableSource, Written]]:
         return RewrittenSource, (self._source, self._written)
 
+    @override
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
     ) -> Iterator[Mapping[str, Raw]]:
-        """Yield the columns, rewritten."""
         for raw in self._source.raw(columns, plain, misfit):
             yield {name: rewritten(raw[name], self._rules.get(name)) for name in columns}
 

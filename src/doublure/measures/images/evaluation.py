@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
@@ -104,8 +105,8 @@ class ImageEvaluation(Evaluation):
         return (*(entry.accuracy for entry in self.classifiers), *self.pixels, *self.texture, *self.added)
 
     @property
+    @override
     def verdict(self) -> Verdict:
-        """The evaluation in plain words."""
         return _verdict(self)
 
 

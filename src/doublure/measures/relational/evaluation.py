@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.holdout import seen_note, seen_warning, sides
@@ -68,8 +69,8 @@ class RelationalEvaluation(Evaluation):
         return () if self.prediction is None else (self.prediction,)
 
     @property
+    @override
     def verdict(self) -> Verdict:
-        """The evaluation in plain words."""
         told = self.units
         lines = [
             f"{score.name}: {figure(score, score.value)} (other real units: {figure(score, score.real)}; independent "

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from doublure.data.series import Series
 from doublure.data.series.clock import clock_texts
@@ -61,12 +62,12 @@ class SeriesEvaluation(Evaluation):
     pairs: tuple[Pair, ...] = Field(default=(), exclude=True, repr=False)
 
     @property
+    @override
     def verdict(self) -> Verdict:
-        """The evaluation in plain words."""
         return verdict(self.scores, kept_aside=self.rows.kept_aside)
 
+    @override
     def plus(self, added: tuple[Score, ...]) -> Self:
-        """Return the evaluation with the figures of metrics that are registered from elsewhere."""
         return super().plus(added).model_copy(update={"scores": (*self.scores, *added)})
 
 

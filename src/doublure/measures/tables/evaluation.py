@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+from typing_extensions import override
 
 from doublure.errors import DataError
 from doublure.measures.evaluation import Evaluation
@@ -87,8 +88,8 @@ class TableEvaluation(Evaluation):
         )
 
     @property
+    @override
     def verdict(self) -> Verdict:
-        """The evaluation in plain words."""
         return verdict(
             self.scores,
             self.utility,

@@ -22,6 +22,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.guarantee import Guarantee, Kind
 from doublure.methods.bayesgan import claim
@@ -52,8 +54,8 @@ class Bayesgan(Dpgan[BayesianSettings]):
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(TableBayesganSettings, ImageBayesganSettings)
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
+    @override
     def accesses(self, schema: Schema, settings: BayesianSettings, noise_multiplier: float) -> tuple[Access, ...]:
-        """The critic's noisy steps, which sampled distances may price, and the annotator's."""
         (critic,) = super().accesses(schema, settings, noise_multiplier)
         found = (replace(critic, estimated=True),)
         if not settings.full_batches:
@@ -64,8 +66,8 @@ class Bayesgan(Dpgan[BayesianSettings]):
             Access(purpose="train the annotator", event=event, estimated=settings.samples_full_batches, whole=True),
         )
 
+    @override
     def work(self, schema: Schema, settings: BayesianSettings) -> Work:
-        """Return what training computes and holds, distances and annotator included."""
         work = super().work(schema, settings)
         each = settings.distances * ((settings.lot_size or 1) if settings.clipping == "batch" else 1)
         flops, memory = work.flops * (1 + each / (settings.lot_size or 1)), work.memory_bytes
@@ -74,8 +76,8 @@ class Bayesgan(Dpgan[BayesianSettings]):
             flops, memory = flops + more, memory + held
         return replace(work, flops=flops, steps=work.steps + settings.full_batches, memory_bytes=memory)
 
+    @override
     def warnings(self, schema: Schema, settings: BayesianSettings) -> tuple[str, ...]:
-        """Say what is weak."""
         found = super().warnings(schema, settings)
         if settings.clipping == "batch":
             found = (*found, "clipping batch bounds what one record can do by 2 C, however large the lot")
@@ -84,13 +86,13 @@ class Bayesgan(Dpgan[BayesianSettings]):
             found = (*found, f"some {schema.public_units // classes} images a label are few for an annotator")
         return found
 
+    @override
     def asks_owners(self, schema: Schema, settings: BayesianSettings) -> bool:
-        """Whether each unit is clipped by itself, has one owner alone, and is measured at the critic's steps only."""
         alone = settings.clipping == "record" and not settings.samples_full_batches
         return alone and super().asks_owners(schema, settings)
 
+    @override
     def at_owner(self, encoder: Encoder, settings: BayesianSettings) -> AtOwner:
-        """Return the critic, beside which gradients' lengths are told; and the annotator's sums."""
         from doublure.methods.bayesgan.training import Bodies
         from doublure.training.private_classifier import at_owner
 
@@ -103,33 +105,34 @@ class Bayesgan(Dpgan[BayesianSettings]):
             return critic
         return critic | at_owner(encoder, settings)
 
+    @override
     def given_noise(self, settings: BayesianSettings) -> None:
-        """Return none: a σ that is given stands beside the ceiling on ε_μ, and the worst case follows from both."""
         return
 
+    @override
     def decide_noise(
         self, schema: Schema, settings: BayesianSettings, learned: tuple[Access, ...], *, epsilon: float, delta: float
     ) -> BayesianSettings:
-        """Decide every σ that was not given, from the ceiling on ε_μ."""
         rate = self.sample_rate(schema, settings)
         return claim.with_noise(settings, learned, rate=rate, ceiling=epsilon, delta=delta)
 
+    @override
     def fixed_noise(self, settings: BayesianSettings) -> FixedNoise:
-        """Return σ, and δ of the worst case."""
         return claim.fixed_noise(settings)
 
+    @override
     def planned_claim(
         self, composed: Guarantee, settings: BayesianSettings, *, epsilon: float, delta: float
     ) -> Guarantee:
-        """Return the ceiling, beside the worst case."""
         return claim.guarantee(composed, settings, ceiling=epsilon, delta=delta)
 
+    @override
     def forecast(
         self, planned: Guarantee, settings: BayesianSettings, touches: tuple[Access, ...], schema: Schema
     ) -> tuple[str, ...]:
-        """Say what of ε_μ is known beforehand, and what it would be for distances of some lengths."""
         return claim.known_and_not(settings, planned, touches)
 
+    @override
     def final_claim(
         self,
         planned: Guarantee,
@@ -137,7 +140,6 @@ class Bayesgan(Dpgan[BayesianSettings]):
         touches: tuple[Access, ...],
         measured: BayesianAccountant | None,
     ) -> tuple[Guarantee, dict[str, Any]]:
-        """Return the ceiling where the ε_μ that was measured keeps it, else the worst case; and that ε_μ, internal."""
         stated, found = claim.claimed(planned, settings, touches, measured)
         return stated, {
             "computed_on": "private gradients: do not publish",
@@ -147,12 +149,12 @@ class Bayesgan(Dpgan[BayesianSettings]):
             "ceiling": planned.epsilon_mu,
         }
 
+    @override
     def may_claim(self, stated: Guarantee, planned: Guarantee, settings: BayesianSettings) -> bool:
-        """Whether it is the plan's claim, or the worst case that is left where its ceiling was passed."""
         return stated in (planned, planned.worst_case)
 
+    @override
     def build(self, encoder: Encoder, settings: BayesianSettings, seed: int) -> nn.Module:
-        """Return an untrained generator, with its annotator."""
         from doublure.methods.bayesgan.training import annotated, untrained_labeller
 
         generator = super().build(encoder, settings, seed)
@@ -160,8 +162,8 @@ class Bayesgan(Dpgan[BayesianSettings]):
             return generator
         return annotated(generator, untrained_labeller(encoder), settings)
 
+    @override
     def train(self, job: Job[BayesianSettings]) -> nn.Module:
-        """Train the critic by noisy gradients that are measured on the way, then the annotator."""
         from doublure.methods.bayesgan.training import annotated, trained_annotator, trained_generator
 
         own = job.settings

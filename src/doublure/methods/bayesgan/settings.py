@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
+from typing_extensions import override
 
 from doublure.errors import SchemaError, SettingError
 from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings
@@ -99,8 +100,8 @@ class BayesianSettings(PrivateSettings):
         return name
 
     @property
+    @override
     def offset(self) -> bool:
-        """Whether the critic's score has a constant of its own: it would fill the clip where real records are alone."""
         return not self.real_alone
 
     @property
@@ -156,13 +157,13 @@ class BayesianSettings(PrivateSettings):
         del full_batch
         return self.model_copy(update={"noise_multiplier": critic})
 
+    @override
     def checkpoint_interval(self, step: int, steps: int) -> int:
-        """Return how many steps are authorised together: never past the critic's last, then one by one."""
         left = (self.steps or 1) - step + 1
         return min(self.checkpoint_every, left) if left > 0 else 1
 
+    @override
     def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
-        """Return the settings with sizes, steps and the worst case's δ decided, from the public number of units."""
         own = super().resolve_defaults(schema, **sizes)
         update: dict[str, Any] = {}
         epochs = self.recipes[self.recipe].get(EPOCHS)
@@ -213,40 +214,40 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
     labeller_noise: Sigma | None = None
 
     @property
+    @override
     def full_batches(self) -> int:
-        """The annotator's steps."""
         return self.labeller_steps if self.annotator else 0
 
     @property
+    @override
     def samples_full_batches(self) -> bool:
-        """Whether the annotator's are."""
         return bool(self.annotator) and self.annotator_price == "sampled"
 
     @property
+    @override
     def full_batch_share(self) -> float:
-        """The annotator's share of what may be spent."""
         return self.labeller_share
 
     @property
+    @override
     def full_batch_noise(self) -> float | None:
-        """The annotator's σ."""
         return self.labeller_noise
 
+    @override
     def with_noise(self, critic: float, full_batch: float | None) -> Self:
-        """Return the settings with both σ decided."""
         return self.model_copy(update={"noise_multiplier": critic, "labeller_noise": full_batch})
 
     @property
+    @override
     def sample_noise(self) -> int:
-        """Numbers of noise that a sample takes for an image."""
         return self.noise_width * (self.tries if self.annotator else 1)
 
+    @override
     def condition_width(self, encoder: Encoder) -> int:
-        """Return K where the GAN sees labels."""
         return encoder.condition_width if self.conditional else 0
 
+    @override
     def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
-        """Decide whether there is an annotator."""
         own = super().resolve_defaults(schema, **sizes)
         labelled = bool(schema.with_role("condition"))
         if labelled and not own.conditional and own.annotator is False:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from doublure.encode.encoder import Encoder
 from doublure.encode.image import of_images
@@ -52,6 +53,7 @@ class MeasuredAdversaries(Adversaries):
         """Say which mechanism's estimate is kept with the networks."""
         self._step = step
 
+    @override
     def tempered(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return the generator's gradients, clipped and noised as the settings say.
 
@@ -67,14 +69,14 @@ class MeasuredAdversaries(Adversaries):
             ]
         return gradients
 
+    @override
     def state(self) -> dict[str, Tensor]:
-        """Return everything a resumed run needs, the estimate included."""
         estimate = None if self._step is None else self._step.estimate
         kept = {} if estimate is None else estimate.state()
         return super().state() | {_ESTIMATE + name: torch.from_numpy(array) for name, array in kept.items()}
 
+    @override
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Restore a checkpoint; steps that it does not know of count as lost in the estimate."""
         super().restore(tensors)
         names = [name for name in tensors if name.startswith(_ESTIMATE)]
         if self._step is None:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.guarantee import Kind
 from doublure.methods.adversarial import Adversarial
@@ -42,12 +44,12 @@ class Dpgan(Adversarial[P]):
     )
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
+    @override
     def sample_rate(self, schema: Schema, settings: P) -> float:
-        """Return q = lot size / public number of units."""
         return min(1.0, (settings.lot_size or 1) / schema.public_units)
 
+    @override
     def accesses(self, schema: Schema, settings: P, noise_multiplier: float) -> tuple[Access, ...]:
-        """One access: all T noisy critic steps."""
         event = GaussianEvent(
             noise_multiplier=noise_multiplier,
             sample_rate=self.sample_rate(schema, settings),
@@ -55,39 +57,39 @@ class Dpgan(Adversarial[P]):
         )
         return (Access(purpose="train the critic", event=event),)
 
+    @override
     def work(self, schema: Schema, settings: P) -> Work:
-        """Return what training computes and holds, with the steps that units take by themselves."""
         work = super().work(schema, settings)
         return replace(work, flops=work.flops * settings.local_steps)
 
+    @override
     def warnings(self, schema: Schema, settings: P) -> tuple[str, ...]:
-        """Say when there are too few units for a critic to learn through noise."""
         if schema.public_units < _FEW_UNITS:
             return (f"{schema.public_units} units are few for a private GAN; expect rough marginals",)
         return ()
 
+    @override
     def asks_owners(self, schema: Schema, settings: P) -> bool:
-        """Whether a unit has one owner alone: each clips what its own units send."""
         return schema.kind in ("table", "images") and schema.max_silos == 1
 
+    @override
     def at_owner(self, encoder: Encoder, settings: P) -> AtOwner:
-        """Return the critic."""
         return AtOwner(adversary=lambda _: adversary_of(settings, encoder))
 
+    @override
     def max_grad_norm(self, settings: P) -> float:
-        """Return C, the bound on a unit's gradient."""
         return settings.max_grad_norm
 
+    @override
     def given_noise(self, settings: P) -> float | None:
-        """Return σ of the critic's steps, if it was given."""
         return settings.noise_multiplier
 
+    @override
     def rehearsed(self, settings: P) -> P:
-        """Return the settings of one step of the generator, and of an annotator."""
         return lowered(settings, steps=settings.n_critic, generator_batch=2, labeller_steps=1, view_images=100)
 
+    @override
     def train(self, job: Job[P]) -> nn.Module:
-        """Train the critic by :class:`CriticSteps`, the generator by the critic."""
         from doublure.training.critic_steps import private_critic_trainer
         from doublure.training.gan_loop import prepare, train
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.guarantee import Kind
 from doublure.methods.adversarial import A, Adversarial
@@ -32,20 +34,20 @@ class Gan(Adversarial[A]):
     )
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
+    @override
     def sample_rate(self, schema: Schema, settings: A) -> float:
-        """Return q = lot size / public number of units."""
         return min(1.0, (settings.lot_size or 1) / schema.public_units)
 
+    @override
     def accesses(self, schema: Schema, settings: A, noise_multiplier: float) -> tuple[Access, ...]:
-        """Everything, unprotected."""
         return (Access(purpose="train the critic", event=None),)
 
+    @override
     def warnings(self, schema: Schema, settings: A) -> tuple[str, ...]:
-        """Say what is missing."""
         return ("gan has no privacy guarantee: what it makes is for comparison and must not be published",)
 
+    @override
     def train(self, job: Job[A]) -> nn.Module:
-        """Train the critic on plain gradients."""
         from doublure.training.critic_steps import PlainCriticTrainer
         from doublure.training.gan_loop import prepare, train
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.errors import SchemaError
 from doublure.methods.guided.critic_stage import critic_of_images
@@ -35,19 +37,19 @@ if TYPE_CHECKING:
 class ImageGuided(ImageStatistics[ImageGuidedSettings]):
     """``guided`` on images; see the module."""
 
+    @override
     def resolve_defaults(self, schema: Schema, settings: ImageGuidedSettings) -> ImageGuidedSettings:
-        """Refuse images without labels, unless no labeller is wanted."""
         if settings.labeller_share and not schema.with_role("condition"):
             remedy = "declare a label with the role condition, or set labeller_share=0"
             raise SchemaError("lacks the role condition, which a labeller needs", field=f"{LABEL}", remedy=remedy)
         return super().resolve_defaults(schema, settings).with_lot(schema)
 
+    @override
     def asks_owners(self, schema: Schema, settings: ImageGuidedSettings) -> bool:
-        """Whether a unit has one owner alone, where a critic clips what its units send."""
         return not settings.critic_share or schema.max_silos == 1
 
+    @override
     def at_owner(self, encoder: Encoder, settings: ImageGuidedSettings) -> AtOwner:
-        """Return what an image adds, and what critic and labeller ask."""
         from doublure.methods.statistics.images.mean_embedding import generator_for
         from doublure.training.private_classifier import at_owner
 
@@ -66,12 +68,12 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             )
         )
 
+    @override
     def white_box(self, encoder: Encoder, settings: ImageGuidedSettings, kept: State) -> Critic | None:
-        """Return the critic of images."""
         return kept_critic(kept, critic_of_images(settings), encoder)
 
+    @override
     def accesses(self, schema: Schema, settings: ImageGuidedSettings, noise_multiplier: float) -> tuple[Access, ...]:
-        """The sums of features, each step of the critic, and each step of the labeller."""
         statistics = super().accesses(schema, settings, settings.statistics_noise(noise_multiplier))
         found = settings.with_critic(statistics, schema, noise_multiplier)
         if not settings.labeller_share:
@@ -81,8 +83,8 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             Access(purpose="train the labeller", event=settings.labeller_event(noise_multiplier), whole=True),
         )
 
+    @override
     def work(self, schema: Schema, settings: ImageGuidedSettings) -> Work:
-        """Return what all stages compute and hold."""
         work = super().work(schema, settings)
         flops, held = work.flops, work.memory_bytes
         if settings.critic_share:
@@ -93,8 +95,8 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             flops, held = flops + more, held + kept
         return replace(work, flops=flops, memory_bytes=held)
 
+    @override
     def build(self, encoder: Encoder, settings: ImageGuidedSettings, seed: int) -> nn.Module:
-        """Return an untrained generator, with its labeller."""
         from doublure.encode.image import of_images
         from doublure.methods.statistics.images.mean_embedding import generator_for
         from doublure.networks.labelled import Labeller
@@ -106,8 +108,8 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         labeller = Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
         return with_shares(_checked(settings, generator, labeller), sizes)
 
+    @override
     def train(self, job: Job, settings: ImageGuidedSettings) -> nn.Module:
-        """Make the releases stage by stage."""
         from doublure.methods.guided.refining import refined
         from doublure.methods.statistics.images.mean_embedding import learned
         from doublure.networks.shares import with_shares

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from doublure.guarantee import Kind
 from doublure.methods.guided.images import ImageGuided
 from doublure.methods.guided.settings import GuidedSettings, ImageGuidedSettings, TableGuidedSettings
@@ -31,8 +33,8 @@ class Guided(Statistics):
         zip(settings_type, (TableGuided(), ImageGuided()), strict=True)
     )
 
+    @override
     def sample_rate(self, schema: Schema, settings: StatisticsSettings) -> float | None:
-        """Every record is looked at; with a critic there is no one rate, and each access says its own."""
         return None if isinstance(settings, GuidedSettings) and settings.critic_share else 1.0
 
 

@@ -6,6 +6,7 @@ import math
 from typing import Self
 
 from pydantic import Field, field_validator, model_validator
+from typing_extensions import override
 
 from doublure.access import Access
 from doublure.methods.statistics.settings import ImageStatisticsSettings, StatisticsSettings, TableStatisticsSettings
@@ -110,8 +111,8 @@ class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
     critic_depth: int = Field(default=1, ge=0, le=10)
 
     @property
+    @override
     def noise_source(self) -> str:
-        """The tables' noise is exact; the critic's is not."""
         return f"{super().noise_source}; os-keyed for the critic" if self.critic_share else super().noise_source
 
 
@@ -141,18 +142,18 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
         return self
 
     @property
+    @override
     def sampling_only_fields(self) -> frozenset[str]:
-        """How images are varied for the labeller to name, and how sure it has to be; without one they are not."""
         return frozenset({"sampled_warp", "sampled_spread", "label_margin"} if self.labeller_share else ())
 
     @property
+    @override
     def shares(self) -> tuple[float, ...]:
-        """What critic and labeller take."""
         return (*super().shares, self.labeller_share)
 
     @property
+    @override
     def noise_width(self) -> int:
-        """Numbers of noise that the generator takes for an image."""
         return self.image_noise * (self.tries if self.labeller_share else 1)
 
     def labeller_event(self, noise_multiplier: float) -> GaussianEvent:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.methods.guided.critic_stage import critic_of_tables
 from doublure.methods.guided.settings import TableGuidedSettings
@@ -30,21 +32,21 @@ if TYPE_CHECKING:
 class TableGuided(TableStatistics[TableGuidedSettings]):
     """``guided`` on tables; see the module."""
 
+    @override
     def resolve_defaults(self, schema: Schema, settings: TableGuidedSettings) -> TableGuidedSettings:
-        """Decide within which column to count, and the critic's lot, from declared facts."""
         return super().resolve_defaults(schema, settings).with_lot(schema)
 
+    @override
     def accesses(self, schema: Schema, settings: TableGuidedSettings, noise_multiplier: float) -> tuple[Access, ...]:
-        """The tables, and each step of the critic."""
         statistics = super().accesses(schema, settings, settings.statistics_noise(noise_multiplier))
         return settings.with_critic(statistics, schema, noise_multiplier)
 
+    @override
     def asks_owners(self, schema: Schema, settings: TableGuidedSettings) -> bool:
-        """Whether a unit has one owner alone, where a critic clips what its units send."""
         return not settings.critic_share or schema.max_silos == 1
 
+    @override
     def at_owner(self, encoder: Encoder, settings: TableGuidedSettings) -> AtOwner:
-        """Return what rows the critic sees, and the mixture beside it."""
         if not settings.critic_share:
             return AtOwner()
         from doublure.methods.statistics.tables.group_rows import InGroups
@@ -63,8 +65,8 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
             views={InGroups.name: lambda message: InGroups.from_message(message, encoder.width)}, adversary=adversary
         )
 
+    @override
     def white_box(self, encoder: Encoder, settings: TableGuidedSettings, kept: State) -> Critic | None:
-        """Return the critic of rows in groups, which are kept beside its state."""
         from doublure.methods.statistics.tables.group_rows import InGroups
 
         stage = {name.removeprefix("critic/"): own for name, own in kept.items() if name.startswith("critic/")}
@@ -74,12 +76,12 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         own = critic_of_tables(settings, 1)  # the generator's width of noise is nothing to a critic
         return kept_critic(stage, own, view.shapes(encoder.schema), view.one_hot)
 
+    @override
     def needs_torch(self, settings: TableGuidedSettings) -> bool:
-        """Where there is a critic."""
         return bool(settings.critic_share)
 
+    @override
     def work(self, schema: Schema, settings: TableGuidedSettings) -> Work:
-        """Return what counting, fitting and refining compute and hold."""
         work = replace(super().work(schema, settings), records_bytes=0)
         if not settings.critic_share:
             return work
@@ -89,8 +91,8 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
             work, flops=work.flops + critic.flops, steps=work.steps + settings.critic_steps, memory_bytes=memory
         )
 
+    @override
     def train(self, job: Job, settings: TableGuidedSettings) -> AnyGenerator:
-        """Make the releases stage by stage."""
         from doublure.methods.guided.refining import measured, refined
         from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
         from doublure.methods.statistics.tables.group_rows import of_groups

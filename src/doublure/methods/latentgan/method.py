@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.encode.choice import encoder_for
 from doublure.errors import RunFolderError, SettingError
@@ -46,6 +48,7 @@ class Latentgan(Adversarial[LatentSettings]):
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(TableLatentSettings, ImageLatentSettings)
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
+    @override
     def resolve_defaults(self, schema: Schema, settings: LatentSettings) -> LatentSettings:
         """Decide what follows from the public generator, whose folder is read once: a plan says what was found there.
 
@@ -54,14 +57,14 @@ class Latentgan(Adversarial[LatentSettings]):
         """
         return super().resolve_defaults(schema, _with_facts(settings))
 
+    @override
     def sample_rate(self, schema: Schema, settings: LatentSettings) -> float | None:
-        """Return q of the critic's lots; with a labeller each access says its own."""
         if settings.teacher != "critic":
             return 1.0
         return None if settings.later_share else settings.latent_events(schema, 1.0)[0].sample_rate
 
+    @override
     def accesses(self, schema: Schema, settings: LatentSettings, noise_multiplier: float) -> tuple[Access, ...]:
-        """Whatever trains the generator of latents, and each step of the labeller; inversion releases nothing."""
         events = settings.latent_events(schema, noise_multiplier)
         purposes = _PURPOSES[settings.teacher][-len(events) :]
         whole = settings.teacher != "critic"
@@ -73,16 +76,17 @@ class Latentgan(Adversarial[LatentSettings]):
         event = settings.labeller_event(noise_multiplier)
         return (*found, Access(purpose="train the labeller", event=event, whole=True))
 
+    @override
     def asks_owners(self, schema: Schema, settings: LatentSettings) -> bool:
-        """Whether a unit has one owner alone, where a critic clips what its units send."""
         return settings.teacher != "critic" or schema.max_silos == 1
 
+    @override
     def at_owner(self, encoder: Encoder, settings: LatentSettings) -> AtOwner:
-        """Return what an owner inverts its records with, and what learns the latents."""
         from doublure.methods.latentgan.training import at_owner
 
         return at_owner(encoder, settings)
 
+    @override
     def given_noise(self, settings: LatentSettings) -> float | None:
         """Return σ of the critic's steps, if it was given.
 
@@ -94,8 +98,8 @@ class Latentgan(Adversarial[LatentSettings]):
             raise SettingError("is σ of a critic that learns alone", field="noise_multiplier", remedy=remedy)
         return settings.noise_multiplier
 
+    @override
     def warnings(self, schema: Schema, settings: LatentSettings) -> tuple[str, ...]:
-        """Say what the claim hangs on, and when there are few units."""
         said = settings.facts.provenance
         found = ["the guarantee holds only if the public generator never saw a private record"]
         if said.shared_people == "possible":
@@ -104,10 +108,11 @@ class Latentgan(Adversarial[LatentSettings]):
             found.append(f"{schema.public_units} units are few for a private GAN; expect rough shapes")
         return tuple(found)
 
+    @override
     def max_grad_norm(self, settings: LatentSettings) -> float:
-        """Return C, the bound on a unit's gradient."""
         return settings.max_grad_norm
 
+    @override
     def ready(self, schema: Schema, settings: LatentSettings) -> None:
         """Refuse a public generator that is not the plan's or cannot be inverted, before anything is charged.
 
@@ -121,8 +126,8 @@ class Latentgan(Adversarial[LatentSettings]):
         generator, proposer, _ = public_networks(encoder, settings)
         inversion_of(encoder, settings, generator, proposer)
 
+    @override
     def white_box(self, encoder: Encoder, settings: LatentSettings, kept: State) -> Critic | None:
-        """Return the critic of latents, which anyone who has the public generator makes of records."""
         from doublure.encode.latent import LatentEncoder
         from doublure.methods.latentgan.training import inversion_of, public_networks
 
@@ -131,14 +136,14 @@ class Latentgan(Adversarial[LatentSettings]):
         inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
         return kept_critic(kept, settings, LatentEncoder(encoder, settings.latent), inversion, [name])
 
+    @override
     def build(self, encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
-        """Return an untrained generator with both networks; the public folder is not needed."""
         from doublure.methods.latentgan.training import untrained
 
         return untrained(encoder, settings, seed)
 
+    @override
     def train(self, job: Job[LatentSettings]) -> nn.Module:
-        """Invert the records, then train the generator of latents."""
         from doublure.methods.latentgan.training import trained
 
         return trained(job, job.settings)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
+from typing_extensions import override
 
 from doublure.encode.choice import EncodingChoice
 from doublure.encode.columns import Numerics, estimated_width
@@ -74,6 +75,7 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
 
     # -- deciding ------------------------------------------------------------------------------------------------
 
+    @override
     def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
         """Decide everything that follows from the public generator and the public number of units.
 
@@ -147,13 +149,13 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             return GaussianEvent(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
         return event_of_share(noise_multiplier, share, rate, steps)
 
+    @override
     def checkpoint_interval(self, step: int, steps: int) -> int:
-        """Return how many steps are authorised together: never past the critic's last; releases one by one."""
         left = self.latent_steps - step + 1 if self.teacher == "critic" else 0
         return min(self.checkpoint_every, left) if left > 0 else 1
 
+    @override
     def work(self, schema: Schema) -> Work:
-        """Return what inversions and training compute and hold, from public facts."""
         records, latent = schema.public_units * schema.unit.max_records, self.latent
         each, drawn, size, classes = self._public_work(schema)
         held = records * (3 * size + 2 * (latent + classes)) + 3 * _BYTES * _INVERTED * drawn
@@ -201,10 +203,11 @@ class TableLatentSettings(LatentSettings):
     bins: int = Field(default=32, ge=2, le=1000)
 
     @property
+    @override
     def encoding(self) -> EncodingChoice:
-        """As they say."""
         return EncodingChoice(numerics=self.numerics, bins=self.bins)
 
+    @override
     def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
         """Encode rows as the public generator makes them.
 
@@ -220,6 +223,7 @@ class TableLatentSettings(LatentSettings):
                 raise SettingError(f"is {made[name]} in the public generator", field=name, remedy=remedy)
         return own.model_copy(update=made)
 
+    @override
     def _public_work(self, schema: Schema) -> tuple[int, int, int, int]:
         networks: Any = self.public_networks
         row = estimated_width(schema, networks.numerics, networks.bins)
@@ -251,11 +255,12 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
     _none_or_some = field_validator("labeller_share")(none_or_some)
 
     @property
+    @override
     def sampling_only_fields(self) -> frozenset[str]:
-        """How sure the labeller has to be, where there is one; how much detail images get, if the fit gave any."""
         found = ("label_margin",) if self.labeller_share else ()
         return frozenset((*found, "detail") if self.detail else found)
 
+    @override
     def sampling_with(self, changed: Mapping[str, Any]) -> Self:
         """Return the settings with some that only sampling asks changed.
 
@@ -273,13 +278,13 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
         return own or 0.0
 
     @property
+    @override
     def later_share(self) -> float:
-        """The labeller's."""
         return self.labeller_share or 0.0
 
     @property
+    @override
     def sample_noise(self) -> int:
-        """Numbers of noise that a sample takes for an image."""
         return self.image_noise * (self.tries if self.labeller_share else 1)
 
     @property
@@ -287,8 +292,8 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
         """Numbers of noise that an image is made of: of its latent, and of its detail."""
         return self.noise_width + (detail_noise(self.facts.makes["shape"]) if self.detail else 0)
 
+    @override
     def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
-        """Decide on the labeller and on detail; refuse a labeller where there is no label."""
         labelled = bool(schema.with_role("condition"))
         if self.labeller_share and not labelled:
             remedy = "declare a label with the role condition, or set labeller_share=0"
@@ -308,8 +313,8 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
         """Return all steps of the labeller."""
         return event_of_share(noise_multiplier, self.later_share, 1, self.labeller_steps)
 
+    @override
     def work(self, schema: Schema) -> Work:
-        """Return what all stages compute and hold."""
         found = super().work(schema)
         if not self.labeller_share:
             return found
@@ -321,6 +326,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
             memory_bytes=found.memory_bytes + held,
         )
 
+    @override
     def _public_work(self, schema: Schema) -> tuple[int, int, int, int]:
         networks: Any = self.public_networks
         height, width, colours = ImageSchema.of(schema).shape

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from typing_extensions import override
+
 from doublure.encode.image import of_images
 from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
@@ -222,15 +224,15 @@ class _LatentStore(ProgressCounter):
         self._key = key
         self._last = time.monotonic()
 
+    @override
     def load(self, shape: tuple[int, int]) -> Tensor | None:
-        """Return what is finished."""
         kept = self.job.workspace.kept(_WORK, self._key) or {}
         found = as_tensor(kept[_WORK]) if _WORK in kept else None
         fits = found is not None and found.ndim == 2 and found.shape[1] == shape[1] and len(found) <= shape[0]
         return found if fits else None
 
+    @override
     def save(self, rows: Tensor, batches: int, *, last: bool) -> None:
-        """Take what is finished, twice a minute and at the end; stop here if that was asked."""
         super().save(rows, batches, last=last)
         job, now = self.job, time.monotonic()
         try:

@@ -15,6 +15,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
 from doublure.guarantee import LARGE_EPSILON, Guarantee, Kind, odds_factor
@@ -63,8 +65,8 @@ class Noisecritic(Gan[_Settings]):
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(NoisecriticSettings, ImageNoisecriticSettings)
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
 
+    @override
     def resolve_defaults(self, schema: Schema, settings: _Settings) -> _Settings:
-        """Decide the sizes, and how the loss will be estimated, from the public number of units."""
         own = super().resolve_defaults(schema, settings)
         most = max(2, schema.public_units * schema.unit.max_records // 2)  # the other half chooses k
         pairs = own.estimate_pairs or max(2, min(_MOST_PAIRS, schema.public_units // 2))
@@ -85,15 +87,15 @@ class Noisecritic(Gan[_Settings]):
                 decided["label_groups"] = own.label_groups or _groups(schema)
         return own.model_copy(update=decided)
 
+    @override
     def accesses(self, schema: Schema, settings: _Settings, noise_multiplier: float) -> tuple[Access, ...]:
-        """Everything, unprotected; the votes on labels, if there are any, at their own price."""
         everything = super().accesses(schema, settings, noise_multiplier)
         if not isinstance(settings, ImageNoisecriticSettings) or not settings.votes:
             return everything
         return (Access(purpose=_VOTES, event=_event(settings), delta=settings.label_delta), *everything)
 
+    @override
     def work(self, schema: Schema, settings: _Settings) -> Work:
-        """Return what training computes and holds; a vote is a step of its own."""
         work = super().work(schema, settings)
         if not isinstance(settings, ImageNoisecriticSettings) or not settings.votes:
             return work
@@ -105,8 +107,8 @@ class Noisecritic(Gan[_Settings]):
         held = 2 * schema.public_units * seen + _BYTES * (matrices + 2 * groups * seen)
         return replace(work, flops=work.flops + flops, steps=work.steps + 1, memory_bytes=work.memory_bytes + held)
 
+    @override
     def warnings(self, schema: Schema, settings: _Settings) -> tuple[str, ...]:
-        """Say what the noise layer does not do, and what a very large or small ε₂ means."""
         found = [
             "noisecritic has no guarantee: the noise layer protects no gradient, so what it trains is estimated "
             "afterwards, on average over this data set; use dpgan, statistics or guided for a guarantee"
@@ -127,8 +129,8 @@ class Noisecritic(Gan[_Settings]):
             found.append(f"{few}: some will be lost; give at least {labels} label_groups")
         return tuple(found)
 
+    @override
     def estimation(self, settings: _Settings) -> Estimation:
-        """Return how the expected loss is estimated."""
         return Estimation(
             pairs=settings.estimate_pairs or 0,
             features=settings.estimate_features or "",
@@ -136,13 +138,13 @@ class Noisecritic(Gan[_Settings]):
             seed=ESTIMATE_SEED,
         )
 
+    @override
     def may_claim(self, stated: Guarantee, planned: Guarantee, settings: _Settings) -> bool:
-        """Whether it is the plan's claim, with or without a μ; γ follows from the plan's pairs."""
         gamma = None if stated.mu is None else 1 / (self.estimation(settings).pairs + 1)
         return stated.unestimated == planned and stated.gamma == gamma
 
+    @override
     def train(self, job: Job[_Settings]) -> nn.Module:
-        """Train the critic on plain gradients, after the vote if labels are voted on."""
         settings = job.settings
         if isinstance(settings, ImageNoisecriticSettings) and settings.votes:
             from doublure.methods.noisecritic.label_votes import voted

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from doublure.encode.choice import EncodingChoice
 from doublure.networks.sizes import WARP_WIDTH, cosine_numbers, shrinking
@@ -47,8 +48,8 @@ class StatisticsSettings(MethodSettings):
     """Which statistics are released, and how a generator learns from them."""
 
     @property
+    @override
     def checkpoint_every(self) -> int:
-        """Each release is kept by itself."""
         return 1
 
 
@@ -100,8 +101,8 @@ class TableStatisticsSettings(StatisticsSettings):
         return "opendp discrete Gaussian"
 
     @property
+    @override
     def encoding(self) -> EncodingChoice:
-        """As they say."""
         return EncodingChoice(numerics=self.numerics)
 
 
@@ -123,8 +124,8 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
     first_share: _Share = 0.5
 
     @property
+    @override
     def encoding(self) -> EncodingChoice:
-        """Rows of every table are whole numbers."""
         return EncodingChoice()
 
 
@@ -229,8 +230,8 @@ class ImageStatisticsSettings(StatisticsSettings):
         """Numbers of noise that a sample takes for an image."""
         return self.image_noise
 
+    @override
     def shown(self) -> dict[str, Any]:
-        """Leave out what a Gaussian has none of."""
         other = _DRAWN_BY_NETWORKS if self.model == "gaussian" else frozenset[str]()
         return {name: value for name, value in super().shown().items() if name not in other}
 
@@ -291,11 +292,11 @@ class SeriesStatisticsSettings(StatisticsSettings):
         return "opendp discrete Gaussian" if self.model == "chains" else f"{_ROUNDED}; opendp discrete Gaussian"
 
     @property
+    @override
     def encoding(self) -> EncodingChoice:
-        """Places for a copula, codes for chains."""
         return EncodingChoice(numerics=self.numerics, bins=self.bins, curve=self.curve, places=self.model != "chains")
 
+    @override
     def shown(self) -> dict[str, Any]:
-        """Leave out what the other model asks."""
         other = _OF_CHAINS if self.model == "copula" else _OF_COPULA
         return {name: value for name, value in self.model_dump().items() if name not in other}

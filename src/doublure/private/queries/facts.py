@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from typing_extensions import override
 
 from doublure import noisy_counts
 from doublure.errors import SchemaError
@@ -91,12 +92,12 @@ class Fact(ABC):
 class Units(Fact):
     """How many units there are."""
 
+    @override
     def counted(self, records: Cells) -> IntArray:
-        """Return one count."""
         return np.array([records.n_units])
 
+    @override
     def read(self, noisy: IntArray) -> int:
-        """Return at least one."""
         return max(1, int(noisy[0]))
 
 
@@ -120,24 +121,24 @@ class _Cells(Fact):
 class Missing(_Cells):
     """How many cells of a column are missing."""
 
+    @override
     def counted(self, records: Cells) -> IntArray:
-        """Return one count."""
         return np.array([int(self.cells(records).isna().sum())])
 
+    @override
     def read(self, noisy: IntArray) -> bool:
-        """Return whether there are any."""
         return noisy_counts.is_seen(int(noisy[0]), epsilon=self.question.epsilon, max_records=self.moved)
 
 
 class Categories(_Cells):
     """How many cells each text has."""
 
+    @override
     def counted(self, records: Cells) -> dict[str, int]:
-        """Return a count by text; which texts there are is private too."""
         return {name: count for name, count in counted_labels(self.cells(records)) if count}
 
+    @override
     def read(self, noisy: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the texts, the most frequent first, equals by name; where none was seen, what others are called."""
         found = sorted(noisy, key=lambda name: (-noisy[name], name))
         return tuple(found) or (str(self.column.fallback),)
 
@@ -158,16 +159,16 @@ class Bounds(_Cells):
             raise SchemaError("has a partition that is not in order", field=self.question.path, remedy=remedy)
         return grid
 
+    @override
     def counted(self, records: Cells) -> IntArray:
-        """Return a count for each cell of the grid."""
         cells = self.cells(records).dropna()
         if self.column.clock is not None:
             moments = cells.to_numpy().astype(f"datetime64[{self.column.clock}]").astype(np.int64)
             return counted_on(moments.astype(np.float64), self.grid)
         return counted_on(cells.to_numpy(dtype=np.float64), self.grid)
 
+    @override
     def read(self, noisy: IntArray) -> tuple[Any, Any]:
-        """Return both ends, in the column's own type."""
         first, last = self.grid.bounds(noisy, epsilon=self.question.epsilon, max_records=self.moved)
         return self.column.bought(first, last)
 
@@ -182,8 +183,8 @@ class Shares(_Cells):
 
     domain: tuple[Any, ...]
 
+    @override
     def counted(self, records: Cells) -> IntArray:
-        """Return a count for each value; what is not among them goes to the column's ``other``, if it has one."""
         places = {label(value): code for code, value in enumerate(self.domain)}
         fallback = places.get(label(self.column.fallback), -1)
         counts = np.zeros(len(self.domain), dtype=np.int64)
@@ -192,8 +193,8 @@ class Shares(_Cells):
                 counts[place] += count
         return counts
 
+    @override
     def read(self, noisy: IntArray) -> dict[str, float]:
-        """Return a share for each value."""
         found = noisy_counts.shares(noisy, epsilon=self.question.epsilon, max_records=self.moved)
         return {label(value): float(share) for value, share in zip(self.domain, found, strict=True)}
 

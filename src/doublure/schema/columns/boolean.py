@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from doublure.schema.columns.listed import ChoiceColumn
 from doublure.schema.scalars import Value, label
 
@@ -25,12 +27,12 @@ class BooleanColumn(ChoiceColumn):
     type: Literal["boolean"] = "boolean"
 
     @property
+    @override
     def domain(self) -> tuple[Value, ...]:
-        """False, then true."""
         return (False, True)
 
+    @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
-        """Return ``(N,)`` 0 for false, 1 for true, NaN for a missing cell."""
         import numpy as np
         import pandas as pd
 
@@ -38,8 +40,8 @@ class BooleanColumn(ChoiceColumn):
             return cells.to_numpy(dtype=np.float64, na_value=np.nan)
         return super().numbers_of(cells)
 
+    @override
     def cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        """Return ``(N,)`` places as bool cells, nullable ones where a cell may be missing."""
         import numpy as np
         import pandas as pd
 
@@ -47,12 +49,12 @@ class BooleanColumn(ChoiceColumn):
             return pd.Series(numbers == 1)
         return pd.Series(pd.arrays.BooleanArray(numbers == 1, np.isnan(numbers) | (numbers > 1)))
 
+    @override
     def spelt(self, written: object) -> str:
-        """Return ``true`` or ``false`` for any of the words that mean it; an empty text for others."""
         return truth_of(label(written)) or ""
 
+    @override
     def advice_for(self, written: object) -> str:
-        """Return the advice to give one of the two values."""
         return "give true or false"
 
 

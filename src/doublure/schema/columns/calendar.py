@@ -6,6 +6,8 @@ import datetime
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from typing_extensions import override
+
 from doublure.schema.columns.column import Clock
 from doublure.schema.columns.number import PARTS, BoundedColumn
 
@@ -28,8 +30,8 @@ class CalendarColumn(BoundedColumn):
 
     clock: ClassVar[Clock]
 
+    @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
-        """Return the ``(N,)`` times of cells, NaN for a missing one."""
         import numpy as np
         import pandas as pd
 
@@ -38,8 +40,8 @@ class CalendarColumn(BoundedColumn):
         moments = cells.to_numpy().astype(f"datetime64[{self.clock}]")
         return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
 
+    @override
     def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        """Return ``(N,)`` times as datetime64[s] cells."""
         import numpy as np
         import pandas as pd
 
@@ -49,6 +51,7 @@ class CalendarColumn(BoundedColumn):
         moments[missing] = np.datetime64("NaT", "s")
         return pd.Series(moments)
 
+    @override
     def cells_of(self, numbers: Floats) -> pd.Series[Any]:
         """Return ``(N,)`` times as datetime64[s] cells, in the time zone if there is one.
 
@@ -64,8 +67,8 @@ class CalendarColumn(BoundedColumn):
         placed: pd.Series[Any] = moments.dt.tz_localize(self.zone, ambiguous=summer, nonexistent="shift_forward")
         return placed
 
+    @override
     def notes(self) -> Iterator[str]:
-        """Yield what bounds so wide keep from being seen."""
         yield from super().notes()
         if self.ends is None:
             return
@@ -73,8 +76,8 @@ class CalendarColumn(BoundedColumn):
         if days > _COARSE_DAYS:
             yield f"has bounds so wide that days within about {days:.0f} of each other may look alike; narrow them"
 
+    @override
     def partition(self, magnitude: float | None) -> Grid:
-        """Return the first days of years, over which bounds are bought."""
         import numpy as np
 
         from doublure.noisy_counts import Grid
@@ -82,11 +85,12 @@ class CalendarColumn(BoundedColumn):
         years = np.array([f"{year}-01-01" for year in _YEARS], dtype=f"datetime64[{self.clock}]")
         return Grid.of_points(years.astype(np.float64))
 
+    @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:
-        """Return the ends that noisy counts say, as moments."""
         tick = datetime.timedelta(seconds=SECONDS[self.clock])
         return EPOCH + first * tick, EPOCH + last * tick
 
+    @override
     def number_of(self, written: object) -> float:
         """Return a written day or moment, in the column's own time zone.
 
@@ -95,8 +99,8 @@ class CalendarColumn(BoundedColumn):
         """
         return (moment(written) - EPOCH).total_seconds() / SECONDS[self.clock]
 
+    @override
     def text_of(self, number: float) -> str:
-        """Return a time in ISO 8601."""
         import numpy as np
 
         return str(np.datetime64(round(number), self.clock))

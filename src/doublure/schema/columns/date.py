@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from doublure.schema.columns.calendar import EPOCH, CalendarColumn
 from doublure.schema.columns.column import Clock
 from doublure.schema.fact_states import UNDECLARED, Fact
@@ -25,14 +27,14 @@ class DateColumn(CalendarColumn):
     type: Literal["date"] = "date"
     bounds: Fact[tuple[Day, Day]] = UNDECLARED
 
+    @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:
-        """Return the ends that noisy counts say, as days."""
         lower, upper = super().bought(first, last)
         return lower.date(), upper.date()
 
     @property
+    @override
     def ends(self) -> tuple[float, float] | None:
-        """The declared bounds in days since 1970."""
         if not isinstance(self.bounds, tuple):
             return None
         first, last = self.bounds

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from doublure.schema.columns.calendar import EPOCH, CalendarColumn
 from doublure.schema.columns.column import Clock
@@ -30,18 +31,18 @@ class DatetimeColumn(CalendarColumn):
     timezone: Zone | None = None
 
     @property
+    @override
     def unit(self) -> float:
-        """The step in seconds."""
         return float(self.step)
 
     @property
+    @override
     def ends(self) -> tuple[float, float] | None:
-        """The declared bounds in seconds since 1970, in the column's own time zone."""
         if not isinstance(self.bounds, tuple):
             return None
         return (self.bounds[0] - EPOCH).total_seconds(), (self.bounds[1] - EPOCH).total_seconds()
 
     @property
+    @override
     def zone(self) -> str | None:
-        """The declared time zone."""
         return self.timezone

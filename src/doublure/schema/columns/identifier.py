@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 from pydantic import model_validator
+from typing_extensions import override
 
 from doublure.errors import SchemaError
 from doublure.schema.columns.column import Column, Missing
@@ -26,6 +27,7 @@ class IdColumn(Column):
     type: Literal["id"] = "id"
     missing: Fact[Missing] = False
 
+    @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
         """Refuse: ids have no numbers.
 
@@ -34,6 +36,7 @@ class IdColumn(Column):
         """
         _refuse()
 
+    @override
     def cells_of(self, numbers: Floats) -> pd.Series[Any]:
         """Refuse: ids have no numbers.
 
@@ -42,6 +45,7 @@ class IdColumn(Column):
         """
         _refuse()
 
+    @override
     def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
         """Refuse: ids have no numbers.
 
@@ -50,6 +54,7 @@ class IdColumn(Column):
         """
         _refuse()
 
+    @override
     def number_of(self, written: object) -> float:
         """Refuse: ids have no numbers.
 
@@ -58,8 +63,8 @@ class IdColumn(Column):
         """
         raise ValueError("is an id, which is numbered anew; ask for another column")
 
+    @override
     def text_of(self, number: float) -> str:
-        """Return the id."""
         return f"{number:.0f}"
 
     @model_validator(mode="after")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from doublure.schema.columns.number import NumberColumn
 from doublure.schema.fact_states import UNDECLARED, Fact
@@ -28,25 +29,25 @@ class IntegerColumn(NumberColumn):
     step: Positive = Field(default=1, description="amounts in thousands: 1000; cells are rounded to its multiples")
 
     @property
+    @override
     def unit(self) -> float:
-        """The step."""
         return float(self.step)
 
     @property
+    @override
     def ends(self) -> tuple[float, float] | None:
-        """The declared bounds."""
         return (float(self.bounds[0]), float(self.bounds[1])) if isinstance(self.bounds, tuple) else None
 
     @property
+    @override
     def size(self) -> int | None:
-        """The number of multiples of the step within the bounds."""
         if self.grid is None:
             return None
         lowest, highest = self.grid
         return round((highest - lowest) / self.unit) + 1
 
+    @override
     def cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        """Return ``(N,)`` numbers as int64 cells, nullable ones where a cell may be missing."""
         import numpy as np
         import pandas as pd
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, StrictFloat, model_validator
+from typing_extensions import override
 
 from doublure.schema.columns.column import Column
 from doublure.schema.fact_states import UNDECLARED, Fact, Learn, OptionalFact
@@ -38,17 +39,17 @@ class ChoiceColumn(Column):
         return [label(value) for value in self.domain]
 
     @property
+    @override
     def ends(self) -> tuple[float, float] | None:
-        """The first and the last place in the list."""
         return (0.0, len(self.domain) - 1.0) if self.domain else None
 
     @property
+    @override
     def size(self) -> int | None:
-        """The number of values in the list."""
         return len(self.domain) or None
 
+    @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
-        """Return the ``(N,)`` places of cells in the list, NaN for a missing one."""
         import numpy as np
 
         categories = cells.astype("category")
@@ -56,16 +57,17 @@ class ChoiceColumn(Column):
         table = np.array([*(places.get(label(value), np.nan) for value in categories.cat.categories), np.nan])
         return table[categories.cat.codes.to_numpy()]
 
+    @override
     def cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        """Return ``(N,)`` places as a categorical over the schema's values, or over their labels if no dtype fits."""
         return _categorical(numbers, self._dtype())
 
+    @override
     def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        """Return ``(N,)`` places as a categorical over the values' labels."""
         import pandas as pd
 
         return _categorical(numbers, pd.CategoricalDtype(self.labels))
 
+    @override
     def number_of(self, written: object) -> float:
         """Return the place of a written value.
 
@@ -81,8 +83,8 @@ class ChoiceColumn(Column):
         """Return a written value as the list has it; any other text where the list has none."""
         return label(written)
 
+    @override
     def text_of(self, number: float) -> str:
-        """Return the label of a place."""
         return self.labels[int(number)]
 
     def advice_for(self, written: object) -> str:
@@ -135,8 +137,8 @@ class ListedColumn(ChoiceColumn):
     other: Token | None = Field(default=None, description="where values outside the list go")
 
     @property
+    @override
     def domain(self) -> tuple[Value, ...]:
-        """The declared values, ``other`` last; empty where they are not known."""
         if isinstance(self.values, (Learn, str)):
             return ()
         if self.other is None or label(self.other) in map(label, self.values):
@@ -144,8 +146,8 @@ class ListedColumn(ChoiceColumn):
         return (*self.values, self.other)
 
     @property
+    @override
     def fallback(self) -> str | None:
-        """The declared ``other``."""
         return self.other
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, StrictBool, StrictFloat, model_validator
+from typing_extensions import override
 
 from doublure.schema.columns.column import Column, Scale
 from doublure.schema.scalars import EXACT
@@ -38,8 +39,8 @@ class BoundedColumn(Column):
     ordered: ClassVar[bool] = True
 
     @property
+    @override
     def grid(self) -> tuple[float, float] | None:
-        """The lowest and the highest number: the bounds, moved inwards to multiples of :attr:`unit`."""
         ends = self.ends
         if ends is None or not self.unit:
             return ends
@@ -47,12 +48,12 @@ class BoundedColumn(Column):
         return first * self.unit, last * self.unit
 
     @property
+    @override
     def slack(self) -> float:
-        """A millionth of a unit, for numbers that binary cannot write."""
         return _NEARLY * self.unit
 
+    @override
     def snap(self, numbers: Floats) -> Floats:
-        """Return the nearest ``(N,)`` numbers on the grid."""
         import numpy as np
 
         if self.grid is None:
@@ -95,38 +96,39 @@ class NumberColumn(BoundedColumn):
     spikes: tuple[StrictFloat, ...] = Field(default=(), description="values that many cells have: a cell of their own")
 
     @property
+    @override
     def declared_scale(self) -> Scale | None:
-        """The declared width of public cells; None where it is not declared."""
         return self.scale
 
     @property
+    @override
     def cuts(self) -> tuple[float, ...]:
-        """Where public cells begin, if that is declared."""
         return self.edges
 
     @property
+    @override
     def repeated(self) -> tuple[float, ...]:
-        """The values that are declared to stand out, zero among them where :attr:`zero_inflated` says so."""
         return tuple(sorted({*self.spikes, *((0.0,) if self.zero_inflated else ())}))
 
+    @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
-        """Return the ``(N,)`` numbers of cells, NaN for a missing one."""
         import numpy as np
 
         return cells.to_numpy(dtype=np.float64, na_value=np.nan)
 
+    @override
     def cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        """Return ``(N,)`` numbers as float64 cells with the declared decimals."""
         import pandas as pd
 
         return pd.Series(self.rounded(numbers))
 
+    @override
     def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        """Return ``(N,)`` numbers as float64 cells."""
         import pandas as pd
 
         return pd.Series(numbers)
 
+    @override
     def number_of(self, written: object) -> float:
         """Return a written number.
 
@@ -141,14 +143,14 @@ class NumberColumn(BoundedColumn):
             raise ValueError(f"is not a number; {_hint(written)}")
         return number
 
+    @override
     def text_of(self, number: float) -> str:
-        """Return a number with the declared decimals, in 15 digits at most."""
         import numpy as np
 
         return f"{float(self.rounded(np.asarray([number]))[0]) + 0.0:.15g}"
 
+    @override
     def notes(self) -> Iterator[str]:
-        """Yield what bounds so wide keep from being seen, and which texts for missing lie within them."""
         yield from super().notes()
         if self.ends is None:
             return
@@ -164,22 +166,22 @@ class NumberColumn(BoundedColumn):
                 f"{span / 10**BILLION:.1g} of each other count as one; declare precision or step, or narrow the bounds"
             )
 
+    @override
     def partition(self, magnitude: float | None) -> Grid:
-        """Return decades of numbers, over which bounds are bought."""
         from doublure.noisy_counts import Grid
 
         return Grid.of_decades(integer=self.integral, precision=self.decimals, magnitude=magnitude)
 
+    @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:
-        """Return the ends that noisy counts say, cut off at what float64 can count."""
         most = EXACT * self.unit if self.unit else math.inf
         lower, upper = max(-most, min(first, most)), max(-most, min(last, most))
         if not lower < upper:  # noise has put both beyond it: keep that side of zero
             lower, upper = (lower, 0.0) if lower < 0 else (0.0, upper)
         return (int(lower), int(upper)) if self.integral else (lower, upper)
 
+    @override
     def countable(self, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
-        """Return bought bounds as a schema may declare them: around what stands out, on the step, countable."""
         lower, upper = bounds
         for value in self.repeated:
             lower, upper = min(lower, value), max(upper, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, StrictFloat
+from typing_extensions import override
 
 from doublure.schema.columns.number import NumberColumn
 from doublure.schema.fact_states import UNDECLARED, Fact
@@ -26,24 +27,24 @@ class RealColumn(NumberColumn):
     step: Annotated[StrictFloat, Field(gt=0)] | None = Field(default=None, description="cells are its multiples")
 
     @property
+    @override
     def unit(self) -> float:
-        """The step, or else one in the last decimal; 0 without either."""
         if self.step is not None:
             return self.step
         return 0.0 if self.precision is None else 10.0**-self.precision
 
     @property
+    @override
     def ends(self) -> tuple[float, float] | None:
-        """The declared bounds."""
         return self.bounds if isinstance(self.bounds, tuple) else None
 
     @property
+    @override
     def decimals(self) -> int | None:
-        """The declared precision."""
         return self.precision
 
+    @override
     def rounded(self, numbers: Floats) -> Floats:
-        """Return ``(N,)`` numbers with the declared decimals."""
         import numpy as np
 
         return numbers if self.precision is None else np.round(numbers, self.precision)

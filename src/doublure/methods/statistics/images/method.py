@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.errors import printable
 from doublure.methods.statistics.images.defaults import by_public_facts
@@ -52,30 +54,30 @@ _NAMED = 5
 class ImageStatistics(StatisticsOfKind[S]):
     """``statistics`` on images; see the module."""
 
+    @override
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
-        """Decide what the generator draws itself; a label that nothing would make is refused."""
         require_condition(schema)
         height, width, colours = ImageSchema.of(schema).shape
         return settings.enlarged_for((colours, height, width))
 
+    @override
     def asks_owners(self, schema: Schema, settings: S) -> bool:
-        """Each image's features are added up, wherever it is."""
         return True
 
+    @override
     def at_owner(self, encoder: Encoder, settings: S) -> AtOwner:
-        """Return what an image adds."""
         from doublure.methods.statistics.images.mean_embedding import Embedded, embedding
 
         return AtOwner(
             summands={Embedded.name: lambda _: Embedded(embedding(encoder, settings), encoder.condition_width)}
         )
 
+    @override
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
-        """Choose what nobody gave, by the kind of picture and by how well a label's mean will be known."""
         return self.resolve_defaults(schema, by_public_facts(schema, settings, noise_multiplier()))
 
+    @override
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        """Say how strongly images of an undeclared kind are varied, and of which kind little comes out."""
         images, (*_, colours), said = ImageSchema.of(schema).images, ImageSchema.of(schema).shape, []
         if images.pictures is None:
             said.append(
@@ -95,13 +97,13 @@ class ImageStatistics(StatisticsOfKind[S]):
             )
         return tuple(said)
 
+    @override
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
-        """One access: the sums of features."""
         event = GaussianEvent(noise_multiplier=noise_multiplier)
         return (Access(purpose="average the images' features for each label", event=event, whole=True),)
 
+    @override
     def work(self, schema: Schema, settings: S) -> Work:
-        """Return what the release and the training compute and hold."""
         height, width, colours = ImageSchema.of(schema).shape
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
         classes = max(1, classes_of(schema))
@@ -132,8 +134,8 @@ class ImageStatistics(StatisticsOfKind[S]):
             drawn_bytes=held,
         )
 
+    @override
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        """Say when a label has too few images for their mean features to be seen through noise, by name if shared."""
         del settings
         each = schema.public_units // max(1, classes_of(schema))
         if each < _FEW_IMAGES:
@@ -147,15 +149,15 @@ class ImageStatistics(StatisticsOfKind[S]):
             "join them with others",
         )
 
+    @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
-        """Return an untrained generator."""
         from doublure.methods.statistics.images.mean_embedding import generator_for
         from doublure.networks.shares import with_shares
 
         return with_shares(generator_for(encoder, settings, seed), encoder.condition_sizes.values())
 
+    @override
     def train(self, job: Job, settings: S) -> nn.Module:
-        """Release the mean features, then train the generator."""
         from doublure.methods.statistics.images.mean_embedding import learned
         from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from typing_extensions import override
 
 from doublure.access import Access
 from doublure.encode.above_root import above_root
@@ -89,8 +90,8 @@ class StageTables(NoisyTables):
         self._events = {purpose.removeprefix(prefix): event for purpose, event in self._events.items()}
         self._numbers = {purpose.removeprefix(prefix): number for purpose, number in self._numbers.items()}
 
+    @override
     def _spanning(self) -> list[tuple[int, int]]:
-        """Return the strongest tree in which what is given comes before what is drawn."""
         inside, edges = [0], []
         while len(inside) < len(self.nodes):
             given = len(inside) < self._known
@@ -185,8 +186,8 @@ class StageValues(TableValues):
         self.condition_sizes = encoder.condition_sizes if stage.child < 0 else {}
         self.condition_width = sum(self.condition_sizes.values())
 
+    @override
     def axis(self, part: int, starts: Floats, cells: Ints, size: int) -> tuple[str, tuple[str, ...]]:
-        """Return what a part is called, with its table, and each cell that its values are counted in."""
         encoder, place, form = self._sources[part]
         name, names = encoder.axis(place, starts, cells, size)
         return form.format(name), names

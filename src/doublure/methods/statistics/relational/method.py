@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.errors import printable
 from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
@@ -32,13 +34,13 @@ _OF_TABLE: TableStatistics[RelationalStatisticsSettings] = TableStatistics()
 class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
     """``statistics`` on related tables; see the module."""
 
+    @override
     def resolve_defaults(self, schema: Schema, settings: RelationalStatisticsSettings) -> RelationalStatisticsSettings:
-        """There is nothing to decide."""
         del schema
         return settings
 
+    @override
     def explained(self, schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
-        """Say what hangs on a unit, and what each stage may spend."""
         related = RelationalSchema.of(schema)
         rows = ", ".join(f"at most {related.most(name)} rows of {printable(name)}" for name in related.children)
         shares = ", ".join(f"{stage.name} {share:.2g}" for stage, share in shares_of(stages_of(schema), settings))
@@ -47,10 +49,10 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
             f"Shares of the budget: {shares}",
         )
 
+    @override
     def accesses(
         self, schema: Schema, settings: RelationalStatisticsSettings, noise_multiplier: float
     ) -> tuple[Access, ...]:
-        """One access a release of a stage; their noise together is that of one Gaussian of this multiplier."""
         wanted = []
         for stage, share in shares_of(stages_of(schema), settings):
             planned = releases(stage.schema, "")
@@ -60,8 +62,8 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
             ]
         return counting(wanted, records=1, noise_multiplier=noise_multiplier)
 
+    @override
     def warnings(self, schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
-        """Say, too, where bounds are so wide that little will be seen between them."""
         related = RelationalSchema.of(schema)
         wide = [
             f"{printable(related.path_of(f'{name}.{own}'))}: {note}"
@@ -71,12 +73,12 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
         ]
         return (*super().warnings(schema, settings), *wide)
 
+    @override
     def needs_torch(self, settings: RelationalStatisticsSettings) -> bool:
-        """No: all of it is sums and products of arrays."""
         return False
 
+    @override
     def work(self, schema: Schema, settings: RelationalStatisticsSettings) -> Work:
-        """Return what all stages compute and hold."""
         related = RelationalSchema.of(schema)
         each = [_OF_TABLE.work(stage.schema, settings) for stage in stages_of(schema)]
         rows = sum(related.most(name) * len(table.columns) for name, table in related.tables.items())
@@ -86,14 +88,14 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
             memory_bytes=max(own.memory_bytes for own in each) + 2 * _BYTES * rows * schema.public_units,
         )
 
+    @override
     def build(self, encoder: Encoder, settings: RelationalStatisticsSettings, seed: int) -> AnyGenerator:
-        """Return a generator without tables."""
         from doublure.methods.statistics.relational.fitting import initialised
 
         return initialised(encoder)
 
+    @override
     def train(self, job: Job, settings: RelationalStatisticsSettings) -> AnyGenerator:
-        """Release and fit, stage by stage."""
         from doublure.methods.statistics.relational.fitting import fitted
 
         return fitted(job, settings)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.errors import SettingError
 from doublure.methods.statistics.of_kind import StatisticsOfKind, counted_events
@@ -32,8 +34,8 @@ S = TypeVar("S", bound=SeriesStatisticsSettings)
 class SeriesStatistics(StatisticsOfKind[S]):
     """``statistics`` on time series; see the module."""
 
+    @override
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
-        """Choose the model, and how much noise a series is made of: from public values and length."""
         schema = _series(schema)
         model = settings.model
         if model is None:
@@ -56,35 +58,35 @@ class SeriesStatistics(StatisticsOfKind[S]):
             raise SettingError("names no attribute", field="grouped", remedy="list attributes of the schema")
         return settings.model_copy(update={"noise_width": settings.noise_width or width, "model": model})
 
+    @override
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
-        """Decide groups and tables by how much noise there will be for so many units."""
         if settings.model == "chains":
             return settings
         if settings.cut_noise is not None:
             raise SettingError("is filled in by the plan", field="cut_noise", remedy="leave it out")
         return copula_plan.decided(_series(schema), settings, noise_multiplier())
 
+    @override
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
-        """Return one access a release; their noise together is that of one Gaussian of this multiplier."""
         of_model = chains.accesses if settings.model == "chains" else copula_plan.accesses
         return of_model(_series(schema), settings, noise_multiplier)
 
+    @override
     def work(self, schema: Schema, settings: S) -> Work:
-        """Return what counting and fitting compute and hold."""
         return (chains.work if settings.model == "chains" else copula_plan.work)(_series(schema), settings)
 
+    @override
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        """Say when there are too few units for what is asked to be seen through noise."""
         if settings.model == "chains":
             return super().warnings(schema, settings)
         return copula_plan.warnings(_series(schema), settings)
 
+    @override
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        """Return the shares of the budget, and what groups there are."""
         return () if settings.model == "chains" else copula_plan.explained(_series(schema), settings)
 
+    @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
-        """Return an untrained generator."""
         from doublure.methods.statistics.series import copula_fit, transition_tables
         from doublure.networks.shares import with_shares
 
@@ -92,8 +94,8 @@ class SeriesStatistics(StatisticsOfKind[S]):
             return copula_fit.with_attributes(copula_fit.untrained(encoder, settings), encoder)
         return with_shares(transition_tables.initialised(encoder, settings), encoder.condition_sizes.values())
 
+    @override
     def train(self, job: Job, settings: S) -> nn.Module:
-        """Release, then fit."""
         from doublure.methods.statistics.series import copula_fit, transition_tables
 
         if settings.model == "chains":

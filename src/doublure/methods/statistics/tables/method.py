@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from typing_extensions import override
+
 from doublure.access import Access
 from doublure.errors import SettingError, printable
 from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
@@ -34,8 +36,8 @@ _FEW_VALUES = 4
 class TableStatistics(StatisticsOfKind[S]):
     """``statistics`` on tables; see the module."""
 
+    @override
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
-        """Decide which column is drawn last, from declared facts."""
         counted = counted_columns(schema)
         within = _few_valued(schema) if settings.within is None else settings.within
         if within and (within not in counted or not _values(schema, within)):
@@ -46,8 +48,8 @@ class TableStatistics(StatisticsOfKind[S]):
         focused(schema, settings.focus, within)
         return settings.model_copy(update={"within": within})
 
+    @override
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
-        """Decide how many pairs are scored and counted."""
         if settings.seen is not None:
             raise SettingError("is filled in by the plan", field="seen", remedy="leave it out")
         noise = noise_multiplier()
@@ -59,8 +61,8 @@ class TableStatistics(StatisticsOfKind[S]):
         }
         return settings.model_copy(update=update)
 
+    @override
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
-        """One access a release; their noise together is that of one Gaussian of this multiplier."""
         planned = _planned(schema, settings)
         return counting(
             ((purpose, tables, planned.shares[purpose]) for purpose, tables in planned.tables.items()),
@@ -68,8 +70,8 @@ class TableStatistics(StatisticsOfKind[S]):
             noise_multiplier=noise_multiplier,
         )
 
+    @override
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        """Say, too, where bounds are so wide that little will be seen between them."""
         wide = [
             f"{printable(schema.path_of(name))}: {note}"
             for name in counted_columns(schema)
@@ -77,22 +79,22 @@ class TableStatistics(StatisticsOfKind[S]):
         ]
         return (*super().warnings(schema, settings), *wide)
 
+    @override
     def needs_torch(self, settings: S) -> bool:
-        """No: all of it is sums and products of arrays."""
         return False
 
+    @override
     def work(self, schema: Schema, settings: S) -> Work:
-        """Return what counting and fitting compute and hold."""
         return work_of(schema, settings, _planned(schema, settings))
 
+    @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> AnyGenerator:
-        """Return a generator without tables."""
         from doublure.networks.tree import TreeGenerator
 
         return TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
 
+    @override
     def train(self, job: Job, settings: S) -> AnyGenerator:
-        """Release the tables, then fit."""
         from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
 
         return finished(job, fitted_mixture(job, settings))
