@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 
 from doublure.data.tables.opening import open_table
-from doublure.encode.columns import Discrete, Scaled, grid_of
+from doublure.encode.columns import Discrete, Scaled, encoding, grid_of
 from doublure.errors import DataError
-from doublure.measures.tables.coding import MISSING, Coder
+from doublure.measures.tables.coding import BINS, MISSING, Coder
 from doublure.schema import Schema
 
 
@@ -72,3 +72,24 @@ def test_a_table_of_another_schema_is_refused_in_one_line(schema, real, spoil, w
         Coder(schema=schema).read(spoil(real), "the synthetic table")
     assert "\n" not in str(caught.value)
     assert "XXL" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("facts", "edges"),
+    [
+        ("bounds: [0, 3], zero_inflated: true", [1, 2, 3, 4]),
+        ("bounds: [-3, 0], spikes: [0]", [-3, -2, -1, 0]),
+        ("bounds: [0, 3]", [0, 1, 2, 3, 4]),
+        ("bounds: [0, 64], zero_inflated: true", [*range(1, 66, 2)]),
+    ],
+)
+def test_bins_begin_beside_zero_where_zero_is_apart(facts, edges):
+    """As the encoders' bins do: the first held [0, 2) where zeros have a code of their own, and held ones alone."""
+    schema = Schema.parse(
+        f"{{doublure: 1, kind: table, units: 9, columns: {{a: {{type: integer, {facts}, missing: false}}}}}}"
+    ).resolve({})
+    coder = Coder(schema=schema)
+    assert coder.edges("a").tolist() == edges
+    assert encoding(schema.columns["a"], "bins", BINS).edges.tolist() == edges
+    codes = coder.read(pd.DataFrame({"a": [0]}), "table").codes
+    assert codes.tolist() == [[len(edges) - 1 if "0]" in facts or "zero" in facts else 0]]

@@ -130,4 +130,4 @@ def _encoding(column: Column) -> Discrete | Binned:
     if column.listed:
         return Discrete(column=column)
     grid = grid_of(column)
-    return Binned(column=column, grid=grid, edges=grid.edges(BINS))
+    return Binned(column=column, grid=grid, edges=grid.edges(BINS, without_zero=column.zero_apart))
