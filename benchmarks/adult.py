@@ -32,7 +32,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.metrics import roc_auc_score
 
 import doublure as db
-from doublure.encode.columns import grid_of
 from doublure.schema import ResolvedSchema, Schema
 from results import Case, finished, mean_and_range, measure
 
@@ -132,7 +131,7 @@ def _codes(schema: ResolvedSchema, frame: pd.DataFrame) -> np.ndarray[Any, np.dt
     columns = []
     for name, column in schema.columns.items():
         if column.bounded:
-            edges = grid_of(column).edges(20)
+            edges = column.bins(20).edges
             columns.append(
                 np.clip(np.searchsorted(edges, frame[name].to_numpy(dtype=float), "right") - 1, 0, len(edges) - 2)
             )

@@ -12,7 +12,15 @@ from tiers import examples
 
 from doublure.encode.grids import Grid, grid_of
 from doublure.errors import SchemaError
-from doublure.schema.columns import DateColumn, DatetimeColumn, IntegerColumn, NumberColumn, RealColumn
+from doublure.schema.columns import (
+    BoundedColumn,
+    CategoryColumn,
+    DateColumn,
+    DatetimeColumn,
+    IntegerColumn,
+    NumberColumn,
+    RealColumn,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,53 +55,69 @@ def test_snapping() -> None:
     assert not np.signbit(continuum.snap(np.array([-0.0]))).any()
 
 
+def number(lower: float, upper: float, unit: float = 1.0, **facts: object) -> RealColumn:
+    return RealColumn(bounds=(lower, upper), step=unit or None, **facts)
+
+
 def test_few_values_are_bins_of_their_own() -> None:
-    assert Grid(lower=1.0, upper=4.0, unit=1.0).edges(32).tolist() == [1, 2, 3, 4, 5]
-    assert len(Grid(lower=0.0, upper=31.0, unit=1.0).edges(32)) == 33
-    assert Grid(lower=0.0, upper=3.0, unit=1.0).edges(32, without_zero=True).tolist() == [1, 2, 3, 4]
-    assert Grid(lower=-2.0, upper=0.0, unit=1.0).edges(32, without_zero=True).tolist() == [-2, -1, 0]
+    assert number(1.0, 4.0).bins(32).edges.tolist() == [1, 2, 3, 4, 5]
+    assert number(1.0, 4.0).bins(32).names == ("1", "2", "3", "4")
+    assert len(number(0.0, 31.0).bins(32).edges) == 33
+    assert number(0.0, 3.0, zero_inflated=True).bins(32).edges.tolist() == [1, 2, 3, 4]
+    assert number(-2.0, 0.0, spikes=(0.0,)).bins(32).edges.tolist() == [-2, -1, 0]
     for curve in (1.0, 0.5):  # zero alone: one bin, which nothing falls in
-        assert Grid(lower=0.0, upper=0.0, unit=1.0).edges(32, without_zero=True, curve=curve).tolist() == [0, 1]
+        assert number(0.0, 0.5, zero_inflated=True).bins(32, curve=curve).edges.tolist() == [0, 1]
 
 
-def widths(grid: Grid, bins: int = 32) -> np.ndarray:
-    return np.diff(grid.edges(bins))
+def test_bins_are_named_by_their_lowest_and_highest_value() -> None:
+    assert IntegerColumn(bounds=(0, 9)).bins(2).names == ("0 to 4", "5 to 9")
+    assert RealColumn(bounds=(0.0, 1.0)).bins(2).names == ("0 to 0.5", "0.5 to 1")
+    assert DateColumn(bounds=("2020-01-01", "2020-01-04")).bins(2).names == (
+        "2020-01-01 to 2020-01-02", "2020-01-03 to 2020-01-04",
+    )  # fmt: skip
+    listed = CategoryColumn(values=("a", "b")).bins(1)
+    assert (listed.names, listed.edges.tolist(), listed.highs.tolist()) == (("a", "b"), [0, 1, 2], [0, 1])
+
+
+def widths(column: BoundedColumn, bins: int = 32) -> np.ndarray:
+    return np.diff(column.bins(bins).edges)
 
 
 def test_wide_counts_by_equal_ratio() -> None:
-    edges = Grid(lower=0.0, upper=99_999.0, unit=1.0).edges(32)
+    edges = number(0.0, 99_999.0).bins(32).edges
     ratios = edges[12:-1] / edges[11:-2]
     assert ratios.max() < 1.6  # ten thousand and a hundred thousand are as far apart as ten and a hundred
-    assert widths(Grid(lower=0.0, upper=99_999.0, unit=1.0))[-1] > 1_000
+    assert widths(number(0.0, 99_999.0))[-1] > 1_000
 
 
 @pytest.mark.parametrize(
-    "grid",
+    "column",
     [
-        Grid(lower=0.0, upper=1.0, unit=0.0),  # shares: 0.001 is no smaller a thing than 0.9
-        Grid(lower=0.0, upper=1.0, unit=0.001),
-        Grid(lower=0.0, upper=500.0, unit=0.0),
-        Grid(lower=17.0, upper=90.0, unit=1.0),
-        Grid(lower=-50_000.0, upper=50_000.0, unit=1.0),
-        grid_of(DateColumn(bounds=("1970-01-01", "2030-12-31"))),
-        grid_of(DatetimeColumn(bounds=("1970-01-02", "2030-12-31"))),
+        number(0.0, 1.0, 0.0),  # shares: 0.001 is no smaller a thing than 0.9
+        number(0.0, 1.0, 0.001),
+        number(0.0, 500.0, 0.0),
+        number(17.0, 90.0),
+        number(-50_000.0, 50_000.0),
+        number(0.0, 99_999.0, scale="linear"),
+        DateColumn(bounds=("1970-01-01", "2030-12-31")),
+        DatetimeColumn(bounds=("1970-01-02", "2030-12-31")),
     ],
 )
-def test_everything_else_by_equal_width(grid: Grid) -> None:
-    wide = widths(grid)
+def test_everything_else_by_equal_width(column: BoundedColumn) -> None:
+    wide = widths(column)
     assert len(wide) == 32
-    assert wide.max() <= wide.min() + max(grid.unit, 1e-9) * 1.001
+    assert wide.max() <= wide.min() + max(column.unit, 1e-9) * 1.001
 
 
 def test_the_calendar_has_no_small_numbers() -> None:
     early = DateColumn(bounds=(dt.date(1970, 1, 2), dt.date(2030, 12, 31)))
     late = DateColumn(bounds=(dt.date(2000, 1, 2), dt.date(2060, 12, 31)))
-    assert np.abs(widths(grid_of(early)) - widths(grid_of(late))).max() <= 1
+    assert np.abs(widths(early) - widths(late)).max() <= 1
 
 
-grids = st.builds(
-    lambda start, length, unit, even: Grid(
-        lower=start * (unit or 1), upper=(start + length) * (unit or 1), unit=unit, even=even
+numbers = st.builds(
+    lambda start, length, unit, even: number(
+        start * (unit or 1), (start + length) * (unit or 1), unit, scale="linear" if even else None
     ),
     st.integers(-2_000, 2_000),
     st.integers(1, 100_000),
@@ -103,16 +127,19 @@ grids = st.builds(
 
 
 @examples(300)
-@given(grids, st.integers(1, 64), st.booleans())
-def test_bins_cover_the_grid_once(grid: Grid, bins: int, without_zero: bool) -> None:
-    edges = grid.edges(bins, without_zero=without_zero)
+@given(numbers, st.integers(1, 64), st.booleans())
+def test_bins_cover_the_grid_once(column: RealColumn, bins: int, apart: bool) -> None:
+    lower, upper = column.known_grid
+    apart = apart and lower <= 0 <= upper
+    column = column.model_copy(update={"zero_inflated": apart})
+    edges, unit = column.bins(bins).edges, column.unit
     assert 1 <= len(edges) - 1 <= bins
     assert (np.diff(edges) > 0).all()
-    first, last = edges[0], edges[-1] - grid.unit
-    dropped = grid.unit * (without_zero and grid.lower == 0), grid.unit * (without_zero and grid.upper == 0)
-    assert first == pytest.approx(grid.lower + dropped[0])
-    assert last == pytest.approx(grid.upper - dropped[1])
-    if grid.unit:
-        steps = (edges - grid.lower) / grid.unit
+    first, last = edges[0], edges[-1] - unit
+    dropped = unit * (apart and lower == 0), unit * (apart and upper == 0)
+    assert first == pytest.approx(lower + dropped[0])
+    assert last == pytest.approx(upper - dropped[1])
+    if unit:
+        steps = (edges - lower) / unit
         assert np.abs(steps - np.rint(steps)).max() < 1e-6
-        assert (edges[:-1] == grid.snap(edges[:-1])).all()
+        assert (edges[:-1] == column.snap(edges[:-1])).all()

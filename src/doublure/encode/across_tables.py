@@ -14,10 +14,9 @@ import numpy as np
 import pandas as pd
 
 from doublure.encode import constraints
-from doublure.encode.columns import Floats, grid_of
+from doublure.encode.columns import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.schema import ResolvedSchema
-from doublure.schema.columns import Column
 from doublure.schema.related_constraints import across_tables, table_of
 from doublure.schema.relational import ResolvedRelationalSchema
 
@@ -33,7 +32,7 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
     root, pairs = schema.root, across_tables(schema.constraints)
     for low, high in pairs:
         child = table_of(high) if table_of(low) == root else table_of(low)
-        ceiling = _ends(schema.columns[high])[1]
+        ceiling = schema.columns[high].known_grid[1]
         _lower(frames, low, ceiling, schema, parents[child])
         if table_of(low) == root:
             floor = _read(frames, low, schema)[parents[child]]
@@ -88,8 +87,3 @@ def _write(frames: dict[str, pd.DataFrame], name: str, values: Floats, schema: R
     table, _, own = name.partition(".")
     cells: pd.Series[Any] = schema.columns[name].cells_of(values)
     frames[table] = frames[table].assign(**{own: cells})
-
-
-def _ends(column: Column) -> tuple[float, float]:
-    grid = grid_of(column)
-    return grid.lower, grid.upper

@@ -208,5 +208,4 @@ def number_encoding(column: Column, grid: Grid, numerics: Numerics, bins: int) -
         return IntegerEncoding(column=column, grid=grid)
     if numerics == "scaled" and grid.upper > grid.lower:
         return Scaled(column=column, grid=grid)
-    edges = grid.edges(bins, without_zero=column.zero_apart)
-    return Binned(column=column, grid=grid, edges=edges)
+    return Binned(column=column, grid=grid, edges=column.bins(bins).edges)

@@ -103,5 +103,4 @@ class SeriesCodes(SeriesRows):
 
 def _binned(schema: SeriesSchema, name: str, bins: int, curve: float) -> Binned:
     column = channel_column(schema, name)
-    grid = grid_of(column)
-    return Binned(column=column, grid=grid, edges=grid.edges(bins, without_zero=column.zero_apart, curve=curve))
+    return Binned(column=column, grid=grid_of(column), edges=column.bins(bins, curve=curve).edges)

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from doublure.encode.attribute_groups import Encoding, encoding_of
-from doublure.encode.columns import Discrete, Floats, grid_of
+from doublure.encode.attribute_groups import encoding_of
+from doublure.encode.columns import ColumnEncoding, Discrete, Floats
 from doublure.measures.relational.units import Coders, as_units
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.schema import ResolvedSchema
@@ -147,14 +147,15 @@ def of_table(coder: Coder, table: Coded) -> Points:
 
 
 def _channel(schema: SeriesSchema, name: str, values: Floats) -> Floats:
-    grid = grid_of(schema.channels[name])
-    share = (np.clip(values, grid.lower, grid.upper) - grid.lower) / max(grid.upper - grid.lower, grid.unit)
+    column = schema.channels[name]
+    lower, upper = column.known_grid
+    share = (np.clip(values, lower, upper) - lower) / max(upper - lower, column.unit)
     if not schema.may_be_missing(name):
         return np.nan_to_num(share)
     return np.concatenate([np.nan_to_num(share), np.isnan(share)], axis=1)
 
 
-def _corners(discrete: Encoding, cells: Any) -> Floats:
+def _corners(discrete: ColumnEncoding, cells: Any) -> Floats:
     return _corner(discrete.compact(cells)[0].astype(np.int64), discrete.parts[0].size)
 
 

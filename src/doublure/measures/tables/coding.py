@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from doublure.data.tables import cells
 from doublure.encode.cell_names import MISSING as MISSING
-from doublure.encode.columns import Binned, Discrete, Floats, grid_of
+from doublure.encode.columns import ColumnEncoding, Floats, encoding
 from doublure.errors import DataError
 from doublure.schema import ResolvedSchema
 from doublure.schema.columns import Column, label
@@ -63,7 +63,7 @@ class Coder:
 
     schema: ResolvedSchema
     columns: Mapping[str, Column] = field(init=False)
-    _encodings: Mapping[str, Discrete | Binned] = field(init=False, repr=False)
+    _encodings: Mapping[str, ColumnEncoding] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         columns = {
@@ -72,7 +72,7 @@ class Coder:
             if column.modelled and name not in self.schema.repeated
         }
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "_encodings", {name: _encoding(column) for name, column in columns.items()})
+        object.__setattr__(self, "_encodings", {name: encoding(own, "bins", BINS) for name, own in columns.items()})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ class Coder:
 
     def edges(self, name: str) -> Floats:
         """Return the ``(B + 1,)`` edges of a number's public bins."""
-        return cast(Binned, self._encodings[name]).edges
+        return self.columns[name].bins(BINS).edges
 
     def labels(self, name: str) -> tuple[str, ...]:
         """Return what a discrete column's codes mean, missing last."""
@@ -117,17 +117,10 @@ class Coder:
 
     def bounds(self, name: str) -> tuple[float, float, float]:
         """Return a number's public lower and upper bound and the step between neighbouring values (0: none)."""
-        grid = grid_of(self.columns[name])
-        return grid.lower, grid.upper, grid.unit
+        column = self.columns[name]
+        return *column.known_grid, column.unit
 
     def place(self, name: str, numbers: Floats) -> Floats:
         """Return ``(N,)`` the place of a column's numbers within its public bounds, 0 to 1; NaN where missing."""
         lower, upper, unit = self.bounds(name)
         return np.asarray((np.clip(numbers, lower, upper) - lower) / max(upper - lower, unit), dtype=np.float64)
-
-
-def _encoding(column: Column) -> Discrete | Binned:
-    if column.listed:
-        return Discrete(column=column)
-    grid = grid_of(column)
-    return Binned(column=column, grid=grid, edges=grid.edges(BINS, without_zero=column.zero_apart))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 from doublure.schema.columns.column import Clock
-from doublure.schema.columns.integer_domain import IntegerDomain, TimeDomain
+from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
 from doublure.schema.columns.number import PARTS, BoundedColumn
 
 if TYPE_CHECKING:
@@ -85,6 +85,11 @@ class CalendarColumn(BoundedColumn):
 
         years = np.array([f"{year}-01-01" for year in _YEARS], dtype=f"datetime64[{self.clock}]")
         return Grid.of_points(years.astype(np.float64))
+
+    @property
+    @override
+    def declared_scale(self) -> Scale | None:
+        return "linear"  # a calendar has no small numbers
 
     @override
     def integer_domain(self) -> IntegerDomain:

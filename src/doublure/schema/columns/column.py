@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field, StrictBool, model_validator
 
 from doublure.errors import SchemaError
+from doublure.schema.columns.bins import Bins
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.scalars import Meaning, Token, Value
@@ -205,7 +206,7 @@ class Column(Frozen):
 
     @property
     def declared_scale(self) -> Scale | None:
-        """The declared width of public cells; None where it is not declared."""
+        """The width of public cells, as declared or as times have it; None where it follows from the bounds."""
         return None
 
     @property
@@ -288,6 +289,18 @@ class Column(Frozen):
     @abstractmethod
     def integer_domain(self) -> IntegerDomain:
         """Return the integers that stand for its values, with the public tree above them.
+
+        Raises:
+            SchemaError: A fact of it is not known yet.
+        """
+
+    @abstractmethod
+    def bins(self, most: int, *, curve: float = 1.0) -> Bins:
+        """Return its public bins.
+
+        Args:
+            most: The most bins of a number; values of a list have one each.
+            curve: Bins are of equal width in this power of the share of the bounds, where values cannot be negative.
 
         Raises:
             SchemaError: A fact of it is not known yet.

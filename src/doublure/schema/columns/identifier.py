@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 from pydantic import model_validator
 from typing_extensions import override
@@ -10,12 +10,6 @@ from typing_extensions import override
 from doublure.errors import SchemaError
 from doublure.schema.columns.column import Column, Missing
 from doublure.schema.fact_states import Fact, Learn
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from doublure.schema.columns.column import Floats
-    from doublure.schema.columns.integer_domain import IntegerDomain
 
 
 class IdColumn(Column):
@@ -28,32 +22,11 @@ class IdColumn(Column):
     type: Literal["id"] = "id"
     missing: Fact[Missing] = False
 
-    @override
-    def numbers_of(self, cells: pd.Series[Any]) -> Floats:
-        """Refuse: ids have no numbers.
+    def _refuse(self, *given: Any, **more: Any) -> NoReturn:
+        """Refuse: ids have no numbers."""
+        raise SchemaError("an id is not encoded")
 
-        Raises:
-            SchemaError: Always.
-        """
-        _refuse()
-
-    @override
-    def cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        """Refuse: ids have no numbers.
-
-        Raises:
-            SchemaError: Always.
-        """
-        _refuse()
-
-    @override
-    def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        """Refuse: ids have no numbers.
-
-        Raises:
-            SchemaError: Always.
-        """
-        _refuse()
+    numbers_of = cells_of = loaded_cells_of = integer_domain = bins = _refuse  # type: ignore[pydantic-field]  # methods
 
     @override
     def number_of(self, written: object) -> float:
@@ -68,21 +41,8 @@ class IdColumn(Column):
     def text_of(self, number: float) -> str:
         return f"{number:.0f}"
 
-    @override
-    def integer_domain(self) -> IntegerDomain:
-        """Refuse: ids have no numbers.
-
-        Raises:
-            SchemaError: Always.
-        """
-        _refuse()
-
     @model_validator(mode="after")
     def _nothing_to_learn(self) -> IdColumn:
         if self.roles or isinstance(self.missing, Learn):
             raise ValueError("an id is never learned; leave roles and missing out, or use type category")
         return self
-
-
-def _refuse() -> NoReturn:
-    raise SchemaError("an id is not encoded")

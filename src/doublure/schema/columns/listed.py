@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field, StrictFloat, model_validator
 from typing_extensions import override
 
+from doublure.schema.columns.bins import Bins
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.fact_states import UNDECLARED, Fact, Learn, OptionalFact
@@ -101,6 +102,13 @@ class ChoiceColumn(Column):
     def integer_domain(self) -> IntegerDomain:
         last = max(0, len(self.domain) - 1)
         return IntegerDomain(first=0, last=last, nullable=self.may_be_missing, ordered=self.ordered)
+
+    @override
+    def bins(self, most: int, *, curve: float = 1.0) -> Bins:
+        import numpy as np
+
+        places = np.arange(len(self.domain) + 1, dtype=np.float64)
+        return Bins(edges=places, highs=places[:-1], names=tuple(self.labels))
 
     def _dtype(self) -> pd.CategoricalDtype:
         """Return the schema's values as they are; as labels where no column of a table could hold them together."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field, StrictBool, StrictFloat, model_validator
 from typing_extensions import override
 
+from doublure.schema.columns.bins import BinRules, Bins
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
 from doublure.schema.scalars import EXACT
@@ -89,6 +90,22 @@ class BoundedColumn(Column):
             edges=tuple(edge for edge in edges if first < edge <= last),
             spikes=tuple(value for value in spikes if first <= value <= last),
         )
+
+    @override
+    def bins(self, most: int, *, curve: float = 1.0) -> Bins:
+        rules = BinRules(
+            unit=self.unit, zero_apart=self.zero_apart, scale=self.declared_scale, cuts=self.cuts, curve=curve
+        )
+        edges = rules.edges(*self.known_grid, most)
+        highs = edges[1:] - self.unit
+        pairs = zip(edges[:-1].tolist(), highs.tolist(), strict=True)
+        names = ((self.short_text_of(low), self.short_text_of(high)) for low, high in pairs)
+        texts = (low if self.unit and low == high else f"{low} to {high}" for low, high in names)
+        return Bins(edges=edges, highs=highs, names=tuple(texts))
+
+    def short_text_of(self, number: float) -> str:
+        """Return a number as the names of bins show it."""
+        return self.text_of(number)
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> BoundedColumn:
@@ -174,6 +191,10 @@ class NumberColumn(BoundedColumn):
         import numpy as np
 
         return f"{float(self.rounded(np.asarray([number]))[0]) + 0.0:.15g}"
+
+    @override
+    def short_text_of(self, number: float) -> str:
+        return f"{number:g}"
 
     @override
     def notes(self) -> Iterator[str]:
