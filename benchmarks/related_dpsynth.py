@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.relational import open_related
-from doublure.encode.grids import grid_of
 from doublure.schema.columns import Column, label
 from doublure.schema.relational import RelationalSchema
 
@@ -108,5 +107,5 @@ def _taken(schema: RelationalSchema, table: str, frame: pd.DataFrame) -> pd.Data
         if column.listed:
             columns[name] = frame[name].where(frame[name] != _MISSING, "")
         else:
-            columns[name] = column.cells_of(grid_of(column).snap(frame[name].to_numpy(dtype=np.float64)))
+            columns[name] = column.cells_of(column.snap(frame[name].to_numpy(dtype=np.float64)))
     return pd.DataFrame(columns)

@@ -18,7 +18,6 @@ import doublure as db
 from doublure.data.tables.cells import canonical
 from doublure.encode.columns import estimated_width
 from doublure.encode.differences import Gap
-from doublure.encode.grids import grid_of
 from doublure.encode.table import TableEncoder
 from doublure.schema import ResolvedSchema, Schema
 
@@ -97,10 +96,10 @@ def numbers_of(cells: pd.Series, column: Any) -> np.ndarray:
 
 def assert_own(decoded: pd.Series, column: Any) -> None:
     """On the schema's own grid, within its bounds, missing only where that may be."""
-    grid, numbers = grid_of(column), numbers_of(decoded, column)
+    numbers = numbers_of(decoded, column)
     assert column.may_be_missing or not np.isnan(numbers).any()
     present = numbers[~np.isnan(numbers)]
-    np.testing.assert_allclose(grid.snap(present), present, rtol=0, atol=1e-9 * max(1.0, abs(grid.upper)))
+    np.testing.assert_allclose(column.snap(present), present, rtol=0, atol=1e-9 * max(1.0, abs(column.known_grid[1])))
     wanted = {"integer": "Int64" if column.may_be_missing else "int64", "real": "float64"}
     zone = getattr(column, "timezone", None)
     moment = "datetime64[s]" if zone is None else f"datetime64[s, {zone}]"
@@ -117,11 +116,10 @@ def real_frame(schema: ResolvedSchema, shares: list[list[float]]) -> dict[str, n
     names = list(schema.columns)
     for place, name in enumerate(names):
         column = schema.columns[name]
-        grid = grid_of(column)
-        top = min(grid_of(schema.columns[later]).upper for later in names[place:])
-        low = np.clip(np.maximum(reached, grid.lower), None, top)
+        top = min(schema.columns[later].known_grid[1] for later in names[place:])
+        low = np.clip(np.maximum(reached, column.known_grid[0]), None, top)
         share = np.array([row[place] for row in shares])
-        numbers = np.minimum(grid.snap(low + np.where(share < 0.3, 0, share) * (top - low)), top)
+        numbers = np.minimum(column.snap(low + np.where(share < 0.3, 0, share) * (top - low)), top)
         numbers = np.where(numbers < low, low, numbers)
         hole = (share > 0.8) & column.may_be_missing
         reached = np.where(hole, reached, numbers)
@@ -145,9 +143,10 @@ def test_rows_come_back_within_a_bin(family: Any, shares: Any, bins: int, numeri
         for name, column in schema.columns.items():
             own = encoder._encodings[name]
             scale = own.steps if isinstance(own, Gap) else own
-            span = scale.grid.upper - scale.grid.lower
+            lower, upper = scale.column.known_grid
+            span = upper - lower
             if numerics == "scaled":
-                allowed += max(scale.grid.unit / 2, 0) + 2e-7 * span + 1e-9
+                allowed += max(scale.column.unit / 2, 0) + 2e-7 * span + 1e-9
             else:  # its own bin, and the bins of what it is measured from
                 codes = encoder.compact(frame)[:, list(schema.columns).index(name)].astype(int)
                 last = len(scale.edges) - 2
@@ -188,8 +187,8 @@ def test_a_row_is_coded_by_itself(family: Any, shares: Any, numerics: Any) -> No
     real = {name: np.array([row[place] for row in shares]) for place, name in enumerate(columns)}  # in no order at all
     frame = pd.DataFrame()
     for name, column in schema.columns.items():
-        grid = grid_of(column)
-        frame[name] = cells_of(list(grid.snap(grid.lower + real[name] * (grid.upper - grid.lower))), column)
+        lower, upper = column.known_grid
+        frame[name] = cells_of(list(column.snap(lower + real[name] * (upper - lower))), column)
     encoder = TableEncoder(schema, numerics=numerics, bins=8)
     alone = [encoder.compact(frame.iloc[place : place + 1].reset_index(drop=True)) for place in range(len(frame))]
     assert np.array_equal(np.concatenate(alone), encoder.compact(frame))
@@ -204,7 +203,7 @@ def test_days_over_three_years_have_bins_of_equal_ratio_and_a_zero() -> None:
     encoder = TableEncoder(schema_of({"a": dates, "b": dates}, {"at_most": ["a", "b"]}), bins=64)
     steps = gap_of(encoder, "b").steps
     assert steps.zero
-    assert (steps.grid.lower, steps.grid.upper) == (0, 1094)
+    assert steps.column.known_grid == (0, 1094)
     widths = np.diff(steps.edges)
     assert widths[0] == 1
     assert widths[-1] > 50
@@ -224,8 +223,8 @@ def test_gaps_lie_where_the_bounds_allow() -> None:
     }
     for (first, second), ends in cases.items():
         encoder = TableEncoder(schema_of(integers(a=first, b=second), {"at_most": ["a", "b"]}))
-        grid = gap_of(encoder, "b").steps.grid
-        assert (grid.lower, grid.upper) == ends
+        found = gap_of(encoder, "b").steps.column.known_grid
+        assert found == ends
         assert gap_of(encoder, "b").steps.zero == (ends[0] == 0)
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from doublure.data.tables.fixing import has
 from doublure.encode.columns import Discrete, RowEncoding
-from doublure.encode.grids import Floats
-from doublure.encode.numeric import IntegerEncoding
+from doublure.encode.numeric import Floats, IntegerEncoding
 from doublure.schema.allowed import Allowed
 
 if TYPE_CHECKING:

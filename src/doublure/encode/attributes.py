@@ -14,7 +14,7 @@ from doublure.data.series import Series
 from doublure.data.series.in_memory import calendar_shares
 from doublure.encode.attribute_groups import encoding_of
 from doublure.encode.encoder import Encoder
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.errors import SettingError
 from doublure.schema.series import SeriesSchema
 

@@ -25,12 +25,9 @@ import numpy as np
 import pandas as pd
 
 from doublure.encode.differences import Gap, gaps_of
-from doublure.encode.grids import Floats as Floats
-from doublure.encode.grids import Grid as Grid
-from doublure.encode.grids import grid_of as grid_of
 from doublure.encode.numeric import Binned as Binned
+from doublure.encode.numeric import Floats as Floats
 from doublure.encode.numeric import IntegerEncoding as IntegerEncoding
-from doublure.encode.numeric import Number as Number
 from doublure.encode.numeric import Numerics as Numerics
 from doublure.encode.numeric import Part as Part
 from doublure.encode.numeric import Scaled as Scaled
@@ -113,7 +110,7 @@ def encoding(column: Column, numerics: Numerics, bins: int) -> ColumnEncoding:
         raise SchemaError("an id is not encoded")
     if column.listed:
         return Discrete(column=column)
-    return number_encoding(column, grid_of(column), numerics, bins)
+    return number_encoding(column, numerics, bins)
 
 
 def encodings(schema: Schema, names: Iterable[str], numerics: Numerics, bins: int) -> dict[str, RowEncoding]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.errors import SettingError
 from doublure.schema import Schema
 from doublure.schema.columns import Column, label

@@ -27,8 +27,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from doublure.encode.grids import Floats, Grid, grid_of
-from doublure.encode.numeric import Binned, IntegerEncoding, Number, Numerics, Part, Scaled, number_encoding
+from doublure.encode.numeric import (
+    Binned,
+    Floats,
+    IntegerEncoding,
+    Numerics,
+    Part,
+    Scaled,
+    number_encoding,
+    snapped_numbers,
+)
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IntegerDomain, RealColumn
 from doublure.schema.constraints import AtMost, ordered
@@ -41,13 +49,13 @@ class Gap:
 
     Attributes:
         first: The column that it is measured from.
-        own: The number's own bounds, grid and dtype.
+        own: The number's own facts.
         steps: The gap, as if it were a column.
         floor: What it is measured from where there is nothing before it.
     """
 
     first: str
-    own: Number
+    own: Column
     steps: Binned | Scaled | IntegerEncoding
     floor: float
 
@@ -73,7 +81,7 @@ class Gap:
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None, before: Floats) -> Floats:
         """Return numbers on their own grid, NaN for missing, from one array a part."""
         base = self._base(before)
-        return self.own.snap(self._turned_back(base + self.steps.numbers(values, rng), base))
+        return snapped_numbers(self.own, self._turned_back(base + self.steps.numbers(values, rng), base))
 
     def _base(self, before: Floats) -> Floats:
         return np.where(np.isnan(before), self.floor, before)
@@ -84,8 +92,9 @@ class Gap:
         A pair that no row could have, a long stay that begins on the last day, is reflected at the bound that it
         passes: moved to the bound, such pairs would pile up there.
         """
-        lower, upper = np.minimum(np.maximum(base, self.own.grid.lower), self.own.grid.upper), self.own.grid.upper
-        span, half = np.maximum(upper - lower + self.own.grid.unit, np.finfo(float).tiny), self.own.grid.unit / 2
+        (lowest, upper), unit = self.own.known_grid, self.own.unit
+        lower = np.minimum(np.maximum(base, lowest), upper)
+        span, half = np.maximum(upper - lower + unit, np.finfo(float).tiny), unit / 2
         place = np.mod(numbers - lower + half, 2 * span)
         mirrored = lower - half + np.where(place > span, 2 * span - place, place)
         inside = (lower <= numbers) & (numbers <= upper)
@@ -157,27 +166,22 @@ def _firsts(schema: Schema) -> dict[str, str]:
 def _gap(schema: Schema, pair: tuple[str, str], before: _Reach, numerics: Numerics, bins: int) -> Gap | None:
     """Return how the second of a pair is coded, or None where a gap has but one value or too many to count."""
     first, second = (schema.columns[name] for name in pair)
-    low, own = grid_of(first), grid_of(second)
-    floor = min(low.lower, own.lower)
+    (own_lower, own_upper), unit = second.known_grid, second.unit
+    floor = min(first.known_grid[0], own_lower)
     lowest = min(before.lower, floor) if before.may_be_missing else before.lower
-    lower, upper = max(0.0, own.lower - before.upper), own.upper - lowest
-    if own.unit:
-        lower, upper = (round(end / own.unit) * own.unit for end in (lower, upper))
-    if not lower < upper or not math.isfinite(upper) or (own.unit and upper / own.unit > EXACT):
+    lower, upper = max(0.0, own_lower - before.upper), own_upper - lowest
+    if unit:
+        lower, upper = (round(end / unit) * unit for end in (lower, upper))
+    if not lower < upper or not math.isfinite(upper) or (unit and upper / unit > EXACT):
         return None
-    grid = Grid(lower=lower, upper=upper, unit=own.unit)
-    return Gap(
-        first=pair[0],
-        own=Number(column=second, grid=own),
-        steps=number_encoding(_as_column(second, grid), grid, numerics, bins),
-        floor=floor,
-    )
+    steps = number_encoding(_as_column(second, lower, upper), numerics, bins)
+    return Gap(first=pair[0], own=second, steps=steps, floor=floor)
 
 
-def _as_column(second: Column, grid: Grid) -> RealColumn:
+def _as_column(second: Column, lower: float, upper: float) -> RealColumn:
     """Return a gap's own facts; they are not checked again, for a gap may span more than a column's bounds may."""
     return RealColumn.model_construct(
-        bounds=(grid.lower, grid.upper), step=grid.unit or None, zero_inflated=grid.lower == 0, missing=second.missing
+        bounds=(lower, upper), step=second.unit or None, zero_inflated=lower == 0, missing=second.missing
     )
 
 

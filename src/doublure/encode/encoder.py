@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from doublure.encode import conditions
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.support.tensors import Array, as_tensor
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from typing_extensions import override
 
-from doublure.encode.grids import Floats, Grid
 from doublure.schema.columns import Column, IntegerDomain
 
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Numerics: TypeAlias = Literal["bins", "scaled", "steps"]
 
 
@@ -37,16 +37,14 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number:
-    """What both encodings of a number share: the numbers that it can have.
+class NumericEncoding(ABC):
+    """A number in parts of an expanded row; cells outside the bounds count as the nearest bound.
 
     Attributes:
         column: The public facts.
-        grid: The values that it can take.
     """
 
     column: Column
-    grid: Grid
 
     @property
     def domain(self) -> IntegerDomain:
@@ -63,21 +61,9 @@ class Number:
         """How many states a cell has beside the numbers in order."""
         return int(self.zero) + int(self.column.may_be_missing)
 
-    def snap(self, values: Floats) -> Floats:
-        """Return what each number counts as: the nearest of the grid, and NaN only where a cell may be missing."""
-        snapped = self._present(values)
-        if self.column.may_be_missing:
-            snapped = np.where(np.isnan(values), np.nan, snapped)
-        return snapped
-
     def _present(self, values: Floats) -> Floats:
-        """Return the grid's nearest to each number; for NaN the lower bound, which then stands for nothing."""
-        return self.grid.snap(np.nan_to_num(values, nan=self.grid.lower))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Coded(Number, ABC):
-    """A number in parts of an expanded row; cells outside the bounds count as the nearest bound."""
+        """Return the nearest values of the column; for NaN the lower bound, which then stands for nothing."""
+        return self.column.snap(np.nan_to_num(values, nan=self.column.known_grid[0]))
 
     def compact(self, column: pd.Series[Any]) -> list[Floats]:
         """Return cells as one array a part."""
@@ -97,7 +83,7 @@ class Coded(Number, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Binned(Coded):
+class Binned(NumericEncoding):
     """A number as the code of its public bin: drawn uniformly from it, or its middle without ``rng``."""
 
     edges: Floats
@@ -109,8 +95,9 @@ class Binned(Coded):
 
     @override
     def coded(self, values: Floats) -> list[Floats]:
-        snapped = self._present(values)
-        codes = np.clip(np.searchsorted(self.edges, snapped, side="right") - 1, 0, len(self.edges) - 2)
+        snapped = self._present(values)  # half a unit from any edge, whose last bits are others
+        begun = np.searchsorted(self.edges - self.column.unit / 2, snapped, side="right")
+        codes = np.clip(begun - 1, 0, len(self.edges) - 2)
         if self.zero:
             codes = np.where(snapped == 0, len(self.edges) - 1, codes)
         if self.column.may_be_missing:
@@ -123,11 +110,11 @@ class Binned(Coded):
         bins = np.clip(codes, 0, len(self.edges) - 2)
         left, right = self.edges[bins], self.edges[bins + 1]
         share = np.full(len(codes), 0.5) if rng is None else rng.random(len(codes))
-        if self.grid.unit:
-            numbers = left + np.floor(share * np.rint((right - left) / self.grid.unit)) * self.grid.unit
+        if unit := self.column.unit:
+            numbers = left + np.floor(share * np.rint((right - left) / unit)) * unit
         else:
             numbers = np.minimum(left + share * (right - left), np.nextafter(right, left))
-        numbers = self.grid.snap(numbers)
+        numbers = self.column.snap(numbers)
         if self.zero:
             numbers = np.where(numbers == 0, self._beside_zero(left, right), numbers)
             numbers = np.where(codes == len(self.edges) - 1, 0.0, numbers)
@@ -136,14 +123,14 @@ class Binned(Coded):
 
     def _beside_zero(self, left: Floats, right: Floats) -> Floats:
         """Return, for each bin around zero, a value of it that is not zero, where it has one."""
-        unit = self.grid.unit
+        unit = self.column.unit
         above = right / 2 if unit == 0 else np.where(unit < right, unit, 0.0)
         below = left / 2 if unit == 0 else np.where(left < 0, -unit, 0.0)
-        return self.grid.snap(np.where(above > 0, above, below))
+        return self.column.snap(np.where(above > 0, above, below))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaled(Coded):
+class Scaled(NumericEncoding):
     """A number as its place between the bounds, with zero and missing as states of their own."""
 
     @property
@@ -156,8 +143,8 @@ class Scaled(Coded):
 
     @override
     def coded(self, values: Floats) -> list[Floats]:
-        snapped = self._present(values)
-        scaled = 2 * (snapped - self.grid.lower) / max(self.grid.upper - self.grid.lower, self.grid.unit) - 1
+        snapped, (lower, upper) = self._present(values), self.column.known_grid
+        scaled = 2 * (snapped - lower) / max(upper - lower, self.column.unit) - 1
         if len(self.parts) == 1:
             return [scaled]
         state = np.zeros(len(values))
@@ -169,8 +156,8 @@ class Scaled(Coded):
 
     @override
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
-        scaled = np.clip(values[-1], -1, 1)
-        numbers = self.grid.snap(self.grid.lower + (scaled + 1) / 2 * (self.grid.upper - self.grid.lower))
+        scaled, (lower, upper) = np.clip(values[-1], -1, 1), self.column.known_grid
+        numbers = self.column.snap(lower + (scaled + 1) / 2 * (upper - lower))
         if len(self.parts) == 2:
             state = values[0].astype(np.int64)
             if self.zero:
@@ -181,7 +168,7 @@ class Scaled(Coded):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IntegerEncoding(Coded):
+class IntegerEncoding(NumericEncoding):
     """A number as the integer that stands for it, in whole steps from zero; missing is the step after the last."""
 
     @property
@@ -198,14 +185,22 @@ class IntegerEncoding(Coded):
     @override
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
         domain, steps = self.domain, values[0]
-        numbers = self.grid.snap(np.clip(steps, domain.first, domain.last) * domain.unit)
+        numbers = self.column.snap(np.clip(steps, domain.first, domain.last) * domain.unit)
         return np.where(steps > domain.last, np.nan, numbers) if domain.nullable else numbers
 
 
-def number_encoding(column: Column, grid: Grid, numerics: Numerics, bins: int) -> Binned | Scaled | IntegerEncoding:
+def number_encoding(column: Column, numerics: Numerics, bins: int) -> Binned | Scaled | IntegerEncoding:
     """Return the encoding of a number, in at most so many bins, scaled, or in steps."""
+    lower, upper = column.known_grid
     if numerics == "steps":
-        return IntegerEncoding(column=column, grid=grid)
-    if numerics == "scaled" and grid.upper > grid.lower:
-        return Scaled(column=column, grid=grid)
-    return Binned(column=column, grid=grid, edges=column.bins(bins).edges)
+        return IntegerEncoding(column=column)
+    if numerics == "scaled" and upper > lower:
+        return Scaled(column=column)
+    return Binned(column=column, edges=column.bins(bins).edges)
+
+
+def snapped_numbers(column: Column, values: Floats) -> Floats:
+    """Return what each number counts as: the nearest value, and NaN only where a cell may be missing."""
+    if column.may_be_missing:
+        return column.snap(values)
+    return column.snap(np.nan_to_num(values, nan=column.known_grid[0]))

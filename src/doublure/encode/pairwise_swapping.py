@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.networks.swapped_tables import earlier
 
 Ints = npt.NDArray[np.int64]

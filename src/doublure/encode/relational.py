@@ -17,7 +17,7 @@ from doublure.data.relational.records import RelatedRows, marked, remarked
 from doublure.encode import across_tables
 from doublure.encode.above_root import places_above
 from doublure.encode.encoder import Encoder
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.table_values import TableValues
 from doublure.errors import InputError

@@ -22,8 +22,7 @@ from typing_extensions import override
 
 from doublure.data.series.records import Series
 from doublure.encode.attributes import SeriesRows
-from doublure.encode.grids import Floats, grid_of
-from doublure.encode.numeric import Scaled
+from doublure.encode.numeric import Floats, Scaled
 from doublure.errors import InputError
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerColumn, RealColumn
@@ -109,7 +108,7 @@ class SeriesEncoder(SeriesRows):
         return bent if states is None else np.where(states == 0, bent, 0.0)
 
     def _bends(self, number: Scaled) -> bool:
-        return self._curve != 1 and number.grid.lower >= 0
+        return self._curve != 1 and number.column.known_grid[0] >= 0
 
     @override
     def uniform_bodies(self, numbers: Array, rng: np.random.Generator) -> Array:
@@ -167,8 +166,7 @@ def channel_column(schema: SeriesSchema, name: str) -> IntegerColumn | RealColum
 
 
 def _number(schema: SeriesSchema, name: str) -> Scaled:
-    column = channel_column(schema, name)
-    return Scaled(column=column, grid=grid_of(column))
+    return Scaled(column=channel_column(schema, name))
 
 
 def _states(chances: Tensor, rng: np.random.Generator | None) -> Floats:

@@ -14,8 +14,7 @@ from typing_extensions import override
 
 from doublure.data.series import Series
 from doublure.encode.attributes import SeriesRows
-from doublure.encode.grids import Floats, grid_of
-from doublure.encode.numeric import Binned
+from doublure.encode.numeric import Binned, Floats
 from doublure.encode.series import channel_column
 from doublure.errors import InputError
 from doublure.schema import Schema
@@ -91,10 +90,10 @@ class SeriesCodes(SeriesRows):
 
     def _level(self, number: Binned, values: Floats) -> Floats:
         """Return ``(N,)`` the bin of the mean place between the bounds; 0 for a series without any value."""
-        grid = number.grid
+        column, (lower, upper) = number.column, number.column.known_grid
         known = ~np.isnan(values)
-        places = (grid.snap(np.where(known, values, grid.lower)) - grid.lower) / max(grid.upper - grid.lower, grid.unit)
-        if grid.lower >= 0:
+        places = (column.snap(np.where(known, values, lower)) - lower) / max(upper - lower, column.unit)
+        if lower >= 0:
             places = places**self._curve
         means = np.where(known, places, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
         bins: Floats = np.minimum(np.floor(means * LEVELS), LEVELS - 1)
@@ -103,4 +102,4 @@ class SeriesCodes(SeriesRows):
 
 def _binned(schema: SeriesSchema, name: str, bins: int, curve: float) -> Binned:
     column = channel_column(schema, name)
-    return Binned(column=column, grid=grid_of(column), edges=column.bins(bins, curve=curve).edges)
+    return Binned(column=column, edges=column.bins(bins, curve=curve).edges)

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from doublure.data.series import Series
 from doublure.encode.attributes import SeriesRows
-from doublure.encode.grids import Floats, Grid, grid_of
+from doublure.encode.numeric import Floats
 from doublure.encode.series import channel_column
 from doublure.errors import InputError
 from doublure.schema import Schema
@@ -36,13 +36,11 @@ class Cells:
 
     Attributes:
         column: The channel's facts.
-        grid: The values that it can take.
         ends: ``(cells,)`` increasing, each a value of the grid.
         single: ``(cells,)`` whether a cell holds one value alone.
     """
 
     column: IntegerColumn | RealColumn
-    grid: Grid
     ends: Floats
     single: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
@@ -55,20 +53,19 @@ class Cells:
             most: Cells.
             curve: Of a channel whose lower bound is zero, cells are of equal width in this power of the value.
         """
-        grid = grid_of(column)
-        if grid.size <= most:
-            ends: Floats = grid.lower + np.arange(int(grid.size), dtype=np.float64) * grid.unit
-            return cls(column=column, grid=grid, ends=ends, single=np.ones(len(ends), dtype=bool))
-        zero = column.zero_inflated and grid.lower < 0 <= grid.upper
+        (lower, upper), unit = column.known_grid, column.unit
+        if unit and round((upper - lower) / unit) < most:
+            ends: Floats = column.snap(lower + np.arange(round((upper - lower) / unit) + 1, dtype=np.float64) * unit)
+            return cls(column=column, ends=ends, single=np.ones(len(ends), dtype=bool))
+        zero = column.zero_inflated and lower < 0 <= upper
         shares = np.linspace(0, 1, most - 2 * zero)
-        shares = shares ** (1 / curve) if grid.lower == 0 else shares
-        ends = grid.snap(grid.lower + shares * (grid.upper - grid.lower))
-        alone = [grid.lower]
+        shares = shares ** (1 / curve) if lower == 0 else shares
+        ends, alone = column.snap(lower + shares * (upper - lower)), [lower]
         if zero:
-            below = -grid.unit if grid.unit else np.nextafter(0.0, -1.0)
-            ends, alone = np.append(ends, [below, 0.0]), [grid.lower, 0.0]
-        ends = np.unique(ends.astype(np.float64) + 0.0)
-        return cls(column=column, grid=grid, ends=ends, single=np.isin(ends, alone))
+            below = -unit if unit else np.nextafter(0.0, -1.0)
+            ends, alone = column.snap(np.append(ends, [below, 0.0])), [lower, 0.0]
+        ends = np.unique(ends)
+        return cls(column=column, ends=ends, single=np.isin(ends, column.snap(np.array(alone))))
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -76,10 +73,10 @@ class Cells:
     def places(self, values: Floats) -> Floats:
         """Return each value's place; behind the last cell where there is none and the channel may have none."""
         known = ~np.isnan(values)
-        snapped = self.grid.snap(np.where(known, values, self.grid.lower))
+        snapped = self.column.snap(np.where(known, values, self.column.known_grid[0]))
         cell = np.minimum(np.searchsorted(self.ends, snapped), len(self) - 1)
         begin, width = self._begun(cell), self._width(cell)
-        within = np.clip((snapped - begin - self.grid.unit / 2) / np.where(width > 0, width, 1), 0, _LAST_PLACE)
+        within = np.clip((snapped - begin - self.column.unit / 2) / np.where(width > 0, width, 1), 0, _LAST_PLACE)
         found: Floats = cell + np.where(self.single[cell], _MIDDLE, within)
         return np.where(known, found, len(self) + _MIDDLE) if self.column.may_be_missing else found
 
@@ -87,14 +84,14 @@ class Cells:
         """Return values of the grid, NaN behind the last cell."""
         cell = np.clip(np.floor(places), 0, len(self) - 1).astype(np.int64)
         begin, width = self._begun(cell), self._width(cell)
-        inside = begin + (places - cell) * width + self.grid.unit / 2
-        lowest = begin + self.grid.unit if self.grid.unit else begin
+        inside = begin + (places - cell) * width + self.column.unit / 2
+        lowest = begin + self.column.unit if self.column.unit else begin
         found = np.where(self.single[cell], self.ends[cell], np.clip(inside, lowest, self.ends[cell]))
-        found = self.grid.snap(found)
+        found = self.column.snap(found)
         return np.where(places >= len(self), np.nan, self.column.rounded(found))
 
     def _begun(self, cell: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
-        return np.where(cell > 0, self.ends[np.maximum(cell - 1, 0)], self.grid.lower)
+        return np.where(cell > 0, self.ends[np.maximum(cell - 1, 0)], self.column.known_grid[0])
 
     def _width(self, cell: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
         found: Floats = self.ends[cell] - self._begun(cell)

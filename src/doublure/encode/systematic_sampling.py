@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 _AT_ONCE = 4096

@@ -24,6 +24,7 @@ from doublure.encode import constraints
 from doublure.encode.columns import Binned, Floats, IntegerEncoding, Numerics, RowEncoding, Scaled, encodings
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
+from doublure.encode.numeric import snapped_numbers
 from doublure.encode.pairwise_swapping import Ints, pairwise_swapped
 from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
@@ -117,11 +118,11 @@ class TableEncoder(Encoder):
         """Return a column's codes, and note in ``before`` what later columns are measured from."""
         own = self._encodings[name]
         if isinstance(own, Gap):
-            numbers, base = own.own.snap(own.own.column.numbers_of(cells)), before[own.first]
+            numbers, base = snapped_numbers(own.own, own.own.numbers_of(cells)), before[own.first]
             before[name] = np.fmax(numbers, base)
             return own.coded(numbers, base)
         if name in self._firsts and isinstance(own, (Binned, Scaled, IntegerEncoding)):
-            before[name] = own.snap(own.column.numbers_of(cells))
+            before[name] = snapped_numbers(own.column, own.column.numbers_of(cells))
         return own.compact(cells)
 
     @override
@@ -193,7 +194,7 @@ class TableEncoder(Encoder):
             base = before[own.first]
             numbers = own.numbers(values, rng, base)
             before[name] = np.fmax(numbers, base)
-            return own.own.column.cells_of(numbers)
+            return own.own.cells_of(numbers)
         if name in self._firsts and isinstance(own, (Binned, Scaled, IntegerEncoding)):
             before[name] = own.numbers(values, rng)
             return own.column.cells_of(before[name])

@@ -16,7 +16,7 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.data.images.records import Pixels
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.measures.classification import Labels
 from doublure.measures.images.classifiers import predict_each, steps_of
 from doublure.support.progress import Progress, Silent

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from doublure.data.images import Images
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.measures.classification import Labels
 from doublure.support.devices import chosen_device
 from doublure.support.progress import Progress, Silent

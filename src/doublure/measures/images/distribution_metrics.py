@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from doublure.data.images import Images
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor
 from doublure.measures.scores import Score
 

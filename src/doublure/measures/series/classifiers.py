@@ -29,7 +29,7 @@ import numpy as np
 
 from doublure.data.series import Series
 from doublure.encode.attribute_groups import groups_of
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.intervals import Interval, wilson
 from doublure.measures.classification import Labels, area_under_roc
 from doublure.measures.influence import of_share, of_two_samples

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.measures.scores import Score
 from doublure.measures.series.statistics import SeriesStatistics, correlation, ks_statistic, wasserstein_by_step
 from doublure.schema.series import SeriesSchema

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from doublure.data.series import Series
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series.statistics import (

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from doublure.data.series import Series
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.intervals import wilson
 from doublure.measures.classification import Labels
 from doublure.measures.scores import Score

@@ -10,7 +10,7 @@ import numpy as np
 
 from doublure.data.series import Series
 from doublure.encode.attribute_groups import names_of
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.intervals import Result
 from doublure.measures.series.nearest_neighbours import Nearest
 from doublure.measures.series.statistics import SeriesStatistics, mean_of, steps_of, wasserstein_by_step

@@ -14,7 +14,7 @@ import numpy as np
 
 from doublure.data.series import Series
 from doublure.encode.attribute_groups import codes_of, groups_of
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.intervals import finite
 from doublure.schema.series import SeriesSchema
 

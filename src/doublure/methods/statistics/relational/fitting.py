@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.encode.above_root import above_root
-from doublure.encode.grids import Floats
+from doublure.encode.numeric import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.relational import RelationalEncoder
 from doublure.encode.table_values import TableValues
