@@ -8,7 +8,7 @@ from doublure.data.tables.fixing import has
 from doublure.encode.asked import common
 from doublure.encode.table_values import TableValues
 from doublure.schema import Schema
-from doublure.schema.allowed import Allowed, between, one_of
+from doublure.schema.allowed import Allowed
 
 SCHEMA = """
 doublure: 1
@@ -42,7 +42,7 @@ def encoder():
 
 def cells(encoder, name, low=None, high=None, values=None):
     column = encoder.schema.columns[name]
-    return between(column, low, high) if values is None else one_of(column, values)
+    return column.between(low, high) if values is None else column.one_of(values)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ from doublure.methods.statistics.tables import finding
 from doublure.methods.statistics.tables.leaves import Leaves
 from doublure.private.queries.axes import Intervals
 from doublure.private.queries.counts import Counts
+from doublure.run import conditions
 from doublure.schema import Schema, columns
+from doublure.schema.allowed import Allowed
 from doublure.schema.columns import CategoryColumn, IntegerDomain
 from doublure.schema.columns.column import Column
 from doublure.schema.fact_states import Fact
@@ -42,6 +44,16 @@ class Chapters(IntegerDomain):
 class CodeColumn(CategoryColumn):
     type: Literal["code"] = "code"
     values: Fact[tuple[str, ...]] = CODES
+
+    def asked(self, value: object) -> Allowed:
+        """``B*`` is all of a chapter."""
+        if isinstance(value, str) and value.endswith("*"):
+            return self.between_places(value.rstrip("*"))
+        return super().asked(value)
+
+    def between_places(self, chapter: str) -> Allowed:
+        places = [place for place, text in enumerate(self.labels) if text.startswith(chapter)]
+        return Allowed(values=tuple(map(float, places)))
 
     def integer_domain(self) -> IntegerDomain:
         return Chapters(first=0, last=len(self.domain) - 1, nullable=self.may_be_missing)
@@ -80,6 +92,16 @@ def test_records_are_looked_for_down_the_columns_own_tree(encoder):
     _, names = encoder.axis(0, np.array([0.0, 2.0, 3.0]), np.array([0, 1, 0]), 2)
     assert names[1] == "A02"
     assert names[0].startswith("A00 | A01 | A03 | A04")
+
+
+def test_a_sample_is_asked_for_in_the_columns_own_words(encoder):
+    ((given, share),) = conditions.read({"code": "B*"}, encoder.schema, encoder).groups
+    assert (share, given.by_rejection["code"].values) == (1.0, tuple(map(float, range(50, 100))))
+    frame = pd.DataFrame({"code": pd.Categorical(["A01", "B00", "B49", "C00"], categories=CODES)})
+    assert given.fitting(frame).code.tolist() == ["B00", "B49"]
+    assert encoder.spans(given.by_rejection) == {0: ((50, 99),)}
+    with pytest.raises(SettingError, match="code: has no such value"):
+        conditions.read({"code": "D00"}, encoder.schema, encoder)
 
 
 WRONG = {

@@ -15,7 +15,6 @@ from doublure.encode.series_places import SeriesPlaces
 from doublure.errors import SettingError
 from doublure.methods.statistics.series import copula_plan
 from doublure.schema import Schema
-from doublure.schema.allowed import between
 
 N, LENGTH, SHORTEST = 3000, 12, 3
 TEXT = f"""
@@ -148,7 +147,7 @@ def test_numbers_fall_in_groups_by_public_bounds():
     assert groups_of(age) == GROUPS
     assert names_of(age)[0] == "20 to 26"
     assert codes_of(age, pd.Series([20, 26, 27, 89, 500])).tolist() == [0, 0, 1, 9, 9]
-    assert codes_within(age, between(age, 26, 27)) == (0, 1)
+    assert codes_within(age, age.between(26, 27)) == (0, 1)
     cut = Schema.parse(TEXT.replace("bounds: [20, 89]", "bounds: [20, 89], edges: [30, 65]")).attributes["age"]
     assert names_of(cut) == ["20 to 29", "30 to 64", "65 to 89"]
     open_ = Schema.parse(TEXT.replace("bounds: [20, 89]", "bounds: undeclared")).attributes["age"]

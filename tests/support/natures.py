@@ -16,7 +16,7 @@ from doublure.data.tables import cells
 from doublure.encode.cell_names import interval_names
 from doublure.encode.columns import encoding
 from doublure.private.queries import facts
-from doublure.schema import Schema, allowed
+from doublure.schema import Schema
 
 Floats = npt.NDArray[np.float64]
 _HEAD = "doublure: 1\nkind: table\nunits: 10\ncolumns:\n  a: "
@@ -70,7 +70,7 @@ def number_of(column: Any, written: Any) -> float:
 
 def place_of(column: Any, written: Any) -> float:
     """Return the number of one written value that the column can have; ValueError elsewhere."""
-    return allowed.place(column, written)
+    return column.place_of(written)
 
 
 def text_of(text: str, number: int) -> str:

@@ -29,8 +29,8 @@ from doublure.data.tables.rules import TableRules
 from doublure.encode.attribute_groups import codes_within
 from doublure.errors import SettingError, printable
 from doublure.schema import ResolvedSchema
-from doublure.schema.allowed import Allowed, between, one_of
-from doublure.schema.columns import Column, label
+from doublure.schema.allowed import Allowed
+from doublure.schema.columns import Column
 from doublure.schema.rule_checks import clash
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     for asked, value in given.items():
         name = schema.asked(asked)
         column = schema.columns.get(name)
-        if column is not None and column.bounded and column.steers:
+        if column is not None and column.bounded and name in conditions:
             checked[name] = _cells(column, value, f"given {printable(name)}")
             fixed[name] = codes_within(column, checked[name])
             continue
@@ -158,7 +158,7 @@ def _refuse_clash(asked: Mapping[str, Allowed], schema: ResolvedSchema) -> None:
 
 def _codes(name: str, value: object, column: Column | None, encoder: Encoder) -> tuple[int, ...]:
     """Return the codes of a label or an attribute; what is not known of the records is refused by their encoder."""
-    values = _several(value, column) if column is not None else [value]
+    values = column.several(value) if column is not None else [value]
     return tuple(dict.fromkeys(encoder.condition_codes({name: each})[name] for each in values))
 
 
@@ -169,35 +169,8 @@ def _listed(cells: Allowed) -> tuple[int, ...]:
 
 
 def _cells(column: Column, value: object, field: str) -> Allowed:
-    if not column.modelled:
-        raise SettingError("is an id, which is numbered anew", field=field, remedy="leave it out")
     try:
-        return _asked(column, value)
+        return column.asked(value)
     except ValueError as error:
         message, _, remedy = str(error).partition("; ")
         raise SettingError(message, field=field, remedy=remedy or "see schema.yaml") from None
-
-
-def _asked(column: Column, value: object) -> Allowed:
-    if isinstance(value, str) and column.ordered and ".." in value and not _is_listed(value, column):
-        low, _, high = value.partition("..")
-        return between(column, low.strip() or None, high.strip() or None)
-    if isinstance(value, tuple) and len(value) == 2 and column.ordered:
-        return between(column, *value)
-    return one_of(column, _several(value, column))
-
-
-def _several(value: object, column: Column) -> list[object]:
-    """Return the values that are meant, None for missing."""
-    if isinstance(value, (list, tuple, set, frozenset)):
-        if not value:
-            raise ValueError("is an empty list; give a value")
-        return [None if each is None or each == "" else each for each in value]
-    if isinstance(value, str) and not _is_listed(value, column):
-        parts: list[object] = [part.strip() or None for part in value.split(",")]
-        return parts
-    return [value]
-
-
-def _is_listed(value: str, column: Column) -> bool:
-    return label(value) in map(label, column.domain)

@@ -12,7 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from doublure.errors import printable
-from doublure.schema.allowed import Allowed, allowed, one_of
+from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column, label
 from doublure.schema.constraints import (
     AtMost,
@@ -244,7 +244,7 @@ def kept_of(columns: Mapping[str, Column], rule: Implies | Sum | Combinations) -
 
 def _allowed(columns: Mapping[str, Column], name: str, cells: object) -> Allowed:
     try:
-        return allowed(columns[name], cells)
+        return columns[name].ruled(cells)
     except ValueError as error:
         raise ValueError(f"implies at {printable(name)} {error}") from None
 
@@ -252,7 +252,7 @@ def _allowed(columns: Mapping[str, Column], name: str, cells: object) -> Allowed
 def _cell(column: Column, text: str, where: str) -> float:
     """Return the number of a cell as a file holds it; ``text`` is empty for an empty one."""
     try:
-        found = one_of(column, [text or None])
+        found = column.one_of([text or None])
     except ValueError as error:
         raise ValueError(f"{where} {error}") from None
     return math.nan if found.missing else found.values[0]

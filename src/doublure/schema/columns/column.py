@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, StrictBool, model_validator
 
 from doublure.errors import SchemaError
+from doublure.schema.allowed import MISSING, Allowed
 from doublure.schema.columns.bins import Bins
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
-from doublure.schema.scalars import Meaning, Token, Value
+from doublure.schema.scalars import Meaning, Token, Value, label
 
 if TYPE_CHECKING:
     import numpy as np
@@ -256,6 +257,14 @@ class Column(Frozen):
             ValueError: It has none; ``message; remedy``.
         """
 
+    def place_of(self, written: object) -> float:
+        """Return the number of one written value that cells can have.
+
+        Raises:
+            ValueError: There is no such cell; ``message; remedy``.
+        """
+        return self.number_of(written)
+
     @abstractmethod
     def text_of(self, number: float) -> str:
         """Return a number as labels and axes show it."""
@@ -305,6 +314,78 @@ class Column(Frozen):
         Raises:
             SchemaError: A fact of it is not known yet.
         """
+
+    def asked(self, value: object) -> Allowed:
+        """Return the cells that a sample is asked for: a value, ``(low, high)`` or ``low..high``, a list, None.
+
+        Raises:
+            ValueError: It has no such cell; ``message; remedy``.
+        """
+        if isinstance(value, str) and self.ordered and ".." in value and not self._lists(value):
+            low, _, high = value.partition("..")
+            return self.between(low.strip() or None, high.strip() or None)
+        if isinstance(value, tuple) and len(value) == 2 and self.ordered:
+            return self.between(*value)
+        return self.one_of(self.several(value))
+
+    def several(self, value: object) -> list[object]:
+        """Return the values that a request names, None for an empty cell.
+
+        Raises:
+            ValueError: It names none; ``message; remedy``.
+        """
+        if isinstance(value, (list, tuple, set, frozenset)):
+            if not value:
+                raise ValueError("is an empty list; give a value")
+            return [None if each is None or each == "" else each for each in value]
+        if isinstance(value, str) and not self._lists(value):
+            return [part.strip() or None for part in value.split(",")]
+        return [value]
+
+    def ruled(self, written: object) -> Allowed:
+        """Return the cells that a rule names: a value, a list of values, or ``missing``.
+
+        Raises:
+            ValueError: It has no such cell; ``message; remedy``.
+        """
+        cells = written if isinstance(written, (list, tuple)) else (written,)
+        return self.one_of([None if self.means_missing(cell) else cell for cell in cells])
+
+    def means_missing(self, cell: object) -> bool:
+        """Return whether a rule means an empty cell: ``missing``, unless the column lists a value of that name."""
+        return cell == MISSING and not self._lists(MISSING)
+
+    def one_of(self, cells: Sequence[object]) -> Allowed:
+        """Return single cells; None is an empty one.
+
+        Raises:
+            ValueError: It has no such cell; ``message; remedy``.
+        """
+        if None in cells and not self.may_be_missing:
+            raise ValueError("is never missing; ask for a value, or declare missing")
+        found = tuple(self.place_of(cell) for cell in cells if cell is not None)
+        return Allowed(values=found, missing=None in cells, slack=self.slack)
+
+    def between(self, low: object, high: object) -> Allowed:
+        """Return all cells from one to another, within the bounds; None is an open end.
+
+        Raises:
+            ValueError: It has no order, or no value there; ``message; remedy``.
+        """
+        if not self.ordered:
+            raise ValueError("has no order; give a list of values")
+        first, last = self.limits
+        start = first if low is None else self.number_of(low)
+        end = last if high is None else self.number_of(high)
+        if start > end and None not in (low, high):
+            raise ValueError("has a range that ends before it begins; write the lower end first")
+        start, end = max(start, first), min(end, last)
+        if start > end:
+            raise ValueError("has a range outside the column's bounds; see its bounds in the schema")
+        return Allowed(span=(start, end), slack=self.slack)
+
+    def _lists(self, value: str) -> bool:
+        return label(value) in map(label, self.domain)
 
     @model_validator(mode="after")
     def _roles_fit(self) -> Column:

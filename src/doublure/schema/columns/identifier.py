@@ -8,6 +8,7 @@ from pydantic import model_validator
 from typing_extensions import override
 
 from doublure.errors import SchemaError
+from doublure.schema.allowed import Allowed
 from doublure.schema.columns.column import Column, Missing
 from doublure.schema.fact_states import Fact, Learn
 
@@ -36,6 +37,15 @@ class IdColumn(Column):
             ValueError: Always; ``message; remedy``.
         """
         raise ValueError("is an id, which is numbered anew; ask for another column")
+
+    @override
+    def asked(self, value: object) -> Allowed:
+        """Refuse: ids are numbered anew.
+
+        Raises:
+            ValueError: Always; ``message; remedy``.
+        """
+        raise ValueError("is an id, which is numbered anew; leave it out")
 
     @override
     def text_of(self, number: float) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field, StrictBool, StrictFloat, model_validator
 from typing_extensions import override
 
+from doublure.schema.allowed import Allowed
 from doublure.schema.columns.bins import BinRules, Bins
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
@@ -75,6 +76,26 @@ class BoundedColumn(Column):
         lower, upper = self.known_grid
         span = max(upper - lower, sys.float_info.min)
         return float(10.0 ** max(-300, math.floor(math.log10(span)) - BILLION + 1))
+
+    @override
+    def place_of(self, written: object) -> float:
+        if not self.unit:
+            raise ValueError("is a real number without precision or step, and hardly any two are equal; give a range")
+        number = self.number_of(written)
+        lower, upper = self.limits
+        steps = number / self.unit
+        if not lower <= number <= upper or abs(steps - round(steps)) > _NEARLY:
+            raise ValueError(
+                "lies outside the column's bounds, or between two of its values; see its bounds in the schema"
+            )
+        return number
+
+    @override
+    def ruled(self, written: object) -> Allowed:
+        """Return the cells that a rule names; a list of two is a range, both ends included."""
+        if isinstance(written, (list, tuple)) and len(written) == 2 and not any(map(self.means_missing, written)):
+            return self.between(*written)
+        return super().ruled(written)
 
     @override
     def integer_domain(self) -> IntegerDomain:
