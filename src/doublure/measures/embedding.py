@@ -41,13 +41,13 @@ class Points:
     Attributes:
         values: ``(N, d)`` float64.
         blocks: What the numbers are of: a column, a channel, an attribute, the pixels.
-        discrete: The blocks that are corners.
+        corners: The blocks that are corners, of columns with a list of values.
         bodies: Of records that are more than columns, the numbers that stand in an order: pixels, or a channel's steps.
     """
 
     values: Floats
     blocks: Mapping[str, slice]
-    discrete: frozenset[str]
+    corners: frozenset[str]
     bodies: tuple[slice, ...] = ()
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
     coders = Coders.of(schema)
     root = of_table(coders.root, units.root)
     parts = {f"{schema.root}.{name}": root.values[:, block] for name, block in root.blocks.items()}
-    discrete = {f"{schema.root}.{name}" for name in root.discrete}
+    discrete = {f"{schema.root}.{name}" for name in root.corners}
     for child in schema.children:
         many = units.content.counts(child)
         parts[f"rows of {child}"] = many[:, None] / schema.most(child)
@@ -169,4 +169,4 @@ def _joined(parts: Mapping[str, Floats], discrete: Any) -> Points:
         blocks[name] = slice(first, first + part.shape[1])
         first += part.shape[1]
     values = np.concatenate(list(parts.values()), axis=1).astype(np.float64)
-    return Points(values=values, blocks=blocks, discrete=frozenset(discrete))
+    return Points(values=values, blocks=blocks, corners=frozenset(discrete))
