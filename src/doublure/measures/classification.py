@@ -1,4 +1,4 @@
-"""How good predictions are: accuracy, area under the ROC curve, average precision, macro-F1; intervals where cheap."""
+"""Prediction quality: accuracy, area under the ROC curve, average precision, macro-F1, with intervals where cheap."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def macro_f1(table: Labels, rng: np.random.Generator) -> tuple[float, Interval]:
     """Return the mean of the classes' F1 and its bootstrap interval.
 
     Args:
-        table: ``(K, K)`` counts of (true class, guessed class). Resampling test rows is the same as resampling its
-            cells, because F1 depends on nothing else.
+        table: ``(K, K)`` counts of (true class, guessed class). F1 depends on these counts alone, so resampling them
+            equals resampling test rows.
         rng: Draws the resamples.
     """
     n = int(table.sum())
@@ -43,7 +43,7 @@ def _f1(tables: Labels) -> Floats:
 
 
 def area_under_roc(truth: Labels, chances: Floats) -> tuple[float | None, Interval | None]:
-    """Return the area under the ROC curve; the mean over classes, one against the rest, where there are several.
+    """Return the area under the ROC curve; with several classes, the mean of one-versus-rest areas.
 
     Args:
         truth: ``(N,)`` classes.
@@ -60,18 +60,18 @@ def area_under_roc(truth: Labels, chances: Floats) -> tuple[float | None, Interv
 
 
 def average_precision(truth: Labels, chances: Floats, rarer: int) -> float | None:
-    """Return the mean precision over the ranks of a class's rows; the mean over classes where there are several.
+    """Return the average precision (mean precision over the ranks of a class's rows); with several classes, their mean.
 
-    Guessing has a class's share: unlike the area under the ROC curve it tells how many of the rows that a model points
-    to are right ones.
+    Guessing reaches the class's share. Unlike the area under the ROC curve, the figure says how many of the rows that a
+    model selects belong to the class.
 
     Args:
         truth: ``(N,)`` classes.
         chances: ``(N, K)`` predicted probabilities.
-        rarer: Of two classes, which is looked for.
+        rarer: The positive class where there are two.
 
     Returns:
-        The figure; null where no row is of a class that is looked for.
+        The figure; null where no row belongs to a positive class.
     """
     from sklearn.metrics import average_precision_score
 

@@ -1,4 +1,4 @@
-"""Records as points: in which distances what is near is measured, whatever the kind of data.
+"""Records as points of a Euclidean space, for nearest-neighbour measures of any kind of data.
 
 ======  ==============================================================================================================
 kind    the numbers of a record
@@ -40,9 +40,9 @@ class Points:
 
     Attributes:
         values: ``(N, d)`` float64.
-        blocks: What the numbers are of: a column, a channel, an attribute, the pixels.
-        discrete: The blocks that are corners.
-        bodies: Of records that are more than columns, the numbers that stand in an order: pixels, or a channel's steps.
+        blocks: The source of each block of numbers: a column, a channel, an attribute, the pixels.
+        discrete: The one-hot blocks.
+        bodies: For records beyond columns, the ordered numbers: pixels, or a channel's steps.
     """
 
     values: Floats
@@ -54,11 +54,11 @@ class Points:
         return len(self.values)
 
     def take(self, rows: np.ndarray[Any, Any]) -> Points:
-        """Return some of the records."""
+        """Return the selected records."""
         return replace(self, values=self.values[rows])
 
     def of(self, *names: str) -> Floats:
-        """Return the numbers of some blocks, ``(N, d')``."""
+        """Return the numbers of the named blocks, ``(N, d')``."""
         return np.concatenate([self.values[:, self.blocks[name]] for name in names], axis=1)
 
 
@@ -68,7 +68,7 @@ def points_of(schema: ResolvedSchema, content: Any, what: str = "the records") -
     Args:
         schema: Every fact known.
         content: Records, private or synthetic, as the schema's source loads them or as sampling returns them.
-        what: Which these are, for messages.
+        what: Name of the records in messages.
 
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.
@@ -104,7 +104,7 @@ def _of_series(schema: SeriesSchema, content: Any, what: str) -> Points:
 
 
 def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
-    """Return the root's row, and of each child table how many rows, their mean, the first and the last one."""
+    """Return the root's row, and for each child table the number of rows, their mean, the first and the last one."""
     units = Coders.of(schema).read(as_units(schema, content), what)
     coders = Coders.of(schema)
     root = of_table(coders.root, units.root)
@@ -134,7 +134,7 @@ POINTS: ByKind[Callable[[Any, Any, str], Points]] = ByKind(
 
 
 def of_table(coder: Coder, table: Coded) -> Points:
-    """Return the rows of a table that is coded already."""
+    """Return the rows of a coded table as points."""
     parts, discrete = {}, set()
     for place, (name, size) in enumerate(zip(coder.names, coder.sizes, strict=True)):
         if name in table.numbers:

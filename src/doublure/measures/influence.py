@@ -1,7 +1,8 @@
-"""By how much a figure of predictions moves if a test row counts twice: what the bootstrap of rows needs of it.
+"""Influence functions of prediction figures, for the bootstrap of rows.
 
-Every function returns ``(N,)``, whose mean is 0: the derivative of the figure as a function of the rows' shares
-(Efron & Tibshirani 1993, §22.2). That of an area under the ROC curve is DeLong's placement.
+An influence is the change of a figure per unit of weight on a test row: the derivative with respect to the rows' shares
+(Efron & Tibshirani 1993, §22.2). Every function returns ``(N,)`` with mean 0. The influence on an area under the ROC
+curve is DeLong's placement.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def of_share(marks: Any) -> Floats:
     """Return the influence on a share, or on any mean over rows.
 
     Args:
-        marks: ``(N,)`` what is averaged.
+        marks: ``(N,)`` the averaged values.
     """
     each = np.asarray(marks, dtype=np.float64)
     found: Floats = each - each.mean()
@@ -26,7 +27,7 @@ def of_share(marks: Any) -> Floats:
 
 
 def of_area(truth: Labels, chances: Floats) -> Floats:
-    """Return the influence on the area under the ROC curve; the mean over classes, where there are several.
+    """Return the influence on the area under the ROC curve; with several classes, on the mean of their areas.
 
     Args:
         truth: ``(N,)`` classes.
@@ -51,14 +52,14 @@ def _of_area(positive: np.ndarray, scores: Floats) -> Floats:
 
 
 def of_two_samples(which: Labels, chances: Floats) -> tuple[Floats, Floats]:
-    """Return the influences on the area, where the rows of each class are resampled among themselves.
+    """Return the influences on the area where each class is resampled on its own.
 
     Args:
         which: ``(N,)`` 0 and 1.
         chances: ``(N, 2)`` predicted probabilities.
 
     Returns:
-        Those of class 0, and those of class 1.
+        The influences of class 0 and of class 1.
     """
     each = of_area(which, chances)
     share = float((which == 1).mean())
@@ -66,15 +67,15 @@ def of_two_samples(which: Labels, chances: Floats) -> tuple[Floats, Floats]:
 
 
 def of_average_precision(truth: Labels, chances: Floats, rarer: int) -> Floats:
-    """Return the influence on :func:`doublure.measures.classification.average_precision`, with its arguments."""
+    """Return the influence on :func:`doublure.measures.classification.average_precision`, with the same arguments."""
     wanted = [rarer] if chances.shape[1] == 2 else list(range(chances.shape[1]))
     found = [_of_precision(truth == place, chances[:, place]) for place in wanted if (truth == place).any()]
     return np.asarray(np.mean(found, axis=0)) if found else np.zeros(len(truth))
 
 
 def _of_precision(positive: np.ndarray, scores: Floats) -> Floats:
-    """Return the influence of each row: on where it stands itself, and on the precision at every row below it."""
-    _, level = np.unique(-scores, return_inverse=True)  # rows of one score stand together, the highest first
+    """Return the influence of each row: on its own rank, and on the precision at every row below it."""
+    _, level = np.unique(-scores, return_inverse=True)  # tied rows share a level, the highest score first
     hits = np.bincount(level, weights=positive)
     all_of = np.bincount(level).astype(np.float64)
     above, rows = np.cumsum(hits), np.cumsum(all_of)
@@ -93,7 +94,7 @@ def of_macro_f1(truth: Labels, guessed: Labels, classes: int) -> Floats:
     Args:
         truth: ``(N,)`` classes.
         guessed: ``(N,)`` predicted ones.
-        classes: How many there are.
+        classes: Number of classes.
     """
     table = confusion(truth, guessed, classes)
     sides = (table.sum(axis=0) + table.sum(axis=1)).astype(np.float64)

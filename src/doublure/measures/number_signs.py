@@ -1,4 +1,4 @@
-"""Signs of faults that rows and series share: another unit, numbers that changed places, records that were copied."""
+"""Fault tests shared by rows and series: changed units, swapped numbers, copied records."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TAIL = 0.01
 
 
 def number_signs(name: str, training: Floats, seen: Sequence[Floats], verb: str) -> dict[str, Evidence]:
-    """Return the signs that a number has another unit or scale; of a number that is not there, none.
+    """Return the tests for a changed unit or scale of a number; none where the number has no values.
 
     Args:
-        name: Of the column or channel.
-        training: ``(N,)`` of a correct run, NaN where missing.
+        name: Name of the column or channel.
+        training: ``(N,)`` values of a correct run, NaN where missing.
         seen: The same of each run.
-        verb: What the number does: is, or has a mean.
+        verb: Verb of the clause: is, or has a mean.
     """
     there, shown = training[~np.isnan(training)], printable(name)
     if not len(there):
@@ -50,11 +50,11 @@ def number_signs(name: str, training: Floats, seen: Sequence[Floats], verb: str)
 def exchange_signs(
     pair: tuple[str, str], training: tuple[Floats, Floats], seen: Sequence[tuple[Floats, Floats]]
 ) -> dict[str, Evidence]:
-    """Return the sign that two numbers changed places.
+    """Return the test for two swapped numbers.
 
     Args:
         pair: Their names.
-        training: ``(N,)`` each, of a correct run.
+        training: ``(N,)`` values each, of a correct run.
         seen: The same of each run.
     """
     both = np.concatenate(training)
@@ -84,11 +84,11 @@ def exchange_signs(
 
 
 def copied_signs(seen: Sequence[Floats], record: str) -> dict[str, Evidence]:
-    """Return the sign that records are copies of one another.
+    """Return the test for records copied from one another.
 
     Args:
-        seen: ``(N, P)`` of each run all numbers of its records, NaN where missing.
-        record: What one is called: row, or series.
+        seen: ``(N, P)`` all numbers of each run's records, NaN where missing.
+        record: The word for one record: row, or series.
     """
     shown: list[Mask] = []
     for each in seen:

@@ -1,22 +1,22 @@
 """Downstream classifiers of images: trained on synthetic images, tested on real ones.
 
-What each classifier is, and for how long it learns, is fixed here, before any result is seen; nothing is tuned on the
-images that it is tested on, and no epoch is chosen by looking.
+The architecture and training time of each classifier are fixed here, before any result is seen. Nothing is tuned on the
+test images, and no epoch is chosen by its result.
 
 ============ ==========================================================================================================
 ``cnn``      the papers' (Triastcyn & Faltings 2018 and 2019, §5.2): two convolutions with batch normalisation,
              ReLU and max pooling, two linear layers with ReLU, softmax. 32 and 64 channels of 3x3, 128 and 64 units
 ``resnet``   a small residual network (He et al. 2016): a convolution of 32 channels of 3x3, then blocks of two with 32,
-             64 and 128, halving the size from one to the next, each with batch normalisation and a way around it; the
-             mean over places, linear. Some ten times the work of ``cnn``: trained where it is asked for
+             64 and 128, halving the size from one to the next, each with batch normalisation and a skip connection; the
+             mean over places, linear. Some ten times the work of ``cnn``: trained on request
 ``mlp``      256 and 128 units with ReLU
 ``logistic`` multinomial logistic regression on the pixels
 ``forest``   a random forest of 100 trees on the pixels
 ============ ==========================================================================================================
 
-``cnn``, ``resnet`` and ``mlp`` take 10 epochs of Adam (learning rate 1e-3, falling to zero along a cosine) in batches
-of 128; of few images as many epochs as make 200 steps, so that a curve over numbers of images shows what images add,
-and not how long somebody learned.
+``cnn``, ``resnet`` and ``mlp`` take 10 epochs of Adam (learning rate 1e-3, cosine decay to zero) in batches of 128. Few
+images are trained on for at least 200 steps, so that a curve over numbers of images shows the effect of images, not of
+training time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CLASSIFIERS: dict[ClassifierName, str] = {
 }
 
 USUAL: tuple[ClassifierName, ...] = ("cnn", "mlp", "logistic", "forest")
-"""Those that are trained unless others are asked for."""
+"""Classifiers trained by default."""
 
 EPOCHS = 10
 LEAST_STEPS = 200
@@ -73,16 +73,16 @@ def predict(
     seed: int,
     progress: Progress | None = None,
 ) -> Floats:
-    """Train one classifier and return what it makes of the test images.
+    """Train one classifier and return its predictions for the test images.
 
     Args:
-        student: Which one.
-        training: N images to learn from.
+        student: The classifier's name.
+        training: N images to train on.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: M images to classify.
         n_classes: K; classes that the training set lacks get probability 0.
         seed: Fixes the classifier's own randomness.
-        progress: Receives how many of :func:`steps_of` are done, where the classifier is a network.
+        progress: Receives the number of finished steps, of :func:`steps_of`, where the classifier is a network.
 
     Returns:
         ``(M, K)`` probabilities.
@@ -90,7 +90,7 @@ def predict(
     chances = np.zeros((len(test), n_classes))
     present, codes = np.unique(classes, return_inverse=True)
     if len(present) == 1:
-        # A collapsed generator makes one class only: that is a (bad) result and no reason to stop.
+        # A collapsed generator makes one class only: a (bad) result, and no reason to stop.
         chances[:, present] = 1.0
         return chances
     chances[:, present] = _TRAIN[student](training, codes.astype(np.int64), test, seed, progress or Silent())
@@ -106,7 +106,7 @@ def predict_each(
     seed: int,
     progress: Progress | None = None,
 ) -> list[Floats]:
-    """Train one classifier and return what it makes of several sets of images, as :func:`predict` does of one."""
+    """Train one classifier and return its predictions for several sets of images, each as :func:`predict` does."""
     chances = predict(student, training, classes, Images.joined(tests), n_classes, seed, progress)
     return np.split(chances, np.cumsum([len(test) for test in tests])[:-1])
 
@@ -120,15 +120,15 @@ def learning_curve(
     sizes: Sequence[int],
     seed: int,
 ) -> dict[int, float]:
-    """Return a classifier's accuracy by the number of labelled images that it learned from (2022, Figure 3).
+    """Return a classifier's accuracy by the number of labelled training images (2022, Figure 3).
 
     Args:
-        student: Which one.
-        training: Images to learn from; the first so many of them are used.
+        student: The classifier's name.
+        training: Images to train on, in order: a size takes the first ones.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: Images to classify.
         truth: Their classes.
-        sizes: Numbers of images; those that there are not are left out.
+        sizes: Numbers of images; those above N are left out.
         seed: Fixes the classifier's own randomness.
     """
     n_classes = int(max(np.max(classes, initial=0), np.max(truth, initial=0))) + 1
@@ -139,7 +139,7 @@ def learning_curve(
     return found
 
 
-# -- classifiers of torch --------------------------------------------------------------------------------------------
+# -- networks --------------------------------------------------------------------------------------------------------
 
 
 def _network(student: ClassifierName) -> Callable[..., Floats]:
@@ -154,11 +154,11 @@ def _network(student: ClassifierName) -> Callable[..., Floats]:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageClassifier:
-    """What a trained convolutional classifier makes of images.
+    """A trained convolutional classifier.
 
     Attributes:
-        features: N images to what its last layer but one holds, ``(N, 64)``.
-        chances: N images to probabilities ``(N, K)``.
+        features: N images -> activations of its last layer but one, ``(N, 64)``.
+        chances: N images -> probabilities ``(N, K)``.
     """
 
     features: Callable[[Images], Floats]
@@ -169,7 +169,7 @@ def image_classifier(training: Images, classes: Labels, seed: int) -> ImageClass
     """Train the ``cnn`` and return its features and probabilities.
 
     Args:
-        training: Images to learn from.
+        training: Images to train on.
         classes: ``(N,)`` their classes.
         seed: Fixes the classifier's own randomness.
     """
@@ -185,9 +185,12 @@ def image_classifier(training: Images, classes: Labels, seed: int) -> ImageClass
 
 
 def transformed(function: Callable[[torch.Tensor], torch.Tensor], images: Images, batch: int = _TEST_BATCH) -> Floats:
-    """Return what a function of ``(B, C, H, W)`` float32 in [-1, 1] makes of images, a batch at a time.
+    """Return a function's results for images, a batch at a time, computed on the chosen device.
 
-    It computes on the device that was chosen.
+    Args:
+        function: Takes ``(B, C, H, W)`` float32 in [-1, 1].
+        images: N images.
+        batch: B.
     """
     import torch
 
@@ -209,20 +212,19 @@ def trained(
     epochs: int | None = None,
     progress: Progress | None = None,
 ) -> nn.Sequential:
-    """Train a classifier that is a network.
+    """Train a network.
 
     Args:
         student: ``cnn``, ``resnet`` or ``mlp``.
-        training: Images to learn from.
+        training: Images to train on.
         classes: ``(N,)`` their classes, 0 to K - 1.
         seed: Fixes its randomness.
-        rate: Adam's learning rate at the start.
-        epochs: How often it sees each image; None: as fixed above.
-        progress: Receives how many steps are done.
+        rate: Adam's initial learning rate.
+        epochs: Passes over the images; None: the default above.
+        progress: Receives the number of finished steps.
 
     Returns:
-        The network in evaluation mode, on the device that was chosen: ``(B, C, H, W)`` float32 in [-1, 1] to scores
-        ``(B, K)``.
+        The network in evaluation mode, on the chosen device: ``(B, C, H, W)`` float32 in [-1, 1] to scores ``(B, K)``.
     """
     import torch
 
@@ -260,7 +262,7 @@ def _learn(
         order = torch.randperm(len(training), generator=source)
         for number, rows in enumerate(order.tensor_split(batches)):
             progress.at(epoch * batches + number)
-            if len(rows) < 2:  # batch normalisation needs two
+            if len(rows) < 2:  # batch normalisation needs two rows
                 continue
             optimizer.zero_grad()
             seen = tensor_of(training.images[rows.numpy()]).to(classes.device)
@@ -271,13 +273,13 @@ def _learn(
 
 
 def steps_of(images: int) -> int:
-    """Return how many steps a network learns for, of so many images."""
+    """Return the number of training steps for a number of images."""
     batches = max(1, images // BATCH)
     return batches * max(EPOCHS, -(-LEAST_STEPS // batches))
 
 
 def cnn_flops(shape: tuple[int, int, int]) -> float:
-    """Return what the CNN computes for one image ``(H, W, C)``, forward."""
+    """Return the floating-point operations of the CNN's forward pass for one image ``(H, W, C)``."""
     height, width, channels = shape
     places, (first, second), (wide, narrow) = height * width, _FILTERS, _UNITS
     convolutions = places * 9 * first * (channels + second // 4)
@@ -339,7 +341,7 @@ def _logistic(training: Images, classes: Labels, test: Images, seed: int, progre
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
-        # Stopping a little early costs less accuracy than the interval is wide.
+        # Stopping a little early costs less accuracy than the interval's width.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = LogisticRegression(max_iter=_ROUNDS).fit(_pixels(training), classes)
     found: Floats = np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)

@@ -1,8 +1,8 @@
-"""Evaluate synthetic images: class balance, pixels, and what classifiers trained on them make of real ones.
+"""Evaluation of synthetic images: class balance, pixels, and accuracy of downstream classifiers on real images.
 
-Every figure stands between two others. *Class means* draws each pixel on its own around its class's mean, with its
-class's spread: right averages, no correlation between pixels. *Real* is the best to hope for: other real images for
-distances, classifiers trained on real images for prediction. All of it is computed on real data: internal.
+Every figure has two references. *Class means* draws each pixel independently around its class's mean, with its class's
+spread: right averages, no correlation between pixels. *Real* is the best to hope for: other real images for distances,
+classifiers trained on real images for prediction. All of it is computed on real data: internal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from doublure.schema.images import ImageSchema
 from doublure.support.progress import Progress, Silent
 
 MOST_IMAGES = 5_000
-"""The most images that a classifier is trained or tested with; of more, a uniform sample is used."""
+"""Most images that a classifier is trained or tested on; of more, a uniform sample is used."""
 
 _FEWEST_IMAGES = 20
 _BESIDE = 20
@@ -56,7 +56,7 @@ _ROLES: tuple[Literal["value"], Literal["baseline"], Literal["real"]] = ("value"
 
 
 class ClassifierScore(Result):
-    """One classifier: its accuracy on real test images after training on synthetic ones, beside other training sets."""
+    """One classifier's accuracy on real test images after training on synthetic ones, and on the reference sets."""
 
     classifier: ClassifierName
     name: str
@@ -64,26 +64,26 @@ class ClassifierScore(Result):
 
 
 class ClassShare(Result):
-    """One class: how frequent it is among synthetic images, beside the real ones."""
+    """One class's share of synthetic images, beside that of real ones."""
 
     label: str
     share: Score
 
 
 class ImageEvaluation(Evaluation):
-    """Everything that was measured of a set of images. Computed on real data: internal.
+    """All measurements of a set of images. Computed on real data: internal.
 
     Attributes:
         classifiers: Train on synthetic, test on real; empty where ``classifiers_skipped`` says why.
         classes: The classes; empty without labels.
         pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
-        texture: How images change from pixel to pixel: a checkerboard, and the spread inside blocks of 2 x 2.
-        resemblance: How they look in the features that were asked for, else to a classifier trained on real
-            images; empty where none was trained.
-        trained: How many images the classifiers were trained and tested on.
+        texture: Change from pixel to pixel: a checkerboard, and the spread inside blocks of 2 x 2.
+        resemblance: Similarity in the requested features, by default those of a classifier trained on real images;
+            empty where none was trained.
+        trained: Number of images that the classifiers were trained and tested on, by set.
         artificial_sheet: A contact sheet of synthetic images (PNG), for the page alone.
         real_sheet: The same of real images. Private.
-        neighbours_sheet: Synthetic images, and the real one nearest to each. Private.
+        neighbours_sheet: Synthetic images, each with its nearest real one. Private.
     """
 
     kind: ClassVar[str] = "images"
@@ -112,7 +112,7 @@ class ImageEvaluation(Evaluation):
 
 @dataclass(frozen=True, kw_only=True)
 class _Sets:
-    """The images that are compared, and the class of each; one class where there are no labels."""
+    """The compared images, and the class of each; one class where there are no labels."""
 
     images: Mapping[str, Images]
     classes: Mapping[str, Labels]
@@ -120,7 +120,7 @@ class _Sets:
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough of each to say anything of what they show."""
+        """Whether every set has enough images for a statement on its content."""
         return min(map(len, self.images.values())) >= _FEWEST_IMAGES
 
 
@@ -142,16 +142,16 @@ def evaluate_images(
     Args:
         schema: Their shape and classes.
         synthetic: Synthetic images.
-        train: The real images that they were learned from.
+        train: The real images the synthesizer was fitted on.
         holdout: Real images kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
-            ``train``), which the notes say: the fit has seen them.
+            ``train``); the notes say so, as the fit has seen them.
         unit: ``(N,)`` the unit of each image of ``train``, so that a unit's images stay together in the split.
-        classifiers: Which classifiers are trained.
-        extractor: In which features sets of images are compared; a classifier's that learned from real images if not
+        classifiers: The classifiers to train.
+        extractor: The features that sets of images are compared in; those of a classifier trained on real images if not
             given.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
-        resamples: Where figures are resampled, of one run of several; its own if not given.
+        resamples: Receives resampled figures, for a comparison of several runs; its own if not given.
 
     Raises:
         DataError: There are too few images.
@@ -193,12 +193,12 @@ def evaluate_images(
 
 
 def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Generator) -> Images:
-    """Return the baseline: each pixel drawn on its own, from its class's mean and spread; classes as frequent as real.
+    """Return the baseline: each pixel drawn independently from its class's mean and spread, with real class shares.
 
     Args:
         schema: The classes.
         real: Real images.
-        n: How many to draw.
+        n: Number of images to draw.
         rng: Draws them.
     """
     drawn = np.sort(rng.choice(len(real), n))
@@ -219,7 +219,7 @@ def _coded(schema: ImageSchema, images: Mapping[str, Images]) -> _Sets:
 
 
 def _sample(n: int, rng: np.random.Generator) -> Labels:
-    """Return which images are looked at, in random order: real ones may come class by class, and are cut in halves."""
+    """Return the images used, in random order: real ones may come class by class, and are cut in halves."""
     return rng.permutation(n)[:MOST_IMAGES]
 
 
@@ -299,7 +299,7 @@ def _pixels(sets: _Sets, resamples: Resamples) -> tuple[Score, ...]:
 
 
 def _of_moments(sets: _Sets, moments: Mapping[str, dict[int, tuple[Any, Any]]], which: int) -> dict[str, Any]:
-    """Return by how much each image moves the distance of means (0) or of spreads (1), mean over classes."""
+    """Return the influence of each image on the distance of means (0) or of spreads (1), mean over classes."""
     classes = [code for code in moments["real"] if code in moments["value"]]
     found = {}
     for rows, place, way in (("train", "real", 1.0), ("value", "value", -1.0)):
@@ -339,14 +339,14 @@ def _resemblance(
         return () if extractor is None or not sets.enough else resemblance(extractor, picked)
     half = len(picked["real"]) // 2
     codes = sets.classes["real"][training_sets["real"]]
-    # One half is the training set, so that the other is as new to the classifier as all else that it sees.
+    # One half is the training set, so that the other is as new to the classifier as all other sets.
     own = image_classifier(picked["real"].take(slice(half)), codes[:half], seed)
     seen = extractor or Extractor(name=CLASSIFIER_OF_REAL, extract=own.features)
     others = picked | {"real": picked["real"].take(slice(half, None))}
     return resemblance(seen, others, own.chances, len(sets.labels))
 
 
-# -- words and sheets ------------------------------------------------------------------------------------------------
+# -- sheets and verdict ----------------------------------------------------------------------------------------------
 
 
 def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
@@ -355,7 +355,7 @@ def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
 
 
 def _neighbours(synthetic: Images, real: Images, schema: ImageSchema) -> bytes:
-    """Draw synthetic images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5.3)."""
+    """Draw synthetic images and, below each, the real one nearest by pixels (Triastcyn & Faltings 2018, §5.3)."""
     classes = 1 if schema.label is None else max(1, len(schema.label.domain))
     shown = examples(synthetic, schema, max(1, _BESIDE // classes)).take(slice(_BESIDE))
     extract = pixels().extract

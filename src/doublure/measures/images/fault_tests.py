@@ -1,4 +1,4 @@
-"""What may be wrong with synthetic images, and how sure it is: shares of them, held against those of other runs."""
+"""Fault tests of synthetic images: altered, blank, mislabelled, too few of a class, unusual and duplicated ones."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from doublure.measures.images.feature_extractors import pixels
 from doublure.support.progress import Progress, Silent
 
 ROUGH = 0.4
-"""A single other run is no measure for anybody's images where more of its own do not show what their label says."""
+"""Share of mislabelled images in a single correct run above which it cannot serve as a reference."""
 
 _FLAT = 0.02
 _SURE = 0.6
 _UNUSUAL = 0.01
 LABEL = "label"
-"""The key of the fault test that images do not show what their label says."""
+"""Key of the fault test for images that do not show their label."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inspected:
-    """What is tested, and what the classifiers that test it learn from; images and ``(N,)`` the class of each.
+    """Inspected images, and those that the test classifiers learn from; each set with ``(N,)`` the class of each image.
 
     Attributes:
-        training: Images of the first run that is known to be right, or of the inspected one if there is none.
-        inspected: Others of the run that is inspected.
-        right: Others of each run that is known to be right, the one that classifiers are trained on first.
-        labels: The classes; none where there are no labels.
+        training: Images of the first correct run, or of the inspected one if there is none.
+        inspected: Other images of the inspected run.
+        right: Other images of each correct run, the one that classifiers are trained on first.
+        labels: The classes; empty without labels.
     """
 
     training: tuple[Images, Labels]
@@ -45,12 +45,12 @@ class Inspected:
 
     @property
     def seen(self) -> tuple[tuple[Images, Labels], ...]:
-        """What is looked at: the inspected images first."""
+        """The tested sets: the inspected images first."""
         return (self.inspected, *self.right)
 
 
 def run_fault_tests(sets: Inspected, seed: int, progress: Progress | None = None) -> tuple[FaultTest, ...]:
-    """Return the fault tests: every way in which the inspected images can be wrong, with its verdict.
+    """Return the fault tests of the inspected images, each with its decision.
 
     Args:
         sets: The images.
@@ -65,13 +65,13 @@ def run_fault_tests(sets: Inspected, seed: int, progress: Progress | None = None
 
 
 def flops_of(shape: tuple[int, int, int], classes: int, images: int, right: int) -> tuple[float, int]:
-    """Return what the fault tests compute and in how many steps of training.
+    """Return the floating-point operations and the training steps of the fault tests.
 
     Args:
         shape: Height, width, channels.
-        classes: How many; 0 without labels.
-        images: Looked at, of each run.
-        right: How many runs are known to be right.
+        classes: Number of classes; 0 without labels.
+        images: Images tested, of each run.
+        right: Number of correct runs.
     """
     height, width, channels = shape
     total, steps = 0.0, 0
@@ -84,10 +84,10 @@ def flops_of(shape: tuple[int, int, int], classes: int, images: int, right: int)
 
 
 def roughness(found: Iterable[FaultTest]) -> float | None:
-    """Return how many images of the only other run do not show what their label says, if too many to test by it.
+    """Return the share of mislabelled images in the only correct run, if too large for a reference.
 
-    Two fits whose images look like nothing differ from each other in every way, whether or not something is wrong;
-    how much, several of them say.
+    Two fits whose images show nothing differ in every respect, with or without a fault. Several correct runs would say
+    by how much.
     """
     return next((each.references[0] for each in found if each.key == LABEL and _rough(each.references)), None)
 
@@ -96,11 +96,11 @@ def _rough(mislabelled: Sequence[float]) -> bool:
     return len(mislabelled) == 1 and mislabelled[0] > ROUGH
 
 
-# -- signs -----------------------------------------------------------------------------------------------------------
+# -- statistics ------------------------------------------------------------------------------------------------------
 
 
 def _altered(sets: Inspected, seed: int, progress: Progress) -> dict[str, Evidence]:
-    # Alone, images that look the same after an alteration would be called altered half of the time.
+    # In the same run alone, images unchanged by an alteration would be called altered half of the time.
     least = 0.0 if sets.right else _SURE
     looked = [
         np.where(each.max(1) > least, each.argmax(1), 0)
@@ -122,7 +122,7 @@ def _flat(sets: Inspected) -> dict[str, Evidence]:
 
 
 def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, Evidence]:
-    """Return what a classifier of the classes sees: labels that images do not show, and classes that are too rare."""
+    """Return the tests of labels by a classifier: images that do not show their label, and rare classes."""
     training, codes = sets.training
     if len(np.unique(codes)) < 2:
         return {}
@@ -169,7 +169,7 @@ def _unlike(sets: Inspected) -> dict[str, Evidence]:
 
 
 def _alike(sets: Inspected) -> dict[str, Evidence]:
-    """Return which images have a near double in their own set (sets of one size: among more, the nearest is nearer)."""
+    """Return the test for near duplicates within a set (of equal sizes: in a larger set the nearest is nearer)."""
     if min(len(images) for images, _ in sets.seen) < 2 or not sets.right:
         return {}
     extract = pixels().extract
@@ -180,7 +180,7 @@ def _alike(sets: Inspected) -> dict[str, Evidence]:
         "alike": Evidence(
             clause="are nearly the same as another",
             meaning="They are nearer to another of their run than 99 in 100 of a correct run are: the fit collapsed.",
-            shown=[found <= usual for found in distance],  # of doubles it is 0
+            shown=[found <= usual for found in distance],  # the distance of duplicates is 0
             learned=True,
         )
     }

@@ -1,4 +1,4 @@
-"""The accuracy that labels of synthetic images give a classifier (Triastcyn & Faltings 2022, Figure 3)."""
+"""Accuracy of classifiers by the number of labelled synthetic images (Triastcyn & Faltings 2022, Figure 3)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from doublure.schema.images import LABEL, ImageSchema
 from doublure.support.progress import Progress, Silent
 
 SIZES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
-"""Numbers of labels that are tried, beside all that there are."""
+"""Numbers of labels tried, besides all available ones."""
 
 _FEWEST = 20
 
 
 class Accuracy(Result):
-    """What a classifier trained on so many images gets right.
+    """Accuracy of one trained classifier.
 
     Attributes:
-        value: Of real images.
-        interval: Wilson's, 95 of 100, over the real images that test.
+        value: Share of real test images classified correctly.
+        interval: Wilson's 95 % interval over the real test images.
     """
 
     value: float
@@ -38,9 +38,9 @@ class Point(Result):
     """One number of labels.
 
     Attributes:
-        labels: How many images it was trained on.
+        labels: Number of training images.
         artificial: A classifier trained on the labelled synthetic images.
-        real: A classifier trained on as many real ones; null where there are not so many.
+        real: A classifier trained on the same number of real ones; null where there are fewer.
     """
 
     labels: int
@@ -52,8 +52,8 @@ class LabelCurve(Result):
     """Accuracy on real images by the number of labels. Computed on real data: internal.
 
     Attributes:
-        classifier: Who learned.
-        tested: How many real images test.
+        classifier: The classifier trained.
+        tested: Number of real test images.
         points: By number of labels.
     """
 
@@ -101,13 +101,13 @@ def label_curve(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LabelCurve:
-    """Train classifiers on more and more labelled synthetic images, and on as many real ones.
+    """Train classifiers on growing numbers of labelled synthetic images, and on as many real ones.
 
     Args:
-        training: Synthetic images with the labels that came back (:func:`doublure.releasing.labelling.read_back`).
+        training: Synthetic images with their returned labels (:func:`doublure.releasing.labelling.read_back`).
         schema: Their shape and classes.
-        real: Labelled real images; half of them, drawn at random, test, the others train for comparison.
-        classifier: Who learns.
+        real: Labelled real images; a random half of them tests, the other half trains for comparison.
+        classifier: The classifier to train.
         seed: Fixes the halves, the order of the training images, and the classifiers' own randomness.
         progress: Receives progress events.
 

@@ -1,4 +1,4 @@
-"""The classes of images that are inspected, one by one: how frequent each is and how bright, beside right runs."""
+"""Classes of inspected images: share and brightness of each, beside the correct runs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Slice(Result):
 
     Attributes:
         label: The class.
-        share: Of the inspected images, those with this label.
-        reference: The same of the runs held against.
-        brightness: Mean intensity, of full intensity.
-        reference_brightness: The same of the runs held against.
+        share: Share of the inspected images with this label.
+        reference: The same of the correct runs.
+        brightness: Mean intensity, as a share of full intensity.
+        reference_brightness: The same of the correct runs.
     """
 
     label: str
@@ -48,7 +48,7 @@ def _slice(sets: Inspected, code: int, label: str) -> Slice:
 
 
 def _of_class(sets: Sequence[tuple[Images, Labels]], code: int) -> tuple[float | None, float | None]:
-    """Return the share of a class in some sets together, and how bright its images are."""
+    """Return a class's share in some sets together, and the mean brightness of its images."""
     if not sets:
         return None, None
     which = np.concatenate([codes == code for _, codes in sets])

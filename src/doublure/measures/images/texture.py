@@ -1,8 +1,8 @@
-"""Two figures of how images look from pixel to pixel: a checkerboard, and the spread inside 2 x 2 blocks.
+"""Texture of images: the strength of a checkerboard, and the spread inside 2 x 2 blocks.
 
-Accuracies and distances hardly see a fine regular pattern, and a person sees nothing else. Both figures are means over
-a set's images, in shares of what there can be, and good is what is near the real test images': above them lie patterns
-and speckle, below them blur.
+Accuracies and distances hardly react to a fine regular pattern, while people see it first. Both figures are means over
+a set's images, as shares of the largest possible value. The goal is the real test images' figure: patterns and speckle
+lie above it, blur below.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 AT_A_TIME = 500
-"""Images that are looked at together."""
+"""Images processed at once."""
 
 _FULL = 255.0
 _STRONGEST = 2.0
@@ -45,7 +45,7 @@ def texture(images: Mapping[str, Images], resamples: Resamples | None = None) ->
 
     Args:
         images: ``value``, ``baseline`` and ``real``.
-        resamples: Where they are resampled.
+        resamples: Receives their resamples.
     """
     each = {role: figures_of_each(own) for role, own in images.items()}
     found = {role: _means(own) for role, own in each.items()}
@@ -69,7 +69,7 @@ def texture(images: Mapping[str, Images], resamples: Resamples | None = None) ->
 
 
 def figures_of(images: Images) -> dict[str, float | None]:
-    """Return ``checkerboard`` (of a chessboard of black and white) and ``block_spread`` of a set; None of no image."""
+    """Return ``checkerboard`` (of a black and white chessboard) and ``block_spread`` of a set; None of no image."""
     return _means(figures_of_each(images))
 
 

@@ -1,7 +1,8 @@
-"""Counts across tables: how many units are like this, and have a row like that? Asked of real and of synthetic units.
+"""Count queries across tables, answered by real and by synthetic units.
 
-Each query is drawn at random as those of one table are (:mod:`doublure.measures.tables.count_queries`): some values of
-a column of the root, and of one or two columns of a child table that have to stand in one row of the unit.
+A query asks for the number of units with some values in the root and a row with some values in a child table. Queries
+are drawn at random, as those of one table (:mod:`doublure.measures.tables.count_queries`): some values of a column of
+the root, and of one or two columns of a child table that must hold in the same row.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.count_queries import LEAST_SHARE, TRIES, Range, range_of
 
 QUERIES = 200
-"""How many queries are asked of a child table, where so many can be drawn."""
+"""Number of queries for a child table, where so many can be drawn."""
 
 _Marks = npt.NDArray[np.bool_]
 
@@ -23,17 +24,17 @@ _Marks = npt.NDArray[np.bool_]
 def counts_across(
     coders: Coders, train: Units, others: dict[str, Units], child: str, rng: np.random.Generator
 ) -> Score | None:
-    """Return how far counts of units are off, as a share of all units.
+    """Return the error of counts of units, as a share of all units.
 
     Args:
         coders: Read the schema.
-        train: Real units; answers are held against theirs.
-        others: Whom to ask.
+        train: Real units; their answers are the reference.
+        others: The sets to query.
         child: The child table.
         rng: Draws the queries.
 
     Returns:
-        The mean over queries; None where none can be asked.
+        The mean over queries; None where none can be drawn.
     """
     rows = train.children[child]
     own = coders.children[child]

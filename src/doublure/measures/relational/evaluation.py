@@ -1,8 +1,8 @@
-"""Evaluate related tables beside real ones: each table by itself, then how they hang together.
+"""Evaluation of related tables: each table by itself, then the relations between tables.
 
-Every figure of a relation stands between two others. *Independent tables* has real rows in each table, and as many a
-unit as real ones have, but none belongs to its parent. *Real* is the best to hope for: other real units. All of it is
-computed on real data: internal.
+Every figure of a relation has two references. *Independent tables* has real rows in each table and real numbers of rows
+per unit, but no row belongs to its parent. *Real* is the best to hope for: other real units. All of it is computed on
+real data: internal.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from doublure.schema.relational import RelationalSchema
 from doublure.support.progress import Progress, Silent
 
 MOST_UNITS = 100_000
-"""The most synthetic units that are drawn unless asked otherwise."""
+"""Default limit of synthetic units drawn."""
 
 
 class RelationalEvaluation(Evaluation):
-    """Everything that was measured of related tables. Computed on real data: internal.
+    """All measurements of related tables. Computed on real data: internal.
 
     Attributes:
-        tables: Table -> what was measured of it by itself; one without a row is left out.
-        relations: How each child table hangs on the root.
-        units: How well a classifier tells synthetic units from real ones.
-        prediction: How well a model that learned from synthetic units ranks real ones by the schema's target.
+        tables: Table -> its own evaluation; tables without a row are left out.
+        relations: The relation of each child table to the root.
+        units: Performance of a classifier that separates synthetic units from real ones.
+        prediction: Ranking of real units by the schema's target, by a model trained on synthetic units.
     """
 
     kind: ClassVar[str] = "relational"
@@ -120,14 +120,14 @@ def evaluate_related(
     Args:
         schema: Every fact known.
         synthetic: Synthetic units: a mapping of frames, or :class:`doublure.data.relational.RelatedRows`.
-        train: The real units that they were learned from.
+        train: The real units the synthesizer was fitted on.
         holdout: Real units kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
-            ``train``), which the notes say: the fit has seen them.
-        unit: Not looked at: each row of the root is a unit.
+            ``train``); the notes say so, as the fit has seen them.
+        unit: Ignored: each row of the root is a unit.
         tables: Whether each table is measured by itself.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
-        resamples: Where figures are resampled, of one run of several; its own if not given.
+        resamples: Receives resampled figures, for a comparison of several runs; its own if not given.
 
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.

@@ -1,7 +1,7 @@
-"""How well a model that learned from synthetic units ranks real ones by the schema's target, from all else of them.
+"""Ranking of real units by the schema's target, by models trained on synthetic units.
 
-The target is a column of the root or of a child. What is asked of a unit is whether any of its rows has one value: the
-rarest that one real unit in a hundred has. What the model sees is what all other columns add up to
+The target is a column of the root or of a child. A unit is positive if any of its rows has one value: the rarest that
+one real unit in a hundred has. The features are the aggregates of all other columns
 (:func:`doublure.measures.relational.histories.aggregates`).
 """
 
@@ -23,7 +23,7 @@ from doublure.schema.relational import RelationalSchema
 Marks = npt.NDArray[np.bool_]
 
 _LEAST = 0.01
-"""A value that fewer units have is too rare to be ranked by, and so is one that fewer lack."""
+"""Smallest share of units that have the value, and of those without it."""
 
 
 def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int, resamples: Resamples) -> Score | None:
@@ -31,13 +31,13 @@ def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int
 
     Args:
         coders: Read the schema.
-        train: Real units, to learn from: the best to hope for.
-        others: ``value`` and ``baseline``, to learn from, and ``real``, which are ranked.
-        seed: Fixes which units are learned from, where there are many, and the trees.
-        resamples: Where it is resampled.
+        train: Real units to train on, for the best to hope for.
+        others: ``value`` and ``baseline`` to train on, and ``real`` to be ranked.
+        seed: Fixes the training units, where there are many, and the trees.
+        resamples: Receives its resamples.
 
     Returns:
-        The score; None without a target of few values, or where real units are almost all alike in it.
+        The score; None without a target of few values, or where almost all real units agree on it.
     """
     schema = train.content.schema
     target = next(iter(schema.with_role("target")), None)
@@ -74,7 +74,7 @@ def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int
 
 
 def _having(coders: Coders, units: Units, column: tuple[str, str], code: int) -> Marks:
-    """Return ``(N,)`` which units have a row with a value."""
+    """Return an ``(N,)`` mask of the units that have a row with a value."""
     table, own = column
     place = _coder(coders, units.content.schema, table).names.index(own)
     rows = units.root if table == units.content.schema.root else units.children[table]
@@ -89,7 +89,7 @@ def _coder(coders: Coders, schema: RelationalSchema, table: str) -> Coder:
 
 
 def _ranked(training: Floats, trained: Marks, seen: Floats, wanted: Marks, seed: int) -> Floats | None:
-    """Return probabilities ``(N, 2)``, all alike of who has learned from such units; None where those ranked are."""
+    """Return probabilities ``(N, 2)``, constant if the training units are of one class; None if the ranked ones are."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     if wanted.all() or not wanted.any():

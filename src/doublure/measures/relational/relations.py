@@ -1,15 +1,15 @@
-"""How rows hang together: how many there are, what goes with their parent, and what follows what.
+"""Relations between rows: their number, their dependence on the parent, and on the previous row.
 
 =============  =================================================================================================
-children       total variation of how many rows of a child table a unit has
+children       total variation of the number of rows of a child table per unit
 parent_child   total variation of the two-way tables of a column of the root and one of its children, the mean over
-               the 30 pairs that depend on one another most in real rows
-transitions    the same of a column and itself in the row that follows, the mean over columns
-gaps           total variation of the gap from one row to the next in tenths of the real ones
-counts         how many units are like this and have a row like that: the mean error of random counts across tables
+               the 30 most dependent pairs in real rows
+transitions    the same of a column and itself in the next row, the mean over columns
+gaps           total variation of the gap between successive rows, in tenths of the real ones
+counts         the number of units with some values and a row with some values: mean error of random counts
 =============  =================================================================================================
 
-Beside each stands the same for independent tables, and for real units kept aside.
+Each figure stands beside that of independent tables, and of real units kept aside.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from doublure.measures.tables.fidelity import cramers_v, pair_variation, variati
 from doublure.measures.tables.influence import of_variation
 
 MOST_DEPENDENT = 30
-"""So many pairs of a parent's and a child's column are looked at, those that depend on one another most."""
+"""Number of pairs of a parent's and a child's column compared, the most dependent ones."""
 
 _TENTHS = 10
 _NONE: Mapping[str, float | None] = {"value": 1.0, "baseline": None, "real": None}
-"""The figure of who has no such rows: synthetic ones then share nothing with real ones."""
+"""The distance of a set without such rows: it shares nothing with real ones."""
 
 
 class PairOff(Result):
-    """One pair of columns: how strongly it hangs together in real rows, and how far off it is.
+    """One pair of columns: its dependence in real rows, and its error in others.
 
     Attributes:
         names: Both columns; of a transition the same twice.
@@ -52,14 +52,14 @@ class PairOff(Result):
 
 
 class Relation(Result):
-    """How one child table hangs on the root.
+    """The relation of one child table to the root.
 
     Attributes:
         child: The table.
-        scores: Those of the module's table that it has.
-        parent_child: The pairs that were looked at, the most dependent first.
+        scores: The scores of the module's table that apply to it.
+        parent_child: The compared pairs, the most dependent first.
         transitions: Each column and itself in the next row.
-        children: Of how many rows a unit has: shares of real and of synthetic units, from none to the most.
+        children: Number of rows of a unit, from none to the most -> shares of real and of synthetic units.
     """
 
     child: str
@@ -71,7 +71,7 @@ class Relation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """The four sets of units that are compared."""
+    """The four compared sets of units."""
 
     train: Units
     synthetic: Units
@@ -80,19 +80,19 @@ class Sides:
 
     @property
     def others(self) -> dict[str, Units]:
-        """What is held against the training units."""
+        """The sets compared with the training units."""
         return {"value": self.synthetic, "baseline": self.baseline, "real": self.test}
 
 
 def relation(coders: Coders, sides: Sides, child: str, seed: int, resamples: Resamples) -> Relation:
-    """Return how near the synthetic rows of a child table hang on their parents as real ones do.
+    """Return the similarity of synthetic rows of a child table to real ones in their relations.
 
     Args:
         coders: Read the schema.
         sides: The units.
         child: The child table.
-        seed: Fixes which counts are asked for.
-        resamples: Where the figures are resampled, whole units at a time.
+        seed: Fixes the count queries.
+        resamples: Receives the figures' resamples, in which whole units are drawn.
     """
     schema = sides.train.content.schema
     most = schema.most(child)
@@ -145,7 +145,7 @@ def _resample(
     pairs: tuple[PairOff, ...],
     resamples: Resamples,
 ) -> None:
-    """Keep the resamples of the relation's distances: rows are drawn with their unit.
+    """Store the resamples of the relation's distances: rows are drawn with their unit.
 
     Counts across tables and gaps have none.
     """
@@ -181,7 +181,7 @@ def _resample(
 
 
 def _by_unit(influence: tuple[Floats, Floats], owners: list[Ints], both: Mapping[str, Units]) -> tuple[Floats, Floats]:
-    """Return the influences of units from those of their rows, on shares of all rows."""
+    """Return the influences of units, on shares of all rows, from those of their rows."""
     found: list[Floats] = [
         np.asarray(np.bincount(whose, weights=each - each.mean(), minlength=len(units)), dtype=np.float64)
         * (len(units) / len(each))
@@ -209,7 +209,7 @@ def _parent_child(coders: Coders, sides: Sides, child: str) -> tuple[PairOff, ..
 
 
 def _transitions(coders: Coders, sides: Sides, child: str) -> tuple[PairOff, ...]:
-    """Return each column of a child table with itself in the row that follows."""
+    """Return each column of a child table paired with itself in the next row."""
     own = coders.children[child]
     many = len(own.names)
 
@@ -230,7 +230,7 @@ def _pairs(
     places: list[tuple[int, int]],
     names: Callable[[tuple[int, int]], tuple[str, str]],
 ) -> tuple[PairOff, ...]:
-    """Return pairs of columns, the most dependent in real rows first; none where nobody has such rows."""
+    """Return pairs of columns, the most dependent in real rows first; none where no unit has such rows."""
     found: dict[str, Counts] = {}
     for role, units in {"train": sides.train, **sides.others}.items():
         own = codes(units)
@@ -270,7 +270,7 @@ def _mean(key: str, name: str, pairs: tuple[PairOff, ...], meaning: str) -> Scor
 
 
 def _gaps(sides: Sides, child: str) -> Score | None:
-    """Return how far gaps from one row to the next are off; None without an order, or without a next row."""
+    """Return the error of gaps between successive rows; None without an order, or without a next row."""
     order = sides.train.content.schema.tables[child].order
     if order is None:
         return None

@@ -1,8 +1,8 @@
-"""Evaluate synthetic time series beside real ones: distances, classifiers, neighbours, and what is drawn of them.
+"""Evaluation of synthetic time series: distances, classifiers, nearest neighbours, and the data of its plots.
 
-Every figure stands between two others. *Independent steps* draws each step on its own from the real values at that
-step: right profiles and values, no course through time. *Real* is the best to hope for: other real series, or those
-that learned from real ones. All of it is computed on real data: internal.
+Every figure has two references. *Independent steps* draws each step independently from the real values at that step:
+right profiles and values, no course through time. *Real* is the best to hope for: other real series, or models trained
+on real ones. All of it is computed on real data: internal.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from doublure.schema.series import SeriesSchema
 from doublure.support.progress import Progress, Silent
 
 MOST_SERIES = 20_000
-"""The most synthetic series that are drawn unless asked otherwise."""
+"""Default limit of synthetic series drawn."""
 
 
 class SeriesEvaluation(Evaluation):
-    """Everything that was measured of a set of series. Computed on real data: internal.
+    """All measurements of a set of series. Computed on real data: internal.
 
     Attributes:
         scores: The headline figures: distances, then classifiers, then neighbours.
-        classifiers_skipped: Why there are no classifiers.
+        classifiers_skipped: The reason where there are no classifiers.
         clock: The time of day at each step; null where a series is not one day.
         profiles: Each channel's mean and spread at each step.
         by_value: Each channel's mean for each value of an attribute.
@@ -89,15 +89,15 @@ def evaluate_series(
     Args:
         schema: Their channels and attributes.
         synthetic: Synthetic series.
-        train: The real series that they were learned from.
+        train: The real series the synthesizer was fitted on.
         holdout: Real series kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
-            ``train``), which the notes say: the fit has seen them.
+            ``train``); the notes say so, as the fit has seen them.
         unit: ``(N,)`` the unit of each series of ``train``, so that a unit's series stay together in the split.
         classifiers: Whether classifiers are trained.
-        nearest: Whether the nearest real series are looked for.
+        nearest: Whether nearest real series are searched.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
-        resamples: Where figures are resampled, of one run of several; its own if not given.
+        resamples: Receives resampled figures, for a comparison of several runs; its own if not given.
 
     Raises:
         DataError: There are too few series.
@@ -135,7 +135,7 @@ def evaluate_series(
 
 
 def independent_steps(real: Series, n: int, rng: np.random.Generator) -> Series:
-    """Return the baseline: attributes as frequent as real, and each step of each channel a real value at that step."""
+    """Return the baseline: attributes with real shares, and each step of each channel a real value at that step."""
     drawn = rng.choice(len(real), n)
     rows = rng.integers(0, len(real), (n, real.length, len(real.channels)))
     steps, channels = np.arange(real.length)[:, None], np.arange(len(real.channels))

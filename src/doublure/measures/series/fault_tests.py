@@ -1,14 +1,14 @@
-"""What a broken pipeline does to time series, as signs that its synthetic series show or do not.
+"""Fault tests of synthetic time series, for the faults of a broken pipeline.
 
 =============================  =========================================================================================
-fault                          its sign, of a series
+fault                          statistic of a series
 =============================  =========================================================================================
 another unit, another scale    a channel's mean is above, or below, the median of a correct run's; or outside 98 in 100
 a constant feed                a channel moves less than in all but one in 100 of a correct run
-a shifted clock                it fits a correct run's mean course best when it is moved by so many steps
-two channels exchanged         their means are likelier the other way round
+a shifted clock                it fits a correct run's mean course best when shifted by a number of steps
+two channels exchanged         their means are likelier after a swap
 steps that were lost           a channel has a step without a value
-series that were copied        all its values are those of another one
+series that were copied        all its values equal those of another one
 =============================  =========================================================================================
 """
 
@@ -30,11 +30,11 @@ _LAGS = 24
 
 
 def signs_of_series(training: Series, seen: Sequence[Series]) -> dict[str, Evidence]:
-    """Return the signs, and which series show them.
+    """Return the statistics by a stable name.
 
     Args:
         training: Series of the first correct run.
-        seen: Others of the inspected run, then of each correct one.
+        seen: Other series of the inspected run, then of each correct one.
     """
     found: dict[str, Evidence] = {}
     for name in training.channels:
@@ -49,7 +49,7 @@ def signs_of_series(training: Series, seen: Sequence[Series]) -> dict[str, Evide
 
 
 def _means(values: Floats) -> Floats:
-    """Return ``(N,)`` each series' mean over its steps with a value, NaN without any."""
+    """Return ``(N,)`` each series' mean over its observed steps, NaN without any."""
     there = ~np.isnan(values)
     counts = there.sum(1)
     means: Floats = np.where(there, values, 0.0).sum(1) / np.maximum(counts, 1)
@@ -57,7 +57,7 @@ def _means(values: Floats) -> Floats:
 
 
 def _spreads(values: Floats) -> Floats:
-    """Return ``(N,)`` each series' standard deviation over its steps with a value."""
+    """Return ``(N,)`` each series' standard deviation over its observed steps."""
     there = ~np.isnan(values)
     off = np.where(there, values - _means(values)[:, None], 0.0)
     spreads: Floats = np.sqrt((off**2).sum(1) / np.maximum(there.sum(1), 1))
@@ -88,7 +88,7 @@ def _missing(name: str, seen: Sequence[Floats]) -> dict[str, Evidence]:
 
 
 def _shifted(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, Evidence]:
-    """Return for each shift but none the series that fit the mean course best after it, round the end."""
+    """Return for each non-zero (circular) shift the series that fit the mean course best after it."""
     course = np.nanmean(training, axis=0) if len(training) and not np.isnan(training).all(0).any() else None
     if course is None or len(course) < 3 or float(np.std(course)) == 0.0:
         return {}
@@ -98,7 +98,7 @@ def _shifted(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, E
     best = [_best_lag(each, wanted, length) for each in seen]
     found = {}
     for shift in range(step, length, step):
-        if min(shift, length - shift) < step:  # what is left of the last piece
+        if min(shift, length - shift) < step:  # the rest of the last piece
             continue
         steps = shift if shift <= length // 2 else shift - length
         shown: list[Mask] = [(each >= shift - step / 2) & (each < shift + step / 2) for each in best]
@@ -111,7 +111,7 @@ def _shifted(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, E
 
 
 def _best_lag(values: Floats, wanted: np.ndarray[tuple[int], np.dtype[np.complex128]], length: int) -> Floats:
-    """Return ``(N,)`` by how many steps each series is later than the course, 0 to length - 1; of a flat one, 0."""
+    """Return ``(N,)`` each series' delay behind the course in steps, 0 to length - 1; of a flat one, 0."""
     plain = np.where(np.isnan(values), _means(values)[:, None], values)
     plain = np.nan_to_num(plain - plain.mean(axis=1, keepdims=True))
     fits = np.fft.irfft(np.fft.rfft(plain, axis=1) * wanted, n=length, axis=1)

@@ -1,4 +1,4 @@
-"""The distances between synthetic and real series, each beside independent steps and other real series."""
+"""Distances between synthetic and real series, beside those of independent steps and of other real series."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from doublure.measures.series.statistics import SeriesStatistics, correlation, k
 from doublure.schema.series import SeriesSchema
 
 PLACES: Mapping[str, str] = {"value": "value", "baseline": "baseline", "real": "test"}
-"""Which set gives a score's value, its baseline, and the real figure to hope for."""
+"""Figure of a score -> the set it is computed from."""
 
 _MEANT = {
     "profile": "Correlation of the mean at each step with the real mean, mean over channels.",
@@ -47,7 +47,7 @@ def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) 
 
     Args:
         schema: Channels and attributes.
-        statistics: ``value``, ``baseline``, ``test``, and ``real``, with which each of them is compared.
+        statistics: ``value``, ``baseline`` and ``test``, each compared with ``real``.
     """
     comparisons: dict[str, _Compare] = {
         "profile": lambda real, other, name: correlation(real.profiles[name], other.profiles[name]),
@@ -82,7 +82,7 @@ def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) 
 
 
 def average(figures: list[float | None]) -> float | None:
-    """Return the mean of the figures that are known; null where none is."""
+    """Return the mean of the known figures; None where there is none."""
     known = [figure for figure in figures if figure is not None and not np.isnan(figure)]
     return float(np.mean(known)) if known else None
 

@@ -1,6 +1,7 @@
-"""By how much distances between two sets of series move if a series counts twice: what the bootstrap needs of them.
+"""Influence functions of distances between two sets of series, for the bootstrap.
 
-Two arrays a channel: of the real series ``(N,)``, of the others ``(M,)`` (:mod:`doublure.measures.resampling`).
+Each channel has two arrays: of the real series ``(N,)``, and of the others ``(M,)``
+(:mod:`doublure.measures.resampling`).
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _Influence: TypeAlias = Callable[[SeriesStatistics, SeriesStatistics, str], _Bot
 def resample_distances(
     scores: tuple[Score, ...], statistics: Mapping[str, SeriesStatistics], resamples: Resamples
 ) -> None:
-    """Keep the resamples of the distances of synthetic series, means over channels.
+    """Store the resamples of the distances of synthetic series, means over channels.
 
     Args:
         scores: The distances.
         statistics: Of the synthetic (``value``) and the real (``real``) series.
-        resamples: Where they are kept.
+        resamples: Receives them.
     """
     real, own = statistics["real"], statistics["value"]
     names = real.series.channels
@@ -106,7 +107,7 @@ def _apart(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
 
 
 def _waves(per_series: Callable[[Floats], Floats], share: float) -> _Influence:
-    """Return the influences on the sum (times ``share``) or mean of gaps between means of what each series has."""
+    """Return the influences on the sum (times ``share``) or mean of differences between means of a series feature."""
 
     def both(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
         blocks = [list(moving_of(each.series.channel(name))) for each in (real, own)]
@@ -143,7 +144,7 @@ def _spectra(moving: Floats) -> Floats:
 def _furthest(
     of: Callable[[SeriesStatistics], Mapping[str, Floats]], counted: Callable[[Floats, float], tuple[Floats, Floats]]
 ) -> _Influence:
-    """Return the influences on a Kolmogorov distance: on the two shares below the value where they differ most."""
+    """Return the influences on a Kolmogorov distance, through the two shares below the value of largest difference."""
 
     def both(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
         samples = [of(each)[name] for each in (real, own)]

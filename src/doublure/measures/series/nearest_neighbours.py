@@ -1,15 +1,14 @@
-"""The nearest real series under dynamic time warping (Frigerio et al. 2019, §6.2): for an internal sheet alone.
+"""Nearest real series under dynamic time warping (Frigerio et al. 2019, §6.2), for an internal sheet alone.
 
 Dynamic time warping lets one series run ahead of the other for a while, here for a tenth of its length (Sakoe & Chiba's
-band), and sums squared distances along the best such path. The figures are roots of that sum by the number of steps, in
-standard deviations of each real channel. Gaps are bridged by straight lines; series longer than 96 steps are averaged
-down.
+band), and sums squared distances along the best such path. The distances are root means over the number of steps, in
+standard deviations of each real channel. Gaps are interpolated linearly; series longer than 96 steps are averaged down.
 
-Nothing here is private: it shows real series beside synthetic ones, and is never released.
+Nothing here is private: the sheet shows real series beside synthetic ones, and is never released.
 
 References:
     Sakoe & Chiba (1978), Dynamic programming algorithm optimization for spoken word recognition.
-    Keogh & Ratanamahatana (2005), Exact indexing of dynamic time warping: the bound that spares most pairs.
+    Keogh & Ratanamahatana (2005), Exact indexing of dynamic time warping: the bound that skips most pairs.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from doublure.measures.series.classifiers import shortened
 from doublure.measures.series.figures import PLACES, scored
 
 QUERIES = 100
-"""How many series of a set are looked up."""
+"""Number of series of a set whose neighbours are searched."""
 
 MOST_SEARCHED = 5_000
-"""Among how many real series; of more, a uniform sample is searched."""
+"""Most real series searched; of more, a uniform sample."""
 
 TOO_NEAR = 0.05
-"""The share of other real series whose distance counts as too near."""
+"""Share of other real series whose distance counts as too near."""
 
 _LONGEST = 96
 _BAND = 0.1
@@ -43,12 +42,12 @@ _ROUND = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Nearest:
-    """What was found for one set.
+    """Neighbours found for one set.
 
     Attributes:
-        rows: ``(Q,)`` the series that were looked up.
+        rows: ``(Q,)`` the indices of the queried series.
         found: ``(Q,)`` the nearest real series of each.
-        distances: ``(Q,)`` how far it is.
+        distances: ``(Q,)`` the distance to it.
     """
 
     rows: Labels
@@ -57,11 +56,11 @@ class Nearest:
 
 
 def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, ...], Nearest | None]:
-    """Return how near sets come to the real one, and the neighbours of the synthetic series.
+    """Return the scores of nearness to the real set, and the neighbours of the synthetic series.
 
     Args:
-        sets: ``value``, ``baseline``, ``test``, and ``real``, among which neighbours are looked for.
-        seed: Fixes which are looked up and searched.
+        sets: ``value``, ``baseline``, ``test``, and ``real``, which is searched for neighbours.
+        seed: Fixes the queried and the searched series.
     """
     if min(len(each) for each in sets.values()) < 1:
         return (), None
@@ -92,7 +91,7 @@ def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, 
 
 
 def neighbours(queries: Floats, series: Floats) -> tuple[Labels, Floats]:
-    """Return the nearest series of each query, exactly, and the distances.
+    """Return the nearest series of each query, exactly, and their distances.
 
     Args:
         queries: ``(Q, length, channels)``, no gaps.
@@ -124,7 +123,7 @@ def warped(first: Floats, second: Floats, band: int) -> Floats:
     Args:
         first: ``(B, length, channels)``.
         second: ``(B, length, channels)``.
-        band: How many steps one may run ahead of the other.
+        band: Most steps that one series may run ahead of the other.
     """
     pairs, length = first.shape[:2]
     one, other = (np.ascontiguousarray(each.transpose(1, 2, 0)) for each in (first, second))
@@ -157,7 +156,7 @@ def _drawn(n: int, most: int, rng: np.random.Generator) -> Labels:
 
 
 def _spread(real: Series) -> Floats:
-    """Return each channel's standard deviation, 1 for one that never changes."""
+    """Return each channel's standard deviation, 1 for a constant one."""
     found = []
     for name in real.channels:
         values = real.channel(name)[~np.isnan(real.channel(name))]

@@ -1,4 +1,4 @@
-"""What a person would rather look at: profiles, curves, histograms, and synthetic series beside their nearest real."""
+"""Plot data of series: profiles, curves, histograms, and synthetic series beside their nearest real one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from doublure.measures.tables.distributions import Frequencies
 from doublure.schema.series import SeriesSchema
 
 MOST_VALUES = 12
-"""Profiles are drawn value by value for attributes of at most so many values."""
+"""Most values of an attribute that get profiles of their own."""
 
 PAIRS = 12
-"""How many synthetic series are shown beside their nearest real one."""
+"""Number of synthetic series shown beside their nearest real one."""
 
 CurveKind: TypeAlias = Literal["autocorrelation", "spectrum", "apart"]
 HistogramKind: TypeAlias = Literal["level", "peak", "peak_step"]
@@ -33,13 +33,13 @@ _MOST_WAVES = 48
 
 
 class Profile(Result):
-    """A channel step by step, real and synthetic.
+    """A channel's course, real and synthetic.
 
     Attributes:
         channel: The channel.
-        steps: Where the figures stand; fewer than all where a series is long.
+        steps: The steps of the figures; not all where a series is long.
         real: The real series' mean at each step.
-        real_band: Between which two values four in five real series lie.
+        real_band: The two values around the middle four fifths of the real series.
         synthetic: The synthetic series' mean.
         synthetic_band: As ``real_band``.
     """
@@ -59,7 +59,7 @@ class ValueProfile(Result):
         channel: The channel.
         attribute: The attribute.
         value: Its value.
-        words: The same as a person says it: a day of the week or a month by its name.
+        words: The value for people: a day of the week or a month by its name.
         steps: As in :class:`Profile`.
         real: The real series' mean, null where there is none.
         synthetic: The synthetic series' mean.
@@ -75,16 +75,16 @@ class ValueProfile(Result):
 
 
 class Curve(Result):
-    """Something of a channel along lags, frequencies or steps.
+    """A figure of a channel along lags, frequencies or steps.
 
     Attributes:
         channel: The channel.
-        kind: ``autocorrelation`` by lag; ``spectrum``, the share of the variance by waves a series; ``apart``, how far
-            values are apart by step, where ``real`` is that of other real series.
+        kind: ``autocorrelation`` by lag; ``spectrum``, the share of the variance by waves per series; ``apart``, the
+            distance of values by step, where ``real`` is that of other real series.
         at: Lags, waves or steps.
         real: The real series' figures.
-        synthetic: The synthetic series'.
-        baseline: Those of independent steps.
+        synthetic: The synthetic series' figures.
+        baseline: The figures of independent steps.
     """
 
     channel: str
@@ -96,11 +96,11 @@ class Curve(Result):
 
 
 class Pair(Result):
-    """A synthetic series and the real one that is nearest to it, in its first channel. Holds a real series.
+    """A synthetic series and its nearest real one, in the first channel. Holds a real series.
 
     Attributes:
         channel: The channel.
-        distance: How far they are apart, over all channels.
+        distance: Their distance over all channels.
         steps: As in :class:`Profile`.
         synthetic: The synthetic series.
         real: The real one. Private.
@@ -114,11 +114,11 @@ class Pair(Result):
 
 
 class Histogram(Result):
-    """How something of each series is spread.
+    """The distribution of a figure of each series.
 
     Attributes:
         channel: The channel.
-        kind: ``level``, the mean of each series; ``peak``, its highest value; ``peak_step``, where that stands.
+        kind: ``level``, the mean of each series; ``peak``, its highest value; ``peak_step``, the step of the peak.
         shares: Shares of the real and the synthetic series by bin.
     """
 
@@ -181,7 +181,7 @@ def curves(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> 
 
 
 def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Histogram, ...]:
-    """Return the level of each channel's series, how high its peaks are, and when."""
+    """Return the distributions of level, peak and step of the peak of each channel's series."""
     real, made = statistics["real"], statistics["value"]
     length = real.series.length
     found = []
@@ -199,7 +199,7 @@ def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics])
 
 
 def pairs(real: Series, synthetic: Series, nearest: Nearest | None) -> tuple[Pair, ...]:
-    """Return the synthetic series that is nearest to a real one, and the first others that were looked up."""
+    """Return the synthetic series nearest to a real one, and the first others that were queried."""
     if nearest is None:
         return ()
     first = int(nearest.distances.argmin())
@@ -219,7 +219,7 @@ def pairs(real: Series, synthetic: Series, nearest: Nearest | None) -> tuple[Pai
 
 
 def _in_words(value: str, from_time: str | None) -> str:
-    """Return a day of the week or a month by its name, anything else as it is."""
+    """Return a day of the week or a month by its name, and any other value unchanged."""
     if not value.isdecimal():
         return value
     if from_time == "weekday":
@@ -232,7 +232,7 @@ def _curve(channel: str, kind: CurveKind, at: Any, figures: Mapping[str, tuple[f
 
 
 def _edges(one: Floats, other: Floats) -> Floats | None:
-    """Return equal bins that hold nearly all real and synthetic values; None where there is nothing to tell apart."""
+    """Return equal bins that hold nearly all real and synthetic values; None where all values are equal."""
     if not len(one):
         return None
     ends = [np.quantile(each, (_TAIL, 1 - _TAIL)) for each in (one, other) if len(each)]
@@ -241,7 +241,7 @@ def _edges(one: Floats, other: Floats) -> Floats | None:
 
 
 def _binned(name: str, one: Floats, other: Floats, edges: Floats) -> Frequencies:
-    """Return shares by bin; what lies outside counts in the outermost bins."""
+    """Return shares by bin; values outside count in the outermost bins."""
     shares = [np.histogram(np.clip(each, edges[0], edges[-1]), edges)[0] / max(len(each), 1) for each in (one, other)]
     return Frequencies(
         column=name,

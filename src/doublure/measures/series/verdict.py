@@ -1,4 +1,4 @@
-"""The evaluation of series in plain words."""
+"""Verdict on synthetic series in words."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _DISTANCES = {
 
 
 def verdict(scores: Sequence[Score], *, kept_aside: bool) -> Verdict:
-    """Return what to tell somebody who reads no further.
+    """Return the summary for a reader who reads no further.
 
     Args:
-        scores: Those of an evaluation.
-        kept_aside: Whether the fit has never seen the real series that test it.
+        scores: The scores of an evaluation.
+        kept_aside: Whether the fit has never seen the real test series.
     """
     found = {score.key: score for score in scores}
     profile, told = found["profile"], found.get("discriminative")

@@ -1,7 +1,6 @@
-"""The three kinds of classifier that are trained on a table and tested on real rows.
+"""Downstream classifiers of tables: bagged trees, boosted trees, and a linear model over one-hot codes.
 
-They are chosen for being different, common, and quick without tuning: bagged trees, boosted trees, and a linear model
-over one-hot codes.
+They were chosen for being different, common, and quick without tuning.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ _TREES = 100
 
 
 def predict(kind: Kind, training: Features, classes: Labels, test: Features, n_classes: int, seed: int) -> Floats:
-    """Train one classifier and return what it makes of the test rows.
+    """Train one classifier and return its predictions for the test rows.
 
     Args:
-        kind: Which one.
-        training: N rows to learn from.
+        kind: The classifier.
+        training: N rows to train on.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: M rows to classify.
         n_classes: K; classes that the training set lacks get probability 0.
@@ -45,7 +44,7 @@ def predict(kind: Kind, training: Features, classes: Labels, test: Features, n_c
     chances = np.zeros((len(test.codes), n_classes))
     present = np.unique(classes)
     if len(present) == 1:
-        # A collapsed table has one class only: that is a (bad) result and no reason to stop.
+        # A collapsed table has one class only: a (bad) result, and no reason to stop.
         chances[:, present] = 1.0
         return chances
     chances[:, present] = _TRAIN[kind](training, classes, test, seed)
@@ -55,12 +54,12 @@ def predict(kind: Kind, training: Features, classes: Labels, test: Features, n_c
 def _forest(training: Features, classes: Labels, test: Features, seed: int) -> Floats:
     from sklearn.ensemble import RandomForestClassifier
 
-    # Half the rows a tree: as accurate within a tenth of a point on Adult, and a third quicker.
+    # Half the rows per tree: as accurate within a tenth of a point on Adult, and a third faster.
     forest = RandomForestClassifier(
         _TREES, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=of_32_bits(seed)
     )
     forest.fit(training.trees(), classes)
-    # Threads would add up the trees' votes in the order in which they finish, and so not to the last bit alike.
+    # Threads would add the trees' votes in the order they finish, so the last bit would vary.
     return _chances(forest.set_params(n_jobs=1), test.trees())
 
 
@@ -68,10 +67,10 @@ def _boosting(training: Features, classes: Labels, test: Features, seed: int) ->
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
-    # One tree a class and round: fewer rounds where there are many classes.
+    # One tree per class and round: fewer rounds where there are many classes.
     rounds = max(20, 2 * _TREES // len(np.unique(classes)))
     boosting = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
-    # On a busy machine its threads wait for one another: measured, one thread is five times as fast as two.
+    # On a busy machine threads wait for one another: measured, one thread is five times as fast as two.
     with threadpool_limits(limits=1):
         return _chances(boosting.fit(training.trees(), classes), test.trees())
 
@@ -81,7 +80,7 @@ def _logistic(training: Features, classes: Labels, test: Features, seed: int) ->
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
-        # Stopping a little early costs less accuracy than the interval is wide.
+        # Stopping a little early costs less accuracy than the interval's width.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return _chances(LogisticRegression(max_iter=200).fit(training.one_hot(), classes), test.one_hot())
 

@@ -1,7 +1,7 @@
-"""One- and two-way counts of a table: a state that adds up.
+"""One- and two-way counts of a table, as an additive state.
 
-``count`` one part of a table, add the parts in any order: the sum is the whole table's. Everything in
-:mod:`doublure.measures.tables.fidelity` but the Wasserstein distance is computed from such sums alone.
+``count`` each part of a table and add the results in any order: the sum equals the whole table's counts. All distances
+of :mod:`doublure.measures.tables.fidelity` but the Wasserstein distance are computed from such sums.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Pair: TypeAlias = tuple[int, int]
 Whole: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 _CHUNK_ROWS = 1 << 18
-# Above this many cells a pair's table is sorted out of the rows instead of being laid out in full.
+# Above this number of cells a pair's table is found by sorting the rows, not laid out in full.
 _MOST_CELLS = 1 << 22
 
 
@@ -42,7 +42,7 @@ class Cells:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """How often each code, and each pair of codes, occurs in ``rows`` rows."""
+    """The frequency of each code, and of each pair of codes, in ``rows`` rows."""
 
     rows: int
     one: tuple[Whole, ...]
@@ -65,7 +65,7 @@ def count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> Count
 
     Args:
         codes: One code a cell, below its column's size.
-        sizes: How many codes each of the P columns has.
+        sizes: Number of codes of each of the P columns.
         pairs: The two-way tables to count.
     """
     starts = range(0, max(1, len(codes)), _CHUNK_ROWS)

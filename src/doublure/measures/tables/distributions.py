@@ -1,4 +1,4 @@
-"""What a person would rather look at: the frequencies of each column, and the densities of the numbers."""
+"""Distributions of the columns, for plots: frequencies of values and bins, and densities of numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.counts import Counts
 
 MOST_VALUES = 12
-"""The most values of a column that are listed one by one."""
+"""Most values of a column listed one by one."""
 
 _POINTS = 200
 
@@ -28,7 +28,7 @@ class Frequencies(Result):
         synthetic: The synthetic rows' shares.
         zero: Shares of the exact zeros, where zero is a state of its own (real, synthetic).
         missing: Shares of the missing cells (real, synthetic).
-        left_out: How many further values there are, and their shares (real, synthetic).
+        left_out: Number of further values, and their shares (real, synthetic).
     """
 
     column: str
@@ -43,7 +43,7 @@ class Frequencies(Result):
 
 
 class Density(Result):
-    """Smoothed densities of a number; missing cells, and zeros where they are a state of their own, stay out."""
+    """Smoothed densities of a number, without missing cells, and without zeros where they are a state of their own."""
 
     column: str
     kind: str
@@ -88,7 +88,7 @@ def _values(
     labels = coder.labels(name)[:-1]
     heights = np.maximum(real, synthetic)[:-1]
     order = np.argsort(-heights, kind="stable")
-    # Values that nobody has say nothing; those of a long list beyond the frequent ones are added up.
+    # Values without a row are left out; those of a long list beyond the frequent ones are added up.
     order = order[heights[order] > 0]
     listed, rest = order[:MOST_VALUES], order[MOST_VALUES:]
     if kind != "category":
@@ -106,7 +106,7 @@ def _values(
 
 
 def densities(coder: Coder, train: Coded, synthetic: Coded) -> tuple[Density, ...]:
-    """Return the kernel density estimates of every number that has values to smooth in both tables."""
+    """Return the kernel density estimates of every number with values to smooth in both tables."""
     found = (_density(coder, name, train.numbers[name], synthetic.numbers[name]) for name in train.numbers)
     return tuple(density for density in found if density is not None)
 
@@ -121,7 +121,7 @@ def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Densit
     if any(len(sample) < 2 for sample in samples):
         return None
     edges = coder.edges(name)
-    # Bins of equal ratio mean a number that is read on a logarithmic scale.
+    # Bins of equal ratio stand for a logarithmic scale.
     log = lower >= 0 and len(edges) > 3 and edges[-1] - edges[-2] > 20 * max(unit, edges[2] - edges[1])
     if log:
         floor = max(lower, unit, min(float(sample[sample > 0].min(initial=np.inf)) for sample in samples))
@@ -176,5 +176,5 @@ def smooth(sample: Floats, grid: Floats, width: float) -> Floats:
 
 
 def short(values: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float, ...]:
-    """Round to six figures: what a drawing needs."""
+    """Round to six figures, enough for a drawing."""
     return tuple(float(f"{float(value):.6g}") for value in values)

@@ -1,4 +1,4 @@
-"""Evaluate a table: everything at once, from frames."""
+"""Evaluation of synthetic tables."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from doublure.support.progress import Progress, Silent
 
 
 class TableEvaluation(Evaluation):
-    """Everything that was measured of a table. Computed on real data: internal.
+    """All measurements of a table. Computed on real data: internal.
 
     Attributes:
-        overall: One score from 0 to 100, and what it is made of.
+        overall: One score from 0 to 100, and its components.
         fidelity: Distances in public bins.
         marginals: Distances in quantile bins of the real rows; the k-marginal score.
         special_values: Missing cells, zeros, negative numbers, top codes, repeated and round values.
         summaries: Each number's mean, standard deviation and 99th percentile.
-        rules: What real rows never have together, and how often synthetic ones do.
-        queries: How far random counts are off.
+        rules: Combinations that real rows never have, and their frequency in synthetic rows.
+        queries: Errors of random count queries.
         utility: Train on synthetic, test on real; null where ``utility_skipped`` says why.
         groups: Subgroup accuracy; null together with ``utility``.
         regression: The coefficients of the target's regression; null without a target, or where none is clear.
@@ -73,7 +73,7 @@ class TableEvaluation(Evaluation):
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """The headline figures: the overall score, prediction, distances, and what else a person would look at."""
+        """The headline figures: the overall score, prediction, distances, then queries and rules."""
         special = self.special_values.score
         return (
             *self.overall.scores,
@@ -119,13 +119,13 @@ def evaluate_table(
     Args:
         schema: Every fact known.
         synthetic: Synthetic rows.
-        train: The real rows that the synthetic ones were learned from.
+        train: The real rows the synthesizer was fitted on.
         holdout: Real rows kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
-            ``train``), which the notes say: the fit has seen them.
+            ``train``); the notes say so, as the fit has seen them.
         unit: ``(N,)`` the unit of each row of ``train``, so that a unit's rows stay together in the split.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
-        resamples: Where figures are resampled, of one run of several; its own if not given.
+        resamples: Receives resampled figures, for a comparison of several runs; its own if not given.
 
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.
@@ -146,7 +146,7 @@ def evaluate_table(
     fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
     target = target_of(coder, both.train)
     utility, groups, skipped = _utility(coder, target, tables, seed, rng, listener)
-    # A stream each: what a measure draws does not hang on how much another one took, which follows from the rows.
+    # A stream for each measure: its draws do not depend on how many another one used, which depends on the rows.
     of_regression, of_marginals, of_queries = (np.random.default_rng([seed, number]) for number in (1, 2, 3))
     listener.stage("compare regressions")
     explained = None if target is None or utility is None else regression(coder, target, tables, of_regression)

@@ -1,20 +1,20 @@
-"""What a broken pipeline does to tables, as signs that its synthetic rows show or do not.
+"""Fault tests of synthetic tables, for the faults of a broken pipeline.
 
 =============================  =========================================================================================
-fault                          its sign, of a row
+fault                          statistic of a row
 =============================  =========================================================================================
 another unit, another scale    a number is above, or below, the median of a correct run; or outside its 98 in 100
 a constant feed                a cell is the most frequent one of its own run
-a lost value or class          the value itself, of which there are fewer than half as many
+a lost value or class          the value itself, less than half as frequent
 cells that were lost           a cell is missing
-two columns exchanged          their two cells are likelier the other way round
-a join gone wrong              it looks to a forest like a row whose cells were drawn from different rows
+two columns exchanged          their two cells are likelier after a swap
+a join gone wrong              a forest takes it for a row whose cells were drawn from different rows
 labels that are wrong          a forest predicts another value of the target
-rows that were copied          all its cells are those of another row of its run
+rows that were copied          all its cells equal those of another row of its run
 =============================  =========================================================================================
 
-What is likely, where quantiles lie and what forests learn comes from rows of the first correct run. Rows that were all
-copied equally often leave no sign in any share, and are not found.
+Likelihoods, quantiles and forests come from rows of the first correct run. Rows that were all copied equally often
+change no share, and are not found.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _LEAF = 5
 
 
 def signs_of_rows(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Evidence]:
-    """Return the signs, and which rows show them.
+    """Return the statistics by a stable name.
 
     Args:
-        coder: Of the schema.
+        coder: Reads the schema.
         training: Rows of the first correct run.
         seen: Other rows of the inspected run, then of each correct one.
         seed: Fixes the forests.
@@ -97,7 +97,7 @@ def _most_frequent(values: np.ndarray[tuple[int], np.dtype[np.float64 | np.int32
 
 
 def _exchangeable(coder: Coder) -> Iterator[tuple[str, str]]:
-    """Yield pairs of columns of which each could hold the other's cells."""
+    """Yield pairs of columns that could each hold the other's cells."""
     for one, other in combinations(coder.names, 2):
         first, second = coder.columns[one], coder.columns[other]
         if not first.alike(second):

@@ -1,4 +1,4 @@
-"""By how much distances between two tables move if a row counts twice: what the bootstrap of rows needs of them.
+"""Influence functions of distances between two tables, for the bootstrap of rows.
 
 Every function returns two arrays of influences, of the real rows ``(N,)`` and of the others ``(M,)``
 (:mod:`doublure.measures.resampling`).
@@ -25,8 +25,8 @@ def of_variation(train: Integers, other: Integers, sizes: Sequence[int], sets: S
     Args:
         train: ``(N, P)`` codes.
         other: ``(M, P)`` codes.
-        sizes: How many codes each column has.
-        sets: Which columns belong to each set.
+        sizes: Number of codes of each column.
+        sets: The columns of each set.
     """
     found = np.zeros(len(train)), np.zeros(len(other))
     for places in sets:
@@ -51,7 +51,7 @@ def of_association(train: Integers, other: Integers, sizes: Sequence[int], pairs
 
 
 def _of_v(keys: Whole, cells: int, wide: int) -> tuple[float, Floats]:
-    """Return Cramér's V of a two-way table, bias-corrected, and each row's influence; none where it is cut off."""
+    """Return the bias-corrected Cramér's V of a two-way table, and each row's influence; zeros where V is cut off."""
     n = len(keys)
     if cells <= _MOST_CELLS:
         table = np.bincount(keys, minlength=cells)
@@ -71,7 +71,7 @@ def _of_v(keys: Whole, cells: int, wide: int) -> tuple[float, Floats]:
     if least <= 0 or phi2 >= least:
         return (1.0 if least > 0 else 0.0), np.zeros(n)
     value = math.sqrt(max(0.0, phi2) / least)
-    # A root is infinitely steep at 0. Over a standard error of φ² of independent columns, χ²'s √(2 df) / n, it is not.
+    # A root is infinitely steep at 0. The standard error of φ² of independent columns, χ²'s √(2 df) / n, bounds it.
     steep = max(value, math.sqrt(math.sqrt(2 * (high - 1) * (broad - 1)) / (n * least)))
     of_left = np.bincount(rows, weights=part)[rows] / left[rows]
     of_right = np.bincount(columns, weights=part)[columns] / right[columns]
@@ -80,7 +80,7 @@ def _of_v(keys: Whole, cells: int, wide: int) -> tuple[float, Floats]:
 
 
 def of_wasserstein(train: Floats, other: Floats) -> _Both:
-    """Return the influences on the 1-Wasserstein distance of the numbers that are there; 0 for a missing one.
+    """Return the influences on the 1-Wasserstein distance of the present numbers; 0 for a missing one.
 
     Args:
         train: ``(N,)``, NaN where missing.
@@ -93,7 +93,7 @@ def of_wasserstein(train: Floats, other: Floats) -> _Both:
     points = np.unique(np.concatenate([left, right]))
     below = [np.searchsorted(values, points, side="right") / len(values) for values in (left, right)]
     signed = np.sign(below[0] - below[1])[:-1] * np.diff(points)
-    beyond = np.append(np.cumsum(signed[::-1])[::-1], 0.0)  # what a number adds to all steps at and above it
+    beyond = np.append(np.cumsum(signed[::-1])[::-1], 0.0)  # a number's contribution to all steps at and above it
     found = []
     for sign, values, known in ((1.0, train, there[0]), (-1.0, other, there[1])):
         each = np.zeros(len(values))
@@ -106,7 +106,7 @@ def of_wasserstein(train: Floats, other: Floats) -> _Both:
 def codes_of_both(
     train: Integers, other: Integers, sizes: Sequence[int], places: Sequence[int]
 ) -> tuple[Whole, Whole, int]:
-    """Return one number a row for some columns together, of both tables, and below what all of them are."""
+    """Return one joint code per row for some columns, of both tables, and an upper bound on them."""
     left, right = (keys_of(codes, sizes, places) for codes in (train, other))
     cells = math.prod(sizes[place] for place in places)
     if cells <= _MOST_CELLS:
@@ -116,7 +116,7 @@ def codes_of_both(
 
 
 def keys_of(codes: Integers, sizes: Sequence[int], places: Sequence[int]) -> Whole:
-    """Return ``(N,)`` one number a row for some columns together."""
+    """Return ``(N,)`` one joint code per row for some columns."""
     keys = np.zeros(len(codes), dtype=np.int64)
     for place in places:
         keys = keys * sizes[place] + codes[:, place]

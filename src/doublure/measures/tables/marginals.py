@@ -1,4 +1,4 @@
-"""Total variation in quantile bins, of one, two and three columns at a time; the last is NIST's k-marginal score.
+"""Total variation in quantile bins of one, two and three columns, and NIST's k-marginal score.
 
 The score is 1000 · (1 − the mean total variation over triples of columns), which is NIST's
 (2 − mean Σ|difference|) · 500: 1000 where all triples have the real frequencies, 0 where no cell is shared
@@ -31,11 +31,11 @@ from doublure.measures.tables.quantiles import (
 )
 
 MOST_TRIPLES = 500
-"""The most triples of columns that are looked at; of more, so many are drawn uniformly."""
+"""Most triples of columns compared; of more, a uniform sample."""
 
 
 class Furthest(Result):
-    """A column, or a pair of columns, that lies further from the real rows than any other, against other real rows.
+    """The column, or pair of columns, whose distance exceeds that of other real rows most.
 
     Attributes:
         names: The column, or both.
@@ -51,10 +51,9 @@ class Marginals(Result):
 
     Attributes:
         scores: Of columns, of pairs, and the k-marginal score.
-        furthest: The column whose distance passes that of other real rows by most, then the pair that does, if there
-            are pairs.
+        furthest: The column whose distance exceeds that of other real rows most, then the pair, if there are pairs.
         columns: Each number's bins, in the schema's order.
-        triples: How many triples of columns were looked at.
+        triples: Number of triples of columns compared.
         association: Each pair's Cramér's V: the mean absolute difference to the real rows' as a share of the real
             rows' mean; null where there is no pair, or no association.
     """
@@ -71,8 +70,8 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
 
     Args:
         coder: Reads the schema.
-        tables: What to compare.
-        rng: Draws the columns whose pairs are looked at, and the triples, where there are too many.
+        tables: The tables to compare.
+        rng: Draws the columns whose pairs are compared, and the triples, where there are too many.
     """
     fine = QuantileBins.of(coder, tables.train, ONE_WAY_BINS)
     read = {role: fine.read(table) for role, table in {"train": tables.train, **tables.others}.items()}
@@ -148,8 +147,8 @@ def variations(
     Args:
         train: ``(N, P)`` codes.
         others: For each role ``(M, P)`` codes.
-        sizes: How many codes each column has.
-        sets: Which columns belong to each set.
+        sizes: Number of codes of each column.
+        sets: The columns of each set.
 
     Returns:
         For each role ``(sets,)``.
@@ -173,9 +172,9 @@ def _pairs(columns: int, rng: np.random.Generator) -> list[Pair]:
 def _association(
     tables: Tables, real: Integers, codes: Mapping[str, Integers], sizes: Sequence[int], pairs: list[Pair]
 ) -> Score | None:
-    """Return how much of the real rows' association is off, and keep its resamples; None where there is none at all.
+    """Return the error of the association as a share of the real rows', and keep its resamples; None without any.
 
-    More than all of it is off where the rows invent association.
+    The share exceeds 1 where the rows invent association.
     """
     places = sorted({place for pair in pairs for place in pair})
     above = np.triu_indices(len(places), 1)
