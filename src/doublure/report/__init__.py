@@ -1,8 +1,7 @@
-"""REPORT: pages for people. One self-contained HTML file each, with no script and nothing loaded from elsewhere.
+"""Self-contained HTML pages for people, with no script and nothing loaded from elsewhere.
 
-A result makes its page (:class:`Paged`); its figures are computed elsewhere.
-Internal pages hold figures computed on real data and say so on every page; an inspection is made from synthetic
-images alone.
+A result makes its page (:class:`Paged`); its figures are computed elsewhere. Internal pages hold figures computed on
+real data and say so on every page. An inspection is made from synthetic records alone.
 """
 
 from doublure.report.files import Paged, check_places, named_page, page_of, write_private

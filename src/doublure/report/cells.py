@@ -1,4 +1,4 @@
-"""One score as a row, a card or a tile shows it: its figures in words, and their places on a scale with named ends."""
+"""Cells of score tables, cards and tiles: figures in words, and their positions on a labelled scale."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _BETTER = {
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One score as a row or card shows it; places are percentages of a scale that its neighbours share.
+    """One score in a row or card; positions are percentages of a scale shared with its neighbours.
 
     Attributes:
         value: The synthetic records' figure.
         interval: Its interval; empty where none is known.
-        baseline: The figure of the least to expect.
-        real: That of real records.
-        dots: Whose figure -> its place.
-        whisker: The places of the interval's ends.
-        better: Which way is good, in words.
-        ends: What stands at either end of the scale, with an arrow towards the better one.
+        baseline: The baseline's figure.
+        real: The figure of real records.
+        dots: Set -> the position of its figure.
+        whisker: The positions of the interval's ends.
+        better: The goal, in words.
+        ends: The labels of the scale's ends, with an arrow towards the better one.
     """
 
     value: str
@@ -55,7 +55,7 @@ def scale_of(scores: Sequence[Score]) -> tuple[float, float]:
 
 
 def cell_of(score: Score, scale: tuple[float, float] | None = None) -> Cell:
-    """Return a score in words and places.
+    """Return the cell of a score.
 
     Args:
         score: The score.
@@ -81,12 +81,12 @@ def cell_of(score: Score, scale: tuple[float, float] | None = None) -> Cell:
 
 
 def cells_of(scores: Sequence[Score | None]) -> list[Cell | None]:
-    """Return scores on one scale; None for one that is not known."""
+    """Return the cells of scores on one scale; None for an unknown score."""
     scale = scale_of([score for score in scores if score is not None])
     return [None if score is None else cell_of(score, scale) for score in scores]
 
 
 def card_of(score: Score) -> dict[str, Any]:
-    """Return what a card of one score shows."""
+    """Return the variables of a score's card."""
     against = "trained on real rows" if score.key in _TRAINED else "other real rows"
     return {"name": score.name, "meaning": score.meaning, "cell": cell_of(score), "against": against}

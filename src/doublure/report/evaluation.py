@@ -1,4 +1,4 @@
-"""A report, and its page for each kind of data: no figure is computed here, only put into words and places."""
+"""Report of an evaluation, and its page for each kind of data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ON_CARDS = (
     *("k_marginal", "special_values", "broken_rules", "count_queries"),
 )
 _NUMBERS = (*range(11), 20, 50, 100, 200, 500)
-"""Where a line begins of how many rows units have."""
+"""Smallest number of rows per unit at which a table line begins."""
 _GOALS = {"low": "low is good", "high": "high is good", "near": "near the real figure is good"}
 _NAMES = {"synthetic": "synthetic rows", "train": "real rows", "holdout": "real test rows"}
 
@@ -48,10 +48,10 @@ class PageContent:
 
     Attributes:
         cards: The figures that get a card.
-        records: What its records are called.
-        least: What the least to expect is called.
-        tiles: The three on top.
-        more: What its template names beside what all have, or in place of it.
+        records: The word for its records.
+        least: The name of the baseline.
+        tiles: The three tiles on top.
+        more: Further variables of its template; they override common ones.
     """
 
     cards: Sequence[Score]
@@ -66,9 +66,9 @@ class EvaluationPage:
     """The page of one kind of data.
 
     Attributes:
-        figures: The model of what is measured of it.
-        template: The name of its template.
-        content: What is measured to what is shown.
+        figures: The evaluation's model.
+        template: The template's name.
+        content: Evaluation -> content.
     """
 
     figures: type[Evaluation]
@@ -77,17 +77,17 @@ class EvaluationPage:
 
 
 class Report(InternalReport, Paged):
-    """A synthesizer's evaluation, whatever the kind of data. Computed on real data: internal.
+    """A synthesizer's evaluation, of any kind of data. Computed on real data: internal.
 
-    In its JSON, and where a report is made, the figures stand under their kind's name: ``Report(table=…).table``.
+    In its JSON and its constructor, the figures stand under their kind's name: ``Report(table=…).table``.
 
     Attributes:
-        suspicion: Why the real records may be the run's own synthetic ones, if they may.
-        expected_loss: The estimated privacy loss, where the guarantee is empirical or it was asked for.
-        expected_loss_skipped: Why there is none.
-        attacks: A look for copies, and an attack on membership, where records were kept aside.
-        attacks_skipped: Why there are none.
-        measured: Everything that was measured, of whatever kind.
+        suspicion: The reason to suspect that the real records are the run's own synthetic ones, if there is one.
+        expected_loss: The estimated privacy loss, where the guarantee is empirical or on request.
+        expected_loss_skipped: The reason where there is none.
+        attacks: A search for copies, and an attack on membership, where records were kept aside.
+        attacks_skipped: The reason where there are none.
+        measured: The evaluation of the kind of data.
     """
 
     suspicion: str | None = None
@@ -100,7 +100,7 @@ class Report(InternalReport, Paged):
     @model_validator(mode="before")
     @classmethod
     def _of_kind(cls, given: Any) -> Any:
-        """Take the figures from under their kind's name."""
+        """Move the figures from under their kind's name."""
         kind = next((kind for kind in PAGES if isinstance(given, dict) and kind in given), None)
         if kind is None:
             return given
@@ -152,8 +152,8 @@ class Report(InternalReport, Paged):
         """The headline figures, a row each, indexed by key.
 
         Columns: ``name``; ``synthetic``, with ``low`` and ``high`` of its 95 % interval where one is cheap;
-        ``baseline``, the least to expect; ``real``, the most; ``goal`` (``low``, ``high``, ``near``); ``meaning``. What
-        is not known is missing. Computed on real data: internal.
+        ``baseline``, the least to expect; ``real``, the most; ``goal`` (``low``, ``high``, ``near``); ``meaning``.
+        Unknown values are missing. Computed on real data: internal.
         """
         import pandas as pd
 
@@ -177,8 +177,8 @@ class Report(InternalReport, Paged):
         """Return a figure of a column, real beside synthetic, that a notebook shows and ``savefig`` writes.
 
         Args:
-            name: A column of a table; of related tables ``table.column``; a channel of series; nothing for images,
-                whose sheets are shown. Left out where there is one thing to draw.
+            name: A column of a table; ``table.column`` of related tables; a channel of series; none for images, whose
+                sheets are shown. Optional where there is one thing to draw.
 
         Raises:
             SettingError: There is none of that name.
@@ -202,7 +202,7 @@ class Report(InternalReport, Paged):
 
     @property
     def loss_lines(self) -> tuple[str, ...]:
-        """What is said about the expected loss; nothing where nobody asked."""
+        """Sentences on the expected loss; empty where it was not requested."""
         if self.expected_loss is not None:
             return self.expected_loss.lines
         return () if self.expected_loss_skipped is None else (f"No privacy loss: {self.expected_loss_skipped}.",)
@@ -271,7 +271,7 @@ def _related(found: RelationalEvaluation) -> PageContent:
 
 
 def _numbers(shares: Sequence[tuple[float, float]]) -> list[tuple[str, float, float]]:
-    """Return how many rows units have, the larger numbers taken together, with shares of real and synthetic units."""
+    """Return the numbers of rows per unit, larger ones merged, with shares of real and synthetic units."""
     found = []
     for first, last in pairwise([*(number for number in _NUMBERS if number < len(shares)), len(shares)]):
         real, synthetic = (sum(own) for own in zip(*shares[first:last], strict=True))
@@ -280,7 +280,7 @@ def _numbers(shares: Sequence[tuple[float, float]]) -> list[tuple[str, float, fl
 
 
 def _hanging(pairs: Sequence[PairOff]) -> list[dict[str, Any]]:
-    """Return pairs of columns of two rows, with how strongly they hang together and how far that is off."""
+    """Return pairs of columns of two rows, with their dependence and its error."""
     cells = cells_of([entry.variation for entry in pairs])
     return [
         {"names": entry.names, "association": f"{entry.association:.2f}", "variation": cell}

@@ -1,7 +1,7 @@
-"""Figures of an evaluation for a notebook: a column, a channel or the classes, real beside synthetic.
+"""Figures of an evaluation for notebooks: a column, a channel or the classes, real beside synthetic.
 
-They are matplotlib's own, on a light ground in every notebook, and show shares and means only: no real record. As all
-of an evaluation they are computed on real data, and internal.
+They are matplotlib figures on a light ground, and show shares and means only: no real record. Like all of an evaluation
+they are computed on real data, and internal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from doublure.support.guessing import nearest
 _DOTS = 110
 _LEAST = "independent steps"
 Panels = list[tuple[str, str, str, Callable[[Axes], None]]]
-"""Of each: its title, the labels of both axes, and what paints it."""
+"""For each panel: its title, the labels of both axes, and the function that paints it."""
 
 
 class Figure(_Figure):
@@ -44,9 +44,7 @@ class Figure(_Figure):
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
-        with (
-            warnings.catch_warnings()
-        ):  # a name in a script that the font lacks is drawn as boxes, and no reason to warn
+        with warnings.catch_warnings():  # characters of a script that the font lacks become boxes; no reason to warn
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
             warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
             self.savefig(buffer, format="png", dpi=_DOTS)
@@ -58,7 +56,7 @@ def figure_of(found: Evaluation, name: str | None) -> Figure:
 
     Args:
         found: The evaluation.
-        name: What to draw; may be left out where there is one thing.
+        name: The thing to draw; optional where there is one.
 
     Raises:
         SettingError: There is none of that name, or there are several and none is named.
@@ -82,7 +80,7 @@ def _named(name: str | None, known: Sequence[str]) -> str:
     raise SettingError(message, field="name" if name is None else name, remedy=remedy)
 
 
-# -- what there is to draw, by kind ----------------------------------------------------------------------------------
+# -- drawings by kind ------------------------------------------------------------------------------------------------
 
 Drawings = tuple[Sequence[str], Callable[[str], Panels]]
 
@@ -106,7 +104,7 @@ def _of_table(found: TableEvaluation) -> Drawings:
 
 
 def _beside(entry: Frequencies) -> str:
-    """Return the shares of what a drawing leaves out: zeros that are a state of their own, and missing cells."""
+    """Return the shares left out of a drawing: zeros that are a state of their own, and missing cells."""
     left_out = {"zero": entry.zero, "missing": entry.missing}
     said = [
         f"{what}: {percent(pair[0])} real, {percent(pair[1])} synthetic"
@@ -207,7 +205,7 @@ def _drawn(panels: Panels) -> Figure:
 
 
 def _marks(axes: Axes) -> tuple[str, str] | None:
-    """Return as what real and synthetic records were drawn: an axis that shows neither has none."""
+    """Return the names of the marks of real and synthetic records; None for an axis that shows neither."""
     lines = [line for line in axes.lines if line.get_color() == drawing.SYNTHETIC]
     if any(line.get_marker() == "D" for line in lines):
         return "area", "diamonds"

@@ -1,7 +1,7 @@
-"""The drawings of the pages of evaluations and audits.
+"""Drawings on the pages of evaluations and audits.
 
 Real and synthetic differ by shape as well as by colour: real records fill an area or draw a solid line, synthetic ones
-are diamonds, an outline or a dashed line, and the least to expect is dotted.
+are diamonds, an outline or a dashed line, and the baseline is dotted.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def density(entry: Density) -> Markup:
 
 
 def profile(entry: Profile, clock: Sequence[str] | None = None) -> Markup:
-    """Draw a channel's mean at each step, real and synthetic, with the band in which four in five series lie.
+    """Draw a channel's mean at each step, real and synthetic, with the band of the middle four fifths of series.
 
     Args:
-        entry: What is drawn.
+        entry: The profile.
         clock: The time of day at each step, where a series is one day.
     """
     alt = f"Profile of {shown(entry.channel)}: real series and synthetic series"
@@ -67,14 +67,14 @@ def profile(entry: Profile, clock: Sequence[str] | None = None) -> Markup:
 
 
 def value_profile(entry: ValueProfile, ends: tuple[float, float], clock: Sequence[str] | None = None) -> Markup:
-    """Draw a channel's mean for one value of an attribute; ``ends`` of the scale are the same for its neighbours."""
+    """Draw a channel's mean for one value of an attribute; neighbours share the ``ends`` of the scale."""
     key = f"{shown(entry.channel)} for {shown(entry.attribute)} {shown(entry.value)}"
     alt = f"Mean profile of {key}: real series and synthetic series"
     return draw(2.5, 1.5, f"value {key}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
 
 
 def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
-    """Draw something along lags, frequencies or steps: real, synthetic, and independent steps."""
+    """Draw a curve along lags, frequencies or steps: real, synthetic, and independent steps."""
     own = clock if entry.kind == "apart" else None
     what = _WHAT[entry.kind]
     alt = f"{what} of {shown(entry.channel)}: real series, synthetic series and independent steps"
@@ -88,7 +88,7 @@ def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
 
 
 def pair(entry: Pair, number: int, clock: Sequence[str] | None = None) -> Markup:
-    """Draw a synthetic series over the real one that is nearest to it. Private."""
+    """Draw a synthetic series over its nearest real one. Private."""
     alt = f"Synthetic series {number} and the nearest real one; private"
     known = [figure for figure in (*entry.real, *entry.synthetic) if figure is not None]
     ends = room(known)
@@ -102,7 +102,7 @@ def room(figures: Sequence[float]) -> tuple[float, float]:
 
 
 def roc(entry: Roc, epsilon: float | None, delta: float | None, title: str) -> Markup:
-    """Draw an attacker's ROC and its band on logarithmic axes, with guessing and with the most that a claim allows."""
+    """Draw an attacker's ROC and its band on logarithmic axes, with guessing and with the limit of a claim."""
     alt = f"ROC of an attack, logarithmic: {title}"
     return draw(3.0, 2.8, f"roc {title}", alt, lambda axes: _rates(axes, entry, epsilon, delta or 0.0))
 
@@ -116,11 +116,11 @@ def heat_map(columns: Sequence[str], matrix: Sequence[Sequence[float]], title: s
 
 
 def on_axes(axes: Axes, entry: Frequencies | Density | Profile | Curve, clock: Sequence[str] | None = None) -> None:
-    """Draw an entry on the axes of a figure of one's own, made under :data:`.drawing.STYLE`, as a page shows it.
+    """Draw an entry as a page shows it, on the axes of a caller's figure, made under :data:`.drawing.STYLE`.
 
     Args:
-        axes: Where.
-        entry: What.
+        axes: The axes.
+        entry: The entry.
         clock: The time of day at each step of a profile, where a series is one day.
     """
     if isinstance(entry, Density):
@@ -166,7 +166,7 @@ def _histogram(axes: Axes, entry: Frequencies) -> None:
     widths = np.diff(edges)
     kind = "integer" if (edges == np.round(edges)).all() and entry.kind == "real" else entry.kind
     if widths.max() > 20 * widths.min():
-        # Bins of equal ratio, for a number that spans orders of magnitude: each is drawn equally wide.
+        # Bins of equal ratio, for a number over orders of magnitude: each is drawn equally wide.
         places, scale = np.arange(last - first + 1), np.ones(len(widths))
         inside = edges[first : last + 1]
         values = _with_ends(
@@ -174,7 +174,7 @@ def _histogram(axes: Axes, entry: Frequencies) -> None:
         )
         at = np.interp(values, inside, places)
     else:
-        # A bin that holds three whole numbers is not higher than its neighbours of two: areas are compared.
+        # A bin of three whole numbers is not higher than its neighbours of two: areas are compared.
         places, scale = edges[first : last + 1], widths.mean() / widths
         values = at = _with_ends(_whole_ticks(places[0], places[-1], kind), places[0], places[-1])
     heights = [(shares * scale)[first:last] for shares in (real, synthetic)]
@@ -210,7 +210,7 @@ def _quantile_bins(axes: Axes, entry: QuantileShares) -> None:
 
 
 def _bin_label(first: float | None, last: float | None, name: str) -> str:
-    """Return a bin's own value, where it has one alone, or where it begins; the first, where it ends."""
+    """Return a bin's only value, or its start; for the first bin, its end."""
     if first is None:
         return "" if last is None else f"< {name}"
     return f"= {name}" if first == last else f"{name}–"
@@ -260,7 +260,7 @@ def _lines(
     clock: Sequence[str] | None,
     titles: tuple[str, str] | None = None,
 ) -> None:
-    """Draw lines by role; what is not known is left open."""
+    """Draw lines by role, with gaps at unknown values."""
     for colour, values in figures.items():
         line = [np.nan if value is None else value for value in values]
         width = 1.8 if colour == SYNTHETIC else 1.3
@@ -279,7 +279,7 @@ def _steps_title(clock: Sequence[str] | None) -> str:
 
 
 def _along_steps(axes: Axes, at: Sequence[int], clock: Sequence[str] | None) -> None:
-    """Label steps in whole numbers, both ends included; by the time of day, every six hours, where they have one."""
+    """Label steps in whole numbers, both ends included; with a time of day, every six hours."""
     if clock is not None:
         hours = [step for step, time in enumerate(clock) if time[:5] in ("00:00", "06:00", "12:00", "18:00")]
         ticks = _with_ends(np.asarray(hours), at[0], at[-1])
@@ -301,7 +301,7 @@ def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
     if entry.band is None:
         axes.text(0.5, 0.5, "too few others", transform=axes.transAxes, ha="center", color=FAINT)
     else:
-        # What stands further left rests on a handful of others: it is chance.
+        # Rates further left rest on a handful of non-members: chance.
         shares = np.geomspace(entry.begins, 1, 120)
         low, high = entry.band.at(shares)
         axes.fill_between(shares, np.maximum(low, least), high, step="post", color=SYNTHETIC, alpha=0.16, linewidth=0)
@@ -315,7 +315,7 @@ def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
     ticks = [10.0**power for power in range(round(np.log10(least)), 1)]
     names = [f"{100 * tick:g} %" for tick in ticks]
     axes.set_xticks(ticks, names)
-    axes.set_yticks(ticks, ["", *names[1:]])  # the corner's name stands below it
+    axes.set_yticks(ticks, ["", *names[1:]])  # the corner's label stands below it
     axes.minorticks_off()
     axes.set_xlabel("False positive rate")
     axes.set_ylabel("True positive rate")
@@ -345,13 +345,13 @@ def _decades(first: float, last: float) -> np.ndarray[Any, Any]:
 def _with_ends(
     ticks: np.ndarray[Any, Any], first: float, last: float, places: Callable[[Any], Any] = np.asarray
 ) -> np.ndarray[Any, Any]:
-    """Return ticks with both ends of an axis, without those that would stand in an end's way.
+    """Return ticks with both ends of an axis, without those too close to an end.
 
     Args:
         ticks: Between the ends.
-        first: Where the axis begins.
-        last: Where it ends.
-        places: Where on the axis a value stands, if not at itself.
+        first: The axis's start.
+        last: The axis's end.
+        places: Value -> its position on the axis; the value itself if not given.
     """
     low, high = float(places(first)), float(places(last))
     room = _NEAR * (high - low)
@@ -360,7 +360,7 @@ def _with_ends(
 
 
 def _whole_ticks(first: float, last: float, kind: str) -> np.ndarray[Any, Any]:
-    """Return a few round places between two numbers; the middle of days and moments, whose names are long."""
+    """Return a few round positions between two numbers; of days and moments, whose labels are long, the middle."""
     from matplotlib.ticker import MaxNLocator
 
     if kind in _TIMES:
@@ -392,7 +392,7 @@ def _percent_axis(axis: Any, highest: float, set_limits: Callable[[float, float]
 
 
 def _ticks(values: Iterable[float], kind: str) -> list[str]:
-    """Return the names of places on an axis; of moments the clock, too, where two are of one day."""
+    """Return tick labels; of moments with the clock, where two are of one day."""
     names = [_tick(float(value), kind) for value in values]
     if kind != "datetime" or len(set(names)) == len(names):
         return names
@@ -406,7 +406,7 @@ def _tick(value: float, kind: str) -> str:
         moment = np.datetime64(round(value), "D" if kind == "date" else "s")
         return str(moment.astype("datetime64[D]"))
     if value != round(value) or abs(value) >= 1e4:
-        value = float(f"{value:.3g}")  # which may be the next power of ten
+        value = float(f"{value:.3g}")  # possibly the next power of ten
     size = abs(value)
     for limit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if size >= limit:

@@ -1,4 +1,4 @@
-"""The drawings on a page of series: no figure is computed here."""
+"""Drawings on a page of series."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _WHAT = {
 
 
 def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
-    """Return what the template of series names beside what all records have.
+    """Return the template variables of series, besides the common ones.
 
     Args:
-        found: What was measured.
-        most: The most drawings of a sort.
+        found: The evaluation.
+        most: Most drawings of a sort.
     """
     clock = found.clock
     return {

@@ -1,4 +1,4 @@
-"""From a table's evaluation to what its page shows: no figure is computed here, only put into words and places."""
+"""Sections of a table's page, which word and lay out the figures of its evaluation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from doublure.report.cells import Cell, cell_of, cells_of
 from doublure.results import percent, points
 
 MOST_DRAWN = 36
-"""The most columns that are drawn, and the most whose densities are: the furthest from the real rows."""
+"""Most columns drawn, and most densities drawn: those furthest from the real rows."""
 
 _MOST_GROUPS = 12
 _MOST_LISTED = 100
@@ -31,7 +31,7 @@ _MOST_COEFFICIENTS = 20
 
 
 def sections_of(table: TableEvaluation) -> dict[str, Any]:
-    """Return what the template of a table names, beside what all evaluations have."""
+    """Return the template variables of a table, besides the common ones."""
     return {
         "overall": _overall(table),
         "special": _special(table),
@@ -122,7 +122,7 @@ def _special(table: TableEvaluation) -> dict[str, Any]:
 
 def _summaries(table: TableEvaluation) -> dict[str, Any]:
     by_column: dict[str, list[NumberSummary]] = {}
-    for entry in table.summaries:  # those that are off stand first
+    for entry in table.summaries:  # significant differences come first
         by_column.setdefault(entry.column, []).append(entry)
     listed = list(by_column.items())[:_MOST_SUMMARISED]
     order = [*get_args(Statistic)]
@@ -264,7 +264,7 @@ def _densities(table: TableEvaluation) -> dict[str, Any]:
 
 
 def _furthest(table: TableEvaluation) -> list[ColumnFidelity]:
-    """Return the columns, the furthest from the real rows first, in whichever bins show it."""
+    """Return the columns, the furthest from the real rows in any bins first."""
     finer = {entry.column: entry.variation for entry in table.marginals.columns}
     return sorted(
         table.fidelity.columns, key=lambda entry: -max(entry.variation.value or 0.0, finer.get(entry.name, 0.0))

@@ -1,8 +1,8 @@
-"""What stands on top of an evaluation's page: three tiles, and what its terms mean.
+"""Tiles on top of an evaluation's page, and the glossary of its terms.
 
-Every kind of data is asked the same three questions. Are frequencies close to those of real records? Are the records
-of use? Does what stands in a record go together? A table has a score for each, from 0 to 100
-(:mod:`doublure.measures.tables.overall`); the other kinds are shown by the one figure of theirs that says most.
+Every kind of data is asked three questions. Are frequencies close to those of real records? Are the records useful? Are
+the values of a record consistent? A table has a score for each, from 0 to 100
+(:mod:`doublure.measures.tables.overall`); other kinds show their single most informative figure.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ _TERMS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Tile:
-    """One of the three.
+    """One of the three tiles.
 
     Attributes:
         name: Closeness, usefulness or coherence.
-        question: What it asks.
-        figure: The figure that answers, by its name; empty where it is called as the tile is.
-        meaning: What that is, in a sentence; not shown where the figure is a score that the question explains.
-        unit: What stands behind the value.
+        question: Its question.
+        figure: The name of the figure that answers it; empty where that is the tile's.
+        meaning: The figure's meaning in a sentence; hidden where the figure is a score that the question explains.
+        unit: The unit after the value.
         cell: Its figures.
-        untold: Why it cannot be told; empty where it can.
+        untold: The reason why it is undefined; empty otherwise.
     """
 
     name: str
@@ -104,7 +104,7 @@ def of_series(found: SeriesEvaluation) -> list[Tile]:
 
 
 def of_related(found: RelationalEvaluation) -> list[Tile]:
-    """Return the tiles of related tables: of the three, each of the table that has least of it."""
+    """Return the tiles of related tables: each shows the table with the lowest score."""
     tiles = []
     for place, name in enumerate(_QUESTIONS):
         known = [(table, measured.overall.thirds[place].score) for table, measured in found.tables.items()]
@@ -137,11 +137,11 @@ def _tile(
 
 
 def terms(said: Iterable[str], always: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return the terms that stand in what is said first, each with what it means, in the order of the text.
+    """Return the terms that occur in sentences, each with its meaning, in the order of the text.
 
     Args:
         said: Sentences.
-        always: Terms that stand on the page in any case.
+        always: Terms on the page in any case.
     """
     text = " ".join(said)
     found = {term: match.start() for term in _TERMS if (match := re.search(rf"(?i:{re.escape(term)})\b", text))}
