@@ -1,9 +1,9 @@
-"""What does a classifier give back of those it learned from? MI-Face (Fredrikson, Jha, Ristenpart 2015).
+"""Model inversion of a classifier by MI-Face (Fredrikson, Jha, Ristenpart 2015).
 
-The attacker has a classifier and the name of a person, and looks for the picture that the classifier is surest of. As
-in Triastcyn & Faltings 2019, §5.4, three classifiers are attacked: one trained on real pictures, one on synthetic
-ones, one on real ones under differential privacy at ε < 1. What comes back is looked at by a model of identity that
-was trained on other pictures of the same people, and by a face detector where one is installed.
+The attacker has a classifier and the name of a person, and searches the picture with the highest confidence. As in
+Triastcyn & Faltings 2019, §5.4, three classifiers are attacked: one trained on real pictures, one on synthetic ones,
+one on real ones under differential privacy at ε < 1. The reconstructions are judged by an identity model trained on
+other pictures of the same people, and by a face detector where one is installed.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ _CLASSIFIERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """An independent model of who is in a picture.
+    """An independent model of the person in a picture.
 
     Attributes:
-        chances: ``(N, D)`` pixels to ``(N, K)`` probabilities.
-        threshold: How sure it has to be; images of other people pass it in one of a hundred comparisons.
-        accuracy: How often it is right on pictures that it has not seen.
+        chances: ``(N, D)`` pixels -> ``(N, K)`` probabilities.
+        threshold: Confidence of a match; pictures of other people exceed it in one of a hundred comparisons.
+        accuracy: Its accuracy on new pictures.
     """
 
     chances: Any
@@ -75,7 +75,7 @@ class Identity:
     accuracy: float
 
     def recognises(self, pixels: Floats, classes: Labels) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return ``(N,)`` whether each picture is taken for its class."""
+        """Return an ``(N,)`` mask of the pictures recognised as their class."""
         return np.asarray(self.chances(pixels)[np.arange(len(classes)), classes] >= self.threshold)
 
 
@@ -113,7 +113,7 @@ def tensors(schema: ImageSchema, images: Images) -> tuple[Tensor, Tensor]:
 
 
 def _trained(data: AttackData, schema: ImageSchema, name: str) -> nn.Sequential:
-    """Return one of the four classifiers."""
+    """Return one of the four classifiers; ``untrained`` is the baseline."""
     import torch
 
     source = torch.Generator().manual_seed(data.seed)
@@ -127,17 +127,17 @@ def _trained(data: AttackData, schema: ImageSchema, name: str) -> nn.Sequential:
 
 
 def invert(classifier: nn.Module, classes: Labels, shape: tuple[int, int, int], steps: int = _STEPS) -> Floats:
-    """Return ``(K, D)`` images in [0, 1] that a classifier is sure of, one for each class.
+    """Return ``(K, D)`` images in [0, 1] of high confidence for a classifier, one for each class.
 
-    MI-Face (algorithm 1) minimises 1 − f_y(x) by gradient steps until it falls below γ. Going on makes the classifier
-    surer and faces worse. Steps are of equal length, because a sure softmax has next to no gradient; and gradients are
-    smoothed, because a classifier takes noise for a face as well.
+    MI-Face (algorithm 1) minimises 1 − f_y(x) by gradient steps until it falls below γ. Further steps raise the
+    confidence and make worse faces. Steps are of equal length, because a confident softmax has nearly no gradient.
+    Gradients are smoothed, because a classifier also recognises noise.
 
     Args:
         classifier: ``(B, D) -> (B, K)`` logits.
-        classes: ``(K,)`` whom to look for.
-        shape: (H, W, C) of an image; (1, 1, D) for D numbers that have no neighbours.
-        steps: α, steps at most.
+        classes: ``(K,)`` the people to reconstruct.
+        shape: (H, W, C) of an image; (1, 1, D) for D numbers without neighbours.
+        steps: α, most steps.
     """
     import torch
 
@@ -158,7 +158,7 @@ def invert(classifier: nn.Module, classes: Labels, shape: tuple[int, int, int], 
 
 
 def _smoothed(pixels: Tensor, shape: tuple[int, int, int]) -> Tensor:
-    """Return images ``(B, D)`` smoothed by (1, 2, 1) along both sides."""
+    """Return images ``(B, D)`` smoothed by (1, 2, 1) along both axes."""
     from torch.nn import functional
 
     planes = functional.pad(pixels.reshape(-1, *shape).movedim(3, 1), (1, 1, 1, 1), mode="replicate")
@@ -167,10 +167,10 @@ def _smoothed(pixels: Tensor, shape: tuple[int, int, int]) -> Tensor:
 
 
 def identity_of(data: AttackData) -> Identity:
-    """Return a model of identity trained on pictures that no classifier saw: the attacker's own ones.
+    """Return an identity model trained on the attacker's own pictures, which no attacked classifier saw.
 
-    Eigenfaces (Turk and Pentland 1991) and a linear model; other people's pictures among those that were kept aside
-    give the threshold.
+    It is a linear model on eigenfaces (Turk and Pentland 1991). Pictures of other people among those kept aside give
+    the threshold.
     """
     from sklearn.decomposition import PCA
     from sklearn.linear_model import LogisticRegression

@@ -1,6 +1,6 @@
-"""Inference: the attacker who knows nearly all of a person and wants the rest (WP216, §2.2.2).
+"""Inference: an attacker who knows most of a person's record infers the rest (WP216, §2.2.2).
 
-The synthetic record that is nearest in what is known is taken at its word for what is not.
+The guess is the value of the synthetic record nearest in the known part.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def attack(data: AttackData) -> AttackResult:
     own, other = (_hits(side, released, told, secret) for side in (few.seen, few.unseen))
     truth = few.seen.points.of(secret)
     guessed = int(_right(truth, told[rng.integers(len(told), size=n)]).sum())
-    if secret in released.discrete:  # to name the most frequent value is a better guess than to draw one
+    if secret in released.discrete:  # the most frequent value is a better guess than a random one
         guessed = max(guessed, int(_right(truth, np.tile(_most_frequent(told), (n, 1))).sum()))
     hits = Hits(attack=own, control=other, baseline=guessed, trials=n)
     return result(THREAT_MODEL, data, hits, notes=(f"The attribute is {secret}; {n:,} targets of each side.",))
 
 
 def _secret(data: AttackData) -> str | None:
-    """Return the attribute: the target, the label, or else the last that has values."""
+    """Return the attribute to infer: the target, the label, or else the last one with values."""
     points = data.seen.points
     if len(points.blocks) < 2:
         return None
@@ -71,7 +71,7 @@ def _hits(side: RealRecords, released: Points, told: Floats, secret: str) -> int
 
 
 def _right(truth: Floats, guess: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    # Two corners differ by 0.7 in two places, so that the rule for numbers serves for values.
+    # Two corners differ by 0.7 in two places, so the rule for numbers also serves for values.
     return np.asarray((np.abs(truth - guess) <= _NEAR).all(axis=1))
 
 

@@ -1,7 +1,7 @@
-"""Linkability: the attacker with two halves of a file who wants to join them (WP216, §2.2.2).
+"""Linkability: an attacker with two halves of a file joins them (WP216, §2.2.2).
 
-One source knows some columns of everybody, another the rest, and neither knows names. Whoever finds the same synthetic
-record nearest to a row of the one and to a row of the other takes them for the same person.
+One source knows some columns of all people, another the rest, and neither knows names. The attacker matches a row of
+the one with a row of the other if both have the same nearest synthetic record.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def _joined(side: RealRecords, released: Points, halves: tuple[Rows, Rows], k: i
 
 
 def _meet(first: Rows, second: Rows) -> Rows:
-    """Return ``(N,)`` whether two lists of neighbours ``(N, k)`` have one in common."""
+    """Return an ``(N,)`` mask of the rows whose two lists of neighbours ``(N, k)`` have one in common."""
     return np.asarray((first[:, :, None] == second[:, None, :]).any(axis=(1, 2)), dtype=np.int64)
 
 
 def _halves(points: Points) -> tuple[Rows, Rows] | None:
-    """Return the numbers of the two parts: alternate columns, or the two halves of a body."""
+    """Return the indices of the numbers of the two parts: alternate columns, or the two halves of a body."""
     if points.bodies:
         cut = [_cut(body) for body in points.bodies]
         return np.concatenate([part[0] for part in cut]), np.concatenate([part[1] for part in cut])

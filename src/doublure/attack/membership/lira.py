@@ -1,8 +1,8 @@
-"""The attacker who knows how sure a classifier is of a record with and without it (LiRA: Carlini et al. 2022).
+"""LiRA: membership inference from a classifier's confidence with and without the target (Carlini et al. 2022).
 
-The papers' classifier learns from synthetic records. For each target, synthesizers are fitted many times with it and
-without it. A classifier is trained on what each of them draws, and how sure these classifiers are of the target gives
-two normal distributions. Which of the two fits the real synthesizer's classifier better is the score.
+The papers' classifier is trained on synthetic records. Synthesizers are fitted many times with each target and without
+it, and a classifier is trained on the sample of each. The classifiers' confidence in the target gives two normal
+distributions. The score is the likelihood ratio of the two for the real synthesizer's classifier.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def _ratios(seen: Floats, known: Floats, inside: np.ndarray[Any, Any]) -> Floats
     """Return ``(N,)`` log likelihood ratios.
 
     Args:
-        seen: ``(N,)`` what the real synthesizer's classifier says.
-        known: ``(K, N)`` what the shadows' classifiers say.
-        inside: ``(K, N)`` whether each shadow had the record.
+        seen: ``(N,)`` log odds from the real synthesizer's classifier.
+        known: ``(K, N)`` log odds from the shadows' classifiers.
+        inside: ``(K, N)`` whether each shadow was fitted on the record.
     """
     means, spreads = [], []
     for rows in (inside, ~inside):

@@ -1,12 +1,12 @@
 """Attacks that score each target, in one table: members should have higher scores than other real records.
 
 ==================  ===================================================================================================
-critic              LOGAN: a critic that has learned real records by heart takes them for more real than others (Hayes,
-                    Melis, Danezis, De Cristofaro 2019)
-gan-leaks           how well the generator can say a record (Chen, Yu, Zhang, Fritz 2020): by samples alone; by a search
-                    of the noise, for whoever may choose it; and less how near any real record is to its like
-monte-carlo         how much is generated nearby (Hilprecht, Härterich, Bernau 2019)
-domias              where more is generated than other real records explain (van Breugel et al. 2023)
+critic              LOGAN: a critic that has memorised real records gives them higher scores than others (Hayes, Melis,
+                    Danezis, De Cristofaro 2019)
+gan-leaks           GAN-Leaks: reconstruction error (Chen, Yu, Zhang, Fritz 2020): by samples alone; by a search of the
+                    noise, with white-box access; and calibrated by the distance to other real records
+monte-carlo         density of generated records nearby (Hilprecht, Härterich, Bernau 2019)
+domias              local overfitting: generated density against that of other real records (van Breugel et al. 2023)
 ==================  ===================================================================================================
 """
 
@@ -39,7 +39,7 @@ _JITTER = 1e-3
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of the targets that the fit has seen, ``(n,)``, and of the others, ``(m,)``; high for members."""
+    """Scores of seen targets, ``(n,)``, and of unseen ones, ``(m,)``; high for members."""
 
     inside: Floats
     outside: Floats
@@ -48,12 +48,12 @@ class Scores:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreAttack:
-    """An attack that is a score of each target.
+    """A membership attack defined by a score of each target.
 
     Attributes:
         threat_model: Its threat model.
-        score: The attack data to the scores, or to why there are none: a reason that goes on after "because".
-        most: The most targets of either side that are scored; all if not given.
+        score: The attack data -> the scores, or the reason why there are none, as it goes on after "because".
+        most: Most targets of either side that are scored; all if not given.
     """
 
     threat_model: ThreatModel
@@ -80,7 +80,7 @@ def _critic(data: AttackData) -> Scores | str:
     return Scores(*scores)
 
 
-# -- distances to what is generated ----------------------------------------------------------------------------------
+# -- distances to generated records ----------------------------------------------------------------------------------
 
 
 def _nearest_sample(data: AttackData) -> Scores:
@@ -108,10 +108,10 @@ def _searched(data: AttackData) -> Scores | str:
 
 
 def _found(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> Floats:
-    """Return ``(N,)`` how near a random search comes: from the best of many draws, by ever smaller steps."""
+    """Return ``(N,)`` the distance reached by a random search: from the best of many draws, by shrinking steps."""
     wanted, conditions = white_box.encoded(side.content)
     noise, best = white_box.noise(len(wanted), rng), np.full(len(wanted), np.inf)
-    # A step that keeps the noise's spread, so that the search stays where the generator was trained; 1: a fresh draw.
+    # The step keeps the noise's spread, so the search stays where the generator was trained; 1: a fresh draw.
     for step in (*np.ones(_BEGUN), *np.geomspace(0.5, 0.02, _ROUNDS).repeat(_TRIES)):
         trial = np.sqrt(1 - step**2) * noise + step * white_box.noise(len(wanted), rng)
         far = np.square(white_box.generated(trial, conditions) - wanted).sum(axis=1)
@@ -120,7 +120,7 @@ def _found(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> 
     return np.asarray(np.sqrt(best), dtype=np.float64)
 
 
-# -- how much is generated nearby ------------------------------------------------------------------------------------
+# -- density of generated records ------------------------------------------------------------------------------------
 
 
 def _share_nearby(data: AttackData) -> Scores:
@@ -129,7 +129,7 @@ def _share_nearby(data: AttackData) -> Scores:
 
 
 def share_within(points: Points, records: RealRecords, radius: float) -> Floats:
-    """Return ``(N,)`` the share of points no further than a radius from each record."""
+    """Return ``(N,)`` the share of points within a radius of each record."""
     from sklearn.metrics import pairwise_distances
 
     values = records.points.values
@@ -169,7 +169,7 @@ def _projection(points: Floats) -> Callable[[Floats], Floats]:
 def _density(points: Floats, rng: np.random.Generator) -> Callable[[Floats], Floats]:
     from scipy.stats import gaussian_kde
 
-    # Equal records have no covariance: a little noise gives them one.
+    # Equal records have no covariance; a little noise gives them one.
     spread = _JITTER * max(float(points.std()), 1e-9)
     fitted = gaussian_kde((points + spread * rng.standard_normal(points.shape)).T)
     return lambda places: np.asarray(fitted.logpdf(places.T), dtype=np.float64)
