@@ -1,4 +1,4 @@
-"""Attacks on a finished run, with everything that its owner holds."""
+"""Attacks on a finished run, with everything its owner holds."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def audit(
     Args:
         run: A run folder, or a synthesizer in memory, which keeps no critic.
         attack: Names of attacks or of groups of them, see :data:`doublure.attack.registry.ATTACKS`.
-        real: The data that it was fitted on.
-        holdout: Real records of the same kind that it never saw; half of them are what the attacker holds.
-        shadows: How many times attacks that fit again do so.
+        real: The data it was fitted on.
+        holdout: Real records of the same kind that it never saw; half of them go to the attacker.
+        shadows: Number of refits of an attack.
         seed: Fixes every random choice but privacy noise.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
@@ -70,7 +70,7 @@ def attack_data_around(
     shadows: int,
     progress: Progress,
 ) -> AttackData:
-    """Read both sides and return what attacks may draw on."""
+    """Read both sides and return the attack data."""
     progress.stage("read the real records")
     seen, kept = load_both(syn, real, holdout)
     if kept is None:

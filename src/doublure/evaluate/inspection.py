@@ -1,17 +1,15 @@
-"""Inspect what a private pipeline made, from synthetic records alone (Triastcyn & Faltings 2022, tasks T1-T6, §3.1).
+"""Inspection of a private pipeline from synthetic records alone (Triastcyn & Faltings 2022, tasks T1-T6, §3.1).
 
-Nobody may look at the private records, so that a bug in what was done to them before the fit stays unseen: a share of
-the images turned, a table of labels shifted by one, a class that was lost, grams for kilograms, two columns exchanged,
-a clock an hour late. What the fit learned shows it. No real record is read here: an inspection is post-processing, and
-whoever may see samples may see it.
+Private records may not be looked at, so a bug before the fit stays unseen: a share of the images turned, a table of
+labels shifted by one, a lost class, grams for kilograms, two columns exchanged, a clock an hour late. The fit learns
+its traces. No real record is read here: an inspection is post-processing, open to all who may see samples.
 
-Each fault test is of a share of the records, held against the same share of other runs known to be right: older
-ones, or from other sites. Runs on the same data differ too, by the noise of their fits. So a difference counts once it
-is beyond a margin of five points, at p < 0.001 after Holm's correction for all tests. Of several right runs the
-one that looks most wrong is the measure, and the difference has to be beyond where 99 in 100 right runs would lie, too
-(a normal prediction interval). By a single one whose images do not show what their labels say, nothing is tested.
-Without any, nothing is tested either, and a share of images is pointed at once it surely passes one in ten; of rows and
-series, of which any share may be right, nothing is said then.
+Each fault test compares a share of the records with the same share of correct runs: older ones, or from other sites.
+Runs on the same data differ, too, by the noise of their fits. So a difference counts beyond a margin of five points,
+at p < 0.001 after Holm's correction for all tests. Of several correct runs the one that looks most faulty is the
+reference, and the difference also has to exceed the range of 99 in 100 correct runs (a normal prediction interval). A
+single correct run whose images do not show their labels allows no test. Without any correct run nothing is tested
+either: images are reported if the share surely exceeds one in ten. Rows and series are not: any share may be right.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ from doublure.support.progress import Progress, following
 from doublure.training.settings import Work
 
 LOOKED_AT = 2_000
-"""How many records of each run are looked at; who looks learns from twice as many others."""
+"""Number of records inspected of each run; the test classifiers learn from twice as many others."""
 
 _A_ROW = 16
 
@@ -54,20 +52,20 @@ def inspect(
     seed: int = 0,
     progress: Progress | bool | None = None,
 ) -> Inspection:
-    """Look for signs of a broken pipeline in the records that a synthesizer makes.
+    """Inspect a synthesizer's records for traces of a broken pipeline.
 
-    The first stage that is told to ``progress`` says what the inspection will cost.
+    The first stage that ``progress`` receives says what the inspection will cost.
 
     Args:
-        syn: The synthesizer to be inspected.
-        against: One or several of the same kind of records that are known to be right; five say best what is usual.
-            Those who look learn from the first.
-        images: How many records of each are looked at; twice as many others are learned from.
+        syn: The synthesizer to inspect.
+        against: One or several correct runs on the same kind of records; five give a good estimate of their variation.
+            The test classifiers learn from the first.
+        images: Number of records inspected of each; twice as many others train the classifiers.
         seed: Fixes the samples and the classifiers' randomness.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Raises:
-        SettingError: One of the others makes other records; or there is none, and the records are no images.
+        SettingError: One of the others has other records; or there is none, and the records are no images.
     """
     right = tuple(against) if isinstance(against, Sequence) else () if against is None else (against,)
     look = INSPECTIONS[syn.schema.kind]
@@ -79,7 +77,7 @@ def inspect(
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What is asked for."""
+    """The arguments of an inspection."""
 
     syn: Synthesizer
     right: tuple[Synthesizer, ...]
@@ -88,11 +86,11 @@ class _Asked:
     listener: Progress
 
     def drawn(self, flops: float = 0.0, steps: int = 0) -> tuple[Any, Any, list[Any]]:
-        """Say what it costs, and draw records: to learn from, of the inspected run, and of each right one.
+        """Announce the cost, and draw records: for training, of the inspected run, and of each correct one.
 
         Args:
-            flops: What networks will compute.
-            steps: In so many steps.
+            flops: Floating-point operations of the networks.
+            steps: Number of their steps.
         """
         runs, size, seed = len(self.right), self.size, self.seed
         seconds = seconds_of(Work(flops=flops, steps=steps, memory_bytes=0))
@@ -110,7 +108,7 @@ class _Asked:
         return training, self.syn.sample(size, seed=seed + 1), of_right
 
     def inspection(self, fault_tests: tuple[FaultTest, ...], notes: tuple[str, ...], **shown: Any) -> Inspection:
-        """Return what was found, and what else of it is shown."""
+        """Return the inspection with the results of its tests."""
         return Inspection(
             about=about(self.syn),
             against=tuple(about(each) for each in self.right),
@@ -168,7 +166,7 @@ def _series(asked: _Asked) -> Inspection:
 
 
 def _others(asked: _Asked, signs: Callable[..., dict[str, Evidence]]) -> Inspection:
-    """Inspect records that say nothing alone."""
+    """Inspect records that cannot be tested without a correct run."""
     records, right = KINDS[asked.syn.schema.kind].records, asked.right
     if not right:
         remedy = "name one run or several that are known to be right (--against)"
@@ -184,7 +182,7 @@ def _others(asked: _Asked, signs: Callable[..., dict[str, Evidence]]) -> Inspect
 
 
 def _refuse_unlike(asked: _Asked) -> None:
-    """Refuse runs whose records have other parts; bounds and shares may be bought, and differ from fit to fit."""
+    """Refuse runs with other columns or values; bounds and shares may be bought, and differ between fits."""
 
     def parts(syn: Synthesizer) -> object:
         schema = syn.schema
@@ -217,7 +215,7 @@ def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
 
 
 def _classes(schema: ImageSchema) -> Sequence[object] | None:
-    """Return the labels that there can be; how frequent they are may have been bought, and differs from fit to fit."""
+    """Return the possible labels, without their shares, which may have been bought and differ between fits."""
     return None if schema.label is None else schema.label.domain
 
 
