@@ -17,10 +17,10 @@ from PIL import Image
 from doublure.data.images import Images
 from doublure.errors import SettingError
 from doublure.evaluate import inspect
-from doublure.measures.fault_tests import Evidence, holm, p_beyond
+from doublure.measures.fault_tests import FaultStatistic, holm, p_beyond
 from doublure.measures.images import alterations, classifiers, fault_tests
 from doublure.measures.images.alterations import ALTERATIONS, alterations_of, altered
-from doublure.measures.images.fault_tests import Inspected
+from doublure.measures.images.fault_tests import InspectionSets
 from doublure.report import page_of
 from doublure.results import p_value, percent
 from doublure.schema import Schema
@@ -245,7 +245,7 @@ def test_what_goes_beyond_the_usual_is_found_among_rough_runs(schema):
 def shown(*shares, fewer=False):
     """Return a sign that such shares of 2,000 images show, the inspected run's first."""
     masks = [np.arange(2_000) < 2_000 * share for share in shares]
-    return Evidence(clause="", meaning="", shown=masks, fewer=fewer)
+    return FaultStatistic(clause="", meaning="", shown=masks, fewer=fewer)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,9 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
         monkeypatch.setattr(fault_tests, "_flat", lambda sets, sign=sign: {"flat": sign})
         for name in ("_altered", "_labelled", "_unlike", "_alike"):
             monkeypatch.setattr(fault_tests, name, lambda *_: {})
-        (judged,) = fault_tests.run_fault_tests(Inspected(training=one, inspected=one, right=(one,) * 3, labels=()), 0)
+        (judged,) = fault_tests.run_fault_tests(
+            InspectionSets(training=one, inspected=one, right=(one,) * 3, labels=()), 0
+        )
         assert (judged.p < 1e-3) == surprising
         assert judged.found == found
         assert judged.open == (surprising and not found)
@@ -305,10 +307,10 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
 
 def test_who_taught_says_nothing_of_what_is_usual_where_two_others_do():
     masks = shown(0.3, 0.01, 0.2, 0.21, 0.19).shown
-    sign = Evidence(clause="", meaning="", shown=masks, learned=True)
+    sign = FaultStatistic(clause="", meaning="", shown=masks, learned=True)
     assert sign.usual == pytest.approx(0.28, abs=0.01)
     assert shown(0.3, 0.01, 0.2, 0.21, 0.19).usual > 0.6
-    two = Evidence(clause="", meaning="", shown=masks[:3], learned=True)
+    two = FaultStatistic(clause="", meaning="", shown=masks[:3], learned=True)
     assert two.usual == shown(0.3, 0.01, 0.2).usual == 1
 
 
@@ -521,7 +523,7 @@ def test_what_is_unlike_any_is_further_than_the_slow_way_says_is_usual():
     points = [each.images.reshape(len(each), -1) / 255 for each in (training, inspected, reference)]
     far = [np.linalg.norm(each[:, None] - points[0][None], axis=2).min(1) for each in points[1:]]
     usual = np.quantile(far[1], 0.99)
-    sets = Inspected(
+    sets = InspectionSets(
         training=(training, codes[0]), inspected=(inspected, codes[1]), right=((reference, codes[2]),), labels=()
     )
     inspected_shown, reference_shown = fault_tests._unlike(sets)["unlike"].shown
@@ -541,13 +543,17 @@ def test_what_is_alike_is_nearer_than_the_slow_way_says_is_usual():
     apart = [np.linalg.norm(each[:, None] - each[None], axis=2) + 1e9 * np.eye(90) for each in points]
     near = [each.min(1) for each in apart]
     usual = np.quantile(near[1], 0.01)
-    sets = Inspected(training=(training, codes), inspected=(inspected, codes), right=((reference, codes),), labels=())
+    sets = InspectionSets(
+        training=(training, codes), inspected=(inspected, codes), right=((reference, codes),), labels=()
+    )
     inspected_shown, reference_shown = fault_tests._alike(sets)["alike"].shown
     assert inspected_shown.tolist() == (near[0] <= usual).tolist()
     assert reference_shown.tolist() == (near[1] <= usual).tolist()
     assert inspected_shown[:4].all()
     assert (
-        fault_tests._alike(Inspected(training=(training, codes), inspected=(inspected, codes), right=(), labels=()))
+        fault_tests._alike(
+            InspectionSets(training=(training, codes), inspected=(inspected, codes), right=(), labels=())
+        )
         == {}
     )
 

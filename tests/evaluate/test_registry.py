@@ -14,8 +14,8 @@ from doublure.errors import SettingError
 from doublure.evaluate import evaluate_images, evaluate_table
 from doublure.measures import registry
 from doublure.measures.relational import evaluate_related
-from doublure.measures.relational.relations import Sides
-from doublure.measures.relational.units import Coders
+from doublure.measures.relational.relations import ComparedUnits
+from doublure.measures.relational.units import UnitCoder
 from doublure.measures.scores import Score, distance_score
 from doublure.report import page_of
 from doublure.schema import Schema
@@ -116,7 +116,7 @@ def test_one_of_related_tables_gets_their_coders_and_sides():
         }
 
     def seen(coders, sides, rng):
-        assert (type(coders), type(sides)) == (Coders, Sides)
+        assert (type(coders), type(sides)) == (UnitCoder, ComparedUnits)
         return distance_score("seen", "Seen", {"value": 0.25, "baseline": 0.5, "real": 0.0})
 
     registry.register("seen", seen, kind="relational")

@@ -6,12 +6,12 @@ from doublure.errors import DataError
 from doublure.measures.tables import utility
 from doublure.measures.tables.classifiers import CLASSIFIERS, predict
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.features import REST, features_of, target_of
+from doublure.measures.tables.features import REST, features, features_of, target_of
 from doublure.schema import Schema
 
 
 def test_features_leave_out_the_target_and_scale_numbers_by_public_bounds(schema, real):
-    found = utility.features(schema, real)
+    found = features(schema, real)
     assert "label" not in found.names
     assert found.names == ("number", "real", "gain", "size", "colour", "member", "day", "moment")
     assert found.scaled["number"] == pytest.approx(real["number"].to_numpy() / 99)
@@ -19,7 +19,7 @@ def test_features_leave_out_the_target_and_scale_numbers_by_public_bounds(schema
 
 
 def test_trees_read_numbers_and_codes_with_missing_below_all(schema, real):
-    table = utility.features(schema, real).trees()
+    table = features(schema, real).trees()
     assert table.shape == (len(real), 8)
     assert np.isfinite(table).all()
     assert (table[real["real"].isna(), 1] == np.float32(-0.1)).all()
@@ -28,7 +28,7 @@ def test_trees_read_numbers_and_codes_with_missing_below_all(schema, real):
 
 
 def test_one_hot_rows_have_one_mark_a_column(schema, real):
-    found = utility.features(schema, real)
+    found = features(schema, real)
     sparse = found.one_hot()
     assert sparse.shape == (len(real), sum(found.sizes) + len(found.scaled))
     dense = sparse.toarray()
@@ -52,19 +52,19 @@ def test_the_columns_that_repeat_the_target_are_no_features():
         """
     ).resolve({})
     frame = pd.DataFrame({"a": ["x", "y"], "b": [0, 1], "c": [True, False]})
-    assert utility.features(schema, frame).names == ("c",)
+    assert features(schema, frame).names == ("c",)
     target = target_of(Coder(schema=schema), Coder(schema=schema).read(frame, "t"))
     assert (target.name, target.column, target.labels) == ("b", "a", ("x", "y"))
 
 
 def test_features_refuse_another_table(schema, real):
     with pytest.raises(DataError, match="size"):
-        utility.features(schema, real.drop(columns="size"))
+        features(schema, real.drop(columns="size"))
 
 
 @pytest.mark.parametrize("kind", list(CLASSIFIERS))
 def test_every_classifier_learns_and_fills_all_classes(schema, real, holdout, kind):
-    training, test = utility.features(schema, real), utility.features(schema, holdout)
+    training, test = features(schema, real), features(schema, holdout)
     classes = (real["label"] == "yes").to_numpy().astype(np.int64)
     chances = predict(kind, training, classes, test, 3, seed=0)
     assert chances.shape == (len(holdout), 3)
@@ -76,7 +76,7 @@ def test_every_classifier_learns_and_fills_all_classes(schema, real, holdout, ki
 
 @pytest.mark.parametrize("kind", list(CLASSIFIERS))
 def test_a_collapsed_table_teaches_its_one_class(schema, real, holdout, kind):
-    training, test = utility.features(schema, real), utility.features(schema, holdout)
+    training, test = features(schema, real), features(schema, holdout)
     chances = predict(kind, training, np.ones(len(real), dtype=np.int64), test, 2, seed=0)
     assert (chances == [0, 1]).all()
 

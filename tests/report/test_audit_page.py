@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.attack.results import AttackResult, Claim, Picture, Rate, ThreatModel
+from doublure.attack.results import AttackResult, Claim, Picture, RateEstimate, ThreatModel
 from doublure.attack.roc import roc
 from doublure.report import page_of
 from doublure.report.audit import AttackReport, sections_of
@@ -30,7 +30,7 @@ def report():
         AttackResult(threat_model=threat("second", "membership"), measure="area", value=0.5, claim=claim, roc=curve,
                      lower_bound=0.0, notes=("shared",)),
         AttackResult(threat_model=threat("copies", "neighbours"), measure="share", value=None, claim=claim,
-                     rates=(Rate(name="equal", value=0.1, interval=(0.0, 0.2)),),
+                     rates=(RateEstimate(name="equal", value=0.1, interval=(0.0, 0.2)),),
                      pictures=(Picture(title="Pairs", header=("", HOSTILE), rows=(("real", HOSTILE),)),)),
         AttackResult(threat_model=threat("missing", "audit"), measure="", claim=claim, skipped=f"of {HOSTILE}"),
     )  # fmt: skip

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from tests.support.tiers import exhaustive
 
-from doublure.attack.results import AttackResult, Claim, Picture, Rate, ThreatModel
+from doublure.attack.results import AttackResult, Claim, Picture, RateEstimate, ThreatModel
 from doublure.attack.roc import roc
 from doublure.data.series import Series
 from doublure.evaluate import Report
@@ -100,7 +100,7 @@ def audit_page():
         AttackResult(threat_model=models[0], measure="area", value=0.6, interval=(0.5, 0.7), baseline=0.5, claim=claim,
                      roc=curve, lower_bound=0.1),
         AttackResult(threat_model=models[1], measure="share", value=0.4, claim=claim,
-                     rates=(Rate(name="equal", value=0.1, interval=(0.0, 0.2)),),
+                     rates=(RateEstimate(name="equal", value=0.1, interval=(0.0, 0.2)),),
                      pictures=(Picture(title="Pairs", header=("", "age", "income", "work"), rows=rows),)),
     )  # fmt: skip
     return page_of(AttackReport(claim=claim, attacks=attacks, seed=3, versions={"doublure": "1"}))

@@ -82,7 +82,7 @@ class WhiteBox(Protocol):
         """Return ``(N, D)`` the generator's output for noise ``(N, Z)`` under these conditions."""
 
 
-class Fitted(Protocol):
+class RefittedSynthesizer(Protocol):
     """A synthesizer that was refitted for an attack."""
 
     @property
@@ -93,7 +93,7 @@ class Fitted(Protocol):
         """Return synthetic records."""
 
 
-Refit: TypeAlias = Callable[[Any, int], Fitted]
+Refit: TypeAlias = Callable[[Any, int], RefittedSynthesizer]
 """Records and a seed -> a synthesizer fitted to them as the plan says."""
 
 

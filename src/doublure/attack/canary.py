@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack import bounds
-from doublure.attack.attack_data import AttackData, Fitted
-from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Rate, ThreatModel, skipped
+from doublure.attack.attack_data import AttackData, RefittedSynthesizer
+from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, RateEstimate, ThreatModel, skipped
 from doublure.attack.roc import clopper_pearson
 from doublure.data.records import joined
 from doublure.encode.columns import Floats
@@ -53,7 +53,7 @@ def attack(data: AttackData) -> AttackResult:
     return canary_result(data, scores, inside)
 
 
-def score(data: AttackData, fitted: Fitted, canaries: object, rng: np.random.Generator) -> Floats:
+def score(data: AttackData, fitted: RefittedSynthesizer, canaries: object, rng: np.random.Generator) -> Floats:
     """Return ``(m,)`` membership scores of the canaries; ties are broken at random."""
     critic = fitted.white_box.critic
     found = None if critic is None else critic(canaries)
@@ -91,7 +91,7 @@ def canary_result(data: AttackData, scores: Floats, inside: np.ndarray[tuple[int
         measure=LOWER_BOUND,
         value=shown,
         desired="below the claim",
-        rates=(Rate(name="right guesses", value=right / guesses, interval=clopper_pearson(right, guesses)),),
+        rates=(RateEstimate(name="right guesses", value=right / guesses, interval=clopper_pearson(right, guesses)),),
         claim=claim,
         lower_bound=shown,
         alarm=claim.epsilon is not None and shown > claim.epsilon,

@@ -16,7 +16,7 @@ import numpy as np
 
 from doublure.attack.attack_data import AttackData
 from doublure.attack.faces import MTCNN, detectors
-from doublure.attack.results import AttackResult, Picture, Rate, ThreatModel, skipped
+from doublure.attack.results import AttackResult, Picture, RateEstimate, ThreatModel, skipped
 from doublure.attack.roc import clopper_pearson
 from doublure.attack.target_models import perceptron, train, train_privately
 from doublure.data.images import Images
@@ -61,7 +61,7 @@ _CLASSIFIERS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identity:
+class IdentityModel:
     """An independent model of the person in a picture.
 
     Attributes:
@@ -166,7 +166,7 @@ def _smoothed(pixels: Tensor, shape: tuple[int, int, int]) -> Tensor:
     return smooth.movedim(1, 3).reshape(len(pixels), -1)
 
 
-def identity_of(data: AttackData) -> Identity:
+def identity_of(data: AttackData) -> IdentityModel:
     """Return an identity model trained on the attacker's own pictures, which no attacked classifier saw.
 
     It is a linear model on eigenfaces (Turk and Pentland 1991). Pictures of other people among those kept aside give
@@ -191,7 +191,7 @@ def identity_of(data: AttackData) -> Identity:
     test, truth = chances(_pixels(data.unseen.content)), codes_of(schema, data.unseen.content)
     others = np.ones_like(test, dtype=bool)
     others[np.arange(len(truth)), truth] = False
-    return Identity(
+    return IdentityModel(
         chances=chances,
         threshold=float(np.quantile(test[others], 1 - _FALSE_ACCEPTANCE)),
         accuracy=float((test.argmax(axis=1) == truth).mean()),
@@ -201,7 +201,7 @@ def identity_of(data: AttackData) -> Identity:
 def _result(
     data: AttackData,
     schema: ImageSchema,
-    identity: Identity,
+    identity: IdentityModel,
     wanted: Labels,
     back: dict[str, Floats],
     accuracy: dict[str, float],
@@ -210,7 +210,7 @@ def _result(
     hits = {name: int(identity.recognises(images, wanted).sum()) for name, images in back.items()}
     for name, words in _CLASSIFIERS.items():
         rates.append(
-            Rate(
+            RateEstimate(
                 name=f"recognised, classifier {words}",
                 value=hits[name] / n,
                 interval=clopper_pearson(hits[name], n),
@@ -229,7 +229,7 @@ def _result(
         for name, words in _CLASSIFIERS.items():
             found = sum(has_face(picture) for picture in _pictures(schema, back[name]))
             shown = f"faces detected by {detector}, classifier {words}"
-            rates.append(Rate(name=shown, value=found / n, interval=clopper_pearson(found, n)))
+            rates.append(RateEstimate(name=shown, value=found / n, interval=clopper_pearson(found, n)))
     notes.append(
         f"{n} classes, one reconstruction each. Recognised means: the identity model (eigenfaces, trained on "
         f"{len(data.reference):,} pictures that no classifier saw; accuracy {100 * identity.accuracy:.0f} % on others)"

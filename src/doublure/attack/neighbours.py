@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.attack.attack_data import AttackData
-from doublure.attack.results import AttackResult, Picture, Rate, ThreatModel
+from doublure.attack.results import AttackResult, Picture, RateEstimate, ThreatModel
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.data.relational import RelatedRows
@@ -92,28 +92,28 @@ def _nearer(far: tuple[Floats, Floats], who: tuple[Rows, Rows]) -> tuple[float |
     return share, wilson(round(share * worth), worth)
 
 
-def _equal(own: Floats, other: Floats) -> tuple[Rate, ...]:
+def _equal(own: Floats, other: Floats) -> tuple[RateEstimate, ...]:
     found = []
     for name, far in (
         ("synthetic records that equal a training record", own),
         ("synthetic records that equal another real record", other),
     ):
         hits = int((far[:, 0] <= _EQUAL).sum())
-        found.append(Rate(name=name, value=hits / len(far), interval=wilson(hits, len(far))))
+        found.append(RateEstimate(name=name, value=hits / len(far), interval=wilson(hits, len(far))))
     return tuple(found)
 
 
-def _quantiles(own: Floats, other: Floats) -> tuple[Rate, ...]:
+def _quantiles(own: Floats, other: Floats) -> tuple[RateEstimate, ...]:
     found = []
     for name, far in (("training", own), ("other", other)):
         low, middle = np.quantile(far[:, 0], [0.05, 0.5])
         found += [
-            Rate(name=f"DCR to {name} records, 5th percentile", value=float(low)),
-            Rate(name=f"DCR to {name} records, median", value=float(middle)),
+            RateEstimate(name=f"DCR to {name} records, 5th percentile", value=float(low)),
+            RateEstimate(name=f"DCR to {name} records, median", value=float(middle)),
         ]
         if far.shape[1] > 1:
             ratio = far[:, 0] / np.maximum(far[:, 1], _EQUAL)
-            found.append(Rate(name=f"NNDR to {name} records, median", value=float(np.median(ratio))))
+            found.append(RateEstimate(name=f"NNDR to {name} records, median", value=float(np.median(ratio))))
     return tuple(found)
 
 

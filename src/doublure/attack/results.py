@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from doublure.attack.roc import Roc
+from doublure.attack.roc import RocCurve
 from doublure.guarantee import Guarantee
 from doublure.intervals import Interval, Result
 
@@ -51,7 +51,7 @@ class ThreatModel(Result):
     reference: str = ""
 
 
-class Rate(Result):
+class RateEstimate(Result):
     """One share with its interval.
 
     Attributes:
@@ -135,8 +135,8 @@ class AttackResult(Result):
     interval: Interval | None = None
     baseline: float | None = None
     desired: str = ""
-    rates: tuple[Rate, ...] = ()
-    roc: Roc | None = None
+    rates: tuple[RateEstimate, ...] = ()
+    roc: RocCurve | None = None
     claim: Claim
     lower_bound: float | None = None
     alarm: bool = False

@@ -41,7 +41,7 @@ class TprAtFpr(Result):
     allowed: float | None
 
 
-class Band(Result):
+class RocBand(Result):
     """Simultaneous 95 % band of an attacker's true curve: between two step functions.
 
     Attributes:
@@ -60,7 +60,7 @@ class Band(Result):
         return low, most[np.searchsorted(until, false_positives, side="left")]
 
 
-class Roc(Result):
+class RocCurve(Result):
     """An attacker's receiver operating characteristic.
 
     Attributes:
@@ -74,7 +74,7 @@ class Roc(Result):
     """
 
     curve: Curve
-    band: Band | None
+    band: RocBand | None
     inside: int
     outside: int
     area: float
@@ -101,7 +101,7 @@ def ceiling(false_positives: float, epsilon: float, delta: float) -> float:
     )
 
 
-def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: float | None = None) -> Roc:
+def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: float | None = None) -> RocCurve:
     """Return the ROC curve of membership scores.
 
     Args:
@@ -120,7 +120,7 @@ def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: fl
             hits = int((inside > _threshold(outside, share)).sum())
             value, ends = hits / len(inside), clopper_pearson(hits, len(inside))
         found.append(TprAtFpr(false_positives=share, value=value, interval=ends, allowed=allowed))
-    return Roc(
+    return RocCurve(
         curve=_curve(inside, outside),
         band=_band(inside, outside) if len(outside) > _LEAST_FALSE_ALARMS else None,
         inside=len(inside),
@@ -181,7 +181,7 @@ def _curve(inside: Floats, outside: Floats) -> Curve:
     return _rounded(points)
 
 
-def _band(inside: Floats, outside: Floats) -> Band:
+def _band(inside: Floats, outside: Floats) -> RocBand:
     """Return the simultaneous band of the true curve.
 
     At some thresholds, each with a false positive rate fixed beforehand, both rates get Clopper and Pearson's bounds,
@@ -196,7 +196,7 @@ def _band(inside: Floats, outside: Floats) -> Band:
         hits = clopper_pearson(int((inside > threshold).sum()), len(inside), level)
         lower.add((alarms[1], hits[0]))
         upper.add((alarms[0], hits[1]))
-    return Band(lower=_rounded(sorted(lower)), upper=_rounded(sorted(upper)))
+    return RocBand(lower=_rounded(sorted(lower)), upper=_rounded(sorted(upper)))
 
 
 def _rounded(points: Iterable[tuple[float, float]]) -> Curve:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from doublure.attack import bounds
 from doublure.attack.attack_data import Refit, Units
-from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, Rate, ThreatModel
+from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, RateEstimate, ThreatModel
 from doublure.auditing.white_box import refitting
 from doublure.data.images import Images
 from doublure.data.relational import RelatedRows
@@ -190,8 +190,8 @@ def result_of_counts(inside: Floats, outside: Floats, claim: Claim, confidence: 
         value=lower,
         desired="below the claim",
         rates=(
-            Rate(name="false alarms", value=rates.false_positives),
-            Rate(name="missed", value=rates.false_negatives),
+            RateEstimate(name="false alarms", value=rates.false_positives),
+            RateEstimate(name="missed", value=rates.false_negatives),
         ),
         claim=claim,
         lower_bound=lower,

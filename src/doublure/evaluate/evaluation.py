@@ -253,7 +253,7 @@ def _lenient_table(schema: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluated:
+class KindEvaluation:
     """Evaluation of one kind of data.
 
     Attributes:
@@ -274,13 +274,13 @@ class Evaluated:
 
 EVALUATIONS = ByKind(
     "evaluation",
-    table=Evaluated(
+    table=KindEvaluation(
         most=MOST_SAMPLED,
         evaluate=evaluate_table,
         told_apart=told_apart,
         lenient=_lenient_table,
     ),
-    images=Evaluated(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),
-    series=Evaluated(most=MOST_SERIES, evaluate=evaluate_series, lenient=_lenient_series),
-    relational=Evaluated(most=MOST_UNITS, evaluate=evaluate_related),
+    images=KindEvaluation(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),
+    series=KindEvaluation(most=MOST_SERIES, evaluate=evaluate_series, lenient=_lenient_series),
+    relational=KindEvaluation(most=MOST_UNITS, evaluate=evaluate_related),
 )

@@ -22,8 +22,8 @@ from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.evaluation import about
-from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, Evidence, FaultTest, judged
-from doublure.measures.images.fault_tests import ROUGH, Inspected, flops_of, run_fault_tests
+from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, FaultStatistic, FaultTest, judged
+from doublure.measures.images.fault_tests import ROUGH, InspectionSets, flops_of, run_fault_tests
 from doublure.measures.images.feature_extractors import codes_of
 from doublure.measures.images.slices import slices
 from doublure.measures.series.fault_tests import signs_of_series
@@ -72,11 +72,11 @@ def inspect(
     if images < 1:
         raise SettingError("must be at least 1", field="images", remedy="leave it out")
     with following(progress, "inspect") as listener:
-        return look(_Asked(syn=syn, right=right, size=images, seed=seed, listener=listener))
+        return look(_Request(syn=syn, right=right, size=images, seed=seed, listener=listener))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
+class _Request:
     """The arguments of an inspection."""
 
     syn: Synthesizer
@@ -128,12 +128,12 @@ def _split(records: Any, at: int) -> tuple[Any, Any]:
     return records.iloc[:at].reset_index(drop=True), records.iloc[at:].reset_index(drop=True)
 
 
-def _images(asked: _Asked) -> Inspection:
+def _images(asked: _Request) -> Inspection:
     syn, right, seed = asked.syn, asked.right, asked.seed
     schema = _schema_of(syn, right)
     classes = 0 if schema.label is None else len(schema.label.domain)
     training, inspected, of_right = asked.drawn(*flops_of(schema.shape, classes, asked.size, len(right)))
-    sets = Inspected(
+    sets = InspectionSets(
         training=(training, codes_of(schema, training)),
         inspected=(inspected, codes_of(schema, inspected)),
         right=tuple((each, codes_of(schema, each)) for each in of_right),
@@ -151,21 +151,21 @@ def _images(asked: _Asked) -> Inspection:
 # -- rows and series -------------------------------------------------------------------------------------------------
 
 
-def _rows(asked: _Asked) -> Inspection:
+def _rows(asked: _Request) -> Inspection:
     coder = Coder(schema=asked.syn.schema)
 
-    def signs(training: Any, *seen: Any) -> dict[str, Evidence]:
+    def signs(training: Any, *seen: Any) -> dict[str, FaultStatistic]:
         read = [coder.read(frame, "the synthetic rows") for frame in (training, *seen)]
         return signs_of_rows(coder, read[0], read[1:], asked.seed)
 
     return _others(asked, signs)
 
 
-def _series(asked: _Asked) -> Inspection:
+def _series(asked: _Request) -> Inspection:
     return _others(asked, lambda training, *seen: signs_of_series(training, seen))
 
 
-def _others(asked: _Asked, signs: Callable[..., dict[str, Evidence]]) -> Inspection:
+def _others(asked: _Request, signs: Callable[..., dict[str, FaultStatistic]]) -> Inspection:
     """Inspect records that cannot be tested without a correct run."""
     records, right = KINDS[asked.syn.schema.kind].records, asked.right
     if not right:
@@ -181,7 +181,7 @@ def _others(asked: _Asked, signs: Callable[..., dict[str, Evidence]]) -> Inspect
     return asked.inspection(judged(found, tested=True), _notes_of_others(len(right), len(training), records), slices=())
 
 
-def _refuse_unlike(asked: _Asked) -> None:
+def _refuse_unlike(asked: _Request) -> None:
     """Refuse runs with other columns or values; bounds and shares may be bought, and differ between fits."""
 
     def parts(syn: Synthesizer) -> object:
@@ -197,7 +197,9 @@ def _unlike(records: str) -> SettingError:
     return SettingError(f"makes other {records} than the inspected run", field="against", remedy="name runs like it")
 
 
-INSPECTIONS: ByKind[Callable[[_Asked], Inspection]] = ByKind("inspection", table=_rows, images=_images, series=_series)
+INSPECTIONS: ByKind[Callable[[_Request], Inspection]] = ByKind(
+    "inspection", table=_rows, images=_images, series=_series
+)
 
 
 def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:

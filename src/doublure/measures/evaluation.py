@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from doublure.measures.holdout import Rows
+from doublure.measures.holdout import RowCounts
 from doublure.measures.scores import Score
 from doublure.results import INTERNAL, Document, Verdict
 
@@ -32,7 +32,7 @@ class Evaluation(Document):
     version: Literal[1] = 1
     internal: str = INTERNAL
     seed: int
-    rows: Rows
+    rows: RowCounts
     notes: tuple[str, ...]
     versions: Mapping[str, str]
     added: tuple[Score, ...] = ()

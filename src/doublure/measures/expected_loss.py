@@ -304,7 +304,7 @@ def _middle(values: Floats) -> Interval:
 # -- of a synthesizer --------------------------------------------------------------------------------------------------
 
 
-class Sampled(Protocol):
+class FittedSynthesizer(Protocol):
     """A fitted synthesizer, as the estimate needs it."""
 
     @property
@@ -316,7 +316,7 @@ class Sampled(Protocol):
 
 
 def of_synthesizer(
-    syn: Sampled, real: Any, rule: EstimatorConfig, *, extractor: extractors.Extractor | None = None
+    syn: FittedSynthesizer, real: Any, rule: EstimatorConfig, *, extractor: extractors.Extractor | None = None
 ) -> ExpectedLoss:
     """Estimate the expected privacy loss of a synthesizer's records. The result is internal.
 

@@ -73,7 +73,7 @@ class FaultTest(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class FaultStatistic:
     """Records of each set that show a fault, the inspected set first.
 
     Attributes:
@@ -131,7 +131,7 @@ class Evidence:
 
 
 def judged(
-    signs: Mapping[str, Evidence],
+    signs: Mapping[str, FaultStatistic],
     *,
     tested: bool,
     codes: np.ndarray[Any, np.dtype[np.int64]] | None = None,
@@ -151,7 +151,7 @@ def judged(
 
 def _judged(
     key: str,
-    sign: Evidence,
+    sign: FaultStatistic,
     p: float | None,
     codes: np.ndarray[Any, np.dtype[np.int64]] | None,
     labels: Sequence[str],

@@ -14,7 +14,7 @@ from doublure.intervals import Result
 _HELD_BACK = 4
 
 
-class Records(Protocol):
+class SplittableRecords(Protocol):
     """Real records of any kind."""
 
     def __len__(self) -> int:
@@ -24,10 +24,10 @@ class Records(Protocol):
         """Return the selected records."""
 
 
-Kind = TypeVar("Kind", bound=Records)
+Kind = TypeVar("Kind", bound=SplittableRecords)
 
 
-class Rows(Result):
+class RowCounts(Result):
     """Number of rows compared, by set.
 
     Attributes:
@@ -44,7 +44,7 @@ class Rows(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides(Generic[Kind]):
+class RealSplit(Generic[Kind]):
     """Real records for comparison and for testing.
 
     Attributes:
@@ -57,9 +57,9 @@ class Sides(Generic[Kind]):
     test: Kind
     kept_aside: bool
 
-    def rows(self, synthetic: int) -> Rows:
+    def rows(self, synthetic: int) -> RowCounts:
         """Return the number of records compared, given that of synthetic ones."""
-        return Rows(synthetic=synthetic, train=len(self.train), holdout=len(self.test), kept_aside=self.kept_aside)
+        return RowCounts(synthetic=synthetic, train=len(self.train), holdout=len(self.test), kept_aside=self.kept_aside)
 
 
 def sides(
@@ -70,7 +70,7 @@ def sides(
     *,
     field: str,
     records: str,
-) -> Sides[Kind]:
+) -> RealSplit[Kind]:
     """Return the real records for comparison and for testing; without a holdout, a quarter of the fitted ones tests.
 
     Args:
@@ -85,11 +85,11 @@ def sides(
         DataError: There are too few records to split.
     """
     if holdout is not None:
-        return Sides(train=train, test=holdout, kept_aside=True)
+        return RealSplit(train=train, test=holdout, kept_aside=True)
     if len(train) < 2:
         raise DataError(f"has fewer than 2 {records}", field=field, remedy="give more, or a holdout")
     aside = held_back(np.arange(len(train)) if unit is None else unit, rng)
-    return Sides(train=train.take(np.flatnonzero(~aside)), test=train.take(np.flatnonzero(aside)), kept_aside=False)
+    return RealSplit(train=train.take(np.flatnonzero(~aside)), test=train.take(np.flatnonzero(aside)), kept_aside=False)
 
 
 def held_back(unit: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -8,13 +8,13 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.errors import printable
-from doublure.measures.fault_tests import Evidence, Mask
+from doublure.measures.fault_tests import FaultStatistic, Mask
 
 _PLACES = 10
 _TAIL = 0.01
 
 
-def number_signs(name: str, training: Floats, seen: Sequence[Floats], verb: str) -> dict[str, Evidence]:
+def number_signs(name: str, training: Floats, seen: Sequence[Floats], verb: str) -> dict[str, FaultStatistic]:
     """Return the tests for a changed unit or scale of a number; none where the number has no values.
 
     Args:
@@ -29,17 +29,17 @@ def number_signs(name: str, training: Floats, seen: Sequence[Floats], verb: str)
     low, middle, high = np.quantile(there, (_TAIL, 0.5, 1 - _TAIL))
     scale = "Another unit, another scale, or another source."
     return {
-        f"outside_{name}": Evidence(
+        f"outside_{name}": FaultStatistic(
             clause=f"are of those whose {shown} {verb} outside where 98 in 100 of a correct run lie",
             meaning=scale,
             shown=[(each < low) | (each > high) for each in seen],
         ),
-        f"above_{name}": Evidence(
+        f"above_{name}": FaultStatistic(
             clause=f"are of those whose {shown} {verb} above the median of a correct run",
             meaning=scale,
             shown=[each > middle for each in seen],
         ),
-        f"below_{name}": Evidence(
+        f"below_{name}": FaultStatistic(
             clause=f"are of those whose {shown} {verb} below the median of a correct run",
             meaning=scale,
             shown=[each < middle for each in seen],
@@ -49,7 +49,7 @@ def number_signs(name: str, training: Floats, seen: Sequence[Floats], verb: str)
 
 def exchange_signs(
     pair: tuple[str, str], training: tuple[Floats, Floats], seen: Sequence[tuple[Floats, Floats]]
-) -> dict[str, Evidence]:
+) -> dict[str, FaultStatistic]:
     """Return the test for two swapped numbers.
 
     Args:
@@ -80,10 +80,10 @@ def exchange_signs(
         f"are likelier with {names} exchanged",
         "Two columns changed places, in a part of the rows or in all.",
     )
-    return {f"exchanged_{pair[0]}_{pair[1]}": Evidence(clause=clause, meaning=meaning, shown=shown, learned=True)}
+    return {f"exchanged_{pair[0]}_{pair[1]}": FaultStatistic(clause=clause, meaning=meaning, shown=shown, learned=True)}
 
 
-def copied_signs(seen: Sequence[Floats], record: str) -> dict[str, Evidence]:
+def copied_signs(seen: Sequence[Floats], record: str) -> dict[str, FaultStatistic]:
     """Return the test for records copied from one another.
 
     Args:
@@ -96,7 +96,7 @@ def copied_signs(seen: Sequence[Floats], record: str) -> dict[str, Evidence]:
         _, place, counts = np.unique(whole, axis=0, return_inverse=True, return_counts=True)
         shown.append(counts[place.ravel()] > 1)
     return {
-        "alike": Evidence(
+        "alike": FaultStatistic(
             clause=f"are the same as another {record} of their run",
             meaning=f"One {record} stands where many should: it was copied, or the fit collapsed.",
             shown=shown,

@@ -136,7 +136,7 @@ def amount(score: Score, *values: float) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class ScoreDifference:
     """Advantage of one set's figure over another's: positive if nearer the goal.
 
     Attributes:
@@ -154,7 +154,7 @@ class Difference:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SideBySide:
+class ScoreComparison:
     """One figure of several sets of records.
 
     Attributes:
@@ -203,13 +203,13 @@ class SideBySide:
             return frozenset()
         return frozenset({first, *(place for place, each in apart.items() if not each.told)})
 
-    def difference(self, first: int, second: int) -> Difference:
+    def difference(self, first: int, second: int) -> ScoreDifference:
         """Return the advantage of one figure over another; both are known."""
         ends = self.intervals.get((first, second))
         if ends is None and (second, first) in self.intervals:
             low, high = self.intervals[second, first]
             ends = -high, -low
-        return Difference(value=self._losses[second] - self._losses[first], interval=ends)
+        return ScoreDifference(value=self._losses[second] - self._losses[first], interval=ends)
 
     @property
     def _losses(self) -> dict[int, float]:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
-from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim, Family, Picture, Rate
+from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim, Family, Picture, RateEstimate
 from doublure.attack.roc import TprAtFpr
 from doublure.report import page
 from doublure.report.display import outcome_html
-from doublure.report.files import Paged
+from doublure.report.files import PageResult
 from doublure.report.tiles import terms
 from doublure.results import INTERNAL, InternalReport, Verdict, percent, span
 from doublure.support.files import Form
@@ -53,7 +53,7 @@ _BOUNDED = (
 )
 
 
-class AttackReport(InternalReport, Paged):
+class AttackReport(InternalReport, PageResult):
     """Attacks on one run, or on a method. Computed on real data: internal.
 
     Attributes:
@@ -239,7 +239,7 @@ def _scale(found: AttackResult) -> dict[str, Any] | None:
     }
 
 
-def _rate(entry: Rate) -> dict[str, str]:
+def _rate(entry: RateEstimate) -> dict[str, str]:
     return {
         "name": entry.name,
         "value": _figure(entry.value),

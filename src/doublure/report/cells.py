@@ -18,7 +18,7 @@ _BETTER = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class ScoreCell:
     """One score in a row or card; positions are percentages of a scale shared with its neighbours.
 
     Attributes:
@@ -54,7 +54,7 @@ def scale_of(scores: Sequence[Score]) -> tuple[float, float]:
     return ends if ends[0] < ends[1] else (ends[0], ends[0] + 1.0)
 
 
-def cell_of(score: Score, scale: tuple[float, float] | None = None) -> Cell:
+def cell_of(score: Score, scale: tuple[float, float] | None = None) -> ScoreCell:
     """Return the cell of a score.
 
     Args:
@@ -68,7 +68,7 @@ def cell_of(score: Score, scale: tuple[float, float] | None = None) -> Cell:
 
     figures = {"baseline": score.baseline, "real": score.real, "synthetic": score.value}
     words, left, right = _BETTER[score.goal]
-    return Cell(
+    return ScoreCell(
         value=figure(score, score.value),
         interval=interval(score, score.interval),
         baseline=figure(score, score.baseline),
@@ -80,7 +80,7 @@ def cell_of(score: Score, scale: tuple[float, float] | None = None) -> Cell:
     )
 
 
-def cells_of(scores: Sequence[Score | None]) -> list[Cell | None]:
+def cells_of(scores: Sequence[Score | None]) -> list[ScoreCell | None]:
     """Return the cells of scores on one scale; None for an unknown score."""
     scale = scale_of([score for score in scores if score is not None])
     return [None if score is None else cell_of(score, scale) for score in scores]

@@ -10,10 +10,10 @@ from typing_extensions import override
 from doublure import guarantee
 from doublure.intervals import Interval, Result
 from doublure.measures.holdout import seen_warning
-from doublure.measures.scores import Score, SideBySide, amount, figure
+from doublure.measures.scores import Score, ScoreComparison, amount, figure
 from doublure.report import page
-from doublure.report.cells import Cell, cells_of
-from doublure.report.files import Paged
+from doublure.report.cells import ScoreCell, cells_of
+from doublure.report.files import PageResult
 from doublure.results import INTERNAL
 from doublure.support import views
 from doublure.support.files import Form
@@ -86,7 +86,7 @@ class PairedDifference(Result):
     interval: Interval
 
 
-class Comparison(Paged):
+class Comparison(PageResult):
     """Synthesizers side by side. Computed on real data: internal.
 
     Attributes:
@@ -141,7 +141,7 @@ class Comparison(Paged):
         return (*found, *self.differences)
 
     @property
-    def side_by_side(self) -> tuple[SideBySide, ...]:
+    def side_by_side(self) -> tuple[ScoreComparison, ...]:
         """Every figure of any contender, in the order of the contender with most figures.
 
         A figure is identified by key and name together: classifiers of images share a key.
@@ -153,7 +153,7 @@ class Comparison(Paged):
         for each in self.paired:
             ends.setdefault((each.key, each.name), {})[places[each.first], places[each.second]] = each.interval
         return tuple(
-            SideBySide(score=score, scores=tuple(one.get(key) for one in known), intervals=ends.get(key, {}))
+            ScoreComparison(score=score, scores=tuple(one.get(key) for one in known), intervals=ends.get(key, {}))
             for key, score in asked.items()
         )
 
@@ -231,11 +231,11 @@ def _figure(score: Score, value: float | None) -> str:
     return f"{value:.1f}" if score.width >= _LARGE else f"{value:.3f}"
 
 
-def _against(entry: SideBySide, value: float | None) -> str:
+def _against(entry: ScoreComparison, value: float | None) -> str:
     return _figure(entry.score, value) if entry.one_scale else "differs"
 
 
-def _told(entry: SideBySide, place: int) -> str:
+def _told(entry: ScoreComparison, place: int) -> str:
     score, first = entry.scores[place], entry.first
     if score is None or score.value is None:
         return "–"
@@ -275,9 +275,9 @@ def comparison_context(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _line(entry: SideBySide) -> dict[str, Any]:
+def _line(entry: ScoreComparison) -> dict[str, Any]:
     score = entry.score
-    shown: list[Cell | None] = cells_of(entry.scores)
+    shown: list[ScoreCell | None] = cells_of(entry.scores)
     places = [
         (_SHAPES[place % len(_SHAPES)], cell.dots["synthetic"])
         for place, cell in enumerate(shown)
@@ -299,7 +299,7 @@ def _line(entry: SideBySide) -> dict[str, Any]:
     }
 
 
-def _cell(entry: SideBySide, place: int) -> dict[str, Any] | None:
+def _cell(entry: ScoreComparison, place: int) -> dict[str, Any] | None:
     score, first = entry.scores[place], entry.first
     if score is None:
         return None

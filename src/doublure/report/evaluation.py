@@ -15,14 +15,14 @@ from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import ExpectedLoss
 from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.relational import RelationalEvaluation
-from doublure.measures.relational.relations import PairOff
+from doublure.measures.relational.relations import PairDependence
 from doublure.measures.scores import Score, figure, interval
 from doublure.measures.series import SeriesEvaluation
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report import page, tables, tiles
 from doublure.report.audit import attacks_context
 from doublure.report.cells import card_of, cell_of, cells_of
-from doublure.report.files import Paged
+from doublure.report.files import PageResult
 from doublure.results import InternalReport, Verdict
 from doublure.schema.kinds import ByKind
 from doublure.support import views
@@ -57,7 +57,7 @@ class PageContent:
     cards: Sequence[Score]
     records: str
     least: str
-    tiles: Sequence[tiles.Tile]
+    tiles: Sequence[tiles.ScoreTile]
     more: Mapping[str, Any]
 
 
@@ -76,7 +76,7 @@ class EvaluationPage:
     content: Callable[[Any], PageContent]
 
 
-class Report(InternalReport, Paged):
+class Report(InternalReport, PageResult):
     """A synthesizer's evaluation, of any kind of data. Computed on real data: internal.
 
     In its JSON and its constructor, the figures stand under their kind's name: ``Report(table=…).table``.
@@ -279,7 +279,7 @@ def _numbers(shares: Sequence[tuple[float, float]]) -> list[tuple[str, float, fl
     return found
 
 
-def _hanging(pairs: Sequence[PairOff]) -> list[dict[str, Any]]:
+def _hanging(pairs: Sequence[PairDependence]) -> list[dict[str, Any]]:
     """Return pairs of columns of two rows, with their dependence and its error."""
     cells = cells_of([entry.variation for entry in pairs])
     return [

@@ -25,8 +25,8 @@ from doublure.measures.evaluation import Evaluation
 from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.relational import RelationalEvaluation
 from doublure.measures.series import SeriesEvaluation
-from doublure.measures.series.plot_data import Curve
-from doublure.measures.tables.distributions import Frequencies
+from doublure.measures.series.plot_data import ChannelCurve
+from doublure.measures.tables.distributions import ColumnFrequencies
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report import drawing, plots
 from doublure.report.page import shown
@@ -103,7 +103,7 @@ def _of_table(found: TableEvaluation) -> Drawings:
     return list(shares), panels
 
 
-def _beside(entry: Frequencies) -> str:
+def _beside(entry: ColumnFrequencies) -> str:
     """Return the shares left out of a drawing: zeros that are a state of their own, and missing cells."""
     left_out = {"zero": entry.zero, "missing": entry.missing}
     said = [
@@ -142,7 +142,7 @@ def _of_series(found: SeriesEvaluation) -> Drawings:
     return list(profiles), panels
 
 
-def _lags(axes: Axes, curve: Curve) -> None:
+def _lags(axes: Axes, curve: ChannelCurve) -> None:
     plots.on_axes(axes, curve)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
@@ -155,7 +155,7 @@ def _of_images(found: ImageEvaluation) -> Drawings:
         axes.set_axis_off()
 
     known = [entry for entry in found.classes if entry.share.value is not None and entry.share.real is not None]
-    shares = Frequencies(
+    shares = ColumnFrequencies(
         column="label",
         kind="category",
         labels=tuple(entry.label for entry in known),

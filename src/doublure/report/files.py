@@ -12,7 +12,7 @@ from doublure.results import Document
 from doublure.support.files import Form, check_output, refuse_unwritable, write_atomic
 
 
-def page_of(report: Paged) -> str:
+def page_of(report: PageResult) -> str:
     """Return the HTML of a result's page."""
     return report.to_html()
 
@@ -27,7 +27,7 @@ def named_page(out: Path) -> Path:
     return out.with_name(f"{out.name}.html") if out.name and not out.suffix and not out.is_dir() else out
 
 
-class Paged(Document):
+class PageResult(Document):
     """A result with a page that it can save and show."""
 
     form: ClassVar[Form] = "figures"

@@ -12,10 +12,10 @@ from doublure.access import COVERED
 from doublure.errors import printable
 from doublure.measures.fault_tests import FaultTest
 from doublure.measures.images.fault_tests import LABEL, roughness
-from doublure.measures.images.slices import Slice
+from doublure.measures.images.slices import ClassSlice
 from doublure.report import page
 from doublure.report.display import outcome_html
-from doublure.report.files import Paged
+from doublure.report.files import PageResult
 from doublure.results import About, Verdict, p_value, percent, span
 from doublure.support.files import Form
 
@@ -23,7 +23,7 @@ _NO_GUARANTEE = "No privacy guarantee. Do not publish."
 _SLICED = ("label", "unlike", "alike")
 
 
-class Inspection(Paged):
+class Inspection(PageResult):
     """Results of an inspection of synthetic records alone; no real record was read.
 
     Attributes:
@@ -46,7 +46,7 @@ class Inspection(Paged):
     images: int
     seed: int
     fault_tests: tuple[FaultTest, ...]
-    slices: tuple[Slice, ...]
+    slices: tuple[ClassSlice, ...]
     notes: tuple[str, ...]
     versions: Mapping[str, str]
     sheet: bytes = Field(default=b"", exclude=True, repr=False)
@@ -170,7 +170,7 @@ def _usual(entry: FaultTest) -> str:
     return "" if entry.usual is None else f"usual: {'from' if entry.fewer else 'up to'} {percent(entry.usual)}"
 
 
-def _row(each: Slice, listed: Sequence[FaultTest], against: bool) -> dict[str, Any]:
+def _row(each: ClassSlice, listed: Sequence[FaultTest], against: bool) -> dict[str, Any]:
     shares, bright = [each.share], [each.brightness]
     if against:
         shares, bright = [*shares, each.reference or 0.0], [*bright, each.reference_brightness]

@@ -15,9 +15,9 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from doublure.attack.roc import Roc, ceiling
-from doublure.measures.series.plot_data import Curve, Pair, Profile, ValueProfile
-from doublure.measures.tables.distributions import Density, Frequencies
+from doublure.attack.roc import RocCurve, ceiling
+from doublure.measures.series.plot_data import ChannelCurve, ChannelProfile, SeriesPair, ValueProfile
+from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity
 from doublure.measures.tables.quantiles import QuantileShares
 from doublure.report.drawing import BASELINE, FAINT, INK, REAL, RULE, SYNTHETIC, draw
 from doublure.report.page import shown
@@ -34,7 +34,7 @@ _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#f4f5f7", "#a9b3c1",
 _GAP = LinearSegmentedColormap.from_list("gap", ["#1f5fa8", "#9fc0e2", "#f4f5f7", "#f0b493", "#c4410f"])
 
 
-def frequencies(entry: Frequencies) -> Markup:
+def frequencies(entry: ColumnFrequencies) -> Markup:
     """Draw the shares of a column's values or bins, real and synthetic."""
     alt = f"Frequencies of {shown(entry.column)}: real rows and synthetic rows"
     if entry.labels is None:
@@ -49,13 +49,13 @@ def quantiles(entry: QuantileShares) -> Markup:
     return draw(3.3, 1.6, f"quantiles {entry.column}", alt, lambda axes: _quantile_bins(axes, entry))
 
 
-def density(entry: Density) -> Markup:
+def density(entry: NumberDensity) -> Markup:
     """Draw a number's smoothed densities, real and synthetic."""
     alt = f"Density of {shown(entry.column)}: real rows and synthetic rows"
     return draw(3.3, 1.95, f"density {entry.column}", alt, lambda axes: _curves(axes, entry))
 
 
-def profile(entry: Profile, clock: Sequence[str] | None = None) -> Markup:
+def profile(entry: ChannelProfile, clock: Sequence[str] | None = None) -> Markup:
     """Draw a channel's mean at each step, real and synthetic, with the band of the middle four fifths of series.
 
     Args:
@@ -73,7 +73,7 @@ def value_profile(entry: ValueProfile, ends: tuple[float, float], clock: Sequenc
     return draw(2.5, 1.5, f"value {key}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
 
 
-def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
+def curve(entry: ChannelCurve, clock: Sequence[str] | None = None) -> Markup:
     """Draw a curve along lags, frequencies or steps: real, synthetic, and independent steps."""
     own = clock if entry.kind == "apart" else None
     what = _WHAT[entry.kind]
@@ -87,7 +87,7 @@ def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
     )
 
 
-def pair(entry: Pair, number: int, clock: Sequence[str] | None = None) -> Markup:
+def pair(entry: SeriesPair, number: int, clock: Sequence[str] | None = None) -> Markup:
     """Draw a synthetic series over its nearest real one. Private."""
     alt = f"Synthetic series {number} and the nearest real one; private"
     known = [figure for figure in (*entry.real, *entry.synthetic) if figure is not None]
@@ -101,7 +101,7 @@ def room(figures: Sequence[float]) -> tuple[float, float]:
     return low * 1.05, high * 1.05 if high > low else low + 1.0
 
 
-def roc(entry: Roc, epsilon: float | None, delta: float | None, title: str) -> Markup:
+def roc(entry: RocCurve, epsilon: float | None, delta: float | None, title: str) -> Markup:
     """Draw an attacker's ROC and its band on logarithmic axes, with guessing and with the limit of a claim."""
     alt = f"ROC of an attack, logarithmic: {title}"
     return draw(3.0, 2.8, f"roc {title}", alt, lambda axes: _rates(axes, entry, epsilon, delta or 0.0))
@@ -115,7 +115,11 @@ def heat_map(columns: Sequence[str], matrix: Sequence[Sequence[float]], title: s
     )
 
 
-def on_axes(axes: Axes, entry: Frequencies | Density | Profile | Curve, clock: Sequence[str] | None = None) -> None:
+def on_axes(
+    axes: Axes,
+    entry: ColumnFrequencies | NumberDensity | ChannelProfile | ChannelCurve,
+    clock: Sequence[str] | None = None,
+) -> None:
     """Draw an entry as a page shows it, on the axes of a caller's figure, made under :data:`.drawing.STYLE`.
 
     Args:
@@ -123,11 +127,11 @@ def on_axes(axes: Axes, entry: Frequencies | Density | Profile | Curve, clock: S
         entry: The entry.
         clock: The time of day at each step of a profile, where a series is one day.
     """
-    if isinstance(entry, Density):
+    if isinstance(entry, NumberDensity):
         _curves(axes, entry)
-    elif isinstance(entry, Profile):
+    elif isinstance(entry, ChannelProfile):
         _steps(axes, entry, clock)
-    elif isinstance(entry, Curve):
+    elif isinstance(entry, ChannelCurve):
         figures = {BASELINE: entry.baseline} | _both(entry)
         known = [value for values in figures.values() for value in values if value is not None]
         _lines(axes, entry.at, figures, room(known), clock)
@@ -140,7 +144,7 @@ def on_axes(axes: Axes, entry: Frequencies | Density | Profile | Curve, clock: S
 # -- drawing ---------------------------------------------------------------------------------------------------------
 
 
-def _bars(axes: Axes, entry: Frequencies) -> None:
+def _bars(axes: Axes, entry: ColumnFrequencies) -> None:
     labels = [shown(label, 20) for label in entry.labels or ()]
     real, synthetic = list(entry.real), list(entry.synthetic)
     if entry.left_out is not None:
@@ -159,7 +163,7 @@ def _bars(axes: Axes, entry: Frequencies) -> None:
     axes.spines["bottom"].set_visible(False)
 
 
-def _histogram(axes: Axes, entry: Frequencies) -> None:
+def _histogram(axes: Axes, entry: ColumnFrequencies) -> None:
     edges, real, synthetic = (np.asarray(values) for values in (entry.edges, entry.real, entry.synthetic))
     filled = np.flatnonzero((real > 0) | (synthetic > 0))
     first, last = (filled[0], filled[-1] + 1) if len(filled) else (0, len(real))
@@ -216,7 +220,7 @@ def _bin_label(first: float | None, last: float | None, name: str) -> str:
     return f"= {name}" if first == last else f"{name}–"
 
 
-def _curves(axes: Axes, entry: Density) -> None:
+def _curves(axes: Axes, entry: NumberDensity) -> None:
     points = np.log10(entry.points) if entry.scale == "log" else np.asarray(entry.points)
     axes.fill_between(points, entry.real, color=REAL, alpha=_AREA, linewidth=0)
     axes.plot(points, entry.real, color=REAL, linewidth=1.2)
@@ -233,7 +237,7 @@ def _curves(axes: Axes, entry: Density) -> None:
     axes.set_ylabel("density")
 
 
-def _steps(axes: Axes, entry: Profile, clock: Sequence[str] | None) -> None:
+def _steps(axes: Axes, entry: ChannelProfile, clock: Sequence[str] | None) -> None:
     low, high = zip(*entry.real_band, strict=True)
     axes.fill_between(entry.steps, low, high, color=REAL, alpha=0.2, linewidth=0)
     for edge in zip(*entry.synthetic_band, strict=True):
@@ -248,7 +252,7 @@ def _steps(axes: Axes, entry: Profile, clock: Sequence[str] | None) -> None:
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.6)
 
 
-def _both(entry: Curve | Pair | ValueProfile) -> dict[str, Sequence[float | None]]:
+def _both(entry: ChannelCurve | SeriesPair | ValueProfile) -> dict[str, Sequence[float | None]]:
     return {REAL: entry.real, SYNTHETIC: entry.synthetic}
 
 
@@ -291,7 +295,7 @@ def _along_steps(axes: Axes, at: Sequence[int], clock: Sequence[str] | None) -> 
         axes.set_xlim(at[0], at[-1])
 
 
-def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
+def _rates(axes: Axes, entry: RocCurve, epsilon: float | None, delta: float) -> None:
     least = 10 ** np.floor(np.log10(min(entry.begins, 0.1)))
     shares = np.geomspace(least, 1, 120)
     axes.plot(shares, shares, color=REAL, linewidth=1.2, linestyle=_DASHES[BASELINE])

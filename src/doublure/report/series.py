@@ -7,8 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from doublure.measures.series import SeriesEvaluation
-from doublure.measures.series.plot_data import Histogram, ValueProfile
-from doublure.measures.tables.distributions import Frequencies
+from doublure.measures.series.plot_data import ChannelHistogram, ValueProfile
+from doublure.measures.tables.distributions import ColumnFrequencies
 from doublure.report import plots
 
 _WHAT = {
@@ -45,7 +45,7 @@ def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
     }
 
 
-def _named(one: Histogram) -> Frequencies:
+def _named(one: ChannelHistogram) -> ColumnFrequencies:
     """Return a histogram with its axis named in words."""
     return one.shares.model_copy(update={"column": f"{one.channel}: {_WHAT[one.kind]}"})
 

@@ -7,15 +7,15 @@ from typing import Any, get_args
 
 from markupsafe import Markup
 
-from doublure.measures.tables.distributions import Density, Frequencies
+from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.measures.tables.fidelity import ColumnFidelity, PairFidelity
-from doublure.measures.tables.groups import Group
-from doublure.measures.tables.overall import Part
+from doublure.measures.tables.groups import Subgroup
+from doublure.measures.tables.overall import ScorePart
 from doublure.measures.tables.summaries import NumberSummary, Statistic, rounded
-from doublure.measures.tables.utility import ClassBalance, Classifier
+from doublure.measures.tables.utility import ClassBalance, TableClassifierScores
 from doublure.measures.tables.verdict import others_called
-from doublure.report.cells import Cell, cell_of, cells_of
+from doublure.report.cells import ScoreCell, cell_of, cells_of
 from doublure.results import percent, points
 
 MOST_DRAWN = 36
@@ -60,7 +60,7 @@ def _utility(table: TableEvaluation) -> dict[str, Any] | None:
     keys = tuple(score.key for score in utility.scores)
     by_key = {key: cells_of([getattr(entry, key) for entry in utility.classifiers]) for key in keys}
     names = {score.key: score.name for score in utility.scores}
-    rows: list[Classifier] = list(utility.classifiers)
+    rows: list[TableClassifierScores] = list(utility.classifiers)
     classes: list[ClassBalance] = list(utility.classes)
     return {
         "target": utility.target,
@@ -100,7 +100,7 @@ def _overall(table: TableEvaluation) -> dict[str, Any]:
     }
 
 
-def _part(part: Part) -> dict[str, str]:
+def _part(part: ScorePart) -> dict[str, str]:
     figures = {role: getattr(part.score, role) for role in ("value", "baseline", "real")}
     return {"name": part.name, "formula": part.formula} | {
         role: "cannot be told" if value is None else f"{100 * value:.1f}" for role, value in figures.items()
@@ -197,7 +197,7 @@ def _groups(table: TableEvaluation) -> dict[str, Any] | None:
     }
 
 
-def _group(group: Group, cell: Cell | None) -> dict[str, Any]:
+def _group(group: Subgroup, cell: ScoreCell | None) -> dict[str, Any]:
     ends = group.loss_interval
     return {
         "column": group.column,
@@ -239,7 +239,7 @@ def _frequencies(table: TableEvaluation) -> dict[str, Any]:
     }
 
 
-def _remarks(entry: Frequencies) -> list[str]:
+def _remarks(entry: ColumnFrequencies) -> list[str]:
     pairs = {"zero": entry.zero, "missing": entry.missing}
     return [
         f"{name}: real {percent(shares[0])}, synthetic {percent(shares[1])}" for name, shares in pairs.items() if shares
@@ -249,7 +249,7 @@ def _remarks(entry: Frequencies) -> list[str]:
 def _densities(table: TableEvaluation) -> dict[str, Any]:
     from doublure.report import plots
 
-    entries: Sequence[Density] = table.densities[:MOST_DRAWN]
+    entries: Sequence[NumberDensity] = table.densities[:MOST_DRAWN]
     return {
         "drawings": [
             {

@@ -15,8 +15,8 @@ from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.relational import RelationalEvaluation
 from doublure.measures.scores import Score
 from doublure.measures.series import SeriesEvaluation
-from doublure.measures.tables.overall import Overall
-from doublure.report.cells import Cell, cell_of
+from doublure.measures.tables.overall import OverallScore
+from doublure.report.cells import ScoreCell, cell_of
 
 _WHOLE = (0.0, 100.0)
 _QUESTIONS = {
@@ -49,7 +49,7 @@ _TERMS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tile:
+class ScoreTile:
     """One of the three tiles.
 
     Attributes:
@@ -67,11 +67,11 @@ class Tile:
     figure: str
     meaning: str
     unit: str
-    cell: Cell
+    cell: ScoreCell
     untold: str = ""
 
 
-def of_table(overall: Overall) -> list[Tile]:
+def of_table(overall: OverallScore) -> list[ScoreTile]:
     """Return the tiles of a table."""
     return [
         _tile(
@@ -86,7 +86,7 @@ def of_table(overall: Overall) -> list[Tile]:
     ]
 
 
-def of_images(found: ImageEvaluation) -> list[Tile]:
+def of_images(found: ImageEvaluation) -> list[ScoreTile]:
     """Return the tiles of images."""
     wanted = {
         "Closeness": [*found.pixels[:1]],
@@ -96,14 +96,14 @@ def of_images(found: ImageEvaluation) -> list[Tile]:
     return [_tile(name, score, figure=score.name) for name, scores in wanted.items() for score in scores]
 
 
-def of_series(found: SeriesEvaluation) -> list[Tile]:
+def of_series(found: SeriesEvaluation) -> list[ScoreTile]:
     """Return the tiles of series."""
     known = {score.key: score for score in found.scores}
     wanted = {"Closeness": "values", "Usefulness": "predictive", "Coherence": "autocorrelation"}
     return [_tile(name, known[key], figure=known[key].name) for name, key in wanted.items() if key in known]
 
 
-def of_related(found: RelationalEvaluation) -> list[Tile]:
+def of_related(found: RelationalEvaluation) -> list[ScoreTile]:
     """Return the tiles of related tables: each shows the table with the lowest score."""
     tiles = []
     for place, name in enumerate(_QUESTIONS):
@@ -124,8 +124,8 @@ def _tile(
     scale: tuple[float, float] | None = None,
     unit: str = "",
     untold: str = "",
-) -> Tile:
-    return Tile(
+) -> ScoreTile:
+    return ScoreTile(
         name=name,
         question=_QUESTIONS[name],
         figure=figure,

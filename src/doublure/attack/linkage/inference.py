@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords
-from doublure.attack.linkage.risk import Hits, result
+from doublure.attack.linkage.risk import HitCounts, result
 from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
@@ -46,7 +46,7 @@ def attack(data: AttackData) -> AttackResult:
     guessed = int(_right(truth, told[rng.integers(len(told), size=n)]).sum())
     if secret in released.discrete:  # the most frequent value is a better guess than a random one
         guessed = max(guessed, int(_right(truth, np.tile(_most_frequent(told), (n, 1))).sum()))
-    hits = Hits(attack=own, control=other, baseline=guessed, trials=n)
+    hits = HitCounts(attack=own, control=other, baseline=guessed, trials=n)
     return result(THREAT_MODEL, data, hits, notes=(f"The attribute is {secret}; {n:,} targets of each side.",))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords
-from doublure.attack.linkage.risk import Hits, result
+from doublure.attack.linkage.risk import HitCounts, result
 from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.measures.divergence import Rows, nearest
 from doublure.measures.embedding import Points
@@ -42,7 +42,7 @@ def attack(data: AttackData) -> AttackResult:
     own, other = (_joined(side, data.synthetic, halves, k) for side in (few.seen, few.unseen))
     rng = data.random(7)
     guesses = [rng.random((n, len(data.synthetic))).argpartition(k - 1, axis=1)[:, :k] for _ in range(2)]
-    hits = Hits(attack=int(own.sum()), control=int(other.sum()), baseline=int(_meet(*guesses).sum()), trials=n)
+    hits = HitCounts(attack=int(own.sum()), control=int(other.sum()), baseline=int(_meet(*guesses).sum()), trials=n)
     return result(THREAT_MODEL, data, hits, notes=(f"{n:,} targets of each side, {k} nearest.",))
 
 

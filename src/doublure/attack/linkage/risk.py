@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from doublure.attack.attack_data import AttackData
-from doublure.attack.results import AttackResult, Rate, ThreatModel
+from doublure.attack.results import AttackResult, RateEstimate, ThreatModel
 from doublure.intervals import Interval, wilson
 
 MEASURE = "risk"
@@ -18,7 +18,7 @@ DESIRED = "0: members are hit no more often than others"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hits:
+class HitCounts:
     """Numbers of successes of an attack.
 
     Attributes:
@@ -54,7 +54,9 @@ def _wilson(hits: int, trials: int) -> tuple[float, float]:
     return (low + high) / 2, (high - low) / 2
 
 
-def result(threat_model: ThreatModel, data: AttackData, hits: Hits, *, notes: tuple[str, ...] = ()) -> AttackResult:
+def result(
+    threat_model: ThreatModel, data: AttackData, hits: HitCounts, *, notes: tuple[str, ...] = ()
+) -> AttackResult:
     """Return the result of a linkage attack."""
     n = hits.trials
     value, interval = risk(hits.attack, hits.control, n)
@@ -73,7 +75,9 @@ def result(threat_model: ThreatModel, data: AttackData, hits: Hits, *, notes: tu
         interval=interval,
         baseline=risk(hits.baseline, hits.control, n)[0],
         desired=DESIRED,
-        rates=tuple(Rate(name=name, value=count / n, interval=wilson(count, n)) for name, count in rates.items()),
+        rates=tuple(
+            RateEstimate(name=name, value=count / n, interval=wilson(count, n)) for name, count in rates.items()
+        ),
         claim=data.claim,
         notes=tuple(said),
     )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from doublure.attack.attack_data import AttackData
-from doublure.attack.linkage.risk import Hits, result
+from doublure.attack.linkage.risk import HitCounts, result
 from doublure.attack.results import AttackResult, ThreatModel, skipped
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import Rows
@@ -75,7 +75,7 @@ def attack(data: AttackData) -> AttackResult:
     if not described:
         return skipped(THREAT_MODEL, data.claim, "no description fits exactly one synthetic row")
     guessed = [_guess(coder, told, rng) for _ in described]
-    hits = Hits(
+    hits = HitCounts(
         attack=sum(_singles(tests, seen) for tests in described),
         control=sum(_singles(tests, other) for tests in described),
         baseline=sum(_singles(tests, seen) for tests in guessed),

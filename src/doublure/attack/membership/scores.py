@@ -38,7 +38,7 @@ _JITTER = 1e-3
 
 
 @dataclass(frozen=True)
-class Scores:
+class TargetScores:
     """Scores of seen targets, ``(n,)``, and of unseen ones, ``(m,)``; high for members."""
 
     inside: Floats
@@ -57,7 +57,7 @@ class ScoreAttack:
     """
 
     threat_model: ThreatModel
-    score: Callable[[AttackData], Scores | str]
+    score: Callable[[AttackData], TargetScores | str]
     most: int | None = None
 
     def __call__(self, data: AttackData) -> AttackResult:
@@ -70,28 +70,28 @@ class ScoreAttack:
         return membership_result(self.threat_model, scored, found.inside, found.outside, notes=notes)
 
 
-def _critic(data: AttackData) -> Scores | str:
+def _critic(data: AttackData) -> TargetScores | str:
     critic = None if data.white_box is None else data.white_box.critic
     if critic is None:
         return "there is no critic that could be asked"
     scores = [critic(side.content) for side in (data.seen, data.unseen)]
     if not np.isfinite(np.concatenate(scores)).all():
         return "the critic’s scores are not finite: its training diverged"
-    return Scores(*scores)
+    return TargetScores(*scores)
 
 
 # -- distances to generated records ----------------------------------------------------------------------------------
 
 
-def _nearest_sample(data: AttackData) -> Scores:
-    return Scores(*(-far for far in data.to_synthetic))
+def _nearest_sample(data: AttackData) -> TargetScores:
+    return TargetScores(*(-far for far in data.to_synthetic))
 
 
-def _nearer_than_real(data: AttackData) -> Scores:
-    return Scores(*(other - far for other, far in zip(data.to_reference, data.to_synthetic, strict=True)))
+def _nearer_than_real(data: AttackData) -> TargetScores:
+    return TargetScores(*(other - far for other, far in zip(data.to_reference, data.to_synthetic, strict=True)))
 
 
-def _searched(data: AttackData) -> Scores | str:
+def _searched(data: AttackData) -> TargetScores | str:
     if data.white_box is None:
         return "there is no generator to be asked"
     white_box, rng = data.white_box, data.random(2)
@@ -104,7 +104,7 @@ def _searched(data: AttackData) -> Scores | str:
         data.progress.at(number + 1)
     trials = f"{_BEGUN + _ROUNDS * _TRIES}" if white_box.searchable else f"the same {_DRAWN}"
     note = f"At most {_SEARCHED} targets of either side, {trials} trials each."
-    return Scores(*scores, note=note)
+    return TargetScores(*scores, note=note)
 
 
 def _found(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> Floats:
@@ -123,9 +123,9 @@ def _found(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> 
 # -- density of generated records ------------------------------------------------------------------------------------
 
 
-def _share_nearby(data: AttackData) -> Scores:
+def _share_nearby(data: AttackData) -> TargetScores:
     radius = float(np.median(np.concatenate(data.to_synthetic)))
-    return Scores(*(share_within(data.synthetic, side, radius) for side in (data.seen, data.unseen)))
+    return TargetScores(*(share_within(data.synthetic, side, radius) for side in (data.seen, data.unseen)))
 
 
 def share_within(points: Points, records: RealRecords, radius: float) -> Floats:
@@ -140,7 +140,7 @@ def share_within(points: Points, records: RealRecords, radius: float) -> Floats:
     return np.concatenate(parts)
 
 
-def _density_ratio(data: AttackData) -> Scores:
+def _density_ratio(data: AttackData) -> TargetScores:
     rng = data.random(3)
     generated, real = data.synthetic.values, data.reference.points.values
     project = _projection(np.concatenate([_few(generated, rng), _few(real, rng)]))
@@ -151,7 +151,7 @@ def _density_ratio(data: AttackData) -> Scores:
         return densities[0](places) - densities[1](places)
 
     note = f"Gaussian kernels, Scott’s width, {_COMPONENTS} principal components at most."
-    return Scores(scores(data.seen.points.values), scores(data.unseen.points.values), note=note)
+    return TargetScores(scores(data.seen.points.values), scores(data.unseen.points.values), note=note)
 
 
 def _few(points: Floats, rng: np.random.Generator) -> Floats:

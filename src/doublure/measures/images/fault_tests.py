@@ -11,7 +11,7 @@ from doublure.data.images import Images
 from doublure.errors import printable
 from doublure.measures.classification import Labels
 from doublure.measures.divergence import nearest
-from doublure.measures.fault_tests import Evidence, FaultTest, judged
+from doublure.measures.fault_tests import FaultStatistic, FaultTest, judged
 from doublure.measures.images.alterations import ALTERATIONS, FEWEST, alterations_of, predict_alterations
 from doublure.measures.images.classifiers import BATCH, cnn_flops, predict_each, steps_of
 from doublure.measures.images.feature_extractors import pixels
@@ -28,7 +28,7 @@ LABEL = "label"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inspected:
+class InspectionSets:
     """Inspected images, and those that the test classifiers learn from; each set with ``(N,)`` the class of each image.
 
     Attributes:
@@ -49,7 +49,7 @@ class Inspected:
         return (self.inspected, *self.right)
 
 
-def run_fault_tests(sets: Inspected, seed: int, progress: Progress | None = None) -> tuple[FaultTest, ...]:
+def run_fault_tests(sets: InspectionSets, seed: int, progress: Progress | None = None) -> tuple[FaultTest, ...]:
     """Return the fault tests of the inspected images, each with its decision.
 
     Args:
@@ -99,7 +99,7 @@ def _rough(mislabelled: Sequence[float]) -> bool:
 # -- statistics ------------------------------------------------------------------------------------------------------
 
 
-def _altered(sets: Inspected, seed: int, progress: Progress) -> dict[str, Evidence]:
+def _altered(sets: InspectionSets, seed: int, progress: Progress) -> dict[str, FaultStatistic]:
     # In the same run alone, images unchanged by an alteration would be called altered half of the time.
     least = 0.0 if sets.right else _SURE
     looked = [
@@ -107,7 +107,7 @@ def _altered(sets: Inspected, seed: int, progress: Progress) -> dict[str, Eviden
         for each in predict_alterations(*sets.training, sets.seen, max(len(sets.labels), 1), seed, progress)
     ]
     return {
-        name.replace(" ", "_"): Evidence(
+        name.replace(" ", "_"): FaultStatistic(
             clause=f"look {name}",
             meaning=f"They look like the others after {ALTERATIONS[name].meaning}.",
             shown=[each == code for each in looked],
@@ -116,12 +116,12 @@ def _altered(sets: Inspected, seed: int, progress: Progress) -> dict[str, Eviden
     }
 
 
-def _flat(sets: Inspected) -> dict[str, Evidence]:
+def _flat(sets: InspectionSets) -> dict[str, FaultStatistic]:
     shown = [images.images.std(axis=(1, 2, 3)) < _FLAT * 255 for images, _ in sets.seen]
-    return {"flat": Evidence(clause="are flat", meaning="They have one intensity, or nearly.", shown=shown)}
+    return {"flat": FaultStatistic(clause="are flat", meaning="They have one intensity, or nearly.", shown=shown)}
 
 
-def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, Evidence]:
+def _labelled(sets: InspectionSets, seed: int, progress: Progress) -> dict[str, FaultStatistic]:
     """Return the tests of labels by a classifier: images that do not show their label, and rare classes."""
     training, codes = sets.training
     if len(np.unique(codes)) < 2:
@@ -131,7 +131,7 @@ def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, Evide
     chances = predict_each("cnn", training, codes, asked, len(sets.labels), seed, progress)
     told = [each.argmax(1) for each in chances]
     found = {
-        LABEL: Evidence(
+        LABEL: FaultStatistic(
             clause="do not show what their label says",
             meaning="A classifier predicts another class than their label.",
             shown=[seen != of for seen, (_, of) in zip(told, sets.seen, strict=True)],
@@ -141,7 +141,7 @@ def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, Evide
     if not sets.right:
         return found
     return found | {
-        f"rare_{code}": Evidence(
+        f"rare_{code}": FaultStatistic(
             clause=f"are classified as {printable(label)}",
             meaning="A lost class: fewer than half as many as in any reference run.",
             shown=[seen == code for seen in told],
@@ -151,7 +151,7 @@ def _labelled(sets: Inspected, seed: int, progress: Progress) -> dict[str, Evide
     }
 
 
-def _unlike(sets: Inspected) -> dict[str, Evidence]:
+def _unlike(sets: InspectionSets) -> dict[str, FaultStatistic]:
     if not sets.right:
         return {}
     extract = pixels().extract
@@ -159,7 +159,7 @@ def _unlike(sets: Inspected) -> dict[str, Evidence]:
     distance = [nearest(known, extract(images), 1)[0][:, 0] for images, _ in sets.seen]
     usual = np.quantile(distance[1], 1 - _UNUSUAL)
     return {
-        "unlike": Evidence(
+        "unlike": FaultStatistic(
             clause="are unlike any",
             meaning="They are further from the training images than 99 in 100 of a correct run are.",
             shown=[found > usual for found in distance],
@@ -168,7 +168,7 @@ def _unlike(sets: Inspected) -> dict[str, Evidence]:
     }
 
 
-def _alike(sets: Inspected) -> dict[str, Evidence]:
+def _alike(sets: InspectionSets) -> dict[str, FaultStatistic]:
     """Return the test for near duplicates within a set (of equal sizes: in a larger set the nearest is nearer)."""
     if min(len(images) for images, _ in sets.seen) < 2 or not sets.right:
         return {}
@@ -177,7 +177,7 @@ def _alike(sets: Inspected) -> dict[str, Evidence]:
     distance = [nearest(own, own, 2)[0][:, 1] for own in points]
     usual = np.quantile(distance[1], _UNUSUAL)
     return {
-        "alike": Evidence(
+        "alike": FaultStatistic(
             clause="are nearly the same as another",
             meaning="They are nearer to another of their run than 99 in 100 of a correct run are: the fit collapsed.",
             shown=[found <= usual for found in distance],  # the distance of duplicates is 0

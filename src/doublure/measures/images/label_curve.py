@@ -22,7 +22,7 @@ SIZES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
 _FEWEST = 20
 
 
-class Accuracy(Result):
+class AccuracyEstimate(Result):
     """Accuracy of one trained classifier.
 
     Attributes:
@@ -34,7 +34,7 @@ class Accuracy(Result):
     interval: Interval | None
 
 
-class Point(Result):
+class CurvePoint(Result):
     """One number of labels.
 
     Attributes:
@@ -44,8 +44,8 @@ class Point(Result):
     """
 
     labels: int
-    artificial: Accuracy
-    real: Accuracy | None = None
+    artificial: AccuracyEstimate
+    real: AccuracyEstimate | None = None
 
 
 class LabelCurve(Result):
@@ -61,7 +61,7 @@ class LabelCurve(Result):
     internal: str = INTERNAL
     classifier: ClassifierName
     tested: int
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
 
     def __str__(self) -> str:
         said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'synthetic':>22}  {'real':>22}"]
@@ -70,11 +70,11 @@ class LabelCurve(Result):
         return "\n".join([*said, f"{whom}; 95 % intervals."])
 
 
-def _accuracy(share: float, tested: int) -> Accuracy:
-    return Accuracy(value=share, interval=wilson(round(share * tested), tested))
+def _accuracy(share: float, tested: int) -> AccuracyEstimate:
+    return AccuracyEstimate(value=share, interval=wilson(round(share * tested), tested))
 
 
-def _told(found: Accuracy | None) -> str:
+def _told(found: AccuracyEstimate | None) -> str:
     if found is None:
         return "–"
     return percent(found.value) + ("" if found.interval is None else f" ({span(found.interval, shares=True)})")
@@ -133,5 +133,5 @@ def label_curve(
         listener.stage(f"train on {name} images")
         found.append(learning_curve(classifier, trained, codes_of(schema, trained), test, truth, sizes, seed))
     artificial, beside = ({size: _accuracy(share, len(test)) for size, share in each.items()} for each in found)
-    points = (Point(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())
+    points = (CurvePoint(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())
     return LabelCurve(classifier=classifier, tested=len(test), points=tuple(points))

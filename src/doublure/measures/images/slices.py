@@ -9,10 +9,10 @@ import numpy as np
 from doublure.data.images import Images
 from doublure.intervals import Result
 from doublure.measures.classification import Labels
-from doublure.measures.images.fault_tests import Inspected
+from doublure.measures.images.fault_tests import InspectionSets
 
 
-class Slice(Result):
+class ClassSlice(Result):
     """The images of one class.
 
     Attributes:
@@ -30,15 +30,15 @@ class Slice(Result):
     reference_brightness: float | None = None
 
 
-def slices(sets: Inspected) -> tuple[Slice, ...]:
+def slices(sets: InspectionSets) -> tuple[ClassSlice, ...]:
     """Return the classes of inspected images; none where there are no labels."""
     return tuple(_slice(sets, code, label) for code, label in enumerate(sets.labels))
 
 
-def _slice(sets: Inspected, code: int, label: str) -> Slice:
+def _slice(sets: InspectionSets, code: int, label: str) -> ClassSlice:
     share, brightness = _of_class([sets.inspected], code)
     reference, reference_brightness = _of_class(sets.right, code)
-    return Slice(
+    return ClassSlice(
         label=label,
         share=share or 0.0,
         reference=reference,

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from doublure.measures.relational.units import Coders, Units
+from doublure.measures.relational.units import CodedUnits, UnitCoder
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.count_queries import LEAST_SHARE, TRIES, Range, range_of
+from doublure.measures.tables.count_queries import LEAST_SHARE, TRIES, QueryCondition, range_of
 
 QUERIES = 200
 """Number of queries for a child table, where so many can be drawn."""
@@ -22,7 +22,7 @@ _Marks = npt.NDArray[np.bool_]
 
 
 def counts_across(
-    coders: Coders, train: Units, others: dict[str, Units], child: str, rng: np.random.Generator
+    coders: UnitCoder, train: CodedUnits, others: dict[str, CodedUnits], child: str, rng: np.random.Generator
 ) -> Score | None:
     """Return the error of counts of units, as a share of all units.
 
@@ -69,7 +69,7 @@ def _some(coder: Coder, rng: np.random.Generator) -> list[int]:
     return [int(place) for place in rng.choice(len(coder.names), int(rng.integers(1, most + 1)), replace=False)]
 
 
-def _share(units: Units, child: str, of_root: Range, of_rows: list[Range]) -> float:
+def _share(units: CodedUnits, child: str, of_root: QueryCondition, of_rows: list[QueryCondition]) -> float:
     rows = units.children[child]
     if rows is None:
         return 0.0

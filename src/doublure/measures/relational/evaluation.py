@@ -18,8 +18,8 @@ from doublure.measures.holdout import seen_note, seen_warning, sides
 from doublure.measures.registry import with_registered
 from doublure.measures.relational.histories import MOST_COMPARED, two_sample
 from doublure.measures.relational.prediction import prediction
-from doublure.measures.relational.relations import MOST_DEPENDENT, Relation, Sides, relation
-from doublure.measures.relational.units import Coders, as_units, independent
+from doublure.measures.relational.relations import MOST_DEPENDENT, ChildRelation, ComparedUnits, relation
+from doublure.measures.relational.units import UnitCoder, as_units, independent
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, figure
 from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
@@ -45,7 +45,7 @@ class RelationalEvaluation(Evaluation):
     kind: ClassVar[str] = "relational"
 
     tables: Mapping[str, TableEvaluation]
-    relations: tuple[Relation, ...]
+    relations: tuple[ChildRelation, ...]
     units: Score
     prediction: Score | None = None
 
@@ -136,8 +136,8 @@ def evaluate_related(
     rng = np.random.default_rng(seed)
     kept = None if holdout is None else as_units(schema, holdout)
     both = sides(as_units(schema, train), kept, None, rng, field="the real tables", records="units")
-    artificial, coders = as_units(schema, synthetic), Coders.of(schema)
-    compared = Sides(
+    artificial, coders = as_units(schema, synthetic), UnitCoder.of(schema)
+    compared = ComparedUnits(
         train=coders.read(both.train, "the real tables"),
         synthetic=coders.read(artificial, "the synthetic tables"),
         baseline=coders.read(independent(both.train, len(artificial), rng), "independent tables"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.encode.columns import Floats
-from doublure.measures.relational.units import Coders, Units
+from doublure.measures.relational.units import CodedUnits, UnitCoder
 from doublure.measures.scores import Score
 
 MOST_COMPARED = 20_000
@@ -20,7 +20,7 @@ _VALUES = 12
 """Most values of a column whose frequencies are features; beyond, its codes are used as numbers."""
 
 
-def aggregates(coders: Coders, units: Units, hidden: tuple[str, str] | None = None) -> Floats:
+def aggregates(coders: UnitCoder, units: CodedUnits, hidden: tuple[str, str] | None = None) -> Floats:
     """Return the ``(N, d)`` features of units; NaN where there are no rows to aggregate.
 
     Args:
@@ -59,7 +59,7 @@ def _of_column(codes: Floats, owners: np.ndarray, many: np.ndarray, size: int) -
     return np.concatenate([mean[:, None], spread[:, None], ends], axis=1)
 
 
-def two_sample(coders: Coders, train: Units, others: dict[str, Units], seed: int) -> Score:
+def two_sample(coders: UnitCoder, train: CodedUnits, others: dict[str, CodedUnits], seed: int) -> Score:
     """Return the performance of a classifier that separates each set of units from the real ones.
 
     Args:

@@ -14,7 +14,7 @@ from doublure.encode.columns import Floats
 from doublure.measures.classification import area_under_roc
 from doublure.measures.influence import of_area
 from doublure.measures.relational.histories import MOST_COMPARED, aggregates
-from doublure.measures.relational.units import Coders, Units
+from doublure.measures.relational.units import CodedUnits, UnitCoder
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.coding import Coder
@@ -26,7 +26,9 @@ _LEAST = 0.01
 """Smallest share of units that have the value, and of those without it."""
 
 
-def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int, resamples: Resamples) -> Score | None:
+def prediction(
+    coders: UnitCoder, train: CodedUnits, others: dict[str, CodedUnits], seed: int, resamples: Resamples
+) -> Score | None:
     """Return the area under the ROC curve.
 
     Args:
@@ -73,7 +75,7 @@ def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int
     return resamples.sure(score)
 
 
-def _having(coders: Coders, units: Units, column: tuple[str, str], code: int) -> Marks:
+def _having(coders: UnitCoder, units: CodedUnits, column: tuple[str, str], code: int) -> Marks:
     """Return an ``(N,)`` mask of the units that have a row with a value."""
     table, own = column
     place = _coder(coders, units.content.schema, table).names.index(own)
@@ -84,7 +86,7 @@ def _having(coders: Coders, units: Units, column: tuple[str, str], code: int) ->
     return has if rows is units.root else np.bincount(units.owners(table)[has], minlength=len(units)) > 0
 
 
-def _coder(coders: Coders, schema: RelationalSchema, table: str) -> Coder:
+def _coder(coders: UnitCoder, schema: RelationalSchema, table: str) -> Coder:
     return coders.root if table == schema.root else coders.children[table]
 
 

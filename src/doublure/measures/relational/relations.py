@@ -22,10 +22,10 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.relational.counts import counts_across
-from doublure.measures.relational.units import Coders, Ints, Units
+from doublure.measures.relational.units import CodedUnits, Ints, UnitCoder
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
-from doublure.measures.tables.counts import Counts, count
+from doublure.measures.tables.counts import CodeCounts, count
 from doublure.measures.tables.fidelity import cramers_v, pair_variation, variation
 from doublure.measures.tables.influence import of_variation
 
@@ -37,7 +37,7 @@ _NONE: Mapping[str, float | None] = {"value": 1.0, "baseline": None, "real": Non
 """The distance of a set without such rows: it shares nothing with real ones."""
 
 
-class PairOff(Result):
+class PairDependence(Result):
     """One pair of columns: its dependence in real rows, and its error in others.
 
     Attributes:
@@ -51,7 +51,7 @@ class PairOff(Result):
     variation: Score
 
 
-class Relation(Result):
+class ChildRelation(Result):
     """The relation of one child table to the root.
 
     Attributes:
@@ -64,27 +64,27 @@ class Relation(Result):
 
     child: str
     scores: tuple[Score, ...]
-    parent_child: tuple[PairOff, ...]
-    transitions: tuple[PairOff, ...]
+    parent_child: tuple[PairDependence, ...]
+    transitions: tuple[PairDependence, ...]
     children: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides:
+class ComparedUnits:
     """The four compared sets of units."""
 
-    train: Units
-    synthetic: Units
-    baseline: Units
-    test: Units
+    train: CodedUnits
+    synthetic: CodedUnits
+    baseline: CodedUnits
+    test: CodedUnits
 
     @property
-    def others(self) -> dict[str, Units]:
+    def others(self) -> dict[str, CodedUnits]:
         """The sets compared with the training units."""
         return {"value": self.synthetic, "baseline": self.baseline, "real": self.test}
 
 
-def relation(coders: Coders, sides: Sides, child: str, seed: int, resamples: Resamples) -> Relation:
+def relation(coders: UnitCoder, sides: ComparedUnits, child: str, seed: int, resamples: Resamples) -> ChildRelation:
     """Return the similarity of synthetic rows of a child table to real ones in their relations.
 
     Args:
@@ -134,15 +134,17 @@ def relation(coders: Coders, sides: Sides, child: str, seed: int, resamples: Res
     _resample(coders, sides, child, {score.key: score for score in scores}, pairs, resamples)
     scores = [resamples.sure(score, f"{score.key} {child}") for score in scores]
     found = [(round(float(one), 4), round(float(other), 4)) for one, other in zip(train, shares["value"], strict=True)]
-    return Relation(child=child, scores=tuple(scores), parent_child=pairs, transitions=steps, children=tuple(found))
+    return ChildRelation(
+        child=child, scores=tuple(scores), parent_child=pairs, transitions=steps, children=tuple(found)
+    )
 
 
 def _resample(
-    coders: Coders,
-    sides: Sides,
+    coders: UnitCoder,
+    sides: ComparedUnits,
     child: str,
     scores: Mapping[str, Score],
-    pairs: tuple[PairOff, ...],
+    pairs: tuple[PairDependence, ...],
     resamples: Resamples,
 ) -> None:
     """Store the resamples of the relation's distances: rows are drawn with their unit.
@@ -180,7 +182,9 @@ def _resample(
         resamples.add(f"{key} {child}", "value", scores[key].value, {"train": real, "value": artificial})
 
 
-def _by_unit(influence: tuple[Floats, Floats], owners: list[Ints], both: Mapping[str, Units]) -> tuple[Floats, Floats]:
+def _by_unit(
+    influence: tuple[Floats, Floats], owners: list[Ints], both: Mapping[str, CodedUnits]
+) -> tuple[Floats, Floats]:
     """Return the influences of units, on shares of all rows, from those of their rows."""
     found: list[Floats] = [
         np.asarray(np.bincount(whose, weights=each - each.mean(), minlength=len(units)), dtype=np.float64)
@@ -190,30 +194,30 @@ def _by_unit(influence: tuple[Floats, Floats], owners: list[Ints], both: Mapping
     return found[0], found[1]
 
 
-def _numbers(units: Units, child: str, most: int) -> Floats:
+def _numbers(units: CodedUnits, child: str, most: int) -> Floats:
     many = np.minimum(units.content.counts(child), most)
     return np.bincount(many, minlength=most + 1) / len(units)
 
 
-def _parent_child(coders: Coders, sides: Sides, child: str) -> tuple[PairOff, ...]:
+def _parent_child(coders: UnitCoder, sides: ComparedUnits, child: str) -> tuple[PairDependence, ...]:
     """Return the most dependent pairs of a column of the root and one of a child."""
     parent, own = coders.root, coders.children[child]
     names, sizes = [*parent.names, *own.names], [*parent.sizes, *own.sizes]
     places = [(one, len(parent.names) + other) for one in range(len(parent.names)) for other in range(len(own.names))]
 
-    def codes(units: Units) -> Ints | None:
+    def codes(units: CodedUnits) -> Ints | None:
         rows = units.children[child]
         return None if rows is None else np.concatenate([units.root.codes[units.owners(child)], rows.codes], axis=1)
 
     return _pairs(sides, codes, sizes, places, lambda pair: (names[pair[0]], names[pair[1]]))[:MOST_DEPENDENT]
 
 
-def _transitions(coders: Coders, sides: Sides, child: str) -> tuple[PairOff, ...]:
+def _transitions(coders: UnitCoder, sides: ComparedUnits, child: str) -> tuple[PairDependence, ...]:
     """Return each column of a child table paired with itself in the next row."""
     own = coders.children[child]
     many = len(own.names)
 
-    def codes(units: Units) -> Ints | None:
+    def codes(units: CodedUnits) -> Ints | None:
         rows, first = units.children[child], units.successive(child)
         if rows is None or not len(first):
             return None
@@ -224,14 +228,14 @@ def _transitions(coders: Coders, sides: Sides, child: str) -> tuple[PairOff, ...
 
 
 def _pairs(
-    sides: Sides,
-    codes: Callable[[Units], Ints | None],
+    sides: ComparedUnits,
+    codes: Callable[[CodedUnits], Ints | None],
     sizes: list[int],
     places: list[tuple[int, int]],
     names: Callable[[tuple[int, int]], tuple[str, str]],
-) -> tuple[PairOff, ...]:
+) -> tuple[PairDependence, ...]:
     """Return pairs of columns, the most dependent in real rows first; none where no unit has such rows."""
-    found: dict[str, Counts] = {}
+    found: dict[str, CodeCounts] = {}
     for role, units in {"train": sides.train, **sides.others}.items():
         own = codes(units)
         if own is not None:
@@ -240,7 +244,7 @@ def _pairs(
         return ()
     train = found.pop("train")
     pairs = [
-        PairOff(
+        PairDependence(
             names=names(pair),
             association=round(cramers_v(train.two[pair], train.shares(pair[0]), train.shares(pair[1]), train.rows), 4),
             variation=distance_score(
@@ -261,7 +265,7 @@ def _pairs(
     return tuple(sorted(pairs, key=lambda pair: -pair.association))
 
 
-def _mean(key: str, name: str, pairs: tuple[PairOff, ...], meaning: str) -> Score:
+def _mean(key: str, name: str, pairs: tuple[PairDependence, ...], meaning: str) -> Score:
     figures: dict[str, float | None] = {}
     for role in ("value", "baseline", "real"):
         known = [figure for pair in pairs if (figure := getattr(pair.variation, role)) is not None]
@@ -269,13 +273,13 @@ def _mean(key: str, name: str, pairs: tuple[PairOff, ...], meaning: str) -> Scor
     return distance_score(key, name, figures, meaning)
 
 
-def _gaps(sides: Sides, child: str) -> Score | None:
+def _gaps(sides: ComparedUnits, child: str) -> Score | None:
     """Return the error of gaps between successive rows; None without an order, or without a next row."""
     order = sides.train.content.schema.tables[child].order
     if order is None:
         return None
 
-    def gaps(units: Units) -> Floats:
+    def gaps(units: CodedUnits) -> Floats:
         rows, first = units.children[child], units.successive(child)
         return np.zeros(0) if rows is None else rows.numbers[order][first + 1] - rows.numbers[order][first]
 

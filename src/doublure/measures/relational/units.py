@@ -20,7 +20,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Units:
+class CodedUnits:
     """Coded units.
 
     Attributes:
@@ -47,21 +47,21 @@ class Units:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coders:
+class UnitCoder:
     """The coders of all tables of one schema."""
 
     root: Coder
     children: Mapping[str, Coder]
 
     @classmethod
-    def of(cls, schema: RelationalSchema) -> Coders:
+    def of(cls, schema: RelationalSchema) -> UnitCoder:
         """Return the coders of a schema's tables."""
         return cls(
             root=Coder(schema=ResolvedSchema.of(schema.table(schema.root))),
             children={name: Coder(schema=ResolvedSchema.of(schema.table(name))) for name in schema.children},
         )
 
-    def read(self, content: RelatedRows, what: str) -> Units:
+    def read(self, content: RelatedRows, what: str) -> CodedUnits:
         """Return units, coded.
 
         Args:
@@ -73,7 +73,7 @@ class Coders:
             name: coder.read(content.frames[name], what) if len(content.frames[name]) else None
             for name, coder in self.children.items()
         }
-        return Units(content=content, root=root, children=children)
+        return CodedUnits(content=content, root=root, children=children)
 
 
 def as_units(schema: RelationalSchema, given: Any) -> RelatedRows:

@@ -24,8 +24,8 @@ from doublure.measures.series import plot_data as drawings
 from doublure.measures.series.classifiers import LAGS, MOST_TRAINING, ROUNDS, classifier_scores
 from doublure.measures.series.figures import distances
 from doublure.measures.series.influence import resample_distances
-from doublure.measures.series.nearest_neighbours import MOST_SEARCHED, QUERIES, Nearest, nearest_scores
-from doublure.measures.series.plot_data import Curve, Histogram, Pair, Profile, ValueProfile
+from doublure.measures.series.nearest_neighbours import MOST_SEARCHED, QUERIES, NearestSeries, nearest_scores
+from doublure.measures.series.plot_data import ChannelCurve, ChannelHistogram, ChannelProfile, SeriesPair, ValueProfile
 from doublure.measures.series.statistics import series_statistics
 from doublure.measures.series.verdict import verdict
 from doublure.results import Verdict, versions
@@ -55,11 +55,11 @@ class SeriesEvaluation(Evaluation):
     scores: tuple[Score, ...]
     classifiers_skipped: str | None
     clock: tuple[str, ...] | None
-    profiles: tuple[Profile, ...]
+    profiles: tuple[ChannelProfile, ...]
     by_value: tuple[ValueProfile, ...]
-    curves: tuple[Curve, ...]
-    histograms: tuple[Histogram, ...]
-    pairs: tuple[Pair, ...] = Field(default=(), exclude=True, repr=False)
+    curves: tuple[ChannelCurve, ...]
+    histograms: tuple[ChannelHistogram, ...]
+    pairs: tuple[SeriesPair, ...] = Field(default=(), exclude=True, repr=False)
 
     @property
     @override
@@ -116,7 +116,7 @@ def evaluate_series(
         classifier_scores(schema, sets, seed, kept) if classifiers else ((), "No classifier was asked for.")
     )
     listener.stage("search nearest series")
-    near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
+    near: tuple[tuple[Score, ...], NearestSeries | None] = nearest_scores(sets, seed) if nearest else ((), None)
     found = SeriesEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),

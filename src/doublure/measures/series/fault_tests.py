@@ -22,21 +22,21 @@ import numpy as np
 from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.errors import printable
-from doublure.measures.fault_tests import Evidence, Mask
+from doublure.measures.fault_tests import FaultStatistic, Mask
 from doublure.measures.number_signs import copied_signs, exchange_signs, number_signs
 
 _STILL = 0.01
 _LAGS = 24
 
 
-def signs_of_series(training: Series, seen: Sequence[Series]) -> dict[str, Evidence]:
+def signs_of_series(training: Series, seen: Sequence[Series]) -> dict[str, FaultStatistic]:
     """Return the statistics by a stable name.
 
     Args:
         training: Series of the first correct run.
         seen: Other series of the inspected run, then of each correct one.
     """
-    found: dict[str, Evidence] = {}
+    found: dict[str, FaultStatistic] = {}
     for name in training.channels:
         own, others = training.channel(name), [each.channel(name) for each in seen]
         found |= number_signs(name, _means(own), [_means(each) for each in others], "has a mean")
@@ -64,11 +64,11 @@ def _spreads(values: Floats) -> Floats:
     return spreads
 
 
-def _still(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, Evidence]:
+def _still(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, FaultStatistic]:
     least = float(np.quantile(_spreads(training), _STILL))
     shown: list[Mask] = [np.asarray(_spreads(each) <= least) for each in seen]
     return {
-        f"constant_{name}": Evidence(
+        f"constant_{name}": FaultStatistic(
             clause=f"have a {printable(name)} that hardly moves",
             meaning="A constant feed: it moves less than in 99 in 100 series of a correct run.",
             shown=shown,
@@ -77,9 +77,9 @@ def _still(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, Evi
     }
 
 
-def _missing(name: str, seen: Sequence[Floats]) -> dict[str, Evidence]:
+def _missing(name: str, seen: Sequence[Floats]) -> dict[str, FaultStatistic]:
     return {
-        f"missing_{name}": Evidence(
+        f"missing_{name}": FaultStatistic(
             clause=f"have a step without {printable(name)}",
             meaning="Steps were lost.",
             shown=[np.asarray(np.isnan(each).any(axis=1)) for each in seen],
@@ -87,7 +87,7 @@ def _missing(name: str, seen: Sequence[Floats]) -> dict[str, Evidence]:
     }
 
 
-def _shifted(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, Evidence]:
+def _shifted(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, FaultStatistic]:
     """Return for each non-zero (circular) shift the series that fit the mean course best after it."""
     course = np.nanmean(training, axis=0) if len(training) and not np.isnan(training).all(0).any() else None
     if course is None or len(course) < 3 or float(np.std(course)) == 0.0:
@@ -102,7 +102,7 @@ def _shifted(name: str, training: Floats, seen: Sequence[Floats]) -> dict[str, E
             continue
         steps = shift if shift <= length // 2 else shift - length
         shown: list[Mask] = [(each >= shift - step / 2) & (each < shift + step / 2) for each in best]
-        found[f"shifted_{name}_{steps}"] = Evidence(
+        found[f"shifted_{name}_{steps}"] = FaultStatistic(
             clause=f"have a {printable(name)} that fits best {abs(steps)} steps {'later' if steps > 0 else 'earlier'}",
             meaning="A shifted clock: its course is that of a correct run at another time.",
             shown=shown,

@@ -9,7 +9,7 @@ import numpy as np
 
 from doublure.encode.grids import Floats
 from doublure.measures.scores import Score
-from doublure.measures.series.statistics import SeriesStatistics, correlation, ks_statistic, wasserstein_by_step
+from doublure.measures.series.statistics import SeriesSetStatistics, correlation, ks_statistic, wasserstein_by_step
 from doublure.schema.series import SeriesSchema
 
 PLACES: Mapping[str, str] = {"value": "value", "baseline": "baseline", "real": "test"}
@@ -39,10 +39,10 @@ _NAMES = {
     "peak_step": "Time of the peak (KS)",
 }
 
-_Compare = Callable[[SeriesStatistics, SeriesStatistics, str], float | None]
+_Compare = Callable[[SeriesSetStatistics, SeriesSetStatistics, str], float | None]
 
 
-def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Score, ...]:
+def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) -> tuple[Score, ...]:
     """Return the distances, mean over channels.
 
     Args:

@@ -16,7 +16,7 @@ from doublure.encode.grids import Floats
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series.statistics import (
-    SeriesStatistics,
+    SeriesSetStatistics,
     correlation,
     lags_of,
     mean_of,
@@ -25,11 +25,11 @@ from doublure.measures.series.statistics import (
 )
 
 _Both: TypeAlias = tuple[Floats, Floats]
-_Influence: TypeAlias = Callable[[SeriesStatistics, SeriesStatistics, str], _Both]
+_Influence: TypeAlias = Callable[[SeriesSetStatistics, SeriesSetStatistics, str], _Both]
 
 
 def resample_distances(
-    scores: tuple[Score, ...], statistics: Mapping[str, SeriesStatistics], resamples: Resamples
+    scores: tuple[Score, ...], statistics: Mapping[str, SeriesSetStatistics], resamples: Resamples
 ) -> None:
     """Store the resamples of the distances of synthetic series, means over channels.
 
@@ -62,7 +62,7 @@ def _of_ratio(parts: Floats, wholes: Floats) -> Floats:
     return (parts - parts.sum() / max(1, wholes.sum()) * wholes) / whole if whole else np.zeros(len(parts))
 
 
-def _profile(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
+def _profile(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
     sides = [each.series.channel(name) for each in (real, own)]
     means = [mean_of(values) for values in sides]
     known = ~(np.isnan(means[0]) | np.isnan(means[1]))
@@ -79,7 +79,7 @@ def _profile(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
     return found[0], found[1]
 
 
-def _apart(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
+def _apart(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
     sides = [each.series.channel(name) for each in (real, own)]
     found = np.zeros(len(sides[0])), np.zeros(len(sides[1]))
     steps = steps_of(sides[0].shape[1])
@@ -109,7 +109,7 @@ def _apart(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
 def _waves(per_series: Callable[[Floats], Floats], share: float) -> _Influence:
     """Return the influences on the sum (times ``share``) or mean of differences between means of a series feature."""
 
-    def both(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
+    def both(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
         blocks = [list(moving_of(each.series.channel(name))) for each in (real, own)]
         figures = [np.concatenate([per_series(values) for values, _ in each]) for each in blocks]
         places = [np.concatenate([rows for _, rows in each]) for each in blocks]
@@ -142,11 +142,11 @@ def _spectra(moving: Floats) -> Floats:
 
 
 def _furthest(
-    of: Callable[[SeriesStatistics], Mapping[str, Floats]], counted: Callable[[Floats, float], tuple[Floats, Floats]]
+    of: Callable[[SeriesSetStatistics], Mapping[str, Floats]], counted: Callable[[Floats, float], tuple[Floats, Floats]]
 ) -> _Influence:
     """Return the influences on a Kolmogorov distance, through the two shares below the value of largest difference."""
 
-    def both(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
+    def both(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
         samples = [of(each)[name] for each in (real, own)]
         if not all(map(len, samples)):
             return np.zeros(len(real.series)), np.zeros(len(own.series))

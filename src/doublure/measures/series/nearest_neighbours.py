@@ -41,7 +41,7 @@ _ROUND = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nearest:
+class NearestSeries:
     """Neighbours found for one set.
 
     Attributes:
@@ -55,7 +55,7 @@ class Nearest:
     distances: Floats
 
 
-def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, ...], Nearest | None]:
+def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, ...], NearestSeries | None]:
     """Return the scores of nearness to the real set, and the neighbours of the synthetic series.
 
     Args:
@@ -72,7 +72,7 @@ def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, 
     for role, place in PLACES.items():
         rows = _drawn(len(sets[place]), QUERIES, rng)
         nearest, distances = neighbours(_plain(sets[place].take(rows), spread), real)
-        found[role] = Nearest(rows=rows, found=searched[nearest], distances=distances)
+        found[role] = NearestSeries(rows=rows, found=searched[nearest], distances=distances)
     figures = {role: float(np.median(each.distances)) for role, each in found.items()}
     limit = float(np.quantile(found["real"].distances, TOO_NEAR))
     closer = {role: each.distances < limit for role, each in found.items()}

@@ -12,9 +12,9 @@ from doublure.data.series import Series
 from doublure.encode.attribute_groups import names_of
 from doublure.encode.grids import Floats
 from doublure.intervals import Result
-from doublure.measures.series.nearest_neighbours import Nearest
-from doublure.measures.series.statistics import SeriesStatistics, mean_of, steps_of, wasserstein_by_step
-from doublure.measures.tables.distributions import Frequencies
+from doublure.measures.series.nearest_neighbours import NearestSeries
+from doublure.measures.series.statistics import SeriesSetStatistics, mean_of, steps_of, wasserstein_by_step
+from doublure.measures.tables.distributions import ColumnFrequencies
 from doublure.schema.series import SeriesSchema
 
 MOST_VALUES = 12
@@ -32,7 +32,7 @@ _TAIL = 0.005
 _MOST_WAVES = 48
 
 
-class Profile(Result):
+class ChannelProfile(Result):
     """A channel's course, real and synthetic.
 
     Attributes:
@@ -60,7 +60,7 @@ class ValueProfile(Result):
         attribute: The attribute.
         value: Its value.
         words: The value for people: a day of the week or a month by its name.
-        steps: As in :class:`Profile`.
+        steps: As in :class:`ChannelProfile`.
         real: The real series' mean, null where there is none.
         synthetic: The synthetic series' mean.
     """
@@ -74,7 +74,7 @@ class ValueProfile(Result):
     synthetic: tuple[float | None, ...]
 
 
-class Curve(Result):
+class ChannelCurve(Result):
     """A figure of a channel along lags, frequencies or steps.
 
     Attributes:
@@ -95,13 +95,13 @@ class Curve(Result):
     baseline: tuple[float | None, ...]
 
 
-class Pair(Result):
+class SeriesPair(Result):
     """A synthetic series and its nearest real one, in the first channel. Holds a real series.
 
     Attributes:
         channel: The channel.
         distance: Their distance over all channels.
-        steps: As in :class:`Profile`.
+        steps: As in :class:`ChannelProfile`.
         synthetic: The synthetic series.
         real: The real one. Private.
     """
@@ -113,7 +113,7 @@ class Pair(Result):
     real: tuple[float | None, ...]
 
 
-class Histogram(Result):
+class ChannelHistogram(Result):
     """The distribution of a figure of each series.
 
     Attributes:
@@ -124,10 +124,10 @@ class Histogram(Result):
 
     channel: str
     kind: HistogramKind
-    shares: Frequencies
+    shares: ColumnFrequencies
 
 
-def profiles(schema: SeriesSchema, real: Series, synthetic: Series) -> tuple[Profile, ...]:
+def profiles(schema: SeriesSchema, real: Series, synthetic: Series) -> tuple[ChannelProfile, ...]:
     """Return each channel's mean and spread at each step."""
     found = []
     for name in schema.channels:
@@ -139,11 +139,11 @@ def profiles(schema: SeriesSchema, real: Series, synthetic: Series) -> tuple[Pro
             ends = np.nan_to_num(np.quantile(known, _BAND, axis=0)) if len(known) else np.zeros((2, len(steps)))
             drawn |= {role: tuple(np.nan_to_num(mean_of(values)).tolist())}
             drawn |= {f"{role}_band": tuple((float(low), float(high)) for low, high in ends.T)}
-        found.append(Profile(channel=name, steps=tuple(steps.tolist()), **drawn))
+        found.append(ChannelProfile(channel=name, steps=tuple(steps.tolist()), **drawn))
     return tuple(found)
 
 
-def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[ValueProfile, ...]:
+def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) -> tuple[ValueProfile, ...]:
     """Return the mean profile for each value of each attribute that has few."""
     found = []
     for name in schema.channels:
@@ -161,7 +161,7 @@ def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesStatisti
     return tuple(found)
 
 
-def curves(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Curve, ...]:
+def curves(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) -> tuple[ChannelCurve, ...]:
     """Return each channel's autocorrelation, spectrum, and distance at each step."""
     found = []
     roles = {"real": "real", "synthetic": "value", "baseline": "baseline"}
@@ -180,7 +180,7 @@ def curves(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> 
     return tuple(found)
 
 
-def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Histogram, ...]:
+def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) -> tuple[ChannelHistogram, ...]:
     """Return the distributions of level, peak and step of the peak of each channel's series."""
     real, made = statistics["real"], statistics["value"]
     length = real.series.length
@@ -194,11 +194,13 @@ def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics])
         for kind, (one, other) in samples.items():
             edges = np.linspace(0, length, min(length, _BINS) + 1) if kind == "peak_step" else _edges(one, other)
             if edges is not None:
-                found.append(Histogram(channel=name, kind=kind, shares=_binned(f"{name}: {kind}", one, other, edges)))
+                found.append(
+                    ChannelHistogram(channel=name, kind=kind, shares=_binned(f"{name}: {kind}", one, other, edges))
+                )
     return tuple(found)
 
 
-def pairs(real: Series, synthetic: Series, nearest: Nearest | None) -> tuple[Pair, ...]:
+def pairs(real: Series, synthetic: Series, nearest: NearestSeries | None) -> tuple[SeriesPair, ...]:
     """Return the synthetic series nearest to a real one, and the first others that were queried."""
     if nearest is None:
         return ()
@@ -207,7 +209,7 @@ def pairs(real: Series, synthetic: Series, nearest: Nearest | None) -> tuple[Pai
     channel = real.channels[0]
     steps = steps_of(real.length)
     return tuple(
-        Pair(
+        SeriesPair(
             channel=channel,
             distance=float(nearest.distances[place]),
             steps=tuple(steps.tolist()),
@@ -227,8 +229,8 @@ def _in_words(value: str, from_time: str | None) -> str:
     return calendar.month_name[int(value)] if from_time == "month" else value
 
 
-def _curve(channel: str, kind: CurveKind, at: Any, figures: Mapping[str, tuple[float | None, ...]]) -> Curve:
-    return Curve(channel=channel, kind=kind, at=tuple(at), **figures)
+def _curve(channel: str, kind: CurveKind, at: Any, figures: Mapping[str, tuple[float | None, ...]]) -> ChannelCurve:
+    return ChannelCurve(channel=channel, kind=kind, at=tuple(at), **figures)
 
 
 def _edges(one: Floats, other: Floats) -> Floats | None:
@@ -240,10 +242,10 @@ def _edges(one: Floats, other: Floats) -> Floats | None:
     return np.linspace(low, high, _BINS + 1) if high > low else None
 
 
-def _binned(name: str, one: Floats, other: Floats, edges: Floats) -> Frequencies:
+def _binned(name: str, one: Floats, other: Floats, edges: Floats) -> ColumnFrequencies:
     """Return shares by bin; values outside count in the outermost bins."""
     shares = [np.histogram(np.clip(each, edges[0], edges[-1]), edges)[0] / max(len(each), 1) for each in (one, other)]
-    return Frequencies(
+    return ColumnFrequencies(
         column=name,
         kind="real",
         edges=tuple(edges.tolist()),

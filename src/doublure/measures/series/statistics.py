@@ -27,7 +27,7 @@ _FLAT = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeriesStatistics:
+class SeriesSetStatistics:
     """Compared statistics of one set.
 
     Attributes:
@@ -55,11 +55,11 @@ class SeriesStatistics:
     missing: float
 
 
-def series_statistics(schema: SeriesSchema, series: Series) -> SeriesStatistics:
+def series_statistics(schema: SeriesSchema, series: Series) -> SeriesSetStatistics:
     """Return the compared statistics of a set."""
     channels = {name: series.channel(name) for name in schema.channels}
     heights = {name: _heights(values) for name, values in channels.items()}
-    return SeriesStatistics(
+    return SeriesSetStatistics(
         series=series,
         profiles={name: mean_of(values) for name, values in channels.items()},
         by_value={name: _by_value(schema, series, values) for name, values in channels.items()},

@@ -13,7 +13,7 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels
-from doublure.measures.tables.features import Features
+from doublure.measures.tables.features import FeatureTable
 from doublure.support.seeding import of_32_bits
 
 Kind: TypeAlias = Literal["forest", "boosting", "logistic"]
@@ -27,7 +27,9 @@ CLASSIFIERS: dict[Kind, str] = {
 _TREES = 100
 
 
-def predict(kind: Kind, training: Features, classes: Labels, test: Features, n_classes: int, seed: int) -> Floats:
+def predict(
+    kind: Kind, training: FeatureTable, classes: Labels, test: FeatureTable, n_classes: int, seed: int
+) -> Floats:
     """Train one classifier and return its predictions for the test rows.
 
     Args:
@@ -51,7 +53,7 @@ def predict(kind: Kind, training: Features, classes: Labels, test: Features, n_c
     return chances
 
 
-def _forest(training: Features, classes: Labels, test: Features, seed: int) -> Floats:
+def _forest(training: FeatureTable, classes: Labels, test: FeatureTable, seed: int) -> Floats:
     from sklearn.ensemble import RandomForestClassifier
 
     # Half the rows per tree: as accurate within a tenth of a point on Adult, and a third faster.
@@ -63,7 +65,7 @@ def _forest(training: Features, classes: Labels, test: Features, seed: int) -> F
     return _chances(forest.set_params(n_jobs=1), test.trees())
 
 
-def _boosting(training: Features, classes: Labels, test: Features, seed: int) -> Floats:
+def _boosting(training: FeatureTable, classes: Labels, test: FeatureTable, seed: int) -> Floats:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from threadpoolctl import threadpool_limits
 
@@ -75,7 +77,7 @@ def _boosting(training: Features, classes: Labels, test: Features, seed: int) ->
         return _chances(boosting.fit(training.trees(), classes), test.trees())
 
 
-def _logistic(training: Features, classes: Labels, test: Features, seed: int) -> Floats:
+def _logistic(training: FeatureTable, classes: Labels, test: FeatureTable, seed: int) -> Floats:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
@@ -89,7 +91,7 @@ def _chances(model: Any, rows: Any) -> Floats:
     return np.asarray(model.predict_proba(rows), dtype=np.float64)
 
 
-_TRAIN: dict[Kind, Callable[[Features, Labels, Features, int], Floats]] = {
+_TRAIN: dict[Kind, Callable[[FeatureTable, Labels, FeatureTable, int], Floats]] = {
     "forest": _forest,
     "boosting": _boosting,
     "logistic": _logistic,

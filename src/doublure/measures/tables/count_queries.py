@@ -45,7 +45,7 @@ class CountQueries(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Range:
+class QueryCondition:
     """The condition of a query on one column.
 
     Attributes:
@@ -97,7 +97,7 @@ def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> Cou
     return CountQueries(scores=tuple(tables.resamples.sure(score) for score in _scores(shares)), asked=asked)
 
 
-def _fits(query: Sequence[Range], table: Coded) -> _Marks:
+def _fits(query: Sequence[QueryCondition], table: Coded) -> _Marks:
     rows = query[0].fits(table)
     for part in query[1:]:
         rows = rows & part.fits(table)
@@ -124,13 +124,13 @@ def _resample(tables: Tables, sums: Mapping[str, Sequence[Floats]], shares: Mapp
         tables.resamples.keep("count_queries_relative", role, np.minimum(1.0, np.median(gaps / real, axis=1)))
 
 
-def _drawn(coder: Coder, train: Coded, rng: np.random.Generator) -> list[Range]:
+def _drawn(coder: Coder, train: Coded, rng: np.random.Generator) -> list[QueryCondition]:
     most = min(3, len(coder.names))
     places = rng.choice(len(coder.names), int(rng.integers(2, most + 1)), replace=False)
     return [range_of(coder, train, int(place), rng) for place in places]
 
 
-def range_of(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -> Range:
+def range_of(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -> QueryCondition:
     """Return a condition on a column, drawn from its values in real rows.
 
     Args:
@@ -145,12 +145,12 @@ def range_of(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -
         drawn = numbers[rng.integers(0, len(numbers), 2)]
         if not np.isnan(drawn).any():
             low, high = np.sort(drawn).tolist()
-            return Range(column=name, place=place, ends=(low, high), codes=frozenset())
+            return QueryCondition(column=name, place=place, ends=(low, high), codes=frozenset())
         # The drawn row has no number: ask for missing cells.
-        return Range(column=name, place=place, ends=None, codes=frozenset({coder.sizes[place] - 1}))
+        return QueryCondition(column=name, place=place, ends=None, codes=frozenset({coder.sizes[place] - 1}))
     known = np.unique(train.codes[:, place])
     wanted = rng.choice(known, int(rng.integers(1, max(2, len(known)))), replace=False)
-    return Range(column=name, place=place, ends=None, codes=frozenset(wanted.tolist()))
+    return QueryCondition(column=name, place=place, ends=None, codes=frozenset(wanted.tolist()))
 
 
 def _scores(shares: Mapping[str, Sequence[float]]) -> tuple[Score, ...]:

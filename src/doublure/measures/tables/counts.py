@@ -26,30 +26,30 @@ _MOST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells:
+class TwoWayCounts:
     """The non-empty cells of a two-way table: ``keys`` (ascending, row · width + column) and their counts."""
 
     width: int
     keys: Whole
     counts: Whole
 
-    def __add__(self, other: Cells) -> Cells:
+    def __add__(self, other: TwoWayCounts) -> TwoWayCounts:
         keys, place = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
         counts = np.zeros(len(keys), dtype=np.int64)
         np.add.at(counts, place, np.concatenate([self.counts, other.counts]))
-        return Cells(width=self.width, keys=keys, counts=counts)
+        return TwoWayCounts(width=self.width, keys=keys, counts=counts)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class CodeCounts:
     """The frequency of each code, and of each pair of codes, in ``rows`` rows."""
 
     rows: int
     one: tuple[Whole, ...]
-    two: Mapping[Pair, Cells]
+    two: Mapping[Pair, TwoWayCounts]
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
+    def __add__(self, other: CodeCounts) -> CodeCounts:
+        return CodeCounts(
             rows=self.rows + other.rows,
             one=tuple(map(add, self.one, other.one)),
             two={pair: cells + other.two[pair] for pair, cells in self.two.items()},
@@ -60,7 +60,7 @@ class Counts:
         return self.one[place] / self.rows
 
 
-def count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> Counts:
+def count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> CodeCounts:
     """Return the counts of ``(N, P)`` codes.
 
     Args:
@@ -72,7 +72,7 @@ def count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> Count
     return reduce(add, (_count(codes[start : start + _CHUNK_ROWS], sizes, pairs) for start in starts))
 
 
-def _count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> Counts:
+def _count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> CodeCounts:
     columns = [np.ascontiguousarray(codes[:, place], dtype=np.int64) for place in range(len(sizes))]
     one = tuple(np.bincount(column, minlength=size) for column, size in zip(columns, sizes, strict=True))
     two = {}
@@ -81,8 +81,8 @@ def _count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> Coun
         if sizes[left] * sizes[right] <= _MOST_CELLS:
             table = np.bincount(keys, minlength=1)
             filled = np.flatnonzero(table)
-            two[left, right] = Cells(width=sizes[right], keys=filled, counts=table[filled])
+            two[left, right] = TwoWayCounts(width=sizes[right], keys=filled, counts=table[filled])
         else:
             filled, counts = np.unique(keys, return_counts=True)
-            two[left, right] = Cells(width=sizes[right], keys=filled, counts=counts)
-    return Counts(rows=len(codes), one=one, two=two)
+            two[left, right] = TwoWayCounts(width=sizes[right], keys=filled, counts=counts)
+    return CodeCounts(rows=len(codes), one=one, two=two)

@@ -14,7 +14,7 @@ from doublure.schema import ResolvedSchema
 from doublure.schema.constraints import word_of
 
 
-class BrokenRule(Result):
+class RuleViolations(Result):
     """Violations of one declared rule.
 
     Attributes:
@@ -30,7 +30,7 @@ class BrokenRule(Result):
     real: int
 
 
-def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame) -> tuple[BrokenRule, ...]:
+def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame) -> tuple[RuleViolations, ...]:
     """Return each declared rule with the number of rows that break it.
 
     Args:
@@ -42,11 +42,11 @@ def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataF
     for rule in schema.constraints:
         alone = TableRules(schema, [rule])
         counts = [int(alone.broken(_numbers(schema, frame, alone.names)).sum()) for frame in (synthetic, real)]
-        found.append(BrokenRule(rule=word_of(rule), columns=alone.names, synthetic=counts[0], real=counts[1]))
+        found.append(RuleViolations(rule=word_of(rule), columns=alone.names, synthetic=counts[0], real=counts[1]))
     return tuple(found)
 
 
-def sentence(rules: Sequence[BrokenRule]) -> str:
+def sentence(rules: Sequence[RuleViolations]) -> str:
     """Return a summary of the rules' figures in one line."""
     broken = [rule for rule in rules if rule.synthetic]
     if not broken:

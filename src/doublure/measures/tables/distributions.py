@@ -10,7 +10,7 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coded, Coder
-from doublure.measures.tables.counts import Counts
+from doublure.measures.tables.counts import CodeCounts
 
 MOST_VALUES = 12
 """Most values of a column listed one by one."""
@@ -18,7 +18,7 @@ MOST_VALUES = 12
 _POINTS = 200
 
 
-class Frequencies(Result):
+class ColumnFrequencies(Result):
     """The shares of a column's values, or of a number's public bins.
 
     Attributes:
@@ -42,7 +42,7 @@ class Frequencies(Result):
     left_out: tuple[int, float, float] | None = None
 
 
-class Density(Result):
+class NumberDensity(Result):
     """Smoothed densities of a number, without missing cells, and without zeros where they are a state of their own."""
 
     column: str
@@ -53,7 +53,7 @@ class Density(Result):
     synthetic: tuple[float, ...]
 
 
-def frequencies(coder: Coder, train: Counts, synthetic: Counts) -> tuple[Frequencies, ...]:
+def frequencies(coder: Coder, train: CodeCounts, synthetic: CodeCounts) -> tuple[ColumnFrequencies, ...]:
     """Return every column's shares among the real and the synthetic rows."""
     found = []
     for place, (name, column) in enumerate(coder.columns.items()):
@@ -67,11 +67,11 @@ def frequencies(coder: Coder, train: Counts, synthetic: Counts) -> tuple[Frequen
 
 def _bins(
     coder: Coder, name: str, kind: str, real: Floats, synthetic: Floats, missing: tuple[float, float] | None
-) -> Frequencies:
+) -> ColumnFrequencies:
     edges = coder.edges(name)
     bins = len(edges) - 1
     zeros = (float(real[bins]), float(synthetic[bins])) if len(real) > bins + 1 else None
-    return Frequencies(
+    return ColumnFrequencies(
         column=name,
         kind=kind,
         edges=short(edges),
@@ -84,7 +84,7 @@ def _bins(
 
 def _values(
     coder: Coder, name: str, kind: str, real: Floats, synthetic: Floats, missing: tuple[float, float] | None
-) -> Frequencies:
+) -> ColumnFrequencies:
     labels = coder.labels(name)[:-1]
     heights = np.maximum(real, synthetic)[:-1]
     order = np.argsort(-heights, kind="stable")
@@ -94,7 +94,7 @@ def _values(
     if kind != "category":
         listed = np.sort(listed)
     left_out = (len(rest), float(real[rest].sum()), float(synthetic[rest].sum())) if len(rest) else None
-    return Frequencies(
+    return ColumnFrequencies(
         column=name,
         kind=kind,
         labels=tuple(labels[place] for place in listed),
@@ -105,13 +105,13 @@ def _values(
     )
 
 
-def densities(coder: Coder, train: Coded, synthetic: Coded) -> tuple[Density, ...]:
+def densities(coder: Coder, train: Coded, synthetic: Coded) -> tuple[NumberDensity, ...]:
     """Return the kernel density estimates of every number with values to smooth in both tables."""
     found = (_density(coder, name, train.numbers[name], synthetic.numbers[name]) for name in train.numbers)
     return tuple(density for density in found if density is not None)
 
 
-def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Density | None:
+def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> NumberDensity | None:
     column = coder.columns[name]
     lower, upper, unit = coder.bounds(name)
     zero = column.zero_apart
@@ -135,7 +135,7 @@ def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Densit
     step = 0.0 if log else unit
     width = max(_bandwidth(samples[0]), _bandwidth(samples[1]) / 2, step * 0.75, (last - first) / _POINTS)
     curves = [smooth(sample[(sample >= first) & (sample <= last)], grid, width) for sample in samples]
-    return Density(
+    return NumberDensity(
         column=name,
         kind=column.shown_type,
         scale="log" if log else "linear",

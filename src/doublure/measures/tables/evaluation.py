@@ -18,13 +18,13 @@ from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.coding import BINS, Coded, Coder
 from doublure.measures.tables.count_queries import CountQueries, count_queries
 from doublure.measures.tables.counts import Whole
-from doublure.measures.tables.declared_rules import BrokenRule, broken_rules, sentence
-from doublure.measures.tables.distributions import Density, Frequencies, densities, frequencies
-from doublure.measures.tables.features import Target, target_of
+from doublure.measures.tables.declared_rules import RuleViolations, broken_rules, sentence
+from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity, densities, frequencies
+from doublure.measures.tables.features import TargetClasses, target_of
 from doublure.measures.tables.fidelity import Fidelity, Tables, compare
-from doublure.measures.tables.groups import Groups, by_group
+from doublure.measures.tables.groups import Subgroups, by_group
 from doublure.measures.tables.marginals import Marginals, marginals
-from doublure.measures.tables.overall import Overall, overall
+from doublure.measures.tables.overall import OverallScore, overall
 from doublure.measures.tables.quantiles import JOINT_BINS, ONE_WAY_BINS
 from doublure.measures.tables.regression import Regression, regression
 from doublure.measures.tables.rules import Rules, rules
@@ -56,7 +56,7 @@ class TableEvaluation(Evaluation):
 
     kind: ClassVar[str] = "table"
 
-    overall: Overall
+    overall: OverallScore
     fidelity: Fidelity
     marginals: Marginals
     special_values: SpecialValues
@@ -64,12 +64,12 @@ class TableEvaluation(Evaluation):
     rules: Rules
     queries: CountQueries
     utility: Utility | None
-    groups: Groups | None
+    groups: Subgroups | None
     regression: Regression | None
     utility_skipped: str | None
-    frequencies: tuple[Frequencies, ...]
-    densities: tuple[Density, ...]
-    declared_rules: tuple[BrokenRule, ...]
+    frequencies: tuple[ColumnFrequencies, ...]
+    densities: tuple[NumberDensity, ...]
+    declared_rules: tuple[RuleViolations, ...]
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -179,8 +179,8 @@ def evaluate_table(
 
 
 def _utility(
-    coder: Coder, target: Target | None, tables: Tables, seed: int, rng: np.random.Generator, progress: Progress
-) -> tuple[Utility | None, Groups | None, str | None]:
+    coder: Coder, target: TargetClasses | None, tables: Tables, seed: int, rng: np.random.Generator, progress: Progress
+) -> tuple[Utility | None, Subgroups | None, str | None]:
     if target is None:
         return None, None, "The schema names no target (roles: [target]), so nothing was predicted."
     trained: dict[TrainedOn, Coded] = {"value": tables.synthetic, "baseline": tables.baseline, "real": tables.train}

@@ -26,7 +26,7 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.errors import printable
-from doublure.measures.fault_tests import Evidence, Mask
+from doublure.measures.fault_tests import FaultStatistic, Mask
 from doublure.measures.number_signs import copied_signs, exchange_signs, number_signs
 from doublure.measures.tables.coding import Coded, Coder
 
@@ -36,7 +36,7 @@ _TREES = 60
 _LEAF = 5
 
 
-def signs_of_rows(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Evidence]:
+def signs_of_rows(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, FaultStatistic]:
     """Return the statistics by a stable name.
 
     Args:
@@ -45,7 +45,7 @@ def signs_of_rows(coder: Coder, training: Coded, seen: Sequence[Coded], seed: in
         seen: Other rows of the inspected run, then of each correct one.
         seed: Fixes the forests.
     """
-    found: dict[str, Evidence] = {}
+    found: dict[str, FaultStatistic] = {}
     for name in coder.names:
         found |= _column(coder, name, training, seen)
     for pair in _exchangeable(coder):
@@ -56,16 +56,16 @@ def signs_of_rows(coder: Coder, training: Coded, seen: Sequence[Coded], seed: in
 # -- one column --------------------------------------------------------------------------------------------------------
 
 
-def _column(coder: Coder, name: str, training: Coded, seen: Sequence[Coded]) -> dict[str, Evidence]:
+def _column(coder: Coder, name: str, training: Coded, seen: Sequence[Coded]) -> dict[str, FaultStatistic]:
     place, shown = coder.names.index(name), printable(name)
     cells = [each.codes[:, place] for each in seen]
     found = {
-        f"constant_{name}": Evidence(
+        f"constant_{name}": FaultStatistic(
             clause=f"have the most frequent {shown} of their run",
             meaning="A constant feed: one value stands where many should.",
             shown=[_most_frequent(each.numbers.get(name, own)) for each, own in zip(seen, cells, strict=True)],
         ),
-        f"missing_{name}": Evidence(
+        f"missing_{name}": FaultStatistic(
             clause=f"have no {shown}",
             meaning="Cells were lost.",
             shown=[own == coder.sizes[place] - 1 for own in cells],
@@ -77,7 +77,7 @@ def _column(coder: Coder, name: str, training: Coded, seen: Sequence[Coded]) -> 
     shares = np.bincount(training.codes[:, place], minlength=len(values) + 1) / max(1, len(training))
     often = [code for code in range(len(values)) if shares[code] >= _FREQUENT][:_LISTED]
     return found | {
-        f"rare_{name}_{code}": Evidence(
+        f"rare_{name}_{code}": FaultStatistic(
             clause=f"have {printable(values[code])} as {shown}",
             meaning="A lost value: fewer than half as many as in any reference run.",
             shown=[own == code for own in cells],
@@ -110,7 +110,9 @@ def _exchangeable(coder: Coder) -> Iterator[tuple[str, str]]:
             yield one, other
 
 
-def _exchanged(coder: Coder, pair: tuple[str, str], training: Coded, seen: Sequence[Coded]) -> dict[str, Evidence]:
+def _exchanged(
+    coder: Coder, pair: tuple[str, str], training: Coded, seen: Sequence[Coded]
+) -> dict[str, FaultStatistic]:
     def cells(rows: Coded) -> tuple[Floats, Floats]:
         places = (coder.names.index(name) for name in pair)
         found = (rows.numbers.get(n, rows.codes[:, at].astype(float)) for n, at in zip(pair, places, strict=True))
@@ -123,7 +125,7 @@ def _exchanged(coder: Coder, pair: tuple[str, str], training: Coded, seen: Seque
 # -- whole rows --------------------------------------------------------------------------------------------------------
 
 
-def _torn(training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Evidence]:
+def _torn(training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, FaultStatistic]:
     if len(training.names) < 2:
         return {}
     from sklearn.ensemble import RandomForestClassifier
@@ -134,7 +136,7 @@ def _torn(training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Eviden
     which = np.repeat([0, 1], len(training))
     forest = RandomForestClassifier(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1).fit(trained, which)
     return {
-        "torn": Evidence(
+        "torn": FaultStatistic(
             clause="look as if their cells were from different rows",
             meaning="A join or a sort went wrong, so that columns do not belong together.",
             shown=[forest.predict(each.codes) == 1 for each in seen],
@@ -143,7 +145,7 @@ def _torn(training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Eviden
     }
 
 
-def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Evidence]:
+def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, FaultStatistic]:
     from sklearn.ensemble import RandomForestClassifier
 
     found = {}
@@ -157,7 +159,7 @@ def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int
         rest = [np.delete(each.codes, place, axis=1) for each in (training, *seen)]
         forest = RandomForestClassifier(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1)
         forest.fit(rest[0], classes)
-        found[f"label_{name}"] = Evidence(
+        found[f"label_{name}"] = FaultStatistic(
             clause=f"do not have the {printable(name)} that the rest of them suggests",
             meaning="A forest predicts another value from the other columns.",
             shown=[forest.predict(own) != each.codes[:, place] for own, each in zip(rest[1:], seen, strict=True)],
@@ -166,7 +168,7 @@ def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int
     return found
 
 
-def _copied(seen: Sequence[Coded]) -> dict[str, Evidence]:
+def _copied(seen: Sequence[Coded]) -> dict[str, FaultStatistic]:
     cells = [
         np.stack([each.numbers.get(name, each.codes[:, at].astype(float)) for at, name in enumerate(each.names)], 1)
         for each in seen

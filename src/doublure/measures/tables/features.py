@@ -24,7 +24,7 @@ REST = "(any other)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Features:
+class FeatureTable:
     """The input columns of a classifier.
 
     Attributes:
@@ -65,7 +65,7 @@ class Features:
         return csr_matrix((values.ravel(), places.ravel(), pointers), shape=(n, width + len(self.scaled)))
 
 
-def features(schema: ResolvedSchema, frame: pd.DataFrame) -> Features:
+def features(schema: ResolvedSchema, frame: pd.DataFrame) -> FeatureTable:
     """Return a classifier's features: all columns but ids, the target, and those a rule ties to the target.
 
     Args:
@@ -79,7 +79,7 @@ def features(schema: ResolvedSchema, frame: pd.DataFrame) -> Features:
     return features_of(coder, coder.read(frame, "the table"))
 
 
-def features_of(coder: Coder, table: Coded) -> Features:
+def features_of(coder: Coder, table: Coded) -> FeatureTable:
     """Return the features of a coded table."""
     banned = _target_and_its_equals(coder.schema)
     places = [place for place, name in enumerate(coder.names) if name not in banned]
@@ -89,7 +89,7 @@ def features_of(coder: Coder, table: Coded) -> Features:
         if name in table.numbers:
             scaled[name] = coder.place(name, table.numbers[name]).astype(np.float32)
     sizes = tuple(coder.sizes[place] for place in places)
-    return Features(names=names, sizes=sizes, codes=table.codes[:, places], scaled=scaled)
+    return FeatureTable(names=names, sizes=sizes, codes=table.codes[:, places], scaled=scaled)
 
 
 def _target_and_its_equals(schema: ResolvedSchema) -> set[str]:
@@ -104,7 +104,7 @@ def _target_and_its_equals(schema: ResolvedSchema) -> set[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class TargetClasses:
     """The classes of the predicted column.
 
     Attributes:
@@ -137,7 +137,7 @@ class Target:
         return table.take(rows), classes[rows]
 
 
-def target_of(coder: Coder, train: Coded) -> Target | None:
+def target_of(coder: Coder, train: Coded) -> TargetClasses | None:
     """Return the target's classes; null where the schema names no target.
 
     Classes beyond ``MOST_CLASSES`` are merged, the rarest among the real rows first.
@@ -152,7 +152,9 @@ def target_of(coder: Coder, train: Coded) -> Target | None:
         middle = float(np.median(present)) if len(present) else 0.0
         # If more than half of the rows have the largest value, nothing lies above the median.
         middle = middle if (present > middle).any() else float(np.nextafter(middle, -np.inf))
-        return Target(name=name, column=column, labels=("at most the median", "above the median"), threshold=middle)
+        return TargetClasses(
+            name=name, column=column, labels=("at most the median", "above the median"), threshold=middle
+        )
     labels = coder.labels(column)[:-1]
     places = np.append(np.arange(len(labels)), -1).astype(np.int64)
     if len(labels) > MOST_CLASSES:
@@ -161,4 +163,4 @@ def target_of(coder: Coder, train: Coded) -> Target | None:
         places = np.append(np.full(len(labels), MOST_CLASSES - 1), -1).astype(np.int64)
         places[frequent] = np.arange(MOST_CLASSES - 1)
         labels = (*(labels[place] for place in frequent), REST)
-    return Target(name=name, column=column, labels=labels, places=places)
+    return TargetClasses(name=name, column=column, labels=labels, places=places)

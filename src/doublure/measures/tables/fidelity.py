@@ -24,7 +24,7 @@ from doublure.intervals import Result
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
-from doublure.measures.tables.counts import Cells, Counts, Pair, count
+from doublure.measures.tables.counts import CodeCounts, Pair, TwoWayCounts, count
 from doublure.measures.tables.influence import of_association, of_variation, of_wasserstein
 
 MOST_PAIRED = 60
@@ -49,7 +49,7 @@ class PairFidelity(Result):
     variation: Score
 
 
-class Association(Result):
+class AssociationMatrices(Result):
     """Cramér's V between columns, in [0, 1]; each matrix is symmetric with ones on the diagonal."""
 
     columns: tuple[str, ...]
@@ -74,7 +74,7 @@ class Fidelity(Result):
     pairs: tuple[PairFidelity, ...]
     n_pairs: int
     sampled_columns: int | None
-    association: Association
+    association: AssociationMatrices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class Tables:
         return {"value": self.synthetic, "baseline": self.baseline, "real": self.holdout}
 
 
-def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fidelity, Counts, Counts]:
+def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fidelity, CodeCounts, CodeCounts]:
     """Return the distances, and the counts of the real and the synthetic rows.
 
     Args:
@@ -128,7 +128,7 @@ def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fid
         pairs=_worst_pairs(names, distances),
         n_pairs=len(pairs),
         sampled_columns=MOST_PAIRED if len(names) > MOST_PAIRED else None,
-        association=Association(
+        association=AssociationMatrices(
             columns=tuple(names[place] for place in paired),
             real=_rows(matrix),
             synthetic=_rows(matrices["value"]),
@@ -159,7 +159,7 @@ def wasserstein(left: Floats, right: Floats) -> float | None:
     return float(np.sum(np.abs(below_left - below_right) * np.diff(points)))
 
 
-def cramers_v(cells: Cells, left: Floats, right: Floats, rows: int) -> float:
+def cramers_v(cells: TwoWayCounts, left: Floats, right: Floats, rows: int) -> float:
     """Return the bias-corrected Cramér's V of a two-way table, in [0, 1]; 0 where a column is constant.
 
     Args:
@@ -182,7 +182,7 @@ def cramers_v(cells: Cells, left: Floats, right: Floats, rows: int) -> float:
     return min(1.0, float(np.sqrt(phi2 / least))) if least > 0 else 0.0
 
 
-def pair_variation(train: Counts, other: Counts, pair: Pair) -> float:
+def pair_variation(train: CodeCounts, other: CodeCounts, pair: Pair) -> float:
     """Return the total variation of two two-way tables, in [0, 1]."""
     left, right = train.two[pair], other.two[pair]
     keys, place = np.unique(np.concatenate([left.keys, right.keys]), return_inverse=True)
@@ -190,7 +190,7 @@ def pair_variation(train: Counts, other: Counts, pair: Pair) -> float:
     return float(np.abs(np.bincount(place, weights=gaps, minlength=len(keys))).sum() / 2)
 
 
-def association_matrix(counts: Counts, places: list[int]) -> Floats:
+def association_matrix(counts: CodeCounts, places: list[int]) -> Floats:
     """Return the Cramér's V ``(P, P)`` of each pair of the given columns, with ones on the diagonal."""
     matrix = np.eye(len(places))
     shares = {place: counts.shares(place) for place in places}
@@ -241,7 +241,7 @@ def _moved_numbers(coder: Coder, tables: Tables) -> tuple[Floats, Floats]:
 # -- scores ----------------------------------------------------------------------------------------------------------
 
 
-def _columns(coder: Coder, tables: Tables, train: Counts, others: Mapping[str, Counts]) -> list[ColumnFidelity]:
+def _columns(coder: Coder, tables: Tables, train: CodeCounts, others: Mapping[str, CodeCounts]) -> list[ColumnFidelity]:
     columns = []
     for place, (name, column) in enumerate(coder.columns.items()):
         shares = {role: variation(train.shares(place), counts.shares(place)) for role, counts in others.items()}

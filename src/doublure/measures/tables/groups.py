@@ -16,7 +16,7 @@ from doublure.intervals import LEVEL, Interval, Result, paired_difference, wilso
 from doublure.measures.classification import Labels
 from doublure.measures.scores import Score, rate_score
 from doublure.measures.tables.coding import Coded, Coder
-from doublure.measures.tables.features import Target
+from doublure.measures.tables.features import TargetClasses
 from doublure.measures.tables.utility import TrainedOn, TrainingSets
 
 FEWEST_ROWS = 50
@@ -28,7 +28,7 @@ MOST_VALUES = 20
 _Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 
-class Group(Result):
+class Subgroup(Result):
     """One group.
 
     Attributes:
@@ -58,7 +58,7 @@ class Group(Result):
     share: Score | None = None
 
 
-class Groups(Result):
+class Subgroups(Result):
     """All groups, the largest loss first.
 
     Attributes:
@@ -68,19 +68,19 @@ class Groups(Result):
         too_small: Number of groups with fewer than ``FEWEST_ROWS`` test rows.
     """
 
-    everybody: Group
-    groups: tuple[Group, ...]
+    everybody: Subgroup
+    groups: tuple[Subgroup, ...]
     columns: tuple[str, ...]
     too_small: int
 
 
 def by_group(
     coder: Coder,
-    target: Target,
+    target: TargetClasses,
     training_sets: TrainingSets,
     guesses: Mapping[TrainedOn, Labels],
     tables: Mapping[TrainedOn, Coded],
-) -> Groups:
+) -> Subgroups:
     """Return the accuracy for every group.
 
     Args:
@@ -112,7 +112,7 @@ def by_group(
         place = coder.names.index(name)
         shares = {role: float((table.codes[:, place] == code).mean()) for role, table in tables.items()}
         found.append(_group(name, value, right, rows, level, shares))
-    return Groups(
+    return Subgroups(
         everybody=_group(None, None, right, np.ones(len(training_sets.truth), dtype=np.bool_), LEVEL, None),
         groups=tuple(sorted(found, key=lambda group: (-group.loss, group.rows))),
         columns=tuple(columns),
@@ -166,7 +166,7 @@ def _group(
     rows: _Marks,
     level: float,
     shares: Mapping[TrainedOn, float] | None,
-) -> Group:
+) -> Subgroup:
     n = int(rows.sum())
     hits: dict[str, int] = {role: int(found[rows].sum()) for role, found in right.items()}
     only_real, only_synthetic = _swapped(right, rows)
@@ -183,7 +183,7 @@ def _group(
             baseline=shares["baseline"],
             real=shares["real"],
         )
-    return Group(
+    return Subgroup(
         column=column,
         value=value,
         rows=n,

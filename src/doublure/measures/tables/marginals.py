@@ -34,7 +34,7 @@ MOST_TRIPLES = 500
 """Most triples of columns compared; of more, a uniform sample."""
 
 
-class Furthest(Result):
+class FurthestColumns(Result):
     """The column, or pair of columns, whose distance exceeds that of other real rows most.
 
     Attributes:
@@ -59,7 +59,7 @@ class Marginals(Result):
     """
 
     scores: tuple[Score, ...]
-    furthest: tuple[Furthest, ...]
+    furthest: tuple[FurthestColumns, ...]
     columns: tuple[QuantileShares, ...]
     triples: int
     association: Score | None
@@ -130,10 +130,10 @@ def _means(found: Mapping[str, Floats]) -> dict[str, float | None]:
     return {role: float(values.mean()) for role, values in found.items()}
 
 
-def _furthest(names: tuple[str, ...], sets: Sequence[tuple[int, ...]], found: Mapping[str, Floats]) -> Furthest:
+def _furthest(names: tuple[str, ...], sets: Sequence[tuple[int, ...]], found: Mapping[str, Floats]) -> FurthestColumns:
     worst = int(np.argmax(found["value"] - found["real"]))
     figures: dict[str, float | None] = {role: float(values[worst]) for role, values in found.items()}
-    return Furthest(
+    return FurthestColumns(
         names=tuple(names[place] for place in sets[worst]),
         variation=distance_score("variation", "total variation", figures),
     )

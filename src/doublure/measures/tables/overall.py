@@ -40,7 +40,7 @@ from doublure.measures.tables.utility import Utility
 _ROLES = ("value", "baseline", "real")
 
 
-class Part(Result):
+class ScorePart(Result):
     """One part of a component, from 0 to 1.
 
     Attributes:
@@ -54,7 +54,7 @@ class Part(Result):
     score: Score
 
 
-class Third(Result):
+class ScoreComponent(Result):
     """Closeness, usefulness or coherence.
 
     Attributes:
@@ -63,7 +63,7 @@ class Third(Result):
     """
 
     score: Score
-    parts: tuple[Part, ...]
+    parts: tuple[ScorePart, ...]
 
     @property
     def untold(self) -> bool:
@@ -76,7 +76,7 @@ class Third(Result):
         return f"other real rows are not clearly better than {_ZEROS[self.score.key]}"
 
 
-class Overall(Result):
+class OverallScore(Result):
     """The overall score and its components.
 
     Attributes:
@@ -87,12 +87,12 @@ class Overall(Result):
     """
 
     score: Score
-    closeness: Third
-    usefulness: Third
-    coherence: Third
+    closeness: ScoreComponent
+    usefulness: ScoreComponent
+    coherence: ScoreComponent
 
     @property
-    def thirds(self) -> tuple[Third, Third, Third]:
+    def thirds(self) -> tuple[ScoreComponent, ScoreComponent, ScoreComponent]:
         """The three components."""
         return self.closeness, self.usefulness, self.coherence
 
@@ -110,7 +110,7 @@ def overall(
     queries: CountQueries,
     rules: Rules,
     resamples: Resamples,
-) -> Overall:
+) -> OverallScore:
     """Return the score of a table from its figures."""
     parts = {
         "closeness": _closeness(found),
@@ -120,7 +120,7 @@ def overall(
     thirds = {key: _third(key, [each.part(resamples) for each in own], resamples) for key, own in parts.items()}
     scores = [third.score for third in thirds.values()]
     meaning = "The mean of closeness, usefulness and coherence, 0 to 100; 100 is what other real rows reach."
-    return Overall(score=_mean("overall", "Overall", scores, 1.0, meaning, resamples), **thirds)
+    return OverallScore(score=_mean("overall", "Overall", scores, 1.0, meaning, resamples), **thirds)
 
 
 _ZEROS = {"closeness": "rows with nothing in common", "usefulness": "guessing", "coherence": "independent columns"}
@@ -132,9 +132,11 @@ _MEANINGS = {
 }
 
 
-def _third(key: str, parts: list[Part], resamples: Resamples) -> Third:
+def _third(key: str, parts: list[ScorePart], resamples: Resamples) -> ScoreComponent:
     scores = [part.score for part in parts]
-    return Third(score=_mean(key, key.capitalize(), scores, 100.0, _MEANINGS[key], resamples), parts=tuple(parts))
+    return ScoreComponent(
+        score=_mean(key, key.capitalize(), scores, 100.0, _MEANINGS[key], resamples), parts=tuple(parts)
+    )
 
 
 def _mean(key: str, name: str, scores: list[Score], times: float, meaning: str, resamples: Resamples) -> Score:
@@ -150,7 +152,7 @@ def _mean(key: str, name: str, scores: list[Score], times: float, meaning: str, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Measured:
+class _PartFigure:
     """A figure with its transformation into a part.
 
     Attributes:
@@ -169,7 +171,7 @@ class _Measured:
     good: Callable[[Any], Any]
     zero: float | None
 
-    def part(self, resamples: Resamples) -> Part:
+    def part(self, resamples: Resamples) -> ScorePart:
         """Return the position between the zero and other real rows; null where their distance is chance."""
         figures = {role: self.good(getattr(self.score, role)) for role in _ROLES}
         zero = figures["baseline"] if self.zero is None else self.zero
@@ -183,7 +185,7 @@ class _Measured:
             if resampled is not None:
                 # Not cut off, so that the resamples of a part at its end still show its uncertainty.
                 resamples.keep(key, "value", (self.good(resampled) - zero) / way)
-        return Part(name=self.name, formula=self.formula, score=score)
+        return ScorePart(name=self.name, formula=self.formula, score=score)
 
     def _error(self, way: float, resamples: Resamples) -> float:
         """Return the half-width of the distance's interval; 0 where unknown."""
@@ -200,14 +202,14 @@ def _cut(share: float) -> float:
 
 def _measured(
     score: Score | None, key: str, name: str, formula: str, good: Callable[[Any], Any], zero: float | None
-) -> list[_Measured]:
+) -> list[_PartFigure]:
     """Return a figure with its transformation; empty where one of the three values is unknown."""
     if score is None or None in (score.value, score.baseline, score.real):
         return []
-    return [_Measured(key=key, name=name, formula=formula, score=score, good=good, zero=zero)]
+    return [_PartFigure(key=key, name=name, formula=formula, score=score, good=good, zero=zero)]
 
 
-def _closeness(found: Marginals) -> list[_Measured]:
+def _closeness(found: Marginals) -> list[_PartFigure]:
     scores = {score.key: score for score in found.scores}
     formula, triples = "(1 − TVD) ÷ (1 − TVD of other real rows)", "k-marginal score ÷ that of other real rows"
     return [
@@ -217,7 +219,7 @@ def _closeness(found: Marginals) -> list[_Measured]:
     ]
 
 
-def _prediction(utility: Utility | None) -> list[_Measured]:
+def _prediction(utility: Utility | None) -> list[_PartFigure]:
     if utility is None:
         return []
     scores = {score.key: score for score in utility.scores}
@@ -231,18 +233,18 @@ def _prediction(utility: Utility | None) -> list[_Measured]:
     ]
 
 
-def _signs(found: Regression | None) -> list[_Measured]:
+def _signs(found: Regression | None) -> list[_PartFigure]:
     formula = "(2 s − 1) ÷ (2 s of other real rows − 1), s = share with the right sign"
     score = None if found is None else found.scores[0]
     return _measured(score, "signs", "coefficients", formula, lambda share: 2 * share - 1, 0.0)
 
 
-def _counts(found: CountQueries) -> list[_Measured]:
+def _counts(found: CountQueries) -> list[_PartFigure]:
     formula = "(1 − e) ÷ (1 − e of other real rows), e = median relative error"
     return _measured(found.scores[1] if found.asked else None, "counts", "count queries", formula, _less, 0.0)
 
 
-def _coherence(found: Marginals, rules: Rules) -> list[_Measured]:
+def _coherence(found: Marginals, rules: Rules) -> list[_PartFigure]:
     broken = "(i − b) ÷ (i − b of other real rows), b = share of rows that break a rule, i = b of independent columns"
     off = (
         "(i − a) ÷ (i − a of other real rows), a = Σ|V − V of real rows| over all pairs, Cramér’s V, i = a of "

@@ -15,7 +15,7 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coded, Coder, Integers
-from doublure.measures.tables.counts import Counts, count
+from doublure.measures.tables.counts import CodeCounts, count
 from doublure.measures.tables.distributions import short
 
 ONE_WAY_BINS = 20
@@ -87,12 +87,12 @@ class QuantileBins:
                 codes[:, place] = np.where(np.isnan(numbers), len(cuts) + 1, found)
         return codes
 
-    def count(self, table: Coded) -> Counts:
+    def count(self, table: Coded) -> CodeCounts:
         """Return the one-way counts of a table."""
         return count(self.read(table), self.sizes, [])
 
 
-def quantile_shares(bins: QuantileBins, train: Counts, synthetic: Counts) -> tuple[QuantileShares, ...]:
+def quantile_shares(bins: QuantileBins, train: CodeCounts, synthetic: CodeCounts) -> tuple[QuantileShares, ...]:
     """Return the shares of each number's bins; empty bins are left out."""
     found = []
     for place, (name, column) in enumerate(bins.coder.columns.items()):

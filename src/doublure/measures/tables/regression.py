@@ -19,7 +19,7 @@ from doublure.intervals import Result
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.coding import MISSING, Coded, Coder
-from doublure.measures.tables.features import Target, features_of
+from doublure.measures.tables.features import TargetClasses, features_of
 from doublure.measures.tables.fidelity import Tables
 
 MOST_ROWS = 50_000
@@ -94,7 +94,7 @@ class _Term:
         return scaled
 
 
-def regression(coder: Coder, target: Target, tables: Tables, rng: np.random.Generator) -> Regression | None:
+def regression(coder: Coder, target: TargetClasses, tables: Tables, rng: np.random.Generator) -> Regression | None:
     """Return the coefficients of the target's regression; null where none is clear, or there is too little to fit.
 
     Args:

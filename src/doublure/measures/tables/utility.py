@@ -29,7 +29,7 @@ from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, rate_score
 from doublure.measures.tables.classifiers import CLASSIFIERS, Kind, predict
 from doublure.measures.tables.coding import Coded, Coder
-from doublure.measures.tables.features import Features, Target, features, features_of
+from doublure.measures.tables.features import FeatureTable, TargetClasses, features_of
 from doublure.support.progress import Progress
 
 MOST_ROWS = 50_000
@@ -39,12 +39,11 @@ IMBALANCED = 0.7
 """Share of the most common class from which accuracy says more about that share than about a model."""
 
 _FEWEST_ROWS = 20
-__all__ = ["ClassBalance", "Classifier", "TrainingSets", "Utility", "features", "measured_utility", "prepare"]
 
 TrainedOn: TypeAlias = Literal["value", "baseline", "real"]
 
 
-class Classifier(Result):
+class TableClassifierScores(Result):
     """Scores of one kind of classifier trained on synthetic rows, beside the other two training sets."""
 
     kind: Kind
@@ -87,7 +86,7 @@ class Utility(Result):
     imbalanced: bool
     guessing: float
     scores: tuple[Score, ...]
-    classifiers: tuple[Classifier, ...]
+    classifiers: tuple[TableClassifierScores, ...]
     classes: tuple[ClassBalance, ...]
     rows: Mapping[Literal["synthetic", "real", "test"], int]
 
@@ -99,14 +98,14 @@ class Utility(Result):
 class TrainingSets:
     """Training sets and test rows of the classifiers, each at most ``MOST_ROWS`` rows with a known target."""
 
-    trained: Mapping[TrainedOn, tuple[Features, Labels]]
+    trained: Mapping[TrainedOn, tuple[FeatureTable, Labels]]
     test: Coded
-    test_features: Features
+    test_features: FeatureTable
     truth: Labels
 
 
 def prepare(
-    coder: Coder, target: Target, tables: Mapping[TrainedOn, Coded], test: Coded, rng: np.random.Generator
+    coder: Coder, target: TargetClasses, tables: Mapping[TrainedOn, Coded], test: Coded, rng: np.random.Generator
 ) -> TrainingSets | str:
     """Return the training sets, or one line that says why there are none.
 
@@ -119,7 +118,7 @@ def prepare(
     """
     kept, truth = target.known(test, rng, MOST_ROWS)  # first, so that all compared runs share their test rows
     features_of_test = features_of(coder, kept)
-    trained: dict[TrainedOn, tuple[Features, Labels]] = {}
+    trained: dict[TrainedOn, tuple[FeatureTable, Labels]] = {}
     for role, table in tables.items():
         some, classes = target.known(table, rng, MOST_ROWS)
         trained[role] = features_of(coder, some), classes
@@ -133,7 +132,7 @@ def prepare(
 
 
 def measured_utility(
-    target: Target,
+    target: TargetClasses,
     training_sets: TrainingSets,
     seed: int,
     rng: np.random.Generator,
@@ -201,7 +200,7 @@ def _grade(
     guesses: Mapping[TrainedOn, Labels],
     rarer: int,
     rng: np.random.Generator,
-) -> Classifier:
+) -> TableClassifierScores:
     n, classes = len(truth), chances["real"].shape[1]
     right: dict[str, int] = {role: int((guess == truth).sum()) for role, guess in guesses.items()}
     areas = {role: area_under_roc(truth, found) for role, found in chances.items()}
@@ -221,7 +220,7 @@ def _grade(
             real=found["real"][0],
         )
 
-    return Classifier(
+    return TableClassifierScores(
         kind=kind,
         name=CLASSIFIERS[kind],
         accuracy=rate_score("accuracy", "accuracy", right, n),
@@ -241,7 +240,7 @@ def _influence(truth: Labels, chances: Floats, guessed: Labels, rarer: int) -> d
     }
 
 
-def _means(classifiers: list[Classifier], n: int, *, imbalanced: bool) -> tuple[Score, ...]:
+def _means(classifiers: list[TableClassifierScores], n: int, *, imbalanced: bool) -> tuple[Score, ...]:
     accuracy = "The share of real test rows that models get right; mean over three models."
     if imbalanced:
         accuracy = f"{accuracy} One class is common: whoever always names it gets nearly as many right."
@@ -287,7 +286,7 @@ def _means(classifiers: list[Classifier], n: int, *, imbalanced: bool) -> tuple[
 
 
 def _balance(
-    target: Target, training_sets: TrainingSets, guesses: Mapping[TrainedOn, Labels]
+    target: TargetClasses, training_sets: TrainingSets, guesses: Mapping[TrainedOn, Labels]
 ) -> tuple[ClassBalance, ...]:
     found = []
     for place, label in enumerate(target.labels):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from doublure.errors import printable
 from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, figure, interval
-from doublure.measures.tables.groups import Groups
-from doublure.measures.tables.marginals import Furthest
-from doublure.measures.tables.overall import Overall
+from doublure.measures.tables.groups import Subgroups
+from doublure.measures.tables.marginals import FurthestColumns
+from doublure.measures.tables.overall import OverallScore
 from doublure.measures.tables.rules import Rules
 from doublure.measures.tables.special_values import SpecialValue, SpecialValues
 from doublure.measures.tables.summaries import NumberSummary, rounded
@@ -29,12 +29,12 @@ _MOST_NAMED = 3
 def verdict(
     found: Sequence[Score],
     utility: Utility | None,
-    groups: Groups | None,
+    groups: Subgroups | None,
     rules: Rules,
     special: SpecialValues,
     summaries: Sequence[NumberSummary],
-    overall: Overall,
-    furthest: Sequence[Furthest],
+    overall: OverallScore,
+    furthest: Sequence[FurthestColumns],
     *,
     kept_aside: bool,
 ) -> Verdict:
@@ -66,7 +66,7 @@ def verdict(
     return Verdict(headline=headline, lines=tuple(lines), warnings=warnings)
 
 
-def _furthest(found: Furthest, *, kept_aside: bool) -> str:
+def _furthest(found: FurthestColumns, *, kept_aside: bool) -> str:
     """Return the column or pair with the largest distance beyond that of other real rows."""
     called, others = "column" if len(found.names) == 1 else "pair", others_called(kept_aside)
     value, real = found.variation.value or 0.0, found.variation.real or 0.0
@@ -81,7 +81,7 @@ def others_called(kept_aside: bool) -> str:
     return "real rows kept aside" if kept_aside else "a quarter of the fitted rows"
 
 
-def _overall(scores: dict[str, Score], overall: Overall, *, kept_aside: bool) -> str:
+def _overall(scores: dict[str, Score], overall: OverallScore, *, kept_aside: bool) -> str:
     score = scores["overall"]
     known = [
         f"{third.score.key} {figure(third.score, third.score.value)}"
@@ -166,7 +166,7 @@ def _association(score: Score) -> str:
     )
 
 
-def _served_worst(groups: Groups) -> str:
+def _served_worst(groups: Subgroups) -> str:
     clear = [group for group in groups.groups if group.clear]
     if not groups.groups:
         return "No public group is large enough to be looked at on its own."
