@@ -19,7 +19,7 @@ from doublure.errors import SettingError
 from doublure.evaluate import inspect
 from doublure.measures.fault_tests import FaultStatistic, holm, p_beyond
 from doublure.measures.images import alterations, classifiers, fault_tests
-from doublure.measures.images.alterations import ALTERATIONS, alterations_of, altered
+from doublure.measures.images.alterations import ALTERATIONS, alter, list_alterations
 from doublure.measures.images.fault_tests import InspectionSets
 from doublure.report import page_of
 from doublure.results import p_value, percent
@@ -77,7 +77,7 @@ def altering(name, share=0.25):
 
     def broken(pixels, codes, rng):
         which = rng.random(len(pixels)) < share
-        pixels[which] = altered(pixels[which], name)
+        pixels[which] = alter(pixels[which], name)
         return pixels, codes
 
     return broken
@@ -114,7 +114,7 @@ def blanks(pixels, codes, rng):
 @pytest.fixture(scope="module", autouse=True)
 def quick():
     """Let smaller classifiers learn from fewer images, for fewer steps, and of the same images once."""
-    known, train = {}, classifiers.trained
+    known, train = {}, classifiers.train_network
 
     def once(student, training, classes, seed, *, progress):
         if classifiers.EPOCHS == 1 or not isinstance(progress, Silent):  # hurried, or listened to
@@ -125,7 +125,7 @@ def quick():
         return known[key]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(classifiers, "trained", once)
+        patched.setattr(classifiers, "train_network", once)
         patched.setattr(classifiers, "_FILTERS", (24, 24))
         patched.setattr(alterations, "FEWEST", 1_000)
         patched.setattr(classifiers, "LEAST_STEPS", 80)
@@ -485,7 +485,7 @@ def test_what_cannot_be_inspected_is_refused(schema, right):
 
 def test_alterations_are_what_they_are_called():
     image = np.array([[1, 2], [3, 4]], dtype=np.uint8).reshape(1, 2, 2, 1)
-    shown = {name: altered(image, name)[0, :, :, 0].tolist() for name in ALTERATIONS}
+    shown = {name: alter(image, name)[0, :, :, 0].tolist() for name in ALTERATIONS}
     assert shown["turned left"] == [[2, 4], [1, 3]]
     assert shown["turned right"] == [[3, 1], [4, 2]]
     assert shown["upside down"] == [[4, 3], [2, 1]]
@@ -494,7 +494,7 @@ def test_alterations_are_what_they_are_called():
     assert shown["transposed"] == [[1, 3], [2, 4]]
     assert shown["negative"] == [[254, 253], [252, 251]]
     wide = Images(images=np.zeros((1, 2, 3, 1), dtype=np.uint8))
-    assert alterations_of(wide) == ("upside down", "mirrored", "flipped", "negative")
+    assert list_alterations(wide) == ("upside down", "mirrored", "flipped", "negative")
 
 
 def test_p_values_hold_at_the_margin():

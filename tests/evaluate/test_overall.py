@@ -137,5 +137,5 @@ def test_what_real_rows_do_not_do_better_than_independent_columns_cannot_be_told
     assert any(
         "Coherence cannot be told: other real rows are not clearly better" in line for line in verdict(found).lines
     )
-    (tile,) = (tile for tile in tiles.of_table(found.overall) if tile.name == "Coherence")
+    (tile,) = (tile for tile in tiles.table_tiles(found.overall) if tile.name == "Coherence")
     assert "not clearly better than independent columns" in tile.untold

@@ -6,7 +6,7 @@ from doublure.errors import DataError
 from doublure.measures.tables import utility
 from doublure.measures.tables.classifiers import CLASSIFIERS, predict
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.features import REST, features, features_of, target_of
+from doublure.measures.tables.features import REST, features, find_target, make_features
 from doublure.schema import Schema
 
 
@@ -53,7 +53,7 @@ def test_the_columns_that_repeat_the_target_are_no_features():
     ).resolve({})
     frame = pd.DataFrame({"a": ["x", "y"], "b": [0, 1], "c": [True, False]})
     assert features(schema, frame).names == ("c",)
-    target = target_of(Coder(schema=schema), Coder(schema=schema).read(frame, "t"))
+    target = find_target(Coder(schema=schema), Coder(schema=schema).read(frame, "t"))
     assert (target.name, target.column, target.labels) == ("b", "a", ("x", "y"))
 
 
@@ -101,7 +101,7 @@ def test_rare_classes_of_a_long_target_are_lumped_together():
     frame = pd.DataFrame({"x": True, "y": labels})
     coder = Coder(schema=schema)
     coded = coder.read(frame, "t")
-    target = target_of(coder, coded)
+    target = find_target(coder, coded)
     assert len(target.labels) == 10
     assert target.labels[-1] == REST
     assert "v29" in target.labels
@@ -114,7 +114,7 @@ def test_a_missing_target_is_no_class():
     schema = wide_schema(["a", "b"])
     coder = Coder(schema=schema)
     coded = coder.read(pd.DataFrame({"x": True, "y": ["a", None, "b"]}), "t")
-    assert target_of(coder, coded).read(coded).tolist() == [0, -1, 1]
+    assert find_target(coder, coded).read(coded).tolist() == [0, -1, 1]
 
 
 @pytest.mark.parametrize(("numbers", "above"), [([1, 2, 3, 4], 2), ([0, 5, 5, 5], 3), ([1, 1, 1, 9], 1)])
@@ -125,18 +125,18 @@ def test_a_number_is_cut_at_the_median_and_both_sides_have_rows(numbers, above):
     ).resolve({})
     coder = Coder(schema=schema)
     coded = coder.read(pd.DataFrame({"x": True, "y": numbers}), "t")
-    assert target_of(coder, coded).read(coded).sum() == above
+    assert find_target(coder, coded).read(coded).sum() == above
 
 
 def test_no_more_than_the_stated_rows_are_used(schema, real, monkeypatch):
     monkeypatch.setattr(utility, "MOST_ROWS", 50)
     coder = Coder(schema=schema)
     coded = coder.read(real, "t")
-    target = target_of(coder, coded)
+    target = find_target(coder, coded)
     training_sets = utility.prepare(
         coder, target, dict.fromkeys(("value", "baseline", "real"), coded), coded, np.random.default_rng(0)
     )
     assert len(training_sets.truth) == 50
     assert all(len(classes) == 50 for _, classes in training_sets.trained.values())
-    kept = features_of(coder, training_sets.test).scaled["number"]
+    kept = make_features(coder, training_sets.test).scaled["number"]
     assert set(kept.tolist()) <= set((real["number"].to_numpy() / 99).astype(np.float32).tolist())

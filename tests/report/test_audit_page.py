@@ -8,7 +8,7 @@ import pytest
 from doublure.attack.results import AttackResult, Claim, Picture, RateEstimate, ThreatModel
 from doublure.attack.roc import roc
 from doublure.report import page_of
-from doublure.report.audit import AttackReport, sections_of
+from doublure.report.audit import AttackReport, attack_sections
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -51,7 +51,7 @@ def test_the_page_is_marked_and_whole(report, parse):
 
 
 def test_what_several_say_stands_once(report):
-    (membership, neighbours) = sections_of([entry for entry in report.attacks if entry.skipped is None])
+    (membership, neighbours) = attack_sections([entry for entry in report.attacks if entry.skipped is None])
     assert membership["notes"] == [("All of them", "shared"), ("First", "own")]
     assert neighbours["notes"] == []
 
@@ -60,7 +60,7 @@ def test_a_bound_is_spoken_of_where_one_is_claimed(report):
     made = [entry for entry in report.attacks if entry.skipped is None]
     bare = Claim(kind="none", sentence="nothing is claimed")
     for claim, said in ((report.claim, True), (bare, False)):
-        (membership, _) = sections_of([entry.model_copy(update={"claim": claim}) for entry in made])
+        (membership, _) = attack_sections([entry.model_copy(update={"claim": claim}) for entry in made])
         assert ("dashed line" in membership["lead"]) == said
 
 

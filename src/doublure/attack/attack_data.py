@@ -17,7 +17,7 @@ from doublure.data.records import taken
 from doublure.encode.columns import Floats
 from doublure.errors import DataError
 from doublure.measures.divergence import nearest
-from doublure.measures.embedding import Points, points_of
+from doublure.measures.embedding import Points, embed_records
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
 from doublure.support.progress import Progress, Silent
@@ -144,7 +144,7 @@ class AttackData:
     @cached_property
     def synthetic(self) -> Points:
         """The same as points."""
-        return points_of(self.schema, self.released, "the synthetic records")
+        return embed_records(self.schema, self.released, "the synthetic records")
 
     @cached_property
     def to_synthetic(self) -> tuple[Floats, Floats]:
@@ -171,7 +171,7 @@ class AttackData:
         return seen, unseen
 
 
-def attack_data_of(
+def make_attack_data(
     schema: ResolvedSchema,
     claim: Claim,
     seen: tuple[Any, Units],
@@ -222,7 +222,7 @@ def attack_data_of(
 
 def _records(schema: ResolvedSchema, content: Any, unit: Units, rows: Units, what: str) -> RealRecords:
     some = taken(content, rows)
-    return RealRecords(content=some, points=points_of(schema, some, what), unit=unit[rows])
+    return RealRecords(content=some, points=embed_records(schema, some, what), unit=unit[rows])
 
 
 def _some(unit: Units, rows: Units, most: int, rng: np.random.Generator) -> Units:

@@ -12,12 +12,12 @@ import numpy as np
 
 from doublure.attack import bounds
 from doublure.attack.attack_data import AttackData, RefittedSynthesizer
-from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, RateEstimate, ThreatModel, skipped
+from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, RateEstimate, ThreatModel, skip_attack
 from doublure.attack.roc import clopper_pearson
 from doublure.data.records import joined
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
-from doublure.measures.embedding import points_of
+from doublure.measures.embedding import embed_records
 
 THREAT_MODEL = ThreatModel(
     attack="canary",
@@ -41,7 +41,7 @@ _ABSTAIN_ABOVE = 4
 def attack(data: AttackData) -> AttackResult:
     """Audit the plan by one fit with canaries."""
     if data.refit is None or data.crafted is None:
-        return skipped(THREAT_MODEL, data.claim, "the run cannot be refitted")
+        return skip_attack(THREAT_MODEL, data.claim, "the run cannot be refitted")
     rng = data.random(10)
     count = max(8, min(CANARIES, int(_MOST_SHARE * len(data.seen))))
     canaries = data.crafted(count, rng)
@@ -58,8 +58,8 @@ def score(data: AttackData, fitted: RefittedSynthesizer, canaries: object, rng: 
     critic = fitted.white_box.critic
     found = None if critic is None else critic(canaries)
     if found is None or not np.isfinite(found).all():  # no critic was kept, or its training diverged
-        drawn = points_of(data.schema, fitted.sample(len(data.released), data.seed), "the synthetic records")
-        found = -nearest(drawn.values, points_of(data.schema, canaries, "the canaries").values, 1)[0][:, 0]
+        drawn = embed_records(data.schema, fitted.sample(len(data.released), data.seed), "the synthetic records")
+        found = -nearest(drawn.values, embed_records(data.schema, canaries, "the canaries").values, 1)[0][:, 0]
     order = np.lexsort([rng.random(len(found)), found])
     ranks = np.empty(len(found))
     ranks[order] = np.arange(len(found))

@@ -16,14 +16,14 @@ import numpy as np
 
 from doublure.attack.attack_data import AttackData
 from doublure.attack.faces import MTCNN, detectors
-from doublure.attack.results import AttackResult, Picture, RateEstimate, ThreatModel, skipped
+from doublure.attack.results import AttackResult, Picture, RateEstimate, ThreatModel, skip_attack
 from doublure.attack.roc import clopper_pearson
 from doublure.attack.target_models import perceptron, train, train_privately
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels
-from doublure.measures.images.feature_extractors import codes_of
+from doublure.measures.images.feature_extractors import encode_labels
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
 
@@ -83,15 +83,15 @@ def attack(data: AttackData) -> AttackResult:
     """Attack classifiers by inversion."""
     schema = data.labelled_images
     if schema is None:
-        return skipped(THREAT_MODEL, data.claim, "only a classifier of labelled images can be inverted")
-    if len(np.unique(codes_of(schema, data.reference.content))) < 2:
-        return skipped(
+        return skip_attack(THREAT_MODEL, data.claim, "only a classifier of labelled images can be inverted")
+    if len(np.unique(encode_labels(schema, data.reference.content))) < 2:
+        return skip_attack(
             THREAT_MODEL, data.claim, "the records of the holdout that the attacker holds are all of one class"
         )
     import torch
 
-    identity = identity_of(data)
-    wanted = np.unique(codes_of(schema, data.fitted))[:_MOST_CLASSES].astype(np.int64)
+    identity = train_identity(data)
+    wanted = np.unique(encode_labels(schema, data.fitted))[:_MOST_CLASSES].astype(np.int64)
     test, truth = tensors(schema, data.unseen.content)
     back: dict[str, Floats] = {}
     accuracy: dict[str, float] = {}
@@ -109,7 +109,7 @@ def tensors(schema: ImageSchema, images: Images) -> tuple[Tensor, Tensor]:
     """Return pixels in [0, 1] ``(N, D)`` and classes ``(N,)``."""
     import torch
 
-    return torch.from_numpy(_pixels(images)).float(), torch.from_numpy(codes_of(schema, images))
+    return torch.from_numpy(_pixels(images)).float(), torch.from_numpy(encode_labels(schema, images))
 
 
 def _trained(data: AttackData, schema: ImageSchema, name: str) -> nn.Sequential:
@@ -166,7 +166,7 @@ def _smoothed(pixels: Tensor, shape: tuple[int, int, int]) -> Tensor:
     return smooth.movedim(1, 3).reshape(len(pixels), -1)
 
 
-def identity_of(data: AttackData) -> IdentityModel:
+def train_identity(data: AttackData) -> IdentityModel:
     """Return an identity model trained on the attacker's own pictures, which no attacked classifier saw.
 
     It is a linear model on eigenfaces (Turk and Pentland 1991). Pictures of other people among those kept aside give
@@ -177,7 +177,7 @@ def identity_of(data: AttackData) -> IdentityModel:
     from sklearn.pipeline import make_pipeline
 
     schema = ImageSchema.of(data.schema)
-    own, codes = _pixels(data.reference.content), codes_of(schema, data.reference.content)
+    own, codes = _pixels(data.reference.content), encode_labels(schema, data.reference.content)
     components = min(_COMPONENTS, len(own) - 1, own.shape[1])
     model = make_pipeline(PCA(components, whiten=True, random_state=0), LogisticRegression(max_iter=2000, C=10.0))
     model.fit(own, codes)
@@ -188,7 +188,7 @@ def identity_of(data: AttackData) -> IdentityModel:
         found[:, known] = model.predict_proba(pixels)
         return found
 
-    test, truth = chances(_pixels(data.unseen.content)), codes_of(schema, data.unseen.content)
+    test, truth = chances(_pixels(data.unseen.content)), encode_labels(schema, data.unseen.content)
     others = np.ones_like(test, dtype=bool)
     others[np.arange(len(truth)), truth] = False
     return IdentityModel(
@@ -259,7 +259,7 @@ def _sheet(data: AttackData, schema: ImageSchema, wanted: Labels, back: dict[str
     title = "Reconstructions: a real picture of each class, and what each classifier reveals"
     if schema.label is None:
         raise TypeError("classes have names")
-    shown, codes = wanted[:12], codes_of(schema, data.fitted)
+    shown, codes = wanted[:12], encode_labels(schema, data.fitted)
     first = [int(np.flatnonzero(codes == code)[0]) for code in shown]
     rows = [("a picture", data.fitted.images[first])]
     for name, images in back.items():

@@ -149,17 +149,17 @@ class AttackResult(Result):
         """The result in one line."""
         if self.skipped is not None:
             return f"{self.threat_model.name}: not made, because {self.skipped}."
-        said = f"{self.threat_model.name}: {self.measure} {written(self.value)}"
+        said = f"{self.threat_model.name}: {self.measure} {write_figure(self.value)}"
         if self.interval is not None:
-            said += f" (95 %: {written(self.interval[0])} to {written(self.interval[1])})"
+            said += f" (95 %: {write_figure(self.interval[0])} to {write_figure(self.interval[1])})"
         if self.baseline is not None:
-            said += f"; baseline {written(self.baseline)}"
+            said += f"; baseline {write_figure(self.baseline)}"
         if self.lower_bound is not None and self.lower_bound >= SHOWN and self.measure != LOWER_BOUND:
             said += f"; shows ε ≥ {self.lower_bound:.2f}"
         return said + (": MORE THAN IS CLAIMED." if self.alarm else ".")
 
 
-def written(value: float | None) -> str:
+def write_figure(value: float | None) -> str:
     """Return a figure as written in a sentence.
 
     Example:
@@ -169,7 +169,7 @@ def written(value: float | None) -> str:
     return "not estimable" if value is None else f"{value:.3f}"
 
 
-def skipped(threat_model: ThreatModel, claim: Claim, why: str, **more: Any) -> AttackResult:
+def skip_attack(threat_model: ThreatModel, claim: Claim, why: str, **more: Any) -> AttackResult:
     """Return the result of an attack that was not made.
 
     Args:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from doublure.attack import registry as table
-from doublure.attack.attack_data import AttackData, attack_data_of
+from doublure.attack.attack_data import AttackData, make_attack_data
 from doublure.attack.results import Claim
-from doublure.auditing.white_box import WhiteBoxAccess, refitting
+from doublure.auditing.white_box import WhiteBoxAccess, make_refit
 from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.evaluation import about, load_both
@@ -53,14 +53,14 @@ def audit(
         folder = RunFolder.open(Path(run))
         syn, kept = synthesizer_of(folder), folder.load()
     with following(progress, "audit") as listener:
-        data = attack_data_around(
+        data = read_attack_data(
             syn, real, holdout, inside=WhiteBoxAccess(syn, kept), seed=seed, shadows=shadows, progress=listener
         )
         found = table.run(data, wanted)
     return AttackReport(about=about(syn), claim=data.claim, attacks=found, seed=seed, versions=versions())
 
 
-def attack_data_around(
+def read_attack_data(
     syn: Synthesizer,
     real: Given,
     holdout: Given | None,
@@ -77,7 +77,7 @@ def attack_data_around(
         remedy = "give records of the same kind that the fit never saw"
         message = "is needed: an attack on members has to be compared with one on others"
         raise SettingError(message, field="--holdout", remedy=remedy)
-    return attack_data_of(
+    return make_attack_data(
         syn.schema,
         Claim.of(syn.guarantee),
         (seen.content, seen.unit),
@@ -85,7 +85,7 @@ def attack_data_around(
         lambda n, draw: syn.draw(n, seed=draw),
         seed=seed,
         white_box=inside,
-        refit=refitting(syn.schema, syn.plan, syn.guarantee),
+        refit=make_refit(syn.schema, syn.plan, syn.guarantee),
         crafted=inside.crafted,
         shadows=shadows,
         progress=progress,

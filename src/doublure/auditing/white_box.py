@@ -160,7 +160,7 @@ def _job(
     )
 
 
-def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit:
+def make_refit(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit:
     """Return a function that fits a plan's training to other records. Bought facts keep their values."""
 
     def refit(content: Any, seed: int) -> RefittedModel:

@@ -22,7 +22,7 @@ import pandas as pd
 from doublure.attack import bounds
 from doublure.attack.attack_data import Refit, Units
 from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, RateEstimate, ThreatModel
-from doublure.auditing.white_box import refitting
+from doublure.auditing.white_box import make_refit
 from doublure.data.images import Images
 from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
@@ -114,7 +114,7 @@ def audit_method(
         require_torch(f"method {plan.method}")
     if plan.guarantee.epsilon is None:
         raise SettingError("claims no ε", field="method", remedy="audit a method of kind dp or bayesian-dp")
-    make = partial(_counts, sides, refitting(plan.schema.resolve({}), plan, plan.guarantee), seed)
+    make = partial(_counts, sides, make_refit(plan.schema.resolve({}), plan, plan.guarantee), seed)
     claim = Claim.of(plan.guarantee)
     with following(progress, "audit") as listener:
         found = audit_runs(make, claim, runs=runs, progress=listener)

@@ -10,8 +10,8 @@ import numpy as np
 
 from doublure.data.opening import Given
 from doublure.errors import SettingError
-from doublure.evaluate.evaluation import reported
-from doublure.measures.resampling import Resamples, together
+from doublure.evaluate.evaluation import make_report
+from doublure.measures.resampling import Resamples, simultaneous_widths
 from doublure.measures.scores import Score, loss
 from doublure.report.comparison import Comparison, Contender, PairedDifference
 from doublure.run.synthesizer import Synthesizer
@@ -49,7 +49,7 @@ def compare(
     contenders, resampled = [], []
     for number, (name, synthesizer) in enumerate(synthesizers.items()):
         resampled.append(Resamples(seed=seed, run=number))
-        found = reported(synthesizer, real, holdout, seed=seed, progress=progress, resamples=resampled[-1])
+        found = make_report(synthesizer, real, holdout, seed=seed, progress=progress, resamples=resampled[-1])
         contenders.append(
             Contender(
                 name=name,
@@ -82,7 +82,7 @@ def _paired(found: Comparison, resampled: Sequence[Resamples]) -> tuple[PairedDi
                 drawn.append(losses[second] - losses[first])
     if not entries:
         return ()
-    reach = together(np.stack(drawn, axis=1))
+    reach = simultaneous_widths(np.stack(drawn, axis=1))
     names = [one.name for one in found.contenders]
     return tuple(
         PairedDifference(

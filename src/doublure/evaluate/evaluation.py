@@ -14,7 +14,7 @@ from doublure.attack.results import AttackResult, Claim
 from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
 from doublure.errors import DataError, DataWarning, SettingError
-from doublure.evaluate.real_data import LIKE_DRAWN, OWN, marks, read_both, seen_before
+from doublure.evaluate.real_data import LIKE_DRAWN, OWN, hash_records, read_both, seen_before
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
@@ -23,7 +23,7 @@ from doublure.measures.relational import MOST_UNITS, evaluate_related
 from doublure.measures.resampling import Resamples
 from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
-from doublure.measures.tables.one_source import told_apart
+from doublure.measures.tables.one_source import differ
 from doublure.methods import registry as methods
 from doublure.report.evaluation import Report
 from doublure.results import About
@@ -74,7 +74,7 @@ def report(
         SettingError: ``rows`` is not positive, features are chosen for other data than images, or the holdout is the
             data that the fit has seen.
     """
-    return reported(
+    return make_report(
         syn,
         real,
         holdout,
@@ -89,7 +89,7 @@ def report(
     )
 
 
-def reported(
+def make_report(
     syn: Synthesizer,
     real: Given,
     holdout: Given | None,
@@ -175,7 +175,7 @@ def load_both(syn: Synthesizer, real: Given, holdout: Given | None) -> tuple[Loa
 
 def _suspicion(syn: Synthesizer, artificial: Any, real: Any, seed: int) -> str | None:
     """Return the reason to suspect that the real records are the run's own, if there is one."""
-    if seen_before(marks(artificial), marks(real)):
+    if seen_before(hash_records(artificial), hash_records(real)):
         return OWN
     apart = EVALUATIONS[syn.schema.kind].told_apart
     return LIKE_DRAWN if apart is not None and not apart(syn.schema, artificial, real, seed=seed) else None
@@ -210,12 +210,12 @@ def _attacked(
     if aside is None:
         return (), "no holdout was given, and an attack on members has to be compared with one on others"
     from doublure.attack import registry as table
-    from doublure.attack.attack_data import attack_data_of
+    from doublure.attack.attack_data import make_attack_data
 
     progress.stage("prepare the attacks")
     artificial, drawn = released
     try:
-        data = attack_data_of(
+        data = make_attack_data(
             syn.schema,
             Claim.of(syn.guarantee),
             (train.content, train.unit),
@@ -277,7 +277,7 @@ EVALUATIONS = ByKind(
     table=KindEvaluation(
         most=MOST_SAMPLED,
         evaluate=evaluate_table,
-        told_apart=told_apart,
+        told_apart=differ,
         lenient=_lenient_table,
     ),
     images=KindEvaluation(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),

@@ -22,13 +22,13 @@ from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.evaluation import about
-from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, FaultStatistic, FaultTest, judged
+from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, FaultStatistic, FaultTest, decide
 from doublure.measures.images.fault_tests import ROUGH, InspectionSets, flops_of, run_fault_tests
-from doublure.measures.images.feature_extractors import codes_of
+from doublure.measures.images.feature_extractors import encode_labels
 from doublure.measures.images.slices import slices
-from doublure.measures.series.fault_tests import signs_of_series
+from doublure.measures.series.fault_tests import series_fault_statistics
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.fault_tests import signs_of_rows
+from doublure.measures.tables.fault_tests import row_fault_statistics
 from doublure.planning.machine import seconds_of
 from doublure.report.inspection import Inspection
 from doublure.results import versions
@@ -134,9 +134,9 @@ def _images(asked: _Request) -> Inspection:
     classes = 0 if schema.label is None else len(schema.label.domain)
     training, inspected, of_right = asked.drawn(*flops_of(schema.shape, classes, asked.size, len(right)))
     sets = InspectionSets(
-        training=(training, codes_of(schema, training)),
-        inspected=(inspected, codes_of(schema, inspected)),
-        right=tuple((each, codes_of(schema, each)) for each in of_right),
+        training=(training, encode_labels(schema, training)),
+        inspected=(inspected, encode_labels(schema, inspected)),
+        right=tuple((each, encode_labels(schema, each)) for each in of_right),
         labels=() if schema.label is None else tuple(str(value) for value in schema.label.domain),
     )
     return asked.inspection(
@@ -156,13 +156,13 @@ def _rows(asked: _Request) -> Inspection:
 
     def signs(training: Any, *seen: Any) -> dict[str, FaultStatistic]:
         read = [coder.read(frame, "the synthetic rows") for frame in (training, *seen)]
-        return signs_of_rows(coder, read[0], read[1:], asked.seed)
+        return row_fault_statistics(coder, read[0], read[1:], asked.seed)
 
     return _others(asked, signs)
 
 
 def _series(asked: _Request) -> Inspection:
-    return _others(asked, lambda training, *seen: signs_of_series(training, seen))
+    return _others(asked, lambda training, *seen: series_fault_statistics(training, seen))
 
 
 def _others(asked: _Request, signs: Callable[..., dict[str, FaultStatistic]]) -> Inspection:
@@ -178,7 +178,7 @@ def _others(asked: _Request, signs: Callable[..., dict[str, FaultStatistic]]) ->
         found = signs(training, inspected, *of_right)
     except DataError:
         raise _unlike(records) from None
-    return asked.inspection(judged(found, tested=True), _notes_of_others(len(right), len(training), records), slices=())
+    return asked.inspection(decide(found, tested=True), _notes_of_others(len(right), len(training), records), slices=())
 
 
 def _refuse_unlike(asked: _Request) -> None:

@@ -72,12 +72,12 @@ def read_both(syn: Synthesizer, schema: Any, real: Given, holdout: Given | None)
         raise _not_kept_aside()
     train = open_data(real, schema.kind, schema.written).load(schema)
     kept = None if holdout is None else open_data(holdout, schema.kind, schema.written).load(schema, at_least=1)
-    if kept is not None and seen_before(marks(train.content), marks(kept.content)):
+    if kept is not None and seen_before(hash_records(train.content), hash_records(kept.content)):
         raise _not_kept_aside()
     return train, kept
 
 
-def marks(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
+def hash_records(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
     """Return a hash for each record ``(N,)``; equal records have equal ones."""
     if isinstance(content, pd.DataFrame):
         plain = pd.DataFrame({name: _plain(content[name]) for name in content})

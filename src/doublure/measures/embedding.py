@@ -62,7 +62,7 @@ class Points:
         return np.concatenate([self.values[:, self.blocks[name]] for name in names], axis=1)
 
 
-def points_of(schema: ResolvedSchema, content: Any, what: str = "the records") -> Points:
+def embed_records(schema: ResolvedSchema, content: Any, what: str = "the records") -> Points:
     """Return records of a schema as points.
 
     Args:
@@ -78,7 +78,7 @@ def points_of(schema: ResolvedSchema, content: Any, what: str = "the records") -
 
 def _of_rows(schema: ResolvedSchema, content: Any, what: str) -> Points:
     coder = Coder(schema=schema)
-    return of_table(coder, coder.read(content, what))
+    return embed_table(coder, coder.read(content, what))
 
 
 def _of_images(schema: ImageSchema, content: Any, what: str) -> Points:
@@ -107,7 +107,7 @@ def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
     """Return the root's row, and for each child table the number of rows, their mean, the first and the last one."""
     units = UnitCoder.of(schema).read(as_units(schema, content), what)
     coders = UnitCoder.of(schema)
-    root = of_table(coders.root, units.root)
+    root = embed_table(coders.root, units.root)
     parts = {f"{schema.root}.{name}": root.values[:, block] for name, block in root.blocks.items()}
     discrete = {f"{schema.root}.{name}" for name in root.discrete}
     for child in schema.children:
@@ -116,7 +116,7 @@ def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
         rows = units.children[child]
         if rows is None:
             continue
-        own, some = of_table(coders.children[child], rows), many > 0
+        own, some = embed_table(coders.children[child], rows), many > 0
         first = np.cumsum(many) - many
         mean = np.zeros((len(units), own.values.shape[1]))
         np.add.at(mean, units.owners(child), own.values)
@@ -133,7 +133,7 @@ POINTS: ByKind[Callable[[Any, Any, str], Points]] = ByKind(
 )
 
 
-def of_table(coder: Coder, table: Coded) -> Points:
+def embed_table(coder: Coder, table: Coded) -> Points:
     """Return the rows of a coded table as points."""
     parts, discrete = {}, set()
     for place, (name, size) in enumerate(zip(coder.names, coder.sizes, strict=True)):

@@ -36,7 +36,7 @@ from doublure.encode.columns import Floats
 from doublure.errors import DataError, SettingError
 from doublure.intervals import Interval, Result
 from doublure.measures.divergence import Neighbourhood, Rows, divergence
-from doublure.measures.embedding import of_table
+from doublure.measures.embedding import embed_table
 from doublure.measures.images import feature_extractors as extractors
 from doublure.measures.tables.coding import Coder
 from doublure.results import INTERNAL
@@ -334,14 +334,16 @@ def of_synthesizer(
     artificial = syn.sample(rule.artificial, seed=rule.seed + 1)
     if syn.schema.only_columns:
         coder = Coder(schema=syn.schema)
-        drawn = of_table(coder, coder.read(artificial, "the synthetic table")).values
-        return estimate(drawn, of_table(coder, coder.read(real, "the real table")).values, rule)
+        drawn = embed_table(coder, coder.read(artificial, "the synthetic table")).values
+        return estimate(drawn, embed_table(coder, coder.read(real, "the real table")).values, rule)
     wrong = SettingError("is estimated of tables and images", field="expected loss", remedy="leave it out")
     schema = ImageSchema.of(syn.schema, wrong)
     if extractor is None:
         # The classifier is trained on other synthetic images than those measured: it would have memorised these.
         training = syn.sample(rule.artificial, seed=rule.seed + 2)
-        extractor = extractors.named(rule.features, training, extractors.codes_of(schema, training), rule.seed)
+        extractor = extractors.find_extractor(
+            rule.features, training, extractors.encode_labels(schema, training), rule.seed
+        )
     named, rng = rule.model_copy(update={"features": extractor.name}), np.random.default_rng(rule.seed)
     drawn = real.take(_drawn(len(real), len(artificial), rule, rng))  # spares a large extractor the other records
     return _of_drawn(extractor.extract(artificial), extractor.extract(drawn), named, rng)

@@ -62,7 +62,7 @@ class RealSplit(Generic[Kind]):
         return RowCounts(synthetic=synthetic, train=len(self.train), holdout=len(self.test), kept_aside=self.kept_aside)
 
 
-def sides(
+def split_real(
     train: Kind,
     holdout: Kind | None,
     unit: npt.NDArray[np.integer[Any]] | None,
@@ -88,11 +88,11 @@ def sides(
         return RealSplit(train=train, test=holdout, kept_aside=True)
     if len(train) < 2:
         raise DataError(f"has fewer than 2 {records}", field=field, remedy="give more, or a holdout")
-    aside = held_back(np.arange(len(train)) if unit is None else unit, rng)
+    aside = draw_holdout(np.arange(len(train)) if unit is None else unit, rng)
     return RealSplit(train=train.take(np.flatnonzero(~aside)), test=train.take(np.flatnonzero(aside)), kept_aside=False)
 
 
-def held_back(unit: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def draw_holdout(unit: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of the rows set aside: those of a quarter of the units, and of one at least."""
     units = np.unique(unit)
     if len(units) < 2:

@@ -15,7 +15,7 @@ from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels, confusion
 
 
-def of_share(marks: Any) -> Floats:
+def share_influence(marks: Any) -> Floats:
     """Return the influence on a share, or on any mean over rows.
 
     Args:
@@ -26,7 +26,7 @@ def of_share(marks: Any) -> Floats:
     return found
 
 
-def of_area(truth: Labels, chances: Floats) -> Floats:
+def area_influence(truth: Labels, chances: Floats) -> Floats:
     """Return the influence on the area under the ROC curve; with several classes, on the mean of their areas.
 
     Args:
@@ -51,7 +51,7 @@ def _of_area(positive: np.ndarray, scores: Floats) -> Floats:
     return np.asarray(np.where(positive, (found - area) / share, (found - area) / (1 - share)), dtype=np.float64)
 
 
-def of_two_samples(which: Labels, chances: Floats) -> tuple[Floats, Floats]:
+def two_sample_influence(which: Labels, chances: Floats) -> tuple[Floats, Floats]:
     """Return the influences on the area where each class is resampled on its own.
 
     Args:
@@ -61,12 +61,12 @@ def of_two_samples(which: Labels, chances: Floats) -> tuple[Floats, Floats]:
     Returns:
         The influences of class 0 and of class 1.
     """
-    each = of_area(which, chances)
+    each = area_influence(which, chances)
     share = float((which == 1).mean())
     return each[which == 0] * (1 - share), each[which == 1] * share
 
 
-def of_average_precision(truth: Labels, chances: Floats, rarer: int) -> Floats:
+def precision_influence(truth: Labels, chances: Floats, rarer: int) -> Floats:
     """Return the influence on :func:`doublure.measures.classification.average_precision`, with the same arguments."""
     wanted = [rarer] if chances.shape[1] == 2 else list(range(chances.shape[1]))
     found = [_of_precision(truth == place, chances[:, place]) for place in wanted if (truth == place).any()]
@@ -88,7 +88,7 @@ def _of_precision(positive: np.ndarray, scores: Floats) -> Floats:
     return np.asarray(n * gained / total, dtype=np.float64)
 
 
-def of_macro_f1(truth: Labels, guessed: Labels, classes: int) -> Floats:
+def macro_f1_influence(truth: Labels, guessed: Labels, classes: int) -> Floats:
     """Return the influence on macro-F1.
 
     Args:

@@ -53,7 +53,7 @@ def register(key: str, metric: Metric, *, kind: str = "table") -> None:
     _REGISTERED.setdefault(kind, {})[key] = metric
 
 
-def with_registered(found: E, reader: Any, sets: Any) -> E:
+def add_registered(found: E, reader: Any, sets: Any) -> E:
     """Return an evaluation with the scores of its kind's registered metrics, in the order of registration.
 
     Args:

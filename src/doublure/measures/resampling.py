@@ -119,7 +119,7 @@ class Resamples:
         found = self.of(key or score.key)
         if found is None or score.value is None or score.interval is not None:
             return score
-        low, high = interval_of(found, score.value)
+        low, high = percentile_interval(found, score.value)
         ends = max(score.range[0], low), min(score.range[1], high)
         return score.model_copy(update={"interval": (min(ends[0], score.value), max(ends[1], score.value))})
 
@@ -144,7 +144,7 @@ class Resamples:
         return self._weights[rows, parts]
 
 
-def interval_of(resampled: Floats, value: float, level: float = LEVEL) -> Interval:
+def percentile_interval(resampled: Floats, value: float, level: float = LEVEL) -> Interval:
     """Return the percentile interval of a figure, without the resamples' own bias.
 
     Args:
@@ -156,7 +156,7 @@ def interval_of(resampled: Floats, value: float, level: float = LEVEL) -> Interv
     return value + float(low), value + float(high)
 
 
-def together(resampled: Floats, level: float = LEVEL) -> Floats:
+def simultaneous_widths(resampled: Floats, level: float = LEVEL) -> Floats:
     """Return half-widths of simultaneous intervals of several figures.
 
     Each is a multiple of its standard error, the same for all: the ``level`` quantile of the largest deviation that a

@@ -13,7 +13,7 @@ from doublure.attack.roc import TprAtFpr
 from doublure.report import page
 from doublure.report.display import outcome_html
 from doublure.report.files import PageResult
-from doublure.report.tiles import terms
+from doublure.report.tiles import find_terms
 from doublure.results import INTERNAL, InternalReport, Verdict, percent, span
 from doublure.support.files import Form
 
@@ -137,9 +137,9 @@ def audit_context(report: AttackReport) -> dict[str, Any]:
         "about": report.about,
         "claim": report.claim,
         "verdict": report.verdict,
-        "terms": terms([report.verdict.headline, *report.verdict.lines], ["baseline"]),
+        "terms": find_terms([report.verdict.headline, *report.verdict.lines], ["baseline"]),
         "alarm": bool(report.alarms),
-        "sections": sections_of(made),
+        "sections": attack_sections(made),
         "stories": [found.threat_model for found in made],
         "skipped": [found.sentence for found in report.attacks if found.skipped is not None],
         "seed": report.seed,
@@ -150,13 +150,13 @@ def audit_context(report: AttackReport) -> dict[str, Any]:
 def attacks_context(attacks: Sequence[AttackResult], skipped: str | None) -> dict[str, Any]:
     """Return the variables of an evaluation's section on attacks, or the reason why none was made."""
     return {
-        "sections": sections_of(attacks),
+        "sections": attack_sections(attacks),
         "stories": [found.threat_model for found in attacks],
         "skipped": skipped,
     }
 
 
-def sections_of(made: Sequence[AttackResult]) -> list[dict[str, Any]]:
+def attack_sections(made: Sequence[AttackResult]) -> list[dict[str, Any]]:
     """Return a section for each family of attacks made, in the page's order."""
     found = []
     for family, (title, lead) in _TITLES.items():

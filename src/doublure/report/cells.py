@@ -42,7 +42,7 @@ class ScoreCell:
     ends: tuple[str, str, str, str]
 
 
-def scale_of(scores: Sequence[Score]) -> tuple[float, float]:
+def find_scale(scores: Sequence[Score]) -> tuple[float, float]:
     """Return the ends of a scale that holds all figures of some scores, with a little room, inside their range."""
     held = [end for score in scores for end in (score.value, score.baseline, score.real, *(score.interval or ()))]
     known = [end for end in held if end is not None]
@@ -54,14 +54,14 @@ def scale_of(scores: Sequence[Score]) -> tuple[float, float]:
     return ends if ends[0] < ends[1] else (ends[0], ends[0] + 1.0)
 
 
-def cell_of(score: Score, scale: tuple[float, float] | None = None) -> ScoreCell:
+def make_cell(score: Score, scale: tuple[float, float] | None = None) -> ScoreCell:
     """Return the cell of a score.
 
     Args:
         score: The score.
         scale: The ends of the scale; its own if left out.
     """
-    low, high = scale or scale_of([score])
+    low, high = scale or find_scale([score])
 
     def place(value: float) -> float:
         return round(100 * (value - low) / (high - low), 2)
@@ -80,13 +80,13 @@ def cell_of(score: Score, scale: tuple[float, float] | None = None) -> ScoreCell
     )
 
 
-def cells_of(scores: Sequence[Score | None]) -> list[ScoreCell | None]:
+def make_cells(scores: Sequence[Score | None]) -> list[ScoreCell | None]:
     """Return the cells of scores on one scale; None for an unknown score."""
-    scale = scale_of([score for score in scores if score is not None])
-    return [None if score is None else cell_of(score, scale) for score in scores]
+    scale = find_scale([score for score in scores if score is not None])
+    return [None if score is None else make_cell(score, scale) for score in scores]
 
 
-def card_of(score: Score) -> dict[str, Any]:
+def make_card(score: Score) -> dict[str, Any]:
     """Return the variables of a score's card."""
     against = "trained on real rows" if score.key in _TRAINED else "other real rows"
-    return {"name": score.name, "meaning": score.meaning, "cell": cell_of(score), "against": against}
+    return {"name": score.name, "meaning": score.meaning, "cell": make_cell(score), "against": against}

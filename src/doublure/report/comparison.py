@@ -12,7 +12,7 @@ from doublure.intervals import Interval, Result
 from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, ScoreComparison, amount, figure
 from doublure.report import page
-from doublure.report.cells import ScoreCell, cells_of
+from doublure.report.cells import ScoreCell, make_cells
 from doublure.report.files import PageResult
 from doublure.results import INTERNAL
 from doublure.support import views
@@ -277,7 +277,7 @@ def comparison_context(found: Comparison) -> dict[str, Any]:
 
 def _line(entry: ScoreComparison) -> dict[str, Any]:
     score = entry.score
-    shown: list[ScoreCell | None] = cells_of(entry.scores)
+    shown: list[ScoreCell | None] = make_cells(entry.scores)
     places = [
         (_SHAPES[place % len(_SHAPES)], cell.dots["synthetic"])
         for place, cell in enumerate(shown)

@@ -21,7 +21,7 @@ from doublure.measures.series import SeriesEvaluation
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report import page, tables, tiles
 from doublure.report.audit import attacks_context
-from doublure.report.cells import card_of, cell_of, cells_of
+from doublure.report.cells import make_card, make_cell, make_cells
 from doublure.report.files import PageResult
 from doublure.results import InternalReport, Verdict
 from doublure.schema.kinds import ByKind
@@ -183,9 +183,9 @@ class Report(InternalReport, PageResult):
         Raises:
             SettingError: There is none of that name.
         """
-        from doublure.report.figures import figure_of
+        from doublure.report.figures import draw_figure
 
-        return figure_of(self.measured, name)
+        return draw_figure(self.measured, name)
 
     @property
     @override
@@ -211,35 +211,35 @@ class Report(InternalReport, PageResult):
 def _table(table: TableEvaluation) -> PageContent:
     left_out = "accuracy" if table.utility is not None and table.utility.imbalanced else "average_precision"
     on_cards = [score for score in table.scores if score.key in _ON_CARDS and score.key != left_out]
-    on_top, more = tiles.of_table(table.overall), tables.sections_of(table)
+    on_top, more = tiles.table_tiles(table.overall), tables.table_context(table)
     return PageContent(on_cards, "rows", "independent columns", on_top, more)
 
 
 def _images(found: ImageEvaluation) -> PageContent:
-    cells = cells_of([entry.accuracy for entry in found.classifiers])
+    cells = make_cells([entry.accuracy for entry in found.classifiers])
     shown = (*(entry.accuracy for entry in found.classifiers[:1]), *found.pixels, *found.texture, *found.added)
     more = {
         "least_in_short": "class means",
         "students": [(entry.name, cell) for entry, cell in zip(found.classifiers, cells, strict=True)],
         "students_skipped": found.classifiers_skipped,
-        "resemblance": [(score, cell_of(score)) for score in found.resemblance],
+        "resemblance": [(score, make_cell(score)) for score in found.resemblance],
         "trained": found.trained,
         "classes": [
             (entry.label, cell)
-            for entry, cell in zip(found.classes, cells_of([entry.share for entry in found.classes]), strict=True)
+            for entry, cell in zip(found.classes, make_cells([entry.share for entry in found.classes]), strict=True)
         ],
         "synthetic_sheet": page.inline_png(found.artificial_sheet),
         "real_sheet": page.inline_png(found.real_sheet),
         "neighbours_sheet": page.inline_png(found.neighbours_sheet),
     }
-    return PageContent(shown, "images", "class means and noise", tiles.of_images(found), more)
+    return PageContent(shown, "images", "class means and noise", tiles.image_tiles(found), more)
 
 
 def _series(found: SeriesEvaluation) -> PageContent:
-    from doublure.report.series import drawn
+    from doublure.report.series import series_context
 
-    more = drawn(found, tables.MOST_DRAWN)
-    return PageContent(found.scores, "series", "independent steps", tiles.of_series(found), more)
+    more = series_context(found, tables.MOST_DRAWN)
+    return PageContent(found.scores, "series", "independent steps", tiles.series_tiles(found), more)
 
 
 def _related(found: RelationalEvaluation) -> PageContent:
@@ -262,12 +262,12 @@ def _related(found: RelationalEvaluation) -> PageContent:
         "tables": [
             {
                 "name": name,
-                "figures": [(score, cell_of(score)) for score in table.scores],
+                "figures": [(score, make_cell(score)) for score in table.scores],
             }
             for name, table in found.tables.items()
         ],
     }
-    return PageContent(found.scores, "units", "independent tables", tiles.of_related(found), more)
+    return PageContent(found.scores, "units", "independent tables", tiles.related_tiles(found), more)
 
 
 def _numbers(shares: Sequence[tuple[float, float]]) -> list[tuple[str, float, float]]:
@@ -281,7 +281,7 @@ def _numbers(shares: Sequence[tuple[float, float]]) -> list[tuple[str, float, fl
 
 def _hanging(pairs: Sequence[PairDependence]) -> list[dict[str, Any]]:
     """Return pairs of columns of two rows, with their dependence and its error."""
-    cells = cells_of([entry.variation for entry in pairs])
+    cells = make_cells([entry.variation for entry in pairs])
     return [
         {"names": entry.names, "association": f"{entry.association:.2f}", "variation": cell}
         for entry, cell in zip(pairs, cells, strict=True)
@@ -301,8 +301,8 @@ def _context_of(report: Report, content: PageContent) -> dict[str, Any]:
         "loss": report.loss_lines,
         "attacks_found": attacks_context(report.attacks, report.attacks_skipped),
         "tiles": content.tiles,
-        "terms": tiles.terms([verdict.headline, *verdict.lines], [content.least]),
-        "cards": [card_of(score) for score in content.cards],
+        "terms": tiles.find_terms([verdict.headline, *verdict.lines], [content.least]),
+        "cards": [make_card(score) for score in content.cards],
         "rows": {name.replace("rows", records): getattr(found.rows, key) for key, name in _NAMES.items()},
         "kept_aside": found.rows.kept_aside,
         "notes": found.notes,

@@ -29,7 +29,7 @@ from doublure.measures.series.plot_data import ChannelCurve
 from doublure.measures.tables.distributions import ColumnFrequencies
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report import drawing, plots
-from doublure.report.page import shown
+from doublure.report.page import show_name
 from doublure.results import percent
 from doublure.support.guessing import nearest
 
@@ -51,7 +51,7 @@ class Figure(_Figure):
         return buffer.getvalue()
 
 
-def figure_of(found: Evaluation, name: str | None) -> Figure:
+def draw_figure(found: Evaluation, name: str | None) -> Figure:
     """Return the figure of one column, channel or label of an evaluation.
 
     Args:
@@ -91,13 +91,13 @@ def _of_table(found: TableEvaluation) -> Drawings:
 
     def panels(name: str) -> Panels:
         entry = shares[name]
-        title = shown(name) + _beside(entry)
+        title = show_name(name) + _beside(entry)
         if entry.labels is not None:
             return [(title, "share of rows", "", lambda axes: plots.on_axes(axes, entry))]
-        drawn: Panels = [(title, shown(name), "share of rows", lambda axes: plots.on_axes(axes, entry))]
+        drawn: Panels = [(title, show_name(name), "share of rows", lambda axes: plots.on_axes(axes, entry))]
         if name in smooth:
             curve = smooth[name]
-            drawn.append(("smoothed", shown(name), "density", lambda axes: plots.on_axes(axes, curve)))
+            drawn.append(("smoothed", show_name(name), "density", lambda axes: plots.on_axes(axes, curve)))
         return drawn
 
     return list(shares), panels
@@ -132,8 +132,8 @@ def _of_series(found: SeriesEvaluation) -> Drawings:
     def panels(name: str) -> Panels:
         entry = profiles[name]
         along = "step" if found.clock is None else "time of day"
-        title = f"{shown(name)}: mean, and where four in five lie"
-        drawn: Panels = [(title, along, shown(name), lambda axes: plots.on_axes(axes, entry, found.clock))]
+        title = f"{show_name(name)}: mean, and where four in five lie"
+        drawn: Panels = [(title, along, show_name(name), lambda axes: plots.on_axes(axes, entry, found.clock))]
         if name in curves:
             curve = curves[name]
             drawn.append((f"autocorrelation ({_LEAST} in grey)", "lag in steps", "", lambda axes: _lags(axes, curve)))

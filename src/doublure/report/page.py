@@ -48,14 +48,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["name"] = shown
-    environment.filters["broken"] = broken
-    environment.filters["text"] = visible
-    environment.filters["sections"] = sections
+    environment.filters["name"] = show_name
+    environment.filters["broken"] = break_name
+    environment.filters["text"] = show_text
+    environment.filters["sections"] = find_sections
     return environment
 
 
-def sections(body: str) -> list[tuple[str, Markup]]:
+def find_sections(body: str) -> list[tuple[str, Markup]]:
     """Return the sections for a page's contents bar: the id of each and its short name, as markup.
 
     Args:
@@ -71,20 +71,20 @@ def inline_png(content: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(content).decode()
 
 
-def shown(name: object, longest: int = 48) -> str:
+def show_name(name: object, longest: int = 48) -> str:
     """Return a name from a schema or from data for a page: visible characters only, and not too many."""
     text = printable(name)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def broken(name: object, longest: int = 48) -> Markup:
-    """Return a name as :func:`shown` does, as markup with line breaks allowed after ``_``, ``.``, ``-`` and ``/``."""
+def break_name(name: object, longest: int = 48) -> Markup:
+    """Return a name as :func:`show_name` does, as markup breakable after ``_``, ``.``, ``-`` and ``/``."""
     from markupsafe import Markup, escape
 
-    return Markup(_JOINT.sub(r"\g<0><wbr>", str(escape(shown(name, longest)))))
+    return Markup(_JOINT.sub(r"\g<0><wbr>", str(escape(show_name(name, longest)))))
 
 
-def visible(text: object) -> str:
+def show_text(text: object) -> str:
     """Return a sentence with control, bidirectional and other invisible characters escaped, at its full length."""
     return "".join(
         char if char == " " or unicodedata.category(char)[0] not in "CZ" else _escaped(char) for char in str(text)

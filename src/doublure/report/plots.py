@@ -20,7 +20,7 @@ from doublure.measures.series.plot_data import ChannelCurve, ChannelProfile, Ser
 from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity
 from doublure.measures.tables.quantiles import QuantileShares
 from doublure.report.drawing import BASELINE, FAINT, INK, REAL, RULE, SYNTHETIC, draw
-from doublure.report.page import shown
+from doublure.report.page import show_name
 
 _WHAT = {"autocorrelation": "Autocorrelation", "spectrum": "Spectrum", "apart": "Distance by step"}
 
@@ -36,7 +36,7 @@ _GAP = LinearSegmentedColormap.from_list("gap", ["#1f5fa8", "#9fc0e2", "#f4f5f7"
 
 def frequencies(entry: ColumnFrequencies) -> Markup:
     """Draw the shares of a column's values or bins, real and synthetic."""
-    alt = f"Frequencies of {shown(entry.column)}: real rows and synthetic rows"
+    alt = f"Frequencies of {show_name(entry.column)}: real rows and synthetic rows"
     if entry.labels is None:
         return draw(3.3, 1.95, f"bins {entry.column}", alt, lambda axes: _histogram(axes, entry))
     height = 0.6 + 0.2 * (len(entry.labels) + (entry.left_out is not None))
@@ -45,13 +45,13 @@ def frequencies(entry: ColumnFrequencies) -> Markup:
 
 def quantiles(entry: QuantileShares) -> Markup:
     """Draw the shares of a number's quantile bins, each equally wide, real and synthetic."""
-    alt = f"Quantile bins of {shown(entry.column)}: real rows and synthetic rows"
+    alt = f"Quantile bins of {show_name(entry.column)}: real rows and synthetic rows"
     return draw(3.3, 1.6, f"quantiles {entry.column}", alt, lambda axes: _quantile_bins(axes, entry))
 
 
 def density(entry: NumberDensity) -> Markup:
     """Draw a number's smoothed densities, real and synthetic."""
-    alt = f"Density of {shown(entry.column)}: real rows and synthetic rows"
+    alt = f"Density of {show_name(entry.column)}: real rows and synthetic rows"
     return draw(3.3, 1.95, f"density {entry.column}", alt, lambda axes: _curves(axes, entry))
 
 
@@ -62,13 +62,13 @@ def profile(entry: ChannelProfile, clock: Sequence[str] | None = None) -> Markup
         entry: The profile.
         clock: The time of day at each step, where a series is one day.
     """
-    alt = f"Profile of {shown(entry.channel)}: real series and synthetic series"
+    alt = f"Profile of {show_name(entry.channel)}: real series and synthetic series"
     return draw(4.2, 2.1, f"profile {entry.channel}", alt, lambda axes: _steps(axes, entry, clock))
 
 
 def value_profile(entry: ValueProfile, ends: tuple[float, float], clock: Sequence[str] | None = None) -> Markup:
     """Draw a channel's mean for one value of an attribute; neighbours share the ``ends`` of the scale."""
-    key = f"{shown(entry.channel)} for {shown(entry.attribute)} {shown(entry.value)}"
+    key = f"{show_name(entry.channel)} for {show_name(entry.attribute)} {show_name(entry.value)}"
     alt = f"Mean profile of {key}: real series and synthetic series"
     return draw(2.5, 1.5, f"value {key}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
 
@@ -77,7 +77,7 @@ def curve(entry: ChannelCurve, clock: Sequence[str] | None = None) -> Markup:
     """Draw a curve along lags, frequencies or steps: real, synthetic, and independent steps."""
     own = clock if entry.kind == "apart" else None
     what = _WHAT[entry.kind]
-    alt = f"{what} of {shown(entry.channel)}: real series, synthetic series and independent steps"
+    alt = f"{what} of {show_name(entry.channel)}: real series, synthetic series and independent steps"
     figures = {BASELINE: entry.baseline} | _both(entry)
     known = [figure for figure in (*entry.baseline, *entry.real, *entry.synthetic) if figure is not None]
     ends = room(known)
@@ -145,7 +145,7 @@ def on_axes(
 
 
 def _bars(axes: Axes, entry: ColumnFrequencies) -> None:
-    labels = [shown(label, 20) for label in entry.labels or ()]
+    labels = [show_name(label, 20) for label in entry.labels or ()]
     real, synthetic = list(entry.real), list(entry.synthetic)
     if entry.left_out is not None:
         labels.append(f"{entry.left_out[0]:,} rarer")
@@ -186,7 +186,7 @@ def _histogram(axes: Axes, entry: ColumnFrequencies) -> None:
     axes.set_xticks(at, _ticks(values, kind))
     axes.set_xlim(places[0], places[-1])
     _percent_axis(axes.yaxis, max(*(height.max() for height in heights), 1e-9), axes.set_ylim)
-    axes.set_xlabel(shown(entry.column, 32))
+    axes.set_xlabel(show_name(entry.column, 32))
     axes.set_ylabel("share" if np.ptp(scale) < 1e-6 else "share a mean bin")
 
 
@@ -233,7 +233,7 @@ def _curves(axes: Axes, entry: NumberDensity) -> None:
     highest = max(max(entry.real), max(entry.synthetic), 1e-12)
     axes.set_ylim(0, 1.08 * highest)
     axes.set_yticks([0.0, highest], ["0", _tick(float(f"{highest:.2g}"), "real")])
-    axes.set_xlabel(shown(entry.column, 32))
+    axes.set_xlabel(show_name(entry.column, 32))
     axes.set_ylabel("density")
 
 
@@ -246,7 +246,7 @@ def _steps(axes: Axes, entry: ChannelProfile, clock: Sequence[str] | None) -> No
     axes.plot(entry.steps, entry.synthetic, color=SYNTHETIC, linewidth=1.8, linestyle=_DASHES[SYNTHETIC])
     _along_steps(axes, entry.steps, clock)
     axes.set_xlabel(_steps_title(clock))
-    axes.set_ylabel(shown(entry.channel, 24))
+    axes.set_ylabel(show_name(entry.channel, 24))
     ends = axes.get_ylim()
     axes.set_yticks(at := _whole_ticks(*ends, "real"), [_tick(float(value), "real") for value in at])
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.6)
@@ -377,7 +377,7 @@ def _heat(axes: Axes, columns: Sequence[str], matrix: Sequence[Sequence[float]],
     low, high, colours = (-0.5, 0.5, _GAP) if signed else (0.0, 1.0, _STRENGTH)
     axes.imshow(np.asarray(matrix), cmap=colours, vmin=low, vmax=high, interpolation="none", aspect="equal")
     size = float(np.clip(120 / max(1, len(columns)), 3, 8))
-    labels = [shown(column, 16) for column in columns]
+    labels = [show_name(column, 16) for column in columns]
     axes.set_xticks(range(len(columns)), labels, rotation=90, fontsize=size, color=INK)
     axes.set_yticks(range(len(columns)), labels, fontsize=size, color=INK)
     for spine in axes.spines.values():

@@ -21,7 +21,7 @@ _WHAT = {
 }
 
 
-def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
+def series_context(found: SeriesEvaluation, most: int) -> dict[str, Any]:
     """Return the template variables of series, besides the common ones.
 
     Args:

@@ -16,7 +16,7 @@ from doublure.measures.relational import RelationalEvaluation
 from doublure.measures.scores import Score
 from doublure.measures.series import SeriesEvaluation
 from doublure.measures.tables.overall import OverallScore
-from doublure.report.cells import ScoreCell, cell_of
+from doublure.report.cells import ScoreCell, make_cell
 
 _WHOLE = (0.0, 100.0)
 _QUESTIONS = {
@@ -71,7 +71,7 @@ class ScoreTile:
     untold: str = ""
 
 
-def of_table(overall: OverallScore) -> list[ScoreTile]:
+def table_tiles(overall: OverallScore) -> list[ScoreTile]:
     """Return the tiles of a table."""
     return [
         _tile(
@@ -86,7 +86,7 @@ def of_table(overall: OverallScore) -> list[ScoreTile]:
     ]
 
 
-def of_images(found: ImageEvaluation) -> list[ScoreTile]:
+def image_tiles(found: ImageEvaluation) -> list[ScoreTile]:
     """Return the tiles of images."""
     wanted = {
         "Closeness": [*found.pixels[:1]],
@@ -96,14 +96,14 @@ def of_images(found: ImageEvaluation) -> list[ScoreTile]:
     return [_tile(name, score, figure=score.name) for name, scores in wanted.items() for score in scores]
 
 
-def of_series(found: SeriesEvaluation) -> list[ScoreTile]:
+def series_tiles(found: SeriesEvaluation) -> list[ScoreTile]:
     """Return the tiles of series."""
     known = {score.key: score for score in found.scores}
     wanted = {"Closeness": "values", "Usefulness": "predictive", "Coherence": "autocorrelation"}
     return [_tile(name, known[key], figure=known[key].name) for name, key in wanted.items() if key in known]
 
 
-def of_related(found: RelationalEvaluation) -> list[ScoreTile]:
+def related_tiles(found: RelationalEvaluation) -> list[ScoreTile]:
     """Return the tiles of related tables: each shows the table with the lowest score."""
     tiles = []
     for place, name in enumerate(_QUESTIONS):
@@ -131,12 +131,12 @@ def _tile(
         figure=figure,
         meaning=score.meaning,
         unit=unit,
-        cell=cell_of(score, scale),
+        cell=make_cell(score, scale),
         untold=untold,
     )
 
 
-def terms(said: Iterable[str], always: Sequence[str] = ()) -> list[tuple[str, str]]:
+def find_terms(said: Iterable[str], always: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Return the terms that occur in sentences, each with its meaning, in the order of the text.
 
     Args:

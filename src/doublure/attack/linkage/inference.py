@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords
-from doublure.attack.linkage.risk import HitCounts, result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.linkage.risk import HitCounts, make_result
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points
@@ -36,7 +36,7 @@ def attack(data: AttackData) -> AttackResult:
     """Attack by inferring one attribute from all others."""
     secret = _secret(data)
     if secret is None:
-        return skipped(THREAT_MODEL, data.claim, "there is no attribute to be inferred")
+        return skip_attack(THREAT_MODEL, data.claim, "there is no attribute to be inferred")
     n = min(_MOST, len(data.seen), len(data.unseen))
     few = data.with_targets(n)
     released, rng = data.synthetic, data.random(8)
@@ -47,7 +47,7 @@ def attack(data: AttackData) -> AttackResult:
     if secret in released.discrete:  # the most frequent value is a better guess than a random one
         guessed = max(guessed, int(_right(truth, np.tile(_most_frequent(told), (n, 1))).sum()))
     hits = HitCounts(attack=own, control=other, baseline=guessed, trials=n)
-    return result(THREAT_MODEL, data, hits, notes=(f"The attribute is {secret}; {n:,} targets of each side.",))
+    return make_result(THREAT_MODEL, data, hits, notes=(f"The attribute is {secret}; {n:,} targets of each side.",))
 
 
 def _secret(data: AttackData) -> str | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords
-from doublure.attack.linkage.risk import HitCounts, result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.linkage.risk import HitCounts, make_result
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.measures.divergence import Rows, nearest
 from doublure.measures.embedding import Points
 
@@ -35,7 +35,7 @@ def attack(data: AttackData) -> AttackResult:
     """Attack by joining two parts of a record through the synthetic ones."""
     halves = _halves(data.seen.points)
     if halves is None:
-        return skipped(THREAT_MODEL, data.claim, "a record cannot be cut in two")
+        return skip_attack(THREAT_MODEL, data.claim, "a record cannot be cut in two")
     n = min(_MOST, len(data.seen), len(data.unseen))
     few = data.with_targets(n)
     k = min(_NEIGHBOURS, len(data.synthetic))
@@ -43,7 +43,7 @@ def attack(data: AttackData) -> AttackResult:
     rng = data.random(7)
     guesses = [rng.random((n, len(data.synthetic))).argpartition(k - 1, axis=1)[:, :k] for _ in range(2)]
     hits = HitCounts(attack=int(own.sum()), control=int(other.sum()), baseline=int(_meet(*guesses).sum()), trials=n)
-    return result(THREAT_MODEL, data, hits, notes=(f"{n:,} targets of each side, {k} nearest.",))
+    return make_result(THREAT_MODEL, data, hits, notes=(f"{n:,} targets of each side, {k} nearest.",))
 
 
 def _joined(side: RealRecords, released: Points, halves: tuple[Rows, Rows], k: int) -> Rows:

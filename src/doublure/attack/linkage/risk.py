@@ -54,7 +54,7 @@ def _wilson(hits: int, trials: int) -> tuple[float, float]:
     return (low + high) / 2, (high - low) / 2
 
 
-def result(
+def make_result(
     threat_model: ThreatModel, data: AttackData, hits: HitCounts, *, notes: tuple[str, ...] = ()
 ) -> AttackResult:
     """Return the result of a linkage attack."""

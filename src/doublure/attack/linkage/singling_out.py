@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from doublure.attack.attack_data import AttackData
-from doublure.attack.linkage.risk import HitCounts, result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.linkage.risk import HitCounts, make_result
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import Rows
 from doublure.measures.tables.coding import Coded, Coder
@@ -59,7 +59,7 @@ class _Test:
 def attack(data: AttackData) -> AttackResult:
     """Attack by descriptions that match a single row."""
     if not data.schema.only_columns:
-        return skipped(THREAT_MODEL, data.claim, "any image or series singles itself out")
+        return skip_attack(THREAT_MODEL, data.claim, "any image or series singles itself out")
     rng, coder = data.random(6), Coder(schema=data.schema)
     n = min(len(data.seen), len(data.unseen))
     released = coder.read(data.released, "the synthetic records")
@@ -68,12 +68,12 @@ def attack(data: AttackData) -> AttackResult:
         for side in (data.seen, data.unseen)
     )
     if len(coder.names) < 2:
-        return skipped(THREAT_MODEL, data.claim, "there are too few columns to describe a row by")
+        return skip_attack(THREAT_MODEL, data.claim, "there are too few columns to describe a row by")
     # A description may be made from any released row, but is counted among as many rows as are attacked.
     told = released.take(rng.permutation(len(released))[:n])
     described = list(_descriptions(told, rng))
     if not described:
-        return skipped(THREAT_MODEL, data.claim, "no description fits exactly one synthetic row")
+        return skip_attack(THREAT_MODEL, data.claim, "no description fits exactly one synthetic row")
     guessed = [_guess(coder, told, rng) for _ in described]
     hits = HitCounts(
         attack=sum(_singles(tests, seen) for tests in described),
@@ -81,7 +81,7 @@ def attack(data: AttackData) -> AttackResult:
         baseline=sum(_singles(tests, seen) for tests in guessed),
         trials=len(described),
     )
-    return result(
+    return make_result(
         THREAT_MODEL, data, hits, notes=(f"{len(described):,} descriptions, counted among {n:,} rows of each.",)
     )
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords, WhiteBox
 from doublure.attack.membership.results import membership_result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
-from doublure.measures.embedding import Points, points_of
+from doublure.measures.embedding import Points, embed_records
 
 _TARGETS = "the targets"
 _CANNOT = "That a record is protected: its membership can be known although nothing near it is ever generated."
@@ -65,7 +65,7 @@ class ScoreAttack:
         scored = data if self.most is None else data.with_targets(self.most)
         found = self.score(scored)
         if isinstance(found, str):
-            return skipped(self.threat_model, data.claim, found)
+            return skip_attack(self.threat_model, data.claim, found)
         notes = (found.note,) if found.note else ()
         return membership_result(self.threat_model, scored, found.inside, found.outside, notes=notes)
 
@@ -97,7 +97,7 @@ def _searched(data: AttackData) -> TargetScores | str:
     white_box, rng = data.white_box, data.random(2)
     data.progress.stage("search the generator's noise", 2)
     scores = []
-    drawn = None if white_box.searchable else points_of(data.schema, data.sample(_DRAWN, data.seed + 2)).values
+    drawn = None if white_box.searchable else embed_records(data.schema, data.sample(_DRAWN, data.seed + 2)).values
     for number, side in enumerate((data.seen, data.unseen)):
         far = _found(white_box, side, rng) if drawn is None else nearest(drawn, side.points.values, 1)[0][:, 0]
         scores.append(-far)

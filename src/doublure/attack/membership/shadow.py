@@ -11,10 +11,10 @@ import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.membership.results import membership_result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
-from doublure.measures.embedding import Points, points_of
+from doublure.measures.embedding import Points, embed_records
 from doublure.support.seeding import of_32_bits
 
 THREAT_MODEL = ThreatModel(
@@ -40,7 +40,7 @@ _TREES = 200
 def attack(data: AttackData) -> AttackResult:
     """Attack membership by a classifier trained on shadow synthesizers."""
     if data.refit is None:
-        return skipped(THREAT_MODEL, data.claim, "the run cannot be refitted")
+        return skip_attack(THREAT_MODEL, data.claim, "the run cannot be refitted")
     from sklearn.ensemble import RandomForestClassifier
 
     rng, own = data.random(4), data.reference
@@ -51,7 +51,7 @@ def attack(data: AttackData) -> AttackResult:
     for number in range(data.shadows):
         inside = np.isin(own.unit, rng.permutation(units)[: len(units) // 2])
         shadow = data.refit(own.take(np.flatnonzero(inside)).content, data.seed + 1 + number)
-        drawn = points_of(data.schema, shadow.sample(len(data.released), data.seed), "a shadow's records")
+        drawn = embed_records(data.schema, shadow.sample(len(data.released), data.seed), "a shadow's records")
         training_sets.append(features(own, drawn, queries))
         answers.append(inside)
         data.progress.at(number + 1)

@@ -17,7 +17,7 @@ from doublure.data.images import Images
 from doublure.data.images.records import Pixels
 from doublure.encode.grids import Floats
 from doublure.measures.classification import Labels
-from doublure.measures.images.classifiers import predict_each, steps_of
+from doublure.measures.images.classifiers import count_steps, predict_each
 from doublure.support.progress import Progress, Silent
 
 
@@ -59,13 +59,13 @@ FEWEST = 10_000
 """Smallest number of altered images for training: the classifier has to see each kind often."""
 
 
-def alterations_of(images: Images) -> tuple[str, ...]:
+def list_alterations(images: Images) -> tuple[str, ...]:
     """Return the names of the alterations that images of this shape can undergo."""
     square = images.images.shape[1] == images.images.shape[2]
     return tuple(name for name, each in ALTERATIONS.items() if square or not each.square)
 
 
-def altered(images: Pixels, name: str) -> Pixels:
+def alter(images: Pixels, name: str) -> Pixels:
     """Return images ``(B, H, W, C)`` after an alteration."""
     return np.ascontiguousarray(ALTERATIONS[name].done(images))
 
@@ -90,19 +90,19 @@ def predict_alterations(
         progress: Receives progress events.
 
     Returns:
-        For each set ``(M, A + 1)`` probabilities: unaltered, then each of :func:`alterations_of`.
+        For each set ``(M, A + 1)`` probabilities: unaltered, then each of :func:`list_alterations`.
     """
-    names = alterations_of(training)
+    names = list_alterations(training)
     rng = np.random.default_rng([seed, 7])
     drawn = np.arange(max(len(training), FEWEST)) % len(training)
     which = rng.integers(len(names) + 1, size=len(drawn))
     pixels = training.images[drawn]
     for code, name in enumerate(names, start=1):
-        pixels[which == code] = altered(pixels[which == code], name)
+        pixels[which == code] = alter(pixels[which == code], name)
     trained = _with_class(pixels, codes[drawn], n_classes)
     hinted = [_with_class(images.images, of, n_classes) for images, of in seen]
     listener = progress or Silent()
-    listener.stage("train a classifier of alterations", steps_of(len(trained)))
+    listener.stage("train a classifier of alterations", count_steps(len(trained)))
     return predict_each("cnn", trained, which.astype(np.int64), hinted, len(names) + 1, seed, listener)
 
 

@@ -82,7 +82,7 @@ def predict(
         test: M images to classify.
         n_classes: K; classes that the training set lacks get probability 0.
         seed: Fixes the classifier's own randomness.
-        progress: Receives the number of finished steps, of :func:`steps_of`, where the classifier is a network.
+        progress: Receives the number of finished steps, of :func:`count_steps`, where the classifier is a network.
 
     Returns:
         ``(M, K)`` probabilities.
@@ -146,8 +146,8 @@ def _network(student: ClassifierName) -> Callable[..., Floats]:
     def train(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
         import torch
 
-        model = trained(student, training, classes, seed, progress=progress)
-        return transformed(lambda images: torch.softmax(model(images), dim=1), test)
+        model = train_network(student, training, classes, seed, progress=progress)
+        return map_batches(lambda images: torch.softmax(model(images), dim=1), test)
 
     return train
 
@@ -176,15 +176,15 @@ def image_classifier(training: Images, classes: Labels, seed: int) -> ImageClass
     import torch
 
     codes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    model = trained("cnn", training, codes, seed)
+    model = train_network("cnn", training, codes, seed)
     body = model[:-1]
     return ImageClassifier(
-        features=lambda images: transformed(body, images),
-        chances=lambda images: transformed(lambda batch: torch.softmax(model(batch), dim=1), images),
+        features=lambda images: map_batches(body, images),
+        chances=lambda images: map_batches(lambda batch: torch.softmax(model(batch), dim=1), images),
     )
 
 
-def transformed(function: Callable[[torch.Tensor], torch.Tensor], images: Images, batch: int = _TEST_BATCH) -> Floats:
+def map_batches(function: Callable[[torch.Tensor], torch.Tensor], images: Images, batch: int = _TEST_BATCH) -> Floats:
     """Return a function's results for images, a batch at a time, computed on the chosen device.
 
     Args:
@@ -196,13 +196,13 @@ def transformed(function: Callable[[torch.Tensor], torch.Tensor], images: Images
 
     with torch.inference_mode():
         parts = [
-            function(tensor_of(images.images[first : first + batch]).to(chosen_device())).cpu()
+            function(to_tensor(images.images[first : first + batch]).to(chosen_device())).cpu()
             for first in range(0, len(images), batch)
         ]
         return np.asarray(torch.cat(parts).double().numpy())
 
 
-def trained(
+def train_network(
     student: ClassifierName,
     training: Images,
     classes: Labels,
@@ -254,7 +254,7 @@ def _learn(
 
     batches = max(1, len(training) // BATCH)
     if epochs is None:
-        epochs = steps_of(len(training)) // batches
+        epochs = count_steps(len(training)) // batches
     optimizer = torch.optim.Adam(model.parameters(), rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
     model.train()
@@ -265,14 +265,14 @@ def _learn(
             if len(rows) < 2:  # batch normalisation needs two rows
                 continue
             optimizer.zero_grad()
-            seen = tensor_of(training.images[rows.numpy()]).to(classes.device)
+            seen = to_tensor(training.images[rows.numpy()]).to(classes.device)
             functional.cross_entropy(model(seen), classes[rows.to(classes.device)]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
     progress.at(epochs * batches)
 
 
-def steps_of(images: int) -> int:
+def count_steps(images: int) -> int:
     """Return the number of training steps for a number of images."""
     batches = max(1, images // BATCH)
     return batches * max(EPOCHS, -(-LEAST_STEPS // batches))
@@ -286,7 +286,7 @@ def cnn_flops(shape: tuple[int, int, int]) -> float:
     return 2.0 * (convolutions + second * (height // 4) * (width // 4) * wide + wide * narrow)
 
 
-def tensor_of(images: np.ndarray[Any, np.dtype[np.uint8]]) -> torch.Tensor:
+def to_tensor(images: np.ndarray[Any, np.dtype[np.uint8]]) -> torch.Tensor:
     """Return ``(B, C, H, W)`` float32 in [-1, 1]."""
     import torch
 

@@ -22,7 +22,7 @@ from doublure.intervals import Result
 from doublure.measures.classification import Labels
 from doublure.measures.divergence import nearest
 from doublure.measures.evaluation import Evaluation
-from doublure.measures.holdout import seen_note, seen_warning, sides
+from doublure.measures.holdout import seen_note, seen_warning, split_real
 from doublure.measures.images.classifiers import (
     CLASSIFIERS,
     EPOCHS,
@@ -33,10 +33,10 @@ from doublure.measures.images.classifiers import (
     predict,
 )
 from doublure.measures.images.distribution_metrics import resemblance
-from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor, codes_of, pixels
+from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor, encode_labels, pixels
 from doublure.measures.images.texture import texture
-from doublure.measures.influence import of_share
-from doublure.measures.registry import with_registered
+from doublure.measures.influence import share_influence
+from doublure.measures.registry import add_registered
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score, interval, rate_score
 from doublure.results import Verdict, percent, versions
@@ -157,7 +157,7 @@ def evaluate_images(
         DataError: There are too few images.
     """
     rng = np.random.default_rng(seed)
-    both = sides(train, holdout, unit, rng, field="the real set", records="images")
+    both = split_real(train, holdout, unit, rng, field="the real set", records="images")
     real, test = both.train, both.test
     baseline = class_means(schema, real, len(synthetic), rng)
     sets = _coded(schema, {"value": synthetic, "baseline": baseline, "real": real, "test": test})
@@ -189,7 +189,7 @@ def evaluate_images(
         real_sheet=_sheet(real, schema, "REAL images: private, do not publish"),
         neighbours_sheet=_neighbours(synthetic, real, schema),
     )
-    return with_registered(found, schema, sets.images)
+    return add_registered(found, schema, sets.images)
 
 
 def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Generator) -> Images:
@@ -202,7 +202,7 @@ def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Genera
         rng: Draws them.
     """
     drawn = np.sort(rng.choice(len(real), n))
-    codes = codes_of(schema, real)
+    codes = encode_labels(schema, real)
     pixels = np.empty((n, *real.images.shape[1:]), dtype=np.uint8)
     for code in np.unique(codes[drawn]):
         of_class = real.images[codes == code].astype(np.float32)
@@ -215,7 +215,9 @@ def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Genera
 
 def _coded(schema: ImageSchema, images: Mapping[str, Images]) -> _Sets:
     labels = ("",) if schema.label is None else tuple(str(value) for value in schema.label.domain)
-    return _Sets(images=images, classes={name: codes_of(schema, each) for name, each in images.items()}, labels=labels)
+    return _Sets(
+        images=images, classes={name: encode_labels(schema, each) for name, each in images.items()}, labels=labels
+    )
 
 
 def _sample(n: int, rng: np.random.Generator) -> Labels:
@@ -255,7 +257,7 @@ def _train(
         chances = predict(classifier, training, classes, test, len(sets.labels), seed)
         hits = chances.argmax(axis=1) == truth
         right[role] = int(hits.sum())
-        resamples.add(f"accuracy {name}", role, float(hits.mean()), {"test of target": of_share(hits)})
+        resamples.add(f"accuracy {name}", role, float(hits.mean()), {"test of target": share_influence(hits)})
     meaning = f"Accuracy of a {CLASSIFIERS[classifier]} on real test images."
     accuracy = rate_score("accuracy", name, right, len(truth), meaning)
     return ClassifierScore(classifier=classifier, name=CLASSIFIERS[classifier], accuracy=accuracy)

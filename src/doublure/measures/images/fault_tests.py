@@ -11,9 +11,9 @@ from doublure.data.images import Images
 from doublure.errors import printable
 from doublure.measures.classification import Labels
 from doublure.measures.divergence import nearest
-from doublure.measures.fault_tests import FaultStatistic, FaultTest, judged
-from doublure.measures.images.alterations import ALTERATIONS, FEWEST, alterations_of, predict_alterations
-from doublure.measures.images.classifiers import BATCH, cnn_flops, predict_each, steps_of
+from doublure.measures.fault_tests import FaultStatistic, FaultTest, decide
+from doublure.measures.images.alterations import ALTERATIONS, FEWEST, list_alterations, predict_alterations
+from doublure.measures.images.classifiers import BATCH, cnn_flops, count_steps, predict_each
 from doublure.measures.images.feature_extractors import pixels
 from doublure.support.progress import Progress, Silent
 
@@ -61,7 +61,7 @@ def run_fault_tests(sets: InspectionSets, seed: int, progress: Progress | None =
     learned = _altered(sets, seed, listener) | _flat(sets) | _labelled(sets, seed, listener)
     signs = learned | _unlike(sets) | _alike(sets)
     tested = bool(sets.right) and not (LABEL in signs and _rough(signs[LABEL].shares[1:]))
-    return judged(signs, tested=tested, codes=sets.inspected[1], labels=sets.labels)
+    return decide(signs, tested=tested, codes=sets.inspected[1], labels=sets.labels)
 
 
 def flops_of(shape: tuple[int, int, int], classes: int, images: int, right: int) -> tuple[float, int]:
@@ -78,8 +78,8 @@ def flops_of(shape: tuple[int, int, int], classes: int, images: int, right: int)
     training_sets = [(max(2 * images, FEWEST), channels + 1)] + ([(2 * images, channels)] if classes > 1 else [])
     for trained, seen in training_sets:
         each = cnn_flops((height, width, seen))
-        steps += steps_of(trained)
-        total += each * (3 * BATCH * steps_of(trained) + images * (right + 1))
+        steps += count_steps(trained)
+        total += each * (3 * BATCH * count_steps(trained) + images * (right + 1))
     return total, steps
 
 
@@ -112,7 +112,7 @@ def _altered(sets: InspectionSets, seed: int, progress: Progress) -> dict[str, F
             meaning=f"They look like the others after {ALTERATIONS[name].meaning}.",
             shown=[each == code for each in looked],
         )
-        for code, name in enumerate(alterations_of(sets.training[0]), start=1)
+        for code, name in enumerate(list_alterations(sets.training[0]), start=1)
     }
 
 
@@ -126,7 +126,7 @@ def _labelled(sets: InspectionSets, seed: int, progress: Progress) -> dict[str, 
     training, codes = sets.training
     if len(np.unique(codes)) < 2:
         return {}
-    progress.stage("train a classifier of the classes", steps_of(len(training)))
+    progress.stage("train a classifier of the classes", count_steps(len(training)))
     asked = [images for images, _ in sets.seen]
     chances = predict_each("cnn", training, codes, asked, len(sets.labels), seed, progress)
     told = [each.argmax(1) for each in chances]

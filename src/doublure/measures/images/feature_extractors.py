@@ -20,7 +20,7 @@ import numpy as np
 from doublure.encode.columns import Discrete, Floats
 from doublure.errors import SettingError
 from doublure.measures.classification import Labels
-from doublure.measures.images.classifiers import image_classifier, transformed
+from doublure.measures.images.classifiers import image_classifier, map_batches
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 from doublure.support.devices import chosen_device
@@ -127,7 +127,7 @@ def inception_v3(weights: str | Path) -> Extractor:
 
 def _frozen(name: str, model: nn.Module, features: Callable[[Tensor], Tensor]) -> Extractor:
     model.eval().to(chosen_device())
-    return Extractor(name=name, extract=lambda images: transformed(features, images, _BATCH))
+    return Extractor(name=name, extract=lambda images: map_batches(features, images, _BATCH))
 
 
 def _of_size(images: Tensor, side: int) -> Tensor:
@@ -155,7 +155,7 @@ NAMES: dict[str, Callable[[Images, Labels, int], Extractor]] = {
 }
 
 
-def named(name: str, training: Images, classes: Labels, seed: int) -> Extractor:
+def find_extractor(name: str, training: Images, classes: Labels, seed: int) -> Extractor:
     """Return the extractor of this name.
 
     Args:
@@ -177,7 +177,7 @@ def named(name: str, training: Images, classes: Labels, seed: int) -> Extractor:
     return NAMES[name](training, classes, seed)
 
 
-def codes_of(schema: ImageSchema, images: Images) -> Labels:
+def encode_labels(schema: ImageSchema, images: Images) -> Labels:
     """Return ``(N,)`` the class of each image; 0 where there are no labels."""
     if schema.label is None or images.labels is None:
         return np.zeros(len(images), dtype=np.int64)
@@ -194,7 +194,7 @@ def refuse_other_kinds(schema: Schema) -> None:
     ImageSchema.of(schema, wrong)
 
 
-def asked_for(words: str, schema: Schema) -> Extractor | None:
+def parse_extractor(words: str, schema: Schema) -> Extractor | None:
     """Return the extractor named on a command line; None for a classifier of real images, which the caller trains.
 
     Args:

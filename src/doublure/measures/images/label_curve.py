@@ -11,7 +11,7 @@ from doublure.data.opening import Given, open_data
 from doublure.errors import DataError, SchemaError, SettingError
 from doublure.intervals import Interval, Result, wilson
 from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve
-from doublure.measures.images.feature_extractors import codes_of
+from doublure.measures.images.feature_extractors import encode_labels
 from doublure.results import INTERNAL, percent, span
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.support.progress import Progress, Silent
@@ -126,12 +126,12 @@ def label_curve(
     rng = np.random.default_rng(seed)
     training, known = (each.take(rng.permutation(len(each))) for each in (training, content))
     own, test = known.take(slice(len(known) // 2)), known.take(slice(len(known) // 2, None))
-    truth = codes_of(schema, test)
+    truth = encode_labels(schema, test)
     sizes = (*SIZES, len(training))
     found = []
     for name, trained in (("synthetic", training), ("real", own)):
         listener.stage(f"train on {name} images")
-        found.append(learning_curve(classifier, trained, codes_of(schema, trained), test, truth, sizes, seed))
+        found.append(learning_curve(classifier, trained, encode_labels(schema, trained), test, truth, sizes, seed))
     artificial, beside = ({size: _accuracy(share, len(test)) for size, share in each.items()} for each in found)
     points = (CurvePoint(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())
     return LabelCurve(classifier=classifier, tested=len(test), points=tuple(points))

@@ -14,7 +14,7 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.encode.columns import Floats
-from doublure.measures.influence import of_share
+from doublure.measures.influence import share_influence
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 
@@ -47,13 +47,13 @@ def texture(images: Mapping[str, Images], resamples: Resamples | None = None) ->
         images: ``value``, ``baseline`` and ``real``.
         resamples: Receives their resamples.
     """
-    each = {role: figures_of_each(own) for role, own in images.items()}
+    each = {role: measure_each(own) for role, own in images.items()}
     found = {role: _means(own) for role, own in each.items()}
     kept = Resamples() if resamples is None else resamples
     for role, own in each.items():
         for key, figures in own.items():
             if len(figures):
-                kept.add(key, role, found[role][key], {ROWS_OF[role]: of_share(figures)})
+                kept.add(key, role, found[role][key], {ROWS_OF[role]: share_influence(figures)})
     scores = (
         Score(
             key=key,
@@ -68,12 +68,12 @@ def texture(images: Mapping[str, Images], resamples: Resamples | None = None) ->
     return tuple(kept.sure(score) for score in scores)
 
 
-def figures_of(images: Images) -> dict[str, float | None]:
+def measure_texture(images: Images) -> dict[str, float | None]:
     """Return ``checkerboard`` (of a black and white chessboard) and ``block_spread`` of a set; None of no image."""
-    return _means(figures_of_each(images))
+    return _means(measure_each(images))
 
 
-def figures_of_each(images: Images) -> dict[str, Floats]:
+def measure_each(images: Images) -> dict[str, Floats]:
     """Return the same of each image, ``(N,)``."""
     from doublure.networks.texture import block_spread, checkerboard
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from doublure.measures.relational.units import CodedUnits, UnitCoder
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.count_queries import LEAST_SHARE, TRIES, QueryCondition, range_of
+from doublure.measures.tables.count_queries import LEAST_SHARE, TRIES, QueryCondition, draw_condition
 
 QUERIES = 200
 """Number of queries for a child table, where so many can be drawn."""
@@ -43,8 +43,8 @@ def counts_across(
     off: dict[str, list[float]] = {role: [] for role in others}
     asked = 0
     for _ in range(TRIES * QUERIES):
-        of_root = range_of(coders.root, train.root, int(rng.integers(len(coders.root.names))), rng)
-        of_rows = [range_of(own, rows, place, rng) for place in _some(own, rng)]
+        of_root = draw_condition(coders.root, train.root, int(rng.integers(len(coders.root.names))), rng)
+        of_rows = [draw_condition(own, rows, place, rng) for place in _some(own, rng)]
         real = _share(train, child, of_root, of_rows)
         if real < LEAST_SHARE:
             continue

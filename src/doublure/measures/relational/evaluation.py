@@ -14,8 +14,8 @@ import numpy as np
 from typing_extensions import override
 
 from doublure.measures.evaluation import Evaluation
-from doublure.measures.holdout import seen_note, seen_warning, sides
-from doublure.measures.registry import with_registered
+from doublure.measures.holdout import seen_note, seen_warning, split_real
+from doublure.measures.registry import add_registered
 from doublure.measures.relational.histories import MOST_COMPARED, two_sample
 from doublure.measures.relational.prediction import prediction
 from doublure.measures.relational.relations import MOST_DEPENDENT, ChildRelation, ComparedUnits, relation
@@ -135,7 +135,7 @@ def evaluate_related(
     del unit
     rng = np.random.default_rng(seed)
     kept = None if holdout is None else as_units(schema, holdout)
-    both = sides(as_units(schema, train), kept, None, rng, field="the real tables", records="units")
+    both = split_real(as_units(schema, train), kept, None, rng, field="the real tables", records="units")
     artificial, coders = as_units(schema, synthetic), UnitCoder.of(schema)
     compared = ComparedUnits(
         train=coders.read(both.train, "the real tables"),
@@ -165,7 +165,7 @@ def evaluate_related(
         notes=_notes(both.kept_aside),
         versions=versions(),
     )
-    return with_registered(found, coders, compared)
+    return add_registered(found, coders, compared)
 
 
 def _notes(kept_aside: bool) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from doublure.encode.columns import Floats
 from doublure.measures.classification import area_under_roc
-from doublure.measures.influence import of_area
+from doublure.measures.influence import area_influence
 from doublure.measures.relational.histories import MOST_COMPARED, aggregates
 from doublure.measures.relational.units import CodedUnits, UnitCoder
 from doublure.measures.resampling import Resamples
@@ -61,7 +61,7 @@ def prediction(
         chances = _ranked(training, _having(coders, units, (table, column), code)[some], seen, wanted, seed)
         figures[role] = None if chances is None else area_under_roc(wanted.astype(np.int64), chances)[0]
         if chances is not None:
-            influence = of_area(wanted.astype(np.int64), chances)
+            influence = area_influence(wanted.astype(np.int64), chances)
             resamples.add("prediction", role, figures[role], {"test": influence})
     score = Score(
         key="prediction",

@@ -27,7 +27,7 @@ from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.counts import CodeCounts, count
 from doublure.measures.tables.fidelity import cramers_v, pair_variation, variation
-from doublure.measures.tables.influence import of_variation
+from doublure.measures.tables.influence import variation_influence
 
 MOST_DEPENDENT = 30
 """Number of pairs of a parent's and a child's column compared, the most dependent ones."""
@@ -154,7 +154,7 @@ def _resample(
     both = {"train": sides.train, "value": sides.synthetic}
     most = sides.train.content.schema.most(child)
     counted = [np.minimum(units.content.counts(child), most).astype(np.int32)[:, None] for units in both.values()]
-    found = {"children": of_variation(counted[0], counted[1], [most + 1], [(0,)])}
+    found = {"children": variation_influence(counted[0], counted[1], [most + 1], [(0,)])}
     rows = [units.children[child] for units in both.values()]
     owners = [units.owners(child) for units in both.values()]
     sizes, own = [*coders.root.sizes, *coders.children[child].sizes], coders.children[child]
@@ -166,7 +166,7 @@ def _resample(
             for units, whose, each in zip(both.values(), owners, rows, strict=True)
             if each is not None
         ]
-        found["parent_child"] = _by_unit(of_variation(codes[0], codes[1], sizes, places), owners, both)
+        found["parent_child"] = _by_unit(variation_influence(codes[0], codes[1], sizes, places), owners, both)
     if "transitions" in scores and None not in rows:
         firsts = [units.successive(child) for units in both.values()]
         if all(map(len, firsts)):
@@ -177,7 +177,9 @@ def _resample(
             ]
             steps = [(place, len(own.names) + place) for place in range(len(own.names))]
             whose = [owner[first] for owner, first in zip(owners, firsts, strict=True)]
-            found["transitions"] = _by_unit(of_variation(codes[0], codes[1], [*own.sizes] * 2, steps), whose, both)
+            found["transitions"] = _by_unit(
+                variation_influence(codes[0], codes[1], [*own.sizes] * 2, steps), whose, both
+            )
     for key, (real, artificial) in found.items():
         resamples.add(f"{key} {child}", "value", scores[key].value, {"train": real, "value": artificial})
 

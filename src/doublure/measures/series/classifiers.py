@@ -32,10 +32,10 @@ from doublure.encode.attribute_groups import groups_of
 from doublure.encode.grids import Floats
 from doublure.intervals import Interval, wilson
 from doublure.measures.classification import Labels, area_under_roc
-from doublure.measures.influence import of_share, of_two_samples
+from doublure.measures.influence import share_influence, two_sample_influence
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
-from doublure.measures.series.figures import PLACES, average, scored
+from doublure.measures.series.figures import PLACES, average, make_score
 from doublure.measures.series.statistics import codes_by_attribute
 from doublure.schema.series import SeriesSchema
 from doublure.support.seeding import of_32_bits
@@ -76,9 +76,9 @@ def classifier_scores(
     return tuple(found), None
 
 
-def described(series: Series) -> Floats:
+def describe(series: Series) -> Floats:
     """Return features of series: steps, differences, and each channel's mean, spread and highest value."""
-    values = shortened(series.values, _LONGEST)
+    values = shorten(series.values, _LONGEST)
     flat = values.transpose(0, 2, 1).reshape(len(values), -1)
     changes = np.diff(values, axis=1).transpose(0, 2, 1).reshape(len(values), -1)
     known = ~np.isnan(values)
@@ -91,7 +91,7 @@ def described(series: Series) -> Floats:
     return np.concatenate([flat, changes, *overall], axis=1)
 
 
-def shortened(values: Floats, longest: int) -> Floats:
+def shorten(values: Floats, longest: int) -> Floats:
     """Return ``(N, at most longest, channels)``: longer series as means over equal stretches, without their gaps."""
     length = values.shape[1]
     if length <= longest:
@@ -113,14 +113,14 @@ def _some(series: Series, most: int, rng: np.random.Generator) -> Series:
 def _discriminative(samples: Mapping[str, Series], seed: int, resamples: Resamples) -> Score:
     tested = {role: two_samples(samples["real"], samples[place], seed) for role, place in PLACES.items()}
     found = {role: area_under_roc(*each) for role, each in tested.items()}
-    real, own = of_two_samples(*tested["value"])
+    real, own = two_sample_influence(*tested["value"])
     influence = {"train of two samples": real, "value of two samples": own}
     resamples.add("discriminative", "value", found["value"][0], influence)
     figures = {role: area for role, (area, _) in found.items()}
     meaning = (
         "Area under ROC of boosted trees that classify synthetic and real series: 0.5 at chance, 1 if always right."
     )
-    return scored("discriminative", "Two-sample AUC", "low", (0.0, 1.0), figures, meaning, found["value"][1])
+    return make_score("discriminative", "Two-sample AUC", "low", (0.0, 1.0), figures, meaning, found["value"][1])
 
 
 def two_sample_auc(real: Series, other: Series, seed: int) -> tuple[float | None, Interval | None]:
@@ -132,7 +132,7 @@ def two_samples(real: Series, other: Series, seed: int) -> tuple[Labels, Floats]
     """Return the set of each series of the other halves, ``(N,)`` with 0 for real, and probabilities ``(N, 2)``."""
     rng = np.random.default_rng([seed, 11])
     size = min(len(real), len(other)) // 2 * 2
-    rows = np.concatenate([described(each.take(rng.permutation(len(each))[:size])) for each in (real, other)])
+    rows = np.concatenate([describe(each.take(rng.permutation(len(each))[:size])) for each in (real, other)])
     which = np.repeat(np.arange(2, dtype=np.int64), size)
     training = np.tile(np.arange(size) < size // 2, 2)
     chances = _classes(rows[training], which[training], rows[~training], 2, seed)
@@ -153,7 +153,7 @@ def _predictive(schema: SeriesSchema, samples: Mapping[str, Series], rng: np.ran
         "Error of boosted trees that were trained on them and forecast real series step by step, divided by the error "
         "of the best constant."
     )
-    return scored("predictive", "Forecast (TSTR)", "low", (0.0, _WORST), figures, meaning)
+    return make_score("predictive", "Forecast (TSTR)", "low", (0.0, _WORST), figures, meaning)
 
 
 def questions(schema: SeriesSchema, series: Series, channel: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -191,16 +191,16 @@ def _classified(
     """Return the accuracy on real series' target of a classifier trained on each set."""
     classes = groups_of(schema.attributes[target])
     codes = {name: codes_by_attribute(schema, each)[target].astype(np.int64) for name, each in samples.items()}
-    truth, seen = codes["test"], described(samples["test"])
+    truth, seen = codes["test"], describe(samples["test"])
     right = {}
     for role in _ROLES:
-        chances = _classes(described(samples[role]), codes[role], seen, classes, seed)
+        chances = _classes(describe(samples[role]), codes[role], seen, classes, seed)
         hits = chances.argmax(axis=1) == truth
         right[role] = float(hits.mean())
-        resamples.add("accuracy", role, right[role], {"test of target": of_share(hits)})
+        resamples.add("accuracy", role, right[role], {"test of target": share_influence(hits)})
     interval = wilson(round(right["value"] * len(truth)), len(truth))
     meaning = "Accuracy, on real series, of boosted trees that were trained on them to classify the target attribute."
-    return scored("accuracy", "Accuracy (TSTR)", "high", (0.0, 1.0), right, meaning, interval)
+    return make_score("accuracy", "Accuracy (TSTR)", "high", (0.0, 1.0), right, meaning, interval)
 
 
 # -- models ----------------------------------------------------------------------------------------------------------

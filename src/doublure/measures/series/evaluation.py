@@ -16,8 +16,8 @@ from typing_extensions import override
 from doublure.data.series import Series
 from doublure.data.series.clock import clock_texts
 from doublure.measures.evaluation import Evaluation
-from doublure.measures.holdout import seen_note, sides
-from doublure.measures.registry import with_registered
+from doublure.measures.holdout import seen_note, split_real
+from doublure.measures.registry import add_registered
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series import plot_data as drawings
@@ -103,7 +103,7 @@ def evaluate_series(
         DataError: There are too few series.
     """
     rng = np.random.default_rng(seed)
-    both = sides(train, holdout, unit, rng, field="the real set", records="series")
+    both = split_real(train, holdout, unit, rng, field="the real set", records="series")
     real, test = both.train, both.test
     sets = {"value": synthetic, "baseline": independent_steps(real, len(synthetic), rng), "real": real, "test": test}
     statistics = {name: series_statistics(schema, each) for name, each in sets.items()}
@@ -131,7 +131,7 @@ def evaluate_series(
         notes=_notes(both.kept_aside, classifiers=bool(trained), nearest=near[1] is not None),
         versions=versions(),
     )
-    return with_registered(found, schema, sets)
+    return add_registered(found, schema, sets)
 
 
 def independent_steps(real: Series, n: int, rng: np.random.Generator) -> Series:

@@ -22,14 +22,13 @@ import numpy as np
 from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.errors import printable
-from doublure.measures.fault_tests import FaultStatistic, Mask
-from doublure.measures.number_signs import copied_signs, exchange_signs, number_signs
+from doublure.measures.fault_tests import FaultStatistic, Mask, copy_tests, numeric_shift_tests, swap_tests
 
 _STILL = 0.01
 _LAGS = 24
 
 
-def signs_of_series(training: Series, seen: Sequence[Series]) -> dict[str, FaultStatistic]:
+def series_fault_statistics(training: Series, seen: Sequence[Series]) -> dict[str, FaultStatistic]:
     """Return the statistics by a stable name.
 
     Args:
@@ -39,13 +38,13 @@ def signs_of_series(training: Series, seen: Sequence[Series]) -> dict[str, Fault
     found: dict[str, FaultStatistic] = {}
     for name in training.channels:
         own, others = training.channel(name), [each.channel(name) for each in seen]
-        found |= number_signs(name, _means(own), [_means(each) for each in others], "has a mean")
+        found |= numeric_shift_tests(name, _means(own), [_means(each) for each in others], "has a mean")
         found |= _still(name, own, others) | _missing(name, others) | _shifted(name, own, others)
     for pair in combinations(training.channels, 2):
         means = [tuple(_means(each.channel(name)) for name in pair) for each in (training, *seen)]
         trained, *looked = [(first, second) for first, second in means]
-        found |= exchange_signs(pair, trained, looked)
-    return found | copied_signs([each.values.reshape(len(each), -1) for each in seen], "series")
+        found |= swap_tests(pair, trained, looked)
+    return found | copy_tests([each.values.reshape(len(each), -1) for each in seen], "series")
 
 
 def _means(values: Floats) -> Floats:

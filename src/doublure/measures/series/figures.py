@@ -74,10 +74,12 @@ def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics
         }
         high = key.startswith("profile")
         ends = (-1.0, 1.0) if high else (0.0, 2.0 if key == "autocorrelation" else 1.0)
-        scores.append(scored(key, _NAMES[key], "high" if high else "low", ends, figures, _MEANT[key]))
+        scores.append(make_score(key, _NAMES[key], "high" if high else "low", ends, figures, _MEANT[key]))
     if any(schema.may_be_missing(name) for name in schema.channels):
         missing = {role: statistics[place].missing for role, place in PLACES.items()}
-        scores.append(scored("missing", "Missing", "near", (0.0, 1.0), missing, "The share of steps without a value."))
+        scores.append(
+            make_score("missing", "Missing", "near", (0.0, 1.0), missing, "The share of steps without a value.")
+        )
     return tuple(scores)
 
 
@@ -87,7 +89,7 @@ def average(figures: list[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def scored(
+def make_score(
     key: str,
     name: str,
     goal: Literal["low", "high", "near"],

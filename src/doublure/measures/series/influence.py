@@ -17,11 +17,11 @@ from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series.statistics import (
     SeriesSetStatistics,
+    centred_blocks,
+    compared_lags,
+    compared_steps,
     correlation,
-    lags_of,
-    mean_of,
-    moving_of,
-    steps_of,
+    mean_profile,
 )
 
 _Both: TypeAlias = tuple[Floats, Floats]
@@ -64,7 +64,7 @@ def _of_ratio(parts: Floats, wholes: Floats) -> Floats:
 
 def _profile(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
     sides = [each.series.channel(name) for each in (real, own)]
-    means = [mean_of(values) for values in sides]
+    means = [mean_profile(values) for values in sides]
     known = ~(np.isnan(means[0]) | np.isnan(means[1]))
     together = correlation(*means)
     if together is None:
@@ -82,7 +82,7 @@ def _profile(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> 
 def _apart(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
     sides = [each.series.channel(name) for each in (real, own)]
     found = np.zeros(len(sides[0])), np.zeros(len(sides[1]))
-    steps = steps_of(sides[0].shape[1])
+    steps = compared_steps(sides[0].shape[1])
     for step in steps:
         columns = [values[:, step] for values in sides]
         there = [~np.isnan(column) for column in columns]
@@ -110,7 +110,7 @@ def _waves(per_series: Callable[[Floats], Floats], share: float) -> _Influence:
     """Return the influences on the sum (times ``share``) or mean of differences between means of a series feature."""
 
     def both(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
-        blocks = [list(moving_of(each.series.channel(name))) for each in (real, own)]
+        blocks = [list(centred_blocks(each.series.channel(name))) for each in (real, own)]
         figures = [np.concatenate([per_series(values) for values, _ in each]) for each in blocks]
         places = [np.concatenate([rows for _, rows in each]) for each in blocks]
         if not all(map(len, figures)):
@@ -129,7 +129,7 @@ def _waves(per_series: Callable[[Floats], Floats], share: float) -> _Influence:
 
 def _autocorrelations(moving: Floats) -> Floats:
     power = (moving**2).sum(axis=1)
-    lags = lags_of(moving.shape[1])
+    lags = compared_lags(moving.shape[1])
     if not lags:
         return np.zeros((len(moving), 0))
     return np.stack([(moving[:, :-lag] * moving[:, lag:]).sum(axis=1) / power for lag in lags], axis=1)

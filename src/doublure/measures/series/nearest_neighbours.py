@@ -23,8 +23,8 @@ from doublure.encode.grids import Floats
 from doublure.intervals import wilson
 from doublure.measures.classification import Labels
 from doublure.measures.scores import Score
-from doublure.measures.series.classifiers import shortened
-from doublure.measures.series.figures import PLACES, scored
+from doublure.measures.series.classifiers import shorten
+from doublure.measures.series.figures import PLACES, make_score
 
 QUERIES = 100
 """Number of series of a set whose neighbours are searched."""
@@ -84,8 +84,8 @@ def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, 
     )
     meaning = "The share of series that stand nearer to a real one than 19 in 20 other real series do."
     scores = (
-        scored("nearest", "Nearest real series", "near", (0.0, 1e6), figures, median),
-        scored("too_near", "Too near", "near", (0.0, 1.0), near, meaning, interval),
+        make_score("nearest", "Nearest real series", "near", (0.0, 1e6), figures, median),
+        make_score("too_near", "Too near", "near", (0.0, 1.0), near, meaning, interval),
     )
     return scores, found["value"]
 
@@ -107,7 +107,7 @@ def neighbours(queries: Floats, series: Floats) -> tuple[Labels, Floats]:
         if not len(open_):
             break
         tried = order[open_, first : first + _ROUND]
-        costs = warped(np.repeat(queries[open_], tried.shape[1], axis=0), series[tried.reshape(-1)], band)
+        costs = warp_distance(np.repeat(queries[open_], tried.shape[1], axis=0), series[tried.reshape(-1)], band)
         costs = costs.reshape(tried.shape)
         place = costs.argmin(axis=1)
         cost = costs[np.arange(len(open_)), place]
@@ -117,7 +117,7 @@ def neighbours(queries: Floats, series: Floats) -> tuple[Labels, Floats]:
     return found, np.sqrt(best / length)
 
 
-def warped(first: Floats, second: Floats, band: int) -> Floats:
+def warp_distance(first: Floats, second: Floats, band: int) -> Floats:
     """Return the sum of squared distances along the best path, pair by pair, ``(B,)``.
 
     Args:
@@ -167,7 +167,7 @@ def _spread(real: Series) -> Floats:
 
 def _plain(series: Series, spread: Floats) -> Floats:
     """Return series without gaps, of at most ``_LONGEST`` steps, in standard deviations."""
-    values = shortened(series.values, _LONGEST) / spread
+    values = shorten(series.values, _LONGEST) / spread
     steps = np.arange(values.shape[1])
     for row, channel in np.argwhere(np.isnan(values).any(axis=1)):
         own = values[row, :, channel]

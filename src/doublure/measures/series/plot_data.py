@@ -13,7 +13,7 @@ from doublure.encode.attribute_groups import names_of
 from doublure.encode.grids import Floats
 from doublure.intervals import Result
 from doublure.measures.series.nearest_neighbours import NearestSeries
-from doublure.measures.series.statistics import SeriesSetStatistics, mean_of, steps_of, wasserstein_by_step
+from doublure.measures.series.statistics import SeriesSetStatistics, compared_steps, mean_profile, wasserstein_by_step
 from doublure.measures.tables.distributions import ColumnFrequencies
 from doublure.schema.series import SeriesSchema
 
@@ -131,13 +131,13 @@ def profiles(schema: SeriesSchema, real: Series, synthetic: Series) -> tuple[Cha
     """Return each channel's mean and spread at each step."""
     found = []
     for name in schema.channels:
-        steps = steps_of(real.length)
+        steps = compared_steps(real.length)
         drawn: dict[str, Any] = {}
         for role, series in (("real", real), ("synthetic", synthetic)):
             values = series.channel(name)[:, steps]
-            known = np.where(np.isnan(values), mean_of(values), values)
+            known = np.where(np.isnan(values), mean_profile(values), values)
             ends = np.nan_to_num(np.quantile(known, _BAND, axis=0)) if len(known) else np.zeros((2, len(steps)))
-            drawn |= {role: tuple(np.nan_to_num(mean_of(values)).tolist())}
+            drawn |= {role: tuple(np.nan_to_num(mean_profile(values)).tolist())}
             drawn |= {f"{role}_band": tuple((float(low), float(high)) for low, high in ends.T)}
         found.append(ChannelProfile(channel=name, steps=tuple(steps.tolist()), **drawn))
     return tuple(found)
@@ -153,7 +153,7 @@ def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStati
             if len(values) > MOST_VALUES:
                 continue
             for value, (real, synthetic) in values:
-                steps = steps_of(len(real))
+                steps = compared_steps(len(real))
                 own = {"real": _known(real[steps]), "synthetic": _known(synthetic[steps])}
                 words = _in_words(value, column.from_time)
                 place = {"channel": name, "attribute": attribute, "value": value, "words": words}
@@ -176,7 +176,7 @@ def curves(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) 
             role: _known(wasserstein_by_step(real, statistics[place].series.channel(name)))
             for role, place in compared.items()
         }
-        found.append(_curve(name, "apart", steps_of(real.shape[1]).tolist(), by_step))
+        found.append(_curve(name, "apart", compared_steps(real.shape[1]).tolist(), by_step))
     return tuple(found)
 
 
@@ -207,7 +207,7 @@ def pairs(real: Series, synthetic: Series, nearest: NearestSeries | None) -> tup
     first = int(nearest.distances.argmin())
     chosen = [first, *(place for place in range(len(nearest.rows)) if place != first)][:PAIRS]
     channel = real.channels[0]
-    steps = steps_of(real.length)
+    steps = compared_steps(real.length)
     return tuple(
         SeriesPair(
             channel=channel,

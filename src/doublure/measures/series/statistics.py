@@ -61,7 +61,7 @@ def series_statistics(schema: SeriesSchema, series: Series) -> SeriesSetStatisti
     heights = {name: _heights(values) for name, values in channels.items()}
     return SeriesSetStatistics(
         series=series,
-        profiles={name: mean_of(values) for name, values in channels.items()},
+        profiles={name: mean_profile(values) for name, values in channels.items()},
         by_value={name: _by_value(schema, series, values) for name, values in channels.items()},
         autocorrelations={name: autocorrelation(values) for name, values in channels.items()},
         spectra={name: spectrum(values) for name, values in channels.items()},
@@ -73,7 +73,7 @@ def series_statistics(schema: SeriesSchema, series: Series) -> SeriesSetStatisti
     )
 
 
-def mean_of(values: Floats) -> Floats:
+def mean_profile(values: Floats) -> Floats:
     """Return the mean of the observed values at each step, NaN where there are none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -81,12 +81,12 @@ def mean_of(values: Floats) -> Floats:
     return mean
 
 
-def steps_of(length: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def compared_steps(length: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the steps compared one by one: all, or ``MOST_STEPS`` spread evenly."""
     return np.unique(np.linspace(0, length - 1, min(length, MOST_STEPS)).astype(np.int64))
 
 
-def lags_of(length: int) -> tuple[int, ...]:
+def compared_lags(length: int) -> tuple[int, ...]:
     """Return the lags used: from 1 to half the length, at most 96."""
     return tuple(range(1, min(length // 2, _MOST_LAGS) + 1))
 
@@ -107,9 +107,9 @@ def autocorrelation(values: Floats) -> Floats:
     Args:
         values: ``(N, length)``.
     """
-    lags = lags_of(values.shape[1])
+    lags = compared_lags(values.shape[1])
     total, count = np.zeros(len(lags)), 0
-    for moving, _ in moving_of(values):
+    for moving, _ in centred_blocks(values):
         power = (moving**2).sum(axis=1)
         total += [float(((moving[:, :-lag] * moving[:, lag:]).sum(axis=1) / power).sum()) for lag in lags]
         count += len(moving)
@@ -128,14 +128,14 @@ def spectrum(values: Floats) -> Floats:
         ``(length // 2,)`` from one wave a series to one in two steps.
     """
     total, count = np.zeros(values.shape[1] // 2), 0
-    for moving, _ in moving_of(values):
+    for moving, _ in centred_blocks(values):
         power = np.abs(np.fft.rfft(moving, axis=1)[:, 1:]) ** 2
         total += (power / power.sum(axis=1, keepdims=True)).sum(axis=0)
         count += len(moving)
     return total / max(count, 1)
 
 
-def moving_of(values: Floats) -> Iterator[tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int64]]]]:
+def centred_blocks(values: Floats) -> Iterator[tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int64]]]]:
     """Yield blocks of the non-constant series, centred, with zero for gaps, and their indices."""
     smallest = _FLAT * max(1.0, float(np.nanmax(np.abs(values), initial=0.0))) ** 2
     size = max(1, _BLOCK_NUMBERS // values.shape[1])
@@ -167,7 +167,7 @@ def _heights(values: Floats) -> tuple[Floats, Floats, Floats]:
 def _by_value(schema: SeriesSchema, series: Series, values: Floats) -> Floats:
     """Return mean profiles ``(values, length)``, one for each value of each attribute."""
     rows = [
-        mean_of(values[codes == code])
+        mean_profile(values[codes == code])
         for name, codes in codes_by_attribute(schema, series).items()
         for code in range(groups_of(schema.attributes[name]))
     ]
@@ -213,7 +213,7 @@ def wasserstein_by_step(first: Floats, second: Floats) -> Floats:
         second: ``(M, length)``.
     """
     found = []
-    for step in steps_of(first.shape[1]):
+    for step in compared_steps(first.shape[1]):
         one, other = (values[:, step][~np.isnan(values[:, step])] for values in (first, second))
         here = normalised_wasserstein(one, other)
         found.append(np.nan if here is None else here)

@@ -127,10 +127,10 @@ def _resample(tables: Tables, sums: Mapping[str, Sequence[Floats]], shares: Mapp
 def _drawn(coder: Coder, train: Coded, rng: np.random.Generator) -> list[QueryCondition]:
     most = min(3, len(coder.names))
     places = rng.choice(len(coder.names), int(rng.integers(2, most + 1)), replace=False)
-    return [range_of(coder, train, int(place), rng) for place in places]
+    return [draw_condition(coder, train, int(place), rng) for place in places]
 
 
-def range_of(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -> QueryCondition:
+def draw_condition(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -> QueryCondition:
     """Return a condition on a column, drawn from its values in real rows.
 
     Args:

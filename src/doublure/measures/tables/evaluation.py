@@ -10,8 +10,8 @@ from typing_extensions import override
 
 from doublure.errors import DataError
 from doublure.measures.evaluation import Evaluation
-from doublure.measures.holdout import seen_note, sides
-from doublure.measures.registry import with_registered
+from doublure.measures.holdout import seen_note, split_real
+from doublure.measures.registry import add_registered
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.baseline import independent_columns
@@ -20,7 +20,7 @@ from doublure.measures.tables.count_queries import CountQueries, count_queries
 from doublure.measures.tables.counts import Whole
 from doublure.measures.tables.declared_rules import RuleViolations, broken_rules, sentence
 from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity, densities, frequencies
-from doublure.measures.tables.features import TargetClasses, target_of
+from doublure.measures.tables.features import TargetClasses, find_target
 from doublure.measures.tables.fidelity import Fidelity, Tables, compare
 from doublure.measures.tables.groups import Subgroups, by_group
 from doublure.measures.tables.marginals import Marginals, marginals
@@ -138,13 +138,13 @@ def evaluate_table(
     artificial = coder.read(synthetic, "the synthetic table")
     real = coder.read(train, "the real table")
     kept = None if holdout is None else coder.read(holdout, "the holdout")
-    both = sides(real, kept, unit, rng, field="the real table", records="rows")
+    both = split_real(real, kept, unit, rng, field="the real table", records="rows")
     baseline = independent_columns(both.train, len(artificial), rng)
     resampled = resamples or Resamples(seed=seed)
     tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test, resamples=resampled)
     listener.stage("compare columns and pairs")
     fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
-    target = target_of(coder, both.train)
+    target = find_target(coder, both.train)
     utility, groups, skipped = _utility(coder, target, tables, seed, rng, listener)
     # A stream for each measure: its draws do not depend on how many another one used, which depends on the rows.
     of_regression, of_marginals, of_queries = (np.random.default_rng([seed, number]) for number in (1, 2, 3))
@@ -175,7 +175,7 @@ def evaluate_table(
         notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
         versions=versions(),
     )
-    return with_registered(found, coder, tables)
+    return add_registered(found, coder, tables)
 
 
 def _utility(

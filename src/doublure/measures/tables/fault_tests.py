@@ -26,8 +26,7 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.errors import printable
-from doublure.measures.fault_tests import FaultStatistic, Mask
-from doublure.measures.number_signs import copied_signs, exchange_signs, number_signs
+from doublure.measures.fault_tests import FaultStatistic, Mask, copy_tests, numeric_shift_tests, swap_tests
 from doublure.measures.tables.coding import Coded, Coder
 
 _LISTED = 20
@@ -36,7 +35,7 @@ _TREES = 60
 _LEAF = 5
 
 
-def signs_of_rows(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, FaultStatistic]:
+def row_fault_statistics(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, FaultStatistic]:
     """Return the statistics by a stable name.
 
     Args:
@@ -72,7 +71,7 @@ def _column(coder: Coder, name: str, training: Coded, seen: Sequence[Coded]) -> 
         ),
     }
     if name in training.numbers:
-        return found | number_signs(name, training.numbers[name], [each.numbers[name] for each in seen], "is")
+        return found | numeric_shift_tests(name, training.numbers[name], [each.numbers[name] for each in seen], "is")
     values = coder.labels(name)[:-1]
     shares = np.bincount(training.codes[:, place], minlength=len(values) + 1) / max(1, len(training))
     often = [code for code in range(len(values)) if shares[code] >= _FREQUENT][:_LISTED]
@@ -119,7 +118,7 @@ def _exchanged(
         first, second = found
         return first, second
 
-    return exchange_signs(pair, cells(training), [cells(each) for each in seen])
+    return swap_tests(pair, cells(training), [cells(each) for each in seen])
 
 
 # -- whole rows --------------------------------------------------------------------------------------------------------
@@ -173,4 +172,4 @@ def _copied(seen: Sequence[Coded]) -> dict[str, FaultStatistic]:
         np.stack([each.numbers.get(name, each.codes[:, at].astype(float)) for at, name in enumerate(each.names)], 1)
         for each in seen
     ]
-    return copied_signs(cells, "row")
+    return copy_tests(cells, "row")

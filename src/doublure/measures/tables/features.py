@@ -76,10 +76,10 @@ def features(schema: ResolvedSchema, frame: pd.DataFrame) -> FeatureTable:
         DataError: A column is missing, or a cell does not fit it.
     """
     coder = Coder(schema=schema)
-    return features_of(coder, coder.read(frame, "the table"))
+    return make_features(coder, coder.read(frame, "the table"))
 
 
-def features_of(coder: Coder, table: Coded) -> FeatureTable:
+def make_features(coder: Coder, table: Coded) -> FeatureTable:
     """Return the features of a coded table."""
     banned = _target_and_its_equals(coder.schema)
     places = [place for place, name in enumerate(coder.names) if name not in banned]
@@ -137,7 +137,7 @@ class TargetClasses:
         return table.take(rows), classes[rows]
 
 
-def target_of(coder: Coder, train: Coded) -> TargetClasses | None:
+def find_target(coder: Coder, train: Coded) -> TargetClasses | None:
     """Return the target's classes; null where the schema names no target.
 
     Classes beyond ``MOST_CLASSES`` are merged, the rarest among the real rows first.

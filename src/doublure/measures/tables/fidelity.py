@@ -25,7 +25,7 @@ from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.counts import CodeCounts, Pair, TwoWayCounts, count
-from doublure.measures.tables.influence import of_association, of_variation, of_wasserstein
+from doublure.measures.tables.influence import association_influence, variation_influence, wasserstein_influence
 
 MOST_PAIRED = 60
 """Most columns whose pairs are compared; of more, a uniform sample."""
@@ -213,9 +213,9 @@ def _resample(coder: Coder, tables: Tables, scores: tuple[Score, ...], pairs: li
     """Store the resamples of the synthetic rows' distances."""
     figures = {score.key: score.value for score in scores}
     codes = tables.train.codes, tables.synthetic.codes, coder.sizes
-    found = {"columns": of_variation(*codes, [(place,) for place in range(len(coder.names))])}
+    found = {"columns": variation_influence(*codes, [(place,) for place in range(len(coder.names))])}
     if pairs:
-        found |= {"pairs": of_variation(*codes, pairs), "association": of_association(*codes, pairs)}
+        found |= {"pairs": variation_influence(*codes, pairs), "association": association_influence(*codes, pairs)}
     if "wasserstein" in figures:
         found["wasserstein"] = _moved_numbers(coder, tables)
     for key, (real, own) in found.items():
@@ -232,7 +232,7 @@ def _moved_numbers(coder: Coder, tables: Tables) -> tuple[Floats, Floats]:
     ]
     for name in known:
         lower, upper, unit = coder.bounds(name)
-        found = of_wasserstein(tables.train.numbers[name], tables.synthetic.numbers[name])
+        found = wasserstein_influence(tables.train.numbers[name], tables.synthetic.numbers[name])
         for one, own in zip(total, found, strict=True):
             one += own / max(upper - lower, unit) / len(known)
     return total

@@ -19,7 +19,9 @@ _Both = tuple[Floats, Floats]
 _MOST_CELLS = 1 << 22
 
 
-def of_variation(train: Integers, other: Integers, sizes: Sequence[int], sets: Sequence[tuple[int, ...]]) -> _Both:
+def variation_influence(
+    train: Integers, other: Integers, sizes: Sequence[int], sets: Sequence[tuple[int, ...]]
+) -> _Both:
     """Return the influences on the mean total variation of sets of columns.
 
     Args:
@@ -30,7 +32,7 @@ def of_variation(train: Integers, other: Integers, sizes: Sequence[int], sets: S
     """
     found = np.zeros(len(train)), np.zeros(len(other))
     for places in sets:
-        keys, others, cells = codes_of_both(train, other, sizes, places)
+        keys, others, cells = joint_codes(train, other, sizes, places)
         shares = [np.bincount(each, minlength=cells) / len(each) for each in (keys, others)]
         sign = np.sign(shares[0] - shares[1])
         found[0][:] += sign[keys] / 2
@@ -38,12 +40,12 @@ def of_variation(train: Integers, other: Integers, sizes: Sequence[int], sets: S
     return found[0] / len(sets), found[1] / len(sets)
 
 
-def of_association(train: Integers, other: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> _Both:
+def association_influence(train: Integers, other: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> _Both:
     """Return the influences on the mean absolute difference of two columns' Cramér's V."""
     found = np.zeros(len(train)), np.zeros(len(other))
     for pair in pairs:
         cells, wide = sizes[pair[0]] * sizes[pair[1]], sizes[pair[1]]
-        (real, of_real), (own, of_own) = (_of_v(keys_of(each, sizes, pair), cells, wide) for each in (train, other))
+        (real, of_real), (own, of_own) = (_of_v(row_keys(each, sizes, pair), cells, wide) for each in (train, other))
         sign = float(np.sign(real - own))
         found[0][:] += sign * of_real
         found[1][:] -= sign * of_own
@@ -79,7 +81,7 @@ def _of_v(keys: Whole, cells: int, wide: int) -> tuple[float, Floats]:
     return value, each[place]
 
 
-def of_wasserstein(train: Floats, other: Floats) -> _Both:
+def wasserstein_influence(train: Floats, other: Floats) -> _Both:
     """Return the influences on the 1-Wasserstein distance of the present numbers; 0 for a missing one.
 
     Args:
@@ -103,11 +105,11 @@ def of_wasserstein(train: Floats, other: Floats) -> _Both:
     return found[0], found[1]
 
 
-def codes_of_both(
+def joint_codes(
     train: Integers, other: Integers, sizes: Sequence[int], places: Sequence[int]
 ) -> tuple[Whole, Whole, int]:
     """Return one joint code per row for some columns, of both tables, and an upper bound on them."""
-    left, right = (keys_of(codes, sizes, places) for codes in (train, other))
+    left, right = (row_keys(codes, sizes, places) for codes in (train, other))
     cells = math.prod(sizes[place] for place in places)
     if cells <= _MOST_CELLS:
         return left, right, cells
@@ -115,7 +117,7 @@ def codes_of_both(
     return found[: len(left)], found[len(left) :], len(values)
 
 
-def keys_of(codes: Integers, sizes: Sequence[int], places: Sequence[int]) -> Whole:
+def row_keys(codes: Integers, sizes: Sequence[int], places: Sequence[int]) -> Whole:
     """Return ``(N,)`` one joint code per row for some columns."""
     keys = np.zeros(len(codes), dtype=np.int64)
     for place in places:

@@ -21,7 +21,7 @@ from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coder, Integers
 from doublure.measures.tables.counts import Pair, count
 from doublure.measures.tables.fidelity import MOST_PAIRED, Tables, association_matrix, variation
-from doublure.measures.tables.influence import codes_of_both, of_association, of_variation
+from doublure.measures.tables.influence import association_influence, joint_codes, variation_influence
 from doublure.measures.tables.quantiles import (
     JOINT_BINS,
     ONE_WAY_BINS,
@@ -87,7 +87,7 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
             "columns.",
         )
     ]
-    found = {"quantile_columns": of_variation(train, read["value"], fine.sizes, alone)}
+    found = {"quantile_columns": variation_influence(train, read["value"], fine.sizes, alone)}
     furthest = [_furthest(coder.names, alone, one)]
     joint = QuantileBins.of(coder, tables.train, JOINT_BINS)
     codes = {role: joint.read(table) for role, table in tables.others.items()}
@@ -105,13 +105,13 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
                 "mean over pairs.",
             )
         )
-        found["quantile_pairs"] = of_variation(real, codes["value"], joint.sizes, pairs)
+        found["quantile_pairs"] = variation_influence(real, codes["value"], joint.sizes, pairs)
         furthest.append(_furthest(coder.names, pairs, two))
         association = _association(tables, real, codes, joint.sizes, pairs)
     triples = _triples(len(coder.names), rng)
     if triples:
         scores.append(_k_marginal(variations(real, codes, joint.sizes, triples)))
-        of_triples = of_variation(real, codes["value"], joint.sizes, triples)
+        of_triples = variation_influence(real, codes["value"], joint.sizes, triples)
         found["k_marginal"] = -1000 * of_triples[0], -1000 * of_triples[1]
     figures = {score.key: score.value for score in scores}
     for key, (of_real, own) in found.items():
@@ -156,7 +156,7 @@ def variations(
     found = {role: np.empty(len(sets)) for role in others}
     for number, places in enumerate(sets):
         for role, codes in others.items():
-            left, right, cells = codes_of_both(train, codes, sizes, places)
+            left, right, cells = joint_codes(train, codes, sizes, places)
             shares = [np.bincount(keys, minlength=cells) / len(keys) for keys in (left, right)]
             found[role][number] = variation(*shares)
     return found
@@ -186,7 +186,7 @@ def _association(
     for role, table in codes.items():
         own = association_matrix(count(table, sizes, pairs), places)[above]
         lost[role] = float(np.abs(own - matrix).mean()) / whole
-        of_real, of_own = of_association(real, table, sizes, pairs)
+        of_real, of_own = association_influence(real, table, sizes, pairs)
         influence = {"train": of_real / whole, ROWS_OF[role]: of_own / whole}
         tables.resamples.add("association_lost", role, lost[role], influence)
     return Score(

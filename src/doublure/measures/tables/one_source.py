@@ -17,7 +17,7 @@ from doublure.encode.columns import Floats
 from doublure.measures.tables.coding import Coded, Coder, Integers
 from doublure.measures.tables.counts import Whole
 from doublure.measures.tables.fidelity import MOST_PAIRED
-from doublure.measures.tables.influence import codes_of_both
+from doublure.measures.tables.influence import joint_codes
 from doublure.measures.tables.quantiles import JOINT_BINS, QuantileBins
 from doublure.schema import ResolvedSchema
 
@@ -28,7 +28,7 @@ MOST_ROWS = 10_000
 """Most rows of a table used, drawn uniformly, so that the test stays cheap beside an evaluation."""
 
 
-def told_apart(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame, *, seed: int) -> bool:
+def differ(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame, *, seed: int) -> bool:
     """Return whether two tables are further apart than in every random assignment of their rows to the two.
 
     Args:
@@ -71,7 +71,7 @@ def _distances(codes: Integers, sizes: tuple[int, ...], firsts: list[Whole]) -> 
     sets: list[tuple[int, ...]] = [*combinations(columns, min(2, len(columns)))]
     total = np.zeros(len(firsts))
     for places in sets:
-        keys, _, cells = codes_of_both(codes, codes[:0], sizes, places)
+        keys, _, cells = joint_codes(codes, codes[:0], sizes, places)
         counts = np.bincount(keys, minlength=cells)
         filled = (np.cumsum(counts > 0) - 1)[keys]
         counts = counts[counts > 0]

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from doublure.intervals import Result
-from doublure.measures.resampling import Resamples, interval_of
+from doublure.measures.resampling import Resamples, percentile_interval
 from doublure.measures.scores import Score
 from doublure.measures.tables.count_queries import CountQueries
 from doublure.measures.tables.marginals import Marginals
@@ -192,7 +192,9 @@ class _PartFigure:
         ends = [resamples.of(self.score.key, "real"), resamples.of(self.score.key, "baseline")]
         if ends[0] is None or (self.zero is None and ends[1] is None):
             return 0.0
-        low, high = interval_of(self.good(ends[0]) - (self.good(ends[1]) if self.zero is None else self.zero), way)
+        low, high = percentile_interval(
+            self.good(ends[0]) - (self.good(ends[1]) if self.zero is None else self.zero), way
+        )
         return high - low
 
 

@@ -19,7 +19,7 @@ from doublure.intervals import Result
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.coding import MISSING, Coded, Coder
-from doublure.measures.tables.features import TargetClasses, features_of
+from doublure.measures.tables.features import TargetClasses, make_features
 from doublure.measures.tables.fidelity import Tables
 
 MOST_ROWS = 50_000
@@ -177,7 +177,7 @@ def _loss(x: Floats, truth: Floats, weights: Floats, ridge: Floats) -> float:
 
 def _terms(coder: Coder, train: Coded) -> list[_Term]:
     terms: list[_Term] = []
-    for name in features_of(coder, train).names:
+    for name in make_features(coder, train).names:
         place, column = coder.names.index(name), coder.columns[name]
         missing = coder.sizes[place] - 1
         shares = np.bincount(train.codes[:, place], minlength=coder.sizes[place]) / len(train)

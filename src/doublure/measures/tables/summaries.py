@@ -62,7 +62,7 @@ def summaries(coder: Coder, tables: Tables) -> tuple[NumberSummary, ...]:
     return tuple(sorted(found, key=lambda entry: (not entry.off, -(entry.gap or 0.0))))
 
 
-def rounded(value: float) -> str:
+def round_figure(value: float) -> str:
     """Return a statistic with three digits, or all before the decimal point."""
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return text.replace("-", "−")

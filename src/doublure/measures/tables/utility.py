@@ -24,12 +24,12 @@ from doublure.measures.classification import (
     guessed_precision,
     macro_f1,
 )
-from doublure.measures.influence import of_area, of_average_precision, of_macro_f1, of_share
+from doublure.measures.influence import area_influence, macro_f1_influence, precision_influence, share_influence
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, rate_score
 from doublure.measures.tables.classifiers import CLASSIFIERS, Kind, predict
 from doublure.measures.tables.coding import Coded, Coder
-from doublure.measures.tables.features import FeatureTable, TargetClasses, features_of
+from doublure.measures.tables.features import FeatureTable, TargetClasses, make_features
 from doublure.support.progress import Progress
 
 MOST_ROWS = 50_000
@@ -117,11 +117,11 @@ def prepare(
         rng: Draws the rows where there are more than ``MOST_ROWS``.
     """
     kept, truth = target.known(test, rng, MOST_ROWS)  # first, so that all compared runs share their test rows
-    features_of_test = features_of(coder, kept)
+    features_of_test = make_features(coder, kept)
     trained: dict[TrainedOn, tuple[FeatureTable, Labels]] = {}
     for role, table in tables.items():
         some, classes = target.known(table, rng, MOST_ROWS)
-        trained[role] = features_of(coder, some), classes
+        trained[role] = make_features(coder, some), classes
     if not trained["real"][0].names:
         return "there is no other column to predict the target from"
     if min(len(truth), *(len(classes) for _, classes in trained.values())) < _FEWEST_ROWS:
@@ -233,10 +233,10 @@ def _grade(
 def _influence(truth: Labels, chances: Floats, guessed: Labels, rarer: int) -> dict[str, Floats]:
     """Return the influence of each test row on each figure of a classifier."""
     return {
-        "accuracy": of_share(guessed == truth),
-        "auc": of_area(truth, chances),
-        "average_precision": of_average_precision(truth, chances, rarer),
-        "macro_f1": of_macro_f1(truth, guessed, chances.shape[1]),
+        "accuracy": share_influence(guessed == truth),
+        "auc": area_influence(truth, chances),
+        "average_precision": precision_influence(truth, chances, rarer),
+        "macro_f1": macro_f1_influence(truth, guessed, chances.shape[1]),
     }
 
 

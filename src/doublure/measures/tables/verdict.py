@@ -12,7 +12,7 @@ from doublure.measures.tables.marginals import FurthestColumns
 from doublure.measures.tables.overall import OverallScore
 from doublure.measures.tables.rules import Rules
 from doublure.measures.tables.special_values import SpecialValue, SpecialValues
-from doublure.measures.tables.summaries import NumberSummary, rounded
+from doublure.measures.tables.summaries import NumberSummary, round_figure
 from doublure.measures.tables.utility import Utility
 from doublure.results import Verdict, percent
 
@@ -68,7 +68,7 @@ def verdict(
 
 def _furthest(found: FurthestColumns, *, kept_aside: bool) -> str:
     """Return the column or pair with the largest distance beyond that of other real rows."""
-    called, others = "column" if len(found.names) == 1 else "pair", others_called(kept_aside)
+    called, others = "column" if len(found.names) == 1 else "pair", name_others(kept_aside)
     value, real = found.variation.value or 0.0, found.variation.real or 0.0
     said = f"{' × '.join(printable(name) for name in found.names)}, total variation distance (TVD) {percent(value)}"
     if value <= real:
@@ -76,7 +76,7 @@ def _furthest(found: FurthestColumns, *, kept_aside: bool) -> str:
     return f"Worst {called}: {said} ({others}: {percent(real)})."
 
 
-def others_called(kept_aside: bool) -> str:
+def name_others(kept_aside: bool) -> str:
     """Return the name of the real rows that the fitted ones are compared with."""
     return "real rows kept aside" if kept_aside else "a quarter of the fitted rows"
 
@@ -91,7 +91,7 @@ def _overall(scores: dict[str, Score], overall: OverallScore, *, kept_aside: boo
     untold = [f" {third.score.name} cannot be told: {third.why}." for third in overall.thirds if third.untold]
     line = (
         f"Overall score {figure(score, score.value)} of 100 ({', '.join(known)}). 100 is what "
-        f"{others_called(kept_aside)} reach; independent columns reach {figure(score, score.baseline)}."
+        f"{name_others(kept_aside)} reach; independent columns reach {figure(score, score.baseline)}."
     )
     return line + "".join(untold)
 
@@ -245,7 +245,7 @@ def _far(summaries: Sequence[NumberSummary]) -> list[str]:
     if not off:
         return []
     named = [
-        f"{printable(entry.column)}, {entry.what} {rounded(entry.value)} (real {rounded(entry.real)})"
+        f"{printable(entry.column)}, {entry.what} {round_figure(entry.value)} (real {round_figure(entry.real)})"
         for entry in list(off.values())[:_MOST_NAMED]
     ]
     more = f" and {len(off) - _MOST_NAMED} more columns" if len(off) > _MOST_NAMED else ""
