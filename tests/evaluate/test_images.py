@@ -18,7 +18,6 @@ from doublure.measures.images import feature_extractors as extractors
 from doublure.measures.images.distribution_metrics import frechet_distance
 from doublure.measures.images.evaluation import class_means, evaluate_images
 from doublure.measures.images.texture import measure_texture
-from doublure.report import page_of
 from doublure.schema import Schema
 
 TEXT = "doublure: 1\nkind: images\nunits: 90\nimages: {shape: [8, 8, 1]}\nlabel: {values: [left, right, both]}\n"
@@ -144,7 +143,7 @@ def test_a_pattern_woven_into_images_is_measured_and_said(schema, evaluation):
     assert found.texture[0].value > 1.5 * found.texture[0].real
     assert any("regular pattern or speckle" in warning for warning in found.verdict.warnings)
     assert not any("speckle" in warning for warning in evaluation.verdict.warnings)
-    page = page_of(Report(images=found))
+    page = Report(images=found).to_html()
     assert all(score.name in page for score in found.texture)
 
 
@@ -293,7 +292,7 @@ def test_the_figures_hold_no_image_and_the_page_marks_the_real_ones(evaluation, 
     assert "sheet" not in figures
     assert json.loads(figures)["images"]["internal"]
     assert "do not publish" in repr(report)
-    page = page_of(report)
+    page = report.to_html()
     assert page.count("data:image/png;base64,") == 3
     assert "private: do not publish" in page
     assert page.count("computed on real data: do not publish") >= 3

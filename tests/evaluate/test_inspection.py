@@ -21,7 +21,6 @@ from doublure.measures.fault_tests import FaultStatistic, holm, p_beyond
 from doublure.measures.images import alterations, classifiers, fault_tests
 from doublure.measures.images.alterations import ALTERATIONS, alter, list_alterations
 from doublure.measures.images.fault_tests import InspectionSets
-from doublure.report import page_of
 from doublure.results import p_value, percent
 from doublure.schema import Schema
 from doublure.support.progress import Silent
@@ -209,7 +208,7 @@ def test_a_run_too_rough_to_be_held_against_flags_nobody(schema):
     assert found.found == ()
     assert all(entry.p is None and entry.reference is not None for entry in found.fault_tests)
     assert found.verdict.headline.startswith("The reference run is too rough: 6")
-    assert "Nothing was tested. Look at both sheets, or give several correct reference runs" in page_of(found)
+    assert "Nothing was tested. Look at both sheets, or give several correct reference runs" in found.to_html()
 
 
 def own_way(turn):
@@ -322,7 +321,7 @@ def test_what_cannot_be_told_is_said_to_be(schema):
     (warning,) = found.verdict.warnings
     assert warning.startswith("Correct runs differ too much to tell whether this is usual: ")
     assert "% look upside down" in warning
-    html = page_of(found)
+    html = found.to_html()
     assert "undecided" in html
     assert "usual: up to 100.0" in html
     assert "usual: from " in html
@@ -360,7 +359,7 @@ def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema
     assert entries["unlike"].references[0] == pytest.approx(0.01)  # of its own images, one in a hundred is unusual
     assert entries["unlike"].references[1] > 0.3
     assert len(found.against) == 3
-    html = page_of(found)
+    html = found.to_html()
     assert html.count("data:image/png") == 4
     assert "Reference run 1 (classifiers were trained on it)" in html
     assert f"<small>usual: up to {percent(entries['negative'].usual)}</small>" in html
@@ -413,7 +412,7 @@ def test_a_class_without_images_is_said_to_be(schema, right):
 
 
 def test_the_page_says_what_may_be_claimed_and_shows_both(turned):
-    html = page_of(turned)
+    html = turned.to_html()
     assert html.count("data:image/png") == 2
     assert "claim of dp" in html
     assert "stands out" in html
@@ -422,7 +421,7 @@ def test_the_page_says_what_may_be_claimed_and_shows_both(turned):
     for kind in ("empirical", "none"):
         unlike = turned.about.model_copy(update={"guarantee_kind": kind})
         for update in ({"about": unlike}, {"against": (unlike,)}):
-            loud = page_of(turned.model_copy(update=update))
+            loud = turned.model_copy(update=update).to_html()
             assert "No privacy guarantee. Do not publish." in loud
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from doublure.attack.results import AttackResult, Claim, Picture, RateEstimate, ThreatModel
 from doublure.attack.roc import roc
-from doublure.report import page_of
 from doublure.report.audit import AttackReport, attack_sections
 
 HOSTILE = '<script>alert("x")</script>'
@@ -38,7 +37,7 @@ def report():
 
 
 def test_the_page_is_marked_and_whole(report, parse):
-    html = page_of(report)
+    html = report.to_html()
     page = parse(html)
     assert "script" not in page.tags
     assert "INTERNAL" in page.text

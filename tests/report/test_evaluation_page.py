@@ -3,14 +3,14 @@ import re
 import pytest
 
 from doublure.evaluate import Report
-from doublure.report import page_of, tables, tiles
+from doublure.report import tables, tiles
 from doublure.report.cells import make_card
 from doublure.report.evaluation import PAGES
 
 
 @pytest.fixture(scope="module")
 def html(hostile_report):
-    return page_of(hostile_report)
+    return hostile_report.to_html()
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +99,11 @@ def test_only_groups_that_stand_out_are_marked(hostile_report, html):
 
 
 def test_the_same_evaluation_gives_the_same_bytes(hostile_report, html):
-    assert page_of(hostile_report) == html
+    assert hostile_report.to_html() == html
 
 
 def test_a_bare_table_has_a_page_too(hostile_report, parse):
-    html = page_of(Report(table=hostile_report.table))
+    html = Report(table=hostile_report.table).to_html()
     assert "Evaluation of rows" in parse(html).text
     assert "No privacy guarantee. Do not publish." not in html
 
@@ -112,7 +112,7 @@ def test_the_page_of_a_table_without_target(hostile_report, parse):
     plain = hostile_report.table.model_copy(
         update={"utility": None, "groups": None, "utility_skipped": "The schema names no target."}
     )
-    text = parse(page_of(Report(table=plain))).text
+    text = parse(Report(table=plain).to_html()).text
     assert "The schema names no target." in text
     assert "Subgroup accuracy" not in text
 
@@ -174,6 +174,6 @@ def test_a_tile_says_a_thing_once(html, hostile_report):
     """Its question says what its score is; a page that says it again is read twice."""
     overall = hostile_report.table.overall
     tiles_of_page = html[html.index('class="tiles"') : html.index('id="verdict"')]
-    for third in overall.thirds:
+    for third in overall.components:
         assert third.score.meaning not in tiles_of_page
     assert tiles_of_page.count("Are frequencies close to those of real records?") == 1

@@ -177,7 +177,7 @@ def _suspicion(syn: Synthesizer, artificial: Any, real: Any, seed: int) -> str |
     """Return the reason to suspect that the real records are the run's own, if there is one."""
     if seen_before(hash_records(artificial), hash_records(real)):
         return OWN
-    apart = EVALUATIONS[syn.schema.kind].told_apart
+    apart = EVALUATIONS[syn.schema.kind].differs
     return LIKE_DRAWN if apart is not None and not apart(syn.schema, artificial, real, seed=seed) else None
 
 
@@ -259,7 +259,7 @@ class KindEvaluation:
     Attributes:
         most: Default limit of synthetic records drawn.
         evaluate: Schema, synthetic records, real ones and those kept aside -> the evaluation.
-        told_apart: Tests whether real records differ from synthetic ones by more than chance; None where no test is
+        differs: Tests whether real records differ from synthetic ones by more than chance; None where no test is
             cheap.
         lenient: Schema -> one that also accepts records a measure counts and a fit refuses.
         takes_extractor: Whether it uses classifiers, whose feature extractor may be chosen.
@@ -267,19 +267,14 @@ class KindEvaluation:
 
     most: int
     evaluate: Callable[..., Evaluation]
-    told_apart: Callable[..., bool] | None = None
+    differs: Callable[..., bool] | None = None
     lenient: Callable[[Any], Any] = lambda schema: schema
     takes_extractor: bool = False
 
 
 EVALUATIONS = ByKind(
     "evaluation",
-    table=KindEvaluation(
-        most=MOST_SAMPLED,
-        evaluate=evaluate_table,
-        told_apart=differ,
-        lenient=_lenient_table,
-    ),
+    table=KindEvaluation(most=MOST_SAMPLED, evaluate=evaluate_table, differs=differ, lenient=_lenient_table),
     images=KindEvaluation(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),
     series=KindEvaluation(most=MOST_SERIES, evaluate=evaluate_series, lenient=_lenient_series),
     relational=KindEvaluation(most=MOST_UNITS, evaluate=evaluate_related),

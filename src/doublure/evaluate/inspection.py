@@ -197,9 +197,7 @@ def _unlike(records: str) -> SettingError:
     return SettingError(f"makes other {records} than the inspected run", field="against", remedy="name runs like it")
 
 
-INSPECTIONS: ByKind[Callable[[_Request], Inspection]] = ByKind(
-    "inspection", table=_rows, images=_images, series=_series
-)
+INSPECTIONS = ByKind[Callable[[_Request], Inspection]]("inspection", table=_rows, images=_images, series=_series)
 
 
 def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +14,33 @@ from doublure.intervals import Interval, delong
 Labels: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 _RESAMPLES = 500
+
+
+def spread_classes(classes: Labels, rows: int, n_classes: int, predict: Callable[[], Floats]) -> Floats:
+    """Return ``(M, K)`` probabilities from those of the classes present; classes that the training set lacks get 0.
+
+    Args:
+        classes: Classes of the training set, 0 to K - 1.
+        rows: M.
+        n_classes: K.
+        predict: Trains and returns ``(M, k)`` probabilities of the k classes present; not called for one class alone,
+            as a collapsed generator makes: a (bad) result, and no reason to stop.
+    """
+    chances, present = np.zeros((rows, n_classes)), np.unique(classes)
+    chances[:, present] = predict() if len(present) > 1 else 1.0
+    return chances
+
+
+def predict_logistic(training: Any, classes: Labels, test: Any, rounds: int) -> Floats:
+    """Return the probabilities of a logistic regression on a matrix, after at most so many rounds."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    with warnings.catch_warnings():
+        # Stopping a little early costs less accuracy than the interval's width.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticRegression(max_iter=rounds).fit(training, classes)
+    return np.asarray(model.predict_proba(test), dtype=np.float64)
 
 
 def confusion(truth: Labels, guessed: Labels, classes: int) -> Labels:

@@ -341,9 +341,8 @@ def of_synthesizer(
     if extractor is None:
         # The classifier is trained on other synthetic images than those measured: it would have memorised these.
         training = syn.sample(rule.artificial, seed=rule.seed + 2)
-        extractor = extractors.find_extractor(
-            rule.features, training, extractors.encode_labels(schema, training), rule.seed
-        )
+        labels = extractors.encode_labels(schema, training)
+        extractor = extractors.find_extractor(rule.features, training, labels, rule.seed)
     named, rng = rule.model_copy(update={"features": extractor.name}), np.random.default_rng(rule.seed)
     drawn = real.take(_drawn(len(real), len(artificial), rule, rng))  # spares a large extractor the other records
     return _of_drawn(extractor.extract(artificial), extractor.extract(drawn), named, rng)

@@ -197,23 +197,18 @@ def numeric_shift_tests(name: str, training: Floats, seen: Sequence[Floats], ver
     if not len(there):
         return {}
     low, middle, high = np.quantile(there, (_TAIL, 0.5, 1 - _TAIL))
-    scale = "Another unit, another scale, or another source."
+    shifts = {
+        "outside": ("outside where 98 in 100 of a correct run lie", [(each < low) | (each > high) for each in seen]),
+        "above": ("above the median of a correct run", [each > middle for each in seen]),
+        "below": ("below the median of a correct run", [each < middle for each in seen]),
+    }
     return {
-        f"outside_{name}": FaultStatistic(
-            clause=f"are of those whose {shown} {verb} outside where 98 in 100 of a correct run lie",
-            meaning=scale,
-            shown=[(each < low) | (each > high) for each in seen],
-        ),
-        f"above_{name}": FaultStatistic(
-            clause=f"are of those whose {shown} {verb} above the median of a correct run",
-            meaning=scale,
-            shown=[each > middle for each in seen],
-        ),
-        f"below_{name}": FaultStatistic(
-            clause=f"are of those whose {shown} {verb} below the median of a correct run",
-            meaning=scale,
-            shown=[each < middle for each in seen],
-        ),
+        f"{key}_{name}": FaultStatistic(
+            clause=f"are of those whose {shown} {verb} {where}",
+            meaning="Another unit, another scale, or another source.",
+            shown=masks,
+        )
+        for key, (where, masks) in shifts.items()
     }
 
 

@@ -148,7 +148,7 @@ class ScoreDifference:
     interval: Interval | None
 
     @property
-    def told(self) -> bool:
+    def significant(self) -> bool:
         """Whether the difference is significant: its interval excludes 0."""
         return self.interval is not None and self.interval[0] > 0
 
@@ -199,9 +199,10 @@ class ScoreComparison:
         if first is None:
             return frozenset()
         apart = {place: self.difference(first, place) for place in self._losses if place != first}
-        if not any(each.told for each in apart.values()) or any(each.interval is None for each in apart.values()):
+        alike = {place for place, each in apart.items() if not each.significant}
+        if len(alike) == len(apart) or any(each.interval is None for each in apart.values()):
             return frozenset()
-        return frozenset({first, *(place for place, each in apart.items() if not each.told)})
+        return frozenset({first, *alike})
 
     def difference(self, first: int, second: int) -> ScoreDifference:
         """Return the advantage of one figure over another; both are known."""

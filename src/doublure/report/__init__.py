@@ -4,7 +4,7 @@ A result makes its page (:class:`PageResult`); its figures are computed elsewher
 on real data and say so on every page. An inspection is made from synthetic records alone.
 """
 
-from doublure.report.files import PageResult, check_places, named_page, page_of, write_private
+from doublure.report.files import PageResult, check_places, named_page, write_private
 from doublure.report.page import render
 
-__all__ = ["PageResult", "check_places", "named_page", "page_of", "render", "write_private"]
+__all__ = ["PageResult", "check_places", "named_page", "render", "write_private"]

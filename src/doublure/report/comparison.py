@@ -306,7 +306,8 @@ def _cell(entry: ScoreComparison, place: int) -> dict[str, Any] | None:
     behind, ends = "", ""
     if first is not None and first != place and score.value is not None:
         apart, who = entry.difference(first, place), _SHAPES[first % len(_SHAPES)]
-        behind = f"{who} better by {amount(score, apart.value)}" if apart.told else f"no clear difference from {who}"
+        better = f"{who} better by {amount(score, apart.value)}"
+        behind = better if apart.significant else f"no clear difference from {who}"
         ends = "no interval" if apart.interval is None else amount(score, *apart.interval)
     return {
         "value": figure(score, score.value),

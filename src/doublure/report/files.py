@@ -12,11 +12,6 @@ from doublure.results import Document
 from doublure.support.files import Form, check_output, refuse_unwritable, write_atomic
 
 
-def page_of(report: PageResult) -> str:
-    """Return the HTML of a result's page."""
-    return report.to_html()
-
-
 def named_page(out: Path) -> Path:
     """Return the path of a page given by a user: ``.html`` is added to a name without an ending.
 

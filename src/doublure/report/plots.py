@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from markupsafe import Markup
@@ -21,6 +21,8 @@ from doublure.measures.tables.distributions import ColumnFrequencies, NumberDens
 from doublure.measures.tables.quantiles import QuantileShares
 from doublure.report.drawing import BASELINE, FAINT, INK, REAL, RULE, SYNTHETIC, draw
 from doublure.report.page import show_name
+
+Drawable: TypeAlias = ColumnFrequencies | NumberDensity | ChannelProfile | ChannelCurve
 
 _WHAT = {"autocorrelation": "Autocorrelation", "spectrum": "Spectrum", "apart": "Distance by step"}
 
@@ -115,11 +117,7 @@ def heat_map(columns: Sequence[str], matrix: Sequence[Sequence[float]], title: s
     )
 
 
-def on_axes(
-    axes: Axes,
-    entry: ColumnFrequencies | NumberDensity | ChannelProfile | ChannelCurve,
-    clock: Sequence[str] | None = None,
-) -> None:
+def on_axes(axes: Axes, entry: Drawable, clock: Sequence[str] | None = None) -> None:
     """Draw an entry as a page shows it, on the axes of a caller's figure, made under :data:`.drawing.STYLE`.
 
     Args:

@@ -84,18 +84,18 @@ def _utility(table: TableEvaluation) -> dict[str, Any] | None:
 
 def _overall(table: TableEvaluation) -> dict[str, Any]:
     found = table.overall
-    known = [third for third in found.thirds if third.parts]
+    known = [component for component in found.components if component.parts]
     return {
         "cell": make_cell(found.score, (0.0, 100.0)),
         "others": name_others(table.rows.kept_aside),
-        "thirds": [
+        "components": [
             {
-                "name": third.score.name,
-                "meaning": third.score.meaning,
-                "cell": make_cell(third.score, (0.0, 100.0)),
-                "parts": [_part(part) for part in third.parts],
+                "name": component.score.name,
+                "meaning": component.score.meaning,
+                "cell": make_cell(component.score, (0.0, 100.0)),
+                "parts": [_part(part) for part in component.parts],
             }
-            for third in known
+            for component in known
         ],
     }
 

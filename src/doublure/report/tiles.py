@@ -59,7 +59,7 @@ class ScoreTile:
         meaning: The figure's meaning in a sentence; hidden where the figure is a score that the question explains.
         unit: The unit after the value.
         cell: Its figures.
-        untold: The reason why it is undefined; empty otherwise.
+        undefined: The reason why it is undefined; empty otherwise.
     """
 
     name: str
@@ -68,7 +68,7 @@ class ScoreTile:
     meaning: str
     unit: str
     cell: ScoreCell
-    untold: str = ""
+    undefined: str = ""
 
 
 def table_tiles(overall: OverallScore) -> list[ScoreTile]:
@@ -76,13 +76,13 @@ def table_tiles(overall: OverallScore) -> list[ScoreTile]:
     return [
         _tile(
             name,
-            third.score,
+            component.score,
             scale=_WHOLE,
             unit="of 100",
-            untold=f"{third.why[0].upper()}{third.why[1:]}." if third.untold else "",
+            undefined=f"{component.reason[0].upper()}{component.reason[1:]}." if component.undefined else "",
         )
-        for name, third in zip(_QUESTIONS, overall.thirds, strict=True)
-        if third.parts
+        for name, component in zip(_QUESTIONS, overall.components, strict=True)
+        if component.parts
     ]
 
 
@@ -107,7 +107,7 @@ def related_tiles(found: RelationalEvaluation) -> list[ScoreTile]:
     """Return the tiles of related tables: each shows the table with the lowest score."""
     tiles = []
     for place, name in enumerate(_QUESTIONS):
-        known = [(table, measured.overall.thirds[place].score) for table, measured in found.tables.items()]
+        known = [(table, measured.overall.components[place].score) for table, measured in found.tables.items()]
         scored = [(score.value, table, score) for table, score in known if score.value is not None]
         if scored:
             _, table, score = min(scored, key=lambda entry: entry[0])
@@ -123,7 +123,7 @@ def _tile(
     figure: str = "",
     scale: tuple[float, float] | None = None,
     unit: str = "",
-    untold: str = "",
+    undefined: str = "",
 ) -> ScoreTile:
     return ScoreTile(
         name=name,
@@ -132,7 +132,7 @@ def _tile(
         meaning=score.meaning,
         unit=unit,
         cell=make_cell(score, scale),
-        untold=untold,
+        undefined=undefined,
     )
 
 

@@ -47,7 +47,7 @@ def attack(data: AttackData) -> AttackResult:
     if secret in released.discrete:  # the most frequent value is a better guess than a random one
         guessed = max(guessed, int(_right(truth, np.tile(_most_frequent(told), (n, 1))).sum()))
     hits = HitCounts(attack=own, control=other, baseline=guessed, trials=n)
-    return make_result(THREAT_MODEL, data, hits, notes=(f"The attribute is {secret}; {n:,} targets of each side.",))
+    return make_result(THREAT_MODEL, data, hits, f"The attribute is {secret}; {n:,} targets of each side.")
 
 
 def _secret(data: AttackData) -> str | None:

@@ -43,7 +43,7 @@ def attack(data: AttackData) -> AttackResult:
     rng = data.random(7)
     guesses = [rng.random((n, len(data.synthetic))).argpartition(k - 1, axis=1)[:, :k] for _ in range(2)]
     hits = HitCounts(attack=int(own.sum()), control=int(other.sum()), baseline=int(_meet(*guesses).sum()), trials=n)
-    return make_result(THREAT_MODEL, data, hits, notes=(f"{n:,} targets of each side, {k} nearest.",))
+    return make_result(THREAT_MODEL, data, hits, f"{n:,} targets of each side, {k} nearest.")
 
 
 def _joined(side: RealRecords, released: Points, halves: tuple[Rows, Rows], k: int) -> Rows:

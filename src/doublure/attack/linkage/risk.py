@@ -54,16 +54,14 @@ def _wilson(hits: int, trials: int) -> tuple[float, float]:
     return (low + high) / 2, (high - low) / 2
 
 
-def make_result(
-    threat_model: ThreatModel, data: AttackData, hits: HitCounts, *, notes: tuple[str, ...] = ()
-) -> AttackResult:
+def make_result(threat_model: ThreatModel, data: AttackData, hits: HitCounts, note: str) -> AttackResult:
     """Return the result of a linkage attack."""
     n = hits.trials
     value, interval = risk(hits.attack, hits.control, n)
-    said = list(notes)
+    notes = [note]
     if hits.attack <= hits.baseline:
-        said.append("Not informative: the attack hits no more often than guessing without the synthetic records.")
-    rates = {
+        notes.append("Not informative: the attack hits no more often than guessing without the synthetic records.")
+    counts = {
         "members hit": hits.attack,
         "other records hit (control)": hits.control,
         "members hit by guessing (baseline)": hits.baseline,
@@ -75,9 +73,7 @@ def make_result(
         interval=interval,
         baseline=risk(hits.baseline, hits.control, n)[0],
         desired=DESIRED,
-        rates=tuple(
-            RateEstimate(name=name, value=count / n, interval=wilson(count, n)) for name, count in rates.items()
-        ),
+        rates=tuple(RateEstimate(name=name, value=hit / n, interval=wilson(hit, n)) for name, hit in counts.items()),
         claim=data.claim,
-        notes=tuple(said),
+        notes=tuple(notes),
     )

@@ -81,9 +81,8 @@ def attack(data: AttackData) -> AttackResult:
         baseline=sum(_singles(tests, seen) for tests in guessed),
         trials=len(described),
     )
-    return make_result(
-        THREAT_MODEL, data, hits, notes=(f"{len(described):,} descriptions, counted among {n:,} rows of each.",)
-    )
+    note = f"{len(described):,} descriptions, counted among {n:,} rows of each."
+    return make_result(THREAT_MODEL, data, hits, note)
 
 
 def _descriptions(table: Coded, rng: np.random.Generator) -> Sequence[tuple[_Test, ...]]:

@@ -22,7 +22,6 @@ training time.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -31,7 +30,7 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.encode.grids import Floats
-from doublure.measures.classification import Labels
+from doublure.measures.classification import Labels, predict_logistic, spread_classes
 from doublure.support.devices import chosen_device
 from doublure.support.progress import Progress, Silent
 from doublure.support.seeding import of_32_bits
@@ -87,14 +86,9 @@ def predict(
     Returns:
         ``(M, K)`` probabilities.
     """
-    chances = np.zeros((len(test), n_classes))
-    present, codes = np.unique(classes, return_inverse=True)
-    if len(present) == 1:
-        # A collapsed generator makes one class only: a (bad) result, and no reason to stop.
-        chances[:, present] = 1.0
-        return chances
-    chances[:, present] = _TRAIN[student](training, codes.astype(np.int64), test, seed, progress or Silent())
-    return chances
+    codes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
+    listener = progress or Silent()
+    return spread_classes(classes, len(test), n_classes, lambda: _TRAIN[student](training, codes, test, seed, listener))
 
 
 def predict_each(
@@ -337,15 +331,7 @@ def _pixels(images: Images) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def _logistic(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    with warnings.catch_warnings():
-        # Stopping a little early costs less accuracy than the interval's width.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = LogisticRegression(max_iter=_ROUNDS).fit(_pixels(training), classes)
-    found: Floats = np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)
-    return found
+    return predict_logistic(_pixels(training), classes, _pixels(test), _ROUNDS)
 
 
 def _forest(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:

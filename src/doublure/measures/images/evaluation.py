@@ -215,9 +215,8 @@ def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Genera
 
 def _coded(schema: ImageSchema, images: Mapping[str, Images]) -> _Sets:
     labels = ("",) if schema.label is None else tuple(str(value) for value in schema.label.domain)
-    return _Sets(
-        images=images, classes={name: encode_labels(schema, each) for name, each in images.items()}, labels=labels
-    )
+    classes = {name: encode_labels(schema, each) for name, each in images.items()}
+    return _Sets(images=images, classes=classes, labels=labels)
 
 
 def _sample(n: int, rng: np.random.Generator) -> Labels:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from doublure.measures.relational.units import CodedUnits, UnitCoder
+from doublure.measures.relational.units import CodedUnits, ComparedUnits, UnitCoder
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.count_queries import LEAST_SHARE, TRIES, QueryCondition, draw_condition
@@ -21,21 +21,19 @@ QUERIES = 200
 _Marks = npt.NDArray[np.bool_]
 
 
-def counts_across(
-    coders: UnitCoder, train: CodedUnits, others: dict[str, CodedUnits], child: str, rng: np.random.Generator
-) -> Score | None:
+def counts_across(coders: UnitCoder, sides: ComparedUnits, child: str, rng: np.random.Generator) -> Score | None:
     """Return the error of counts of units, as a share of all units.
 
     Args:
         coders: Read the schema.
-        train: Real units; their answers are the reference.
-        others: The sets to query.
+        sides: The units; the real ones' answers are the reference.
         child: The child table.
         rng: Draws the queries.
 
     Returns:
         The mean over queries; None where none can be drawn.
     """
+    train, others = sides.train, sides.others
     rows = train.children[child]
     own = coders.children[child]
     if rows is None or not own.names or not coders.root.names:

@@ -18,8 +18,8 @@ from doublure.measures.holdout import seen_note, seen_warning, split_real
 from doublure.measures.registry import add_registered
 from doublure.measures.relational.histories import MOST_COMPARED, two_sample
 from doublure.measures.relational.prediction import prediction
-from doublure.measures.relational.relations import MOST_DEPENDENT, ChildRelation, ComparedUnits, relation
-from doublure.measures.relational.units import UnitCoder, as_units, independent
+from doublure.measures.relational.relations import MOST_DEPENDENT, ChildRelation, relation
+from doublure.measures.relational.units import ComparedUnits, UnitCoder, as_units, independent
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, figure
 from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
@@ -160,8 +160,8 @@ def evaluate_related(
         rows=both.rows(len(artificial)),
         tables=own,
         relations=tuple(relation(coders, compared, child, seed, resampled) for child in schema.children),
-        units=two_sample(coders, compared.train, compared.others, seed),
-        prediction=prediction(coders, compared.train, compared.others, seed, resampled),
+        units=two_sample(coders, compared, seed),
+        prediction=prediction(coders, compared, seed, resampled),
         notes=_notes(both.kept_aside),
         versions=versions(),
     )

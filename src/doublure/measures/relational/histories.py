@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.encode.columns import Floats
-from doublure.measures.relational.units import CodedUnits, UnitCoder
+from doublure.measures.relational.units import CodedUnits, ComparedUnits, UnitCoder
 from doublure.measures.scores import Score
 
 MOST_COMPARED = 20_000
@@ -59,17 +59,16 @@ def _of_column(codes: Floats, owners: np.ndarray, many: np.ndarray, size: int) -
     return np.concatenate([mean[:, None], spread[:, None], ends], axis=1)
 
 
-def two_sample(coders: UnitCoder, train: CodedUnits, others: dict[str, CodedUnits], seed: int) -> Score:
+def two_sample(coders: UnitCoder, sides: ComparedUnits, seed: int) -> Score:
     """Return the performance of a classifier that separates each set of units from the real ones.
 
     Args:
         coders: Read the schema.
-        train: Real units.
-        others: Role -> the units to separate from them.
+        sides: The units.
         seed: Fixes halves and trees.
     """
-    real = aggregates(coders, train)
-    figures = {role: _auc(real, aggregates(coders, units), seed) for role, units in others.items()}
+    real = aggregates(coders, sides.train)
+    figures = {role: _auc(real, aggregates(coders, units), seed) for role, units in sides.others.items()}
     return Score(
         key="discriminative",
         name="Two-sample AUC, units",

@@ -14,7 +14,7 @@ from doublure.encode.columns import Floats
 from doublure.measures.classification import area_under_roc
 from doublure.measures.influence import area_influence
 from doublure.measures.relational.histories import MOST_COMPARED, aggregates
-from doublure.measures.relational.units import CodedUnits, UnitCoder
+from doublure.measures.relational.units import CodedUnits, ComparedUnits, UnitCoder
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.coding import Coder
@@ -26,22 +26,19 @@ _LEAST = 0.01
 """Smallest share of units that have the value, and of those without it."""
 
 
-def prediction(
-    coders: UnitCoder, train: CodedUnits, others: dict[str, CodedUnits], seed: int, resamples: Resamples
-) -> Score | None:
+def prediction(coders: UnitCoder, sides: ComparedUnits, seed: int, resamples: Resamples) -> Score | None:
     """Return the area under the ROC curve.
 
     Args:
         coders: Read the schema.
-        train: Real units to train on, for the best to hope for.
-        others: ``value`` and ``baseline`` to train on, and ``real`` to be ranked.
+        sides: The units: the test units are ranked, after training on each of the others.
         seed: Fixes the training units, where there are many, and the trees.
         resamples: Receives its resamples.
 
     Returns:
         The score; None without a target of few values, or where almost all real units agree on it.
     """
-    schema = train.content.schema
+    train, schema = sides.train, sides.train.content.schema
     target = next(iter(schema.with_role("target")), None)
     if target is None or schema.columns[target].bounded:
         return None
@@ -52,10 +49,10 @@ def prediction(
     if not asked:
         return None
     code = min(asked, key=lambda code: shares[code])
-    tested, rng = others["real"], np.random.default_rng(seed)
+    tested, rng = sides.test, np.random.default_rng(seed)
     seen, wanted = aggregates(coders, tested, (table, column)), _having(coders, tested, (table, column), code)
     figures = {}
-    for role, units in (("value", others["value"]), ("baseline", others["baseline"]), ("real", train)):
+    for role, units in (("value", sides.synthetic), ("baseline", sides.baseline), ("real", train)):
         some = rng.permutation(len(units))[:MOST_COMPARED]
         training = aggregates(coders, units, (table, column))[some]
         chances = _ranked(training, _having(coders, units, (table, column), code)[some], seen, wanted, seed)

@@ -15,14 +15,13 @@ Each figure stands beside that of independent tables, and of real units kept asi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.relational.counts import counts_across
-from doublure.measures.relational.units import CodedUnits, Ints, UnitCoder
+from doublure.measures.relational.units import CodedUnits, ComparedUnits, Ints, UnitCoder
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.counts import CodeCounts, count
@@ -67,21 +66,6 @@ class ChildRelation(Result):
     parent_child: tuple[PairDependence, ...]
     transitions: tuple[PairDependence, ...]
     children: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedUnits:
-    """The four compared sets of units."""
-
-    train: CodedUnits
-    synthetic: CodedUnits
-    baseline: CodedUnits
-    test: CodedUnits
-
-    @property
-    def others(self) -> dict[str, CodedUnits]:
-        """The sets compared with the training units."""
-        return {"value": self.synthetic, "baseline": self.baseline, "real": self.test}
 
 
 def relation(coders: UnitCoder, sides: ComparedUnits, child: str, seed: int, resamples: Resamples) -> ChildRelation:
@@ -129,14 +113,12 @@ def relation(coders: UnitCoder, sides: ComparedUnits, child: str, seed: int, res
             )
         )
     gaps = _gaps(sides, child)
-    counts = counts_across(coders, sides.train, sides.others, child, np.random.default_rng(seed))
+    counts = counts_across(coders, sides, child, np.random.default_rng(seed))
     scores += [score for score in (gaps, counts) if score is not None]
     _resample(coders, sides, child, {score.key: score for score in scores}, pairs, resamples)
     scores = [resamples.sure(score, f"{score.key} {child}") for score in scores]
-    found = [(round(float(one), 4), round(float(other), 4)) for one, other in zip(train, shares["value"], strict=True)]
-    return ChildRelation(
-        child=child, scores=tuple(scores), parent_child=pairs, transitions=steps, children=tuple(found)
-    )
+    shown = tuple((round(float(one), 4), round(float(two), 4)) for one, two in zip(train, shares["value"], strict=True))
+    return ChildRelation(child=child, scores=tuple(scores), parent_child=pairs, transitions=steps, children=shown)
 
 
 def _resample(
@@ -177,9 +159,8 @@ def _resample(
             ]
             steps = [(place, len(own.names) + place) for place in range(len(own.names))]
             whose = [owner[first] for owner, first in zip(owners, firsts, strict=True)]
-            found["transitions"] = _by_unit(
-                variation_influence(codes[0], codes[1], [*own.sizes] * 2, steps), whose, both
-            )
+            moved = variation_influence(codes[0], codes[1], [*own.sizes] * 2, steps)
+            found["transitions"] = _by_unit(moved, whose, both)
     for key, (real, artificial) in found.items():
         resamples.add(f"{key} {child}", "value", scores[key].value, {"train": real, "value": artificial})
 

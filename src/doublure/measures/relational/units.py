@@ -47,6 +47,21 @@ class CodedUnits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ComparedUnits:
+    """The four compared sets of units."""
+
+    train: CodedUnits
+    synthetic: CodedUnits
+    baseline: CodedUnits
+    test: CodedUnits
+
+    @property
+    def others(self) -> dict[str, CodedUnits]:
+        """The sets compared with the training units."""
+        return {"value": self.synthetic, "baseline": self.baseline, "real": self.test}
+
+
+@dataclass(frozen=True, kw_only=True)
 class UnitCoder:
     """The coders of all tables of one schema."""
 

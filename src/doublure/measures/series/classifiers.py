@@ -31,7 +31,7 @@ from doublure.data.series import Series
 from doublure.encode.attribute_groups import groups_of
 from doublure.encode.grids import Floats
 from doublure.intervals import Interval, wilson
-from doublure.measures.classification import Labels, area_under_roc
+from doublure.measures.classification import Labels, area_under_roc, spread_classes
 from doublure.measures.influence import share_influence, two_sample_influence
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
@@ -210,17 +210,14 @@ def _classes(training: Floats, classes: Labels, test: Floats, n_classes: int, se
     """Return ``(M, K)`` probabilities; classes that the training set lacks get 0."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    chances = np.zeros((len(test), n_classes))
-    present = np.unique(classes)
-    if len(present) == 1:
-        # A collapsed generator makes one class only: a (bad) result, and no reason to stop.
-        chances[:, present] = 1.0
-        return chances
-    rounds = max(20, 2 * ROUNDS // len(present))
+    rounds = max(20, 2 * ROUNDS // len(np.unique(classes)))
     model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
     known = _known(training)
-    chances[:, present] = _trained(model, training[:, known], classes).predict_proba(test[:, known])
-    return chances
+
+    def predict() -> Floats:
+        return np.asarray(_trained(model, training[:, known], classes).predict_proba(test[:, known]))
+
+    return spread_classes(classes, len(test), n_classes, predict)
 
 
 def _numbers(training: Floats, answers: Floats, test: Floats, seed: int) -> Floats:

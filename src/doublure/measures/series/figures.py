@@ -77,9 +77,8 @@ def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics
         scores.append(make_score(key, _NAMES[key], "high" if high else "low", ends, figures, _MEANT[key]))
     if any(schema.may_be_missing(name) for name in schema.channels):
         missing = {role: statistics[place].missing for role, place in PLACES.items()}
-        scores.append(
-            make_score("missing", "Missing", "near", (0.0, 1.0), missing, "The share of steps without a value.")
-        )
+        meaning = "The share of steps without a value."
+        scores.append(make_score("missing", "Missing", "near", (0.0, 1.0), missing, meaning))
     return tuple(scores)
 
 

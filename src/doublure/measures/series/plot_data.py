@@ -194,9 +194,8 @@ def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistic
         for kind, (one, other) in samples.items():
             edges = np.linspace(0, length, min(length, _BINS) + 1) if kind == "peak_step" else _edges(one, other)
             if edges is not None:
-                found.append(
-                    ChannelHistogram(channel=name, kind=kind, shares=_binned(f"{name}: {kind}", one, other, edges))
-                )
+                shares = _binned(f"{name}: {kind}", one, other, edges)
+                found.append(ChannelHistogram(channel=name, kind=kind, shares=shares))
     return tuple(found)
 
 

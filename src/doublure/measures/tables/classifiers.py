@@ -5,14 +5,13 @@ They were chosen for being different, common, and quick without tuning.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from doublure.encode.columns import Floats
-from doublure.measures.classification import Labels
+from doublure.measures.classification import Labels, predict_logistic, spread_classes
 from doublure.measures.tables.features import FeatureTable
 from doublure.support.seeding import of_32_bits
 
@@ -25,6 +24,7 @@ CLASSIFIERS: dict[Kind, str] = {
 }
 
 _TREES = 100
+_ROUNDS = 200
 
 
 def predict(
@@ -43,14 +43,8 @@ def predict(
     Returns:
         ``(M, K)`` probabilities.
     """
-    chances = np.zeros((len(test.codes), n_classes))
-    present = np.unique(classes)
-    if len(present) == 1:
-        # A collapsed table has one class only: a (bad) result, and no reason to stop.
-        chances[:, present] = 1.0
-        return chances
-    chances[:, present] = _TRAIN[kind](training, classes, test, seed)
-    return chances
+    train = _TRAIN[kind]
+    return spread_classes(classes, len(test.codes), n_classes, lambda: train(training, classes, test, seed))
 
 
 def _forest(training: FeatureTable, classes: Labels, test: FeatureTable, seed: int) -> Floats:
@@ -78,13 +72,7 @@ def _boosting(training: FeatureTable, classes: Labels, test: FeatureTable, seed:
 
 
 def _logistic(training: FeatureTable, classes: Labels, test: FeatureTable, seed: int) -> Floats:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    with warnings.catch_warnings():
-        # Stopping a little early costs less accuracy than the interval's width.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return _chances(LogisticRegression(max_iter=200).fit(training.one_hot(), classes), test.one_hot())
+    return predict_logistic(training.one_hot(), classes, test.one_hot(), _ROUNDS)
 
 
 def _chances(model: Any, rows: Any) -> Floats:

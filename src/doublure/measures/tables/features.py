@@ -152,9 +152,8 @@ def find_target(coder: Coder, train: Coded) -> TargetClasses | None:
         middle = float(np.median(present)) if len(present) else 0.0
         # If more than half of the rows have the largest value, nothing lies above the median.
         middle = middle if (present > middle).any() else float(np.nextafter(middle, -np.inf))
-        return TargetClasses(
-            name=name, column=column, labels=("at most the median", "above the median"), threshold=middle
-        )
+        halves = ("at most the median", "above the median")
+        return TargetClasses(name=name, column=column, labels=halves, threshold=middle)
     labels = coder.labels(column)[:-1]
     places = np.append(np.arange(len(labels)), -1).astype(np.int64)
     if len(labels) > MOST_CLASSES:

@@ -228,7 +228,7 @@ def _moved_numbers(coder: Coder, tables: Tables) -> tuple[Floats, Floats]:
     known = [
         name
         for name in tables.train.numbers
-        if len(_present(tables.train, name)) and len(_present(tables.synthetic, name))
+        if len(present_numbers(tables.train, name)) and len(present_numbers(tables.synthetic, name))
     ]
     for name in known:
         lower, upper, unit = coder.bounds(name)
@@ -259,14 +259,15 @@ def _columns(coder: Coder, tables: Tables, train: CodeCounts, others: Mapping[st
 
 def _wasserstein(coder: Coder, tables: Tables, name: str) -> dict[str, float | None]:
     lower, upper, unit = coder.bounds(name)
-    real = _present(tables.train, name)
-    distances = {role: wasserstein(real, _present(table, name)) for role, table in tables.others.items()}
+    real = present_numbers(tables.train, name)
+    distances = {role: wasserstein(real, present_numbers(table, name)) for role, table in tables.others.items()}
     scale = max(upper - lower, unit)
     # A real value outside bought bounds may be further away than the width of the public range.
     return {role: None if distance is None else min(1.0, distance / scale) for role, distance in distances.items()}
 
 
-def _present(table: Coded, name: str) -> Floats:
+def present_numbers(table: Coded, name: str) -> Floats:
+    """Return a column's numbers without missing ones."""
     values = table.numbers[name]
     return values[~np.isnan(values)]
 

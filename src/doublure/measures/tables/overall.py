@@ -66,12 +66,12 @@ class ScoreComponent(Result):
     parts: tuple[ScorePart, ...]
 
     @property
-    def untold(self) -> bool:
+    def undefined(self) -> bool:
         """Whether the score is undefined although measured: other real rows are no better than the zero of any part."""
         return bool(self.parts) and self.score.value is None
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         """The reason why the score is undefined; empty otherwise."""
         return f"other real rows are not clearly better than {_ZEROS[self.score.key]}"
 
@@ -92,14 +92,14 @@ class OverallScore(Result):
     coherence: ScoreComponent
 
     @property
-    def thirds(self) -> tuple[ScoreComponent, ScoreComponent, ScoreComponent]:
+    def components(self) -> tuple[ScoreComponent, ScoreComponent, ScoreComponent]:
         """The three components."""
         return self.closeness, self.usefulness, self.coherence
 
     @property
     def scores(self) -> tuple[Score, ...]:
         """The known scores: the overall one, then the components."""
-        each = (self.score, *(third.score for third in self.thirds))
+        each = (self.score, *(component.score for component in self.components))
         return tuple(score for score in each if score.value is not None)
 
 
@@ -117,10 +117,10 @@ def overall(
         "usefulness": [*_prediction(utility), *_signs(regression), *_counts(queries)],
         "coherence": _coherence(found, rules),
     }
-    thirds = {key: _third(key, [each.part(resamples) for each in own], resamples) for key, own in parts.items()}
-    scores = [third.score for third in thirds.values()]
+    components = {key: _component(key, [each.part(resamples) for each in own], resamples) for key, own in parts.items()}
+    scores = [component.score for component in components.values()]
     meaning = "The mean of closeness, usefulness and coherence, 0 to 100; 100 is what other real rows reach."
-    return OverallScore(score=_mean("overall", "Overall", scores, 1.0, meaning, resamples), **thirds)
+    return OverallScore(score=_mean("overall", "Overall", scores, 1.0, meaning, resamples), **components)
 
 
 _ZEROS = {"closeness": "rows with nothing in common", "usefulness": "guessing", "coherence": "independent columns"}
@@ -132,11 +132,10 @@ _MEANINGS = {
 }
 
 
-def _third(key: str, parts: list[ScorePart], resamples: Resamples) -> ScoreComponent:
+def _component(key: str, parts: list[ScorePart], resamples: Resamples) -> ScoreComponent:
     scores = [part.score for part in parts]
-    return ScoreComponent(
-        score=_mean(key, key.capitalize(), scores, 100.0, _MEANINGS[key], resamples), parts=tuple(parts)
-    )
+    score = _mean(key, key.capitalize(), scores, 100.0, _MEANINGS[key], resamples)
+    return ScoreComponent(score=score, parts=tuple(parts))
 
 
 def _mean(key: str, name: str, scores: list[Score], times: float, meaning: str, resamples: Resamples) -> Score:
@@ -192,9 +191,8 @@ class _PartFigure:
         ends = [resamples.of(self.score.key, "real"), resamples.of(self.score.key, "baseline")]
         if ends[0] is None or (self.zero is None and ends[1] is None):
             return 0.0
-        low, high = percentile_interval(
-            self.good(ends[0]) - (self.good(ends[1]) if self.zero is None else self.zero), way
-        )
+        zero = self.good(ends[1]) if self.zero is None else self.zero
+        low, high = percentile_interval(self.good(ends[0]) - zero, way)
         return high - low
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.fidelity import Tables
+from doublure.measures.tables.fidelity import Tables, present_numbers
 
 Statistic: TypeAlias = Literal["mean", "standard deviation", "99th percentile"]
 
@@ -56,7 +56,7 @@ def summaries(coder: Coder, tables: Tables) -> tuple[NumberSummary, ...]:
     for name, column in coder.columns.items():
         if column.listed or column.clock is not None:
             continue
-        numbers = [_present(table.numbers[name]) for table in (tables.synthetic, tables.train, tables.holdout)]
+        numbers = [present_numbers(table, name) for table in (tables.synthetic, tables.train, tables.holdout)]
         if min(map(len, numbers)) >= _FEWEST:
             found += _of_column(name, *numbers)
     return tuple(sorted(found, key=lambda entry: (not entry.off, -(entry.gap or 0.0))))
@@ -66,11 +66,6 @@ def round_figure(value: float) -> str:
     """Return a statistic with three digits, or all before the decimal point."""
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return text.replace("-", "−")
-
-
-def _present(values: Floats) -> Floats:
-    found: Floats = values[~np.isnan(values)]
-    return found
 
 
 def _of_column(name: str, synthetic: Floats, real: Floats, holdout: Floats) -> list[NumberSummary]:

@@ -83,17 +83,14 @@ def name_others(kept_aside: bool) -> str:
 
 def _overall(scores: dict[str, Score], overall: OverallScore, *, kept_aside: bool) -> str:
     score = scores["overall"]
-    known = [
-        f"{third.score.key} {figure(third.score, third.score.value)}"
-        for third in overall.thirds
-        if third.score.value is not None
-    ]
-    untold = [f" {third.score.name} cannot be told: {third.why}." for third in overall.thirds if third.untold]
+    parts = [each.score for each in overall.components]
+    known = [f"{each.key} {figure(each, each.value)}" for each in parts if each.value is not None]
+    undefined = [each for each in overall.components if each.undefined]
     line = (
         f"Overall score {figure(score, score.value)} of 100 ({', '.join(known)}). 100 is what "
         f"{name_others(kept_aside)} reach; independent columns reach {figure(score, score.baseline)}."
     )
-    return line + "".join(untold)
+    return line + "".join(f" {each.score.name} cannot be told: {each.reason}." for each in undefined)
 
 
 def _prediction(scores: dict[str, Score]) -> list[str]:
