@@ -174,6 +174,6 @@ def test_a_tile_says_a_thing_once(html, hostile_report):
     """Its question says what its score is; a page that says it again is read twice."""
     overall = hostile_report.table.overall
     tiles_of_page = html[html.index('class="tiles"') : html.index('id="verdict"')]
-    for third in overall.components:
-        assert third.score.meaning not in tiles_of_page
+    for component in overall.components:
+        assert component.score.meaning not in tiles_of_page
     assert tiles_of_page.count("Are frequencies close to those of real records?") == 1
