@@ -158,7 +158,7 @@ def test_one_class_teaches_nobody_to_tell_people_apart(no_claim, seen):
 def test_the_identity_model_rejects_strangers(world):
     identity = inversion.train_identity(world)
     content = world.unseen.content
-    pixels, codes = inversion._pixels(content), inversion.codes_of(world.schema, content)
+    pixels, codes = inversion._pixels(content), inversion.encode_labels(world.schema, content)
     assert identity.accuracy > 0.9
     assert identity.recognises(pixels, codes).mean() > 0.9
     assert identity.recognises(pixels, (codes + 1) % CLASSES).mean() < 0.1
