@@ -129,7 +129,7 @@ def test_tables_of_one_distribution_are_said_to_be_no_surer_than_they_are():
         other = codes(700, 100 + seed, 0.5)
         figures.append(pair_variation(*(count(each, SIZES, [(0, 1)]) for each in (train, other)), (0, 1)))
         influence = of_tables.variation_influence(train, other, SIZES, [(0, 1)])[1]
-        errors.append(Resamples(seed=1, run=seed).moved("value", influence).std())
+        errors.append(Resamples(seed=1, run=seed).shifts("value", influence).std())
     assert np.std(figures) < np.mean(errors) < 2.5 * np.std(figures)
 
 
@@ -137,16 +137,16 @@ def test_real_rows_are_drawn_alike_for_all_runs_and_synthetic_ones_for_each_anew
     marks = np.random.default_rng(0).random(300)
     one, other, later = Resamples(seed=3, run=0), Resamples(seed=3, run=1), Resamples(seed=4, run=0)
     for rows in ("train", "test", "test of target", "baseline"):
-        assert np.array_equal(one.moved(rows, marks), other.moved(rows, marks))
-        assert not np.array_equal(one.moved(rows, marks), later.moved(rows, marks))
+        assert np.array_equal(one.shifts(rows, marks), other.shifts(rows, marks))
+        assert not np.array_equal(one.shifts(rows, marks), later.shifts(rows, marks))
     for rows in ("value", "value of coefficients"):
-        assert not np.array_equal(one.moved(rows, marks), other.moved(rows, marks))
-        assert np.array_equal(one.moved(rows, marks), Resamples(seed=3, run=0).moved(rows, marks))
+        assert not np.array_equal(one.shifts(rows, marks), other.shifts(rows, marks))
+        assert np.array_equal(one.shifts(rows, marks), Resamples(seed=3, run=0).shifts(rows, marks))
 
 
 def test_the_interval_of_a_mean_is_that_of_its_standard_error():
     marks = np.random.default_rng(0).random(400)
-    low, high = percentile_interval(marks.mean() + Resamples(seed=1).moved("train", marks), marks.mean())
+    low, high = percentile_interval(marks.mean() + Resamples(seed=1).shifts("train", marks), marks.mean())
     error = marks.std() / 20
     assert high - low == pytest.approx(2 * 1.96 * error, rel=0.1)
     assert (low + high) / 2 == pytest.approx(marks.mean(), abs=error / 3)
@@ -160,10 +160,10 @@ def test_many_rows_are_drawn_in_parts_with_the_same_error(sort):
     parts = resamples.parts("train", marks)
     assert len(parts) == MOST_DRAWN
     assert parts.sum() == pytest.approx(marks.sum())
-    moved = resamples.moved("train", marks)
+    moved = resamples.shifts("train", marks)
     assert moved.shape == (RESAMPLES,)
     assert moved.std() == pytest.approx(marks.std() / np.sqrt(len(marks)), rel=0.1)
-    assert np.array_equal(moved, Resamples(seed=1, run=5).moved("train", marks))
+    assert np.array_equal(moved, Resamples(seed=1, run=5).shifts("train", marks))
 
 
 def test_several_differences_hold_at_once():

@@ -121,7 +121,7 @@ def test_yardsticks_that_differ_by_chance_are_one_and_not_called_the_same():
     """As where two runs have bought their bounds: bins differ by noise, and figures with them."""
     found = comparison(contender("one"), contender("two", scores=(score(0.8, real=0.901), contender("two").scores[1])))
     assert found.differences == ()
-    assert not found.asked_the_same
+    assert not found.same_references
     html = found.to_html()
     assert "All were measured alike" not in html
     assert "differs" not in html

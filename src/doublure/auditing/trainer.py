@@ -218,5 +218,4 @@ def _likelihood_ratio(observed: float, event: GaussianEvent) -> float:
 
 
 def _shown_mu(rates: bounds.ErrorRates) -> float:
-    """Return μ of the Gaussian trade-off at the rates' upper bounds."""
     return bounds.gaussian_mu(rates.upper_false_positives, rates.upper_false_negatives)

@@ -264,7 +264,6 @@ def _of_related(drawn: RelatedRows) -> Units:
 
 
 def _yes(cells: pd.Series[Any]) -> Units:
-    """Return 1 where a truth value is true, as read or drawn."""
     found: Units = (cells.astype(str).str.lower() == "true").to_numpy().astype(np.int64)
     return found
 

@@ -77,8 +77,6 @@ def inspect(
 
 @dataclass(frozen=True, kw_only=True)
 class _Request:
-    """The arguments of an inspection."""
-
     syn: Synthesizer
     right: tuple[Synthesizer, ...]
     size: int

@@ -59,7 +59,7 @@ class Resamples:
     _weights: dict[tuple[str, int], _Weights] = field(default_factory=dict)
     _orders: dict[tuple[str, int], np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
 
-    def moved(self, rows: str, influence: Floats) -> Floats:
+    def shifts(self, rows: str, influence: Floats) -> Floats:
         """Return the change of means over rows in each resample.
 
         Args:
@@ -69,9 +69,9 @@ class Resamples:
         Returns:
             ``(RESAMPLES,)`` or ``(RESAMPLES, F)``.
         """
-        return self.moved_parts(rows, self.parts(rows, influence)) / len(influence)
+        return self.part_shifts(rows, self.parts(rows, influence)) / len(influence)
 
-    def moved_parts(self, rows: str, parts: Floats) -> Floats:
+    def part_shifts(self, rows: str, parts: Floats) -> Floats:
         """Return the change of sums over parts in each resample, ``(RESAMPLES, ...)``."""
         weights = self._drawn(rows, len(parts))
         starts = range(0, RESAMPLES, _AT_ONCE)
@@ -98,7 +98,7 @@ class Resamples:
             influence: For each set the figure depends on, ``(N,)``.
         """
         if value is not None:
-            self.keep(key, whose, value + sum(self.moved(rows, each) for rows, each in influence.items()))
+            self.keep(key, whose, value + sum(self.shifts(rows, each) for rows, each in influence.items()))
 
     def keep(self, key: str, whose: str, resampled: Floats | float) -> None:
         """Store the figure of each resample."""

@@ -214,7 +214,6 @@ class ScoreComparison:
 
     @property
     def _losses(self) -> dict[int, float]:
-        """Loss of each known figure."""
         each = {place: one for place, one in enumerate(self.scores) if one is not None}
         found = {place: loss(one, one.value, one.real) for place, one in each.items()}
         return {place: value for place, value in found.items() if value is not None}

@@ -165,7 +165,7 @@ def attack_sections(made: Sequence[AttackResult]) -> list[dict[str, Any]]:
             bounded = family == "membership" and any(entry.claim.epsilon is not None for entry in own)
             lead = f"{lead} {_BOUNDED}" if bounded else lead
             first = sorted(own, key=lambda entry: not entry.alarm)  # contradictions of the claim head each table
-            shown = {"attacks": [_shown(entry) for entry in first], "notes": _notes(own)}
+            shown = {"attacks": [_attack_entry(entry) for entry in first], "notes": _notes(own)}
             found.append({"family": family, "title": title, "lead": lead, "bounded": bounded, **shown})
     return found
 
@@ -184,7 +184,7 @@ def _show(count: int) -> str:
     return "shows" if count == 1 else "show"
 
 
-def _shown(found: AttackResult) -> dict[str, Any]:
+def _attack_entry(found: AttackResult) -> dict[str, Any]:
     from doublure.report import plots
 
     roc = found.roc

@@ -158,7 +158,7 @@ class Comparison(PageResult):
         )
 
     @property
-    def asked_the_same(self) -> bool:
+    def same_references(self) -> bool:
         """Whether all figures share their references exactly, as under one schema without bought facts."""
         return all(entry.same for entry in self.side_by_side)
 
@@ -194,7 +194,7 @@ class Comparison(PageResult):
         lines = [
             [
                 entry.score.name,
-                *(_told(entry, place) for place in range(len(entry.scores))),
+                *(_write_cell(entry, place) for place in range(len(entry.scores))),
                 _against(entry, entry.score.baseline),
                 _against(entry, entry.score.real),
                 words[entry.score.goal],
@@ -235,7 +235,7 @@ def _against(entry: ScoreComparison, value: float | None) -> str:
     return _figure(entry.score, value) if entry.one_scale else "differs"
 
 
-def _told(entry: ScoreComparison, place: int) -> str:
+def _write_cell(entry: ScoreComparison, place: int) -> str:
     score, first = entry.scores[place], entry.first
     if score is None or score.value is None:
         return "–"
@@ -267,7 +267,7 @@ def comparison_context(found: Comparison) -> dict[str, Any]:
         "internal": found.internal,
         "kept_aside": found.kept_aside,
         "warnings": found.warnings,
-        "asked_the_same": found.asked_the_same,
+        "same_references": found.same_references,
         "runs": runs,
         "lines": [_line(entry) for entry in found.side_by_side],
         "records": found.records,

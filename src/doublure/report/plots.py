@@ -189,7 +189,6 @@ def _histogram(axes: Axes, entry: ColumnFrequencies) -> None:
 
 
 def _areas(axes: Axes, real: Any, synthetic: Any, places: Any) -> None:
-    """Draw bins: an area for real records, an outline for synthetic ones."""
     axes.stairs(real, places, fill=True, color=REAL, alpha=_AREA, linewidth=0)
     axes.stairs(real, places, color=REAL, linewidth=0.9)
     axes.stairs(synthetic, places, color=SYNTHETIC, linewidth=1.8, baseline=None)
@@ -403,7 +402,6 @@ def _ticks(values: Iterable[float], kind: str) -> list[str]:
 
 
 def _tick(value: float, kind: str) -> str:
-    """Return a short number or day."""
     if kind in _TIMES:
         moment = np.datetime64(round(value), "D" if kind == "date" else "s")
         return str(moment.astype("datetime64[D]"))

@@ -46,7 +46,6 @@ def series_context(found: SeriesEvaluation, most: int) -> dict[str, Any]:
 
 
 def _named(one: ChannelHistogram) -> ColumnFrequencies:
-    """Return a histogram with its axis named in words."""
     return one.shares.model_copy(update={"column": f"{one.channel}: {_WHAT[one.kind]}"})
 
 

@@ -65,7 +65,7 @@ class LabelCurve(Result):
 
     def __str__(self) -> str:
         said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'synthetic':>22}  {'real':>22}"]
-        said += [f"{each.labels:>8,}  {_told(each.artificial):>22}  {_told(each.real):>22}" for each in self.points]
+        said += [f"{each.labels:>8,}  {_write(each.artificial):>22}  {_write(each.real):>22}" for each in self.points]
         whom = f"A {CLASSIFIERS[self.classifier]} trained on so many images, tested on {self.tested:,} real ones"
         return "\n".join([*said, f"{whom}; 95 % intervals."])
 
@@ -74,7 +74,7 @@ def _accuracy(share: float, tested: int) -> AccuracyEstimate:
     return AccuracyEstimate(value=share, interval=wilson(round(share * tested), tested))
 
 
-def _told(found: AccuracyEstimate | None) -> str:
+def _write(found: AccuracyEstimate | None) -> str:
     if found is None:
         return "–"
     return percent(found.value) + ("" if found.interval is None else f" ({span(found.interval, shares=True)})")

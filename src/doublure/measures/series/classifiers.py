@@ -188,7 +188,6 @@ def _error(training: tuple[Floats, Floats], test: tuple[Floats, Floats], seed: i
 def _classified(
     schema: SeriesSchema, target: str, samples: Mapping[str, Series], seed: int, resamples: Resamples
 ) -> Score:
-    """Return the accuracy on real series' target of a classifier trained on each set."""
     classes = groups_of(schema.attributes[target])
     codes = {name: codes_by_attribute(schema, each)[target].astype(np.int64) for name, each in samples.items()}
     truth, seen = codes["test"], describe(samples["test"])
@@ -207,7 +206,6 @@ def _classified(
 
 
 def _classes(training: Floats, classes: Labels, test: Floats, n_classes: int, seed: int) -> Floats:
-    """Return ``(M, K)`` probabilities; classes that the training set lacks get 0."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     rounds = max(20, 2 * ROUNDS // len(np.unique(classes)))

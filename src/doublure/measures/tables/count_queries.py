@@ -114,7 +114,7 @@ def _resample(tables: Tables, sums: Mapping[str, Sequence[Floats]], shares: Mapp
     """
 
     def answers(role: str, rows: int) -> Floats:
-        moved = tables.resamples.moved_parts(_ROWS[role], np.stack(sums[role], axis=1))
+        moved = tables.resamples.part_shifts(_ROWS[role], np.stack(sums[role], axis=1))
         return np.asarray(shares[role]) + moved / rows
 
     real = np.maximum(answers("train", len(tables.train)), np.finfo(float).tiny)

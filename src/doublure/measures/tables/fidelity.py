@@ -210,7 +210,6 @@ def _rows(matrix: Floats) -> tuple[tuple[float, ...], ...]:
 
 
 def _resample(coder: Coder, tables: Tables, scores: tuple[Score, ...], pairs: list[Pair]) -> None:
-    """Store the resamples of the synthetic rows' distances."""
     figures = {score.key: score.value for score in scores}
     codes = tables.train.codes, tables.synthetic.codes, coder.sizes
     found = {"columns": variation_influence(*codes, [(place,) for place in range(len(coder.names))])}

@@ -254,7 +254,7 @@ def _standardised(column: Floats) -> Floats:
 def _resample(resamples: Resamples, fits: Mapping[str, tuple[Floats, Floats]]) -> None:
     """Store the resamples of both figures, through those of all coefficients, because a sign is not smooth."""
     found = {
-        role: values + resamples.moved(f"{_ROWS[role]} of coefficients", rows) for role, (values, rows) in fits.items()
+        role: values + resamples.shifts(f"{_ROWS[role]} of coefficients", rows) for role, (values, rows) in fits.items()
     }
     for role in ("value", "baseline", "real"):
         resamples.keep("coefficient_signs", role, (np.sign(found[role]) == np.sign(found["train"])).mean(axis=1))

@@ -108,7 +108,6 @@ def _score(own: list[_Candidate]) -> Score:
 
 
 def _resampled(score: Score, own: list[_Candidate], tables: Tables) -> Score:
-    """Store the score's resamples."""
     found = {"train": np.zeros(len(tables.train)), "value": np.zeros(len(tables.synthetic))}
     for each in own:
         sign = float(np.sign(each.shares["value"] - each.shares["train"])) / len(own)

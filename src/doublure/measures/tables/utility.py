@@ -231,7 +231,6 @@ def _grade(
 
 
 def _influence(truth: Labels, chances: Floats, guessed: Labels, rarer: int) -> dict[str, Floats]:
-    """Return the influence of each test row on each figure of a classifier."""
     return {
         "accuracy": share_influence(guessed == truth),
         "auc": area_influence(truth, chances),
