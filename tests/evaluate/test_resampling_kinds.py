@@ -12,7 +12,7 @@ from doublure.measures.images.evaluation import _coded, _pixels
 from doublure.measures.images.texture import texture
 from doublure.measures.relational import evaluate_related
 from doublure.measures.relational.relations import ComparedUnits, relation
-from doublure.measures.relational.units import UnitCoder, as_units, independent
+from doublure.measures.relational.units import UnitCoder, draw_independent, read_units
 from doublure.measures.resampling import Resamples
 from doublure.measures.series.figures import distances
 from doublure.measures.series.influence import resample_distances
@@ -162,8 +162,8 @@ def patients(n, seed, tie):
 def test_related_tables(rows):
     schema = Schema.parse(RELATED).resolve({})
     coders = UnitCoder.of(schema)
-    sets = {"train": as_units(schema, patients(400, 1, 0.8)), "value": as_units(schema, patients(300, 2, 0.2))}
-    floor = independent(sets["train"], 300, np.random.default_rng(0))
+    sets = {"train": read_units(schema, patients(400, 1, 0.8)), "value": read_units(schema, patients(300, 2, 0.2))}
+    floor = draw_independent(sets["train"], 300, np.random.default_rng(0))
 
     def hung(given, told):
         coded = {name: coders.read(each, "units") for name, each in given.items()}

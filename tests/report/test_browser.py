@@ -22,7 +22,7 @@ from doublure.measures.series import evaluate_series
 from doublure.releasing.card import card_page
 from doublure.releasing.examples import Examples
 from doublure.report.audit import AttackReport
-from doublure.report.comparison import Comparison, Contender
+from doublure.report.comparison import ComparedRun, Comparison
 from doublure.schema import Schema
 
 WIDTH = 390
@@ -109,7 +109,7 @@ def audit_page():
 def comparison_page(hostile_report):
     about = {"kind": "dp", "guarantee": "a claim", "epsilon": 1.0, "delta": 1e-5, "unit": "person", "max_records": 1}
     runs = [
-        Contender(name=f"runs/number-{place}", method="statistics", scores=hostile_report.measured.scores, **about)
+        ComparedRun(name=f"runs/number-{place}", method="statistics", scores=hostile_report.measured.scores, **about)
         for place in range(4)
     ]
     return Comparison(kept_aside=True, contenders=tuple(runs)).to_html()

@@ -9,7 +9,7 @@ import pytest
 
 from doublure.errors import InputError
 from doublure.measures.scores import Score
-from doublure.report.comparison import UNLIKE, Comparison, Contender, PairedDifference
+from doublure.report.comparison import UNLIKE, ComparedRun, Comparison, PairedDifference
 
 
 def score(value, **changes):
@@ -22,7 +22,7 @@ def contender(name, value=0.8, **changes):
     known = {"method": "statistics", "kind": "dp", "guarantee": f"claim of {name}", "epsilon": 1.0, "delta": 1e-5}
     known |= {"unit": "person", "max_records": 1}
     distance = score(0.2, key="two_way", name="two-way TV distance", goal="low", interval=None, baseline=0.3, real=0.1)
-    return Contender(**(known | {"name": name, "scores": (score(value), distance)} | changes))
+    return ComparedRun(**(known | {"name": name, "scores": (score(value), distance)} | changes))
 
 
 def comparison(*contenders, kept_aside=True, **named):

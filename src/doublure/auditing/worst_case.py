@@ -152,10 +152,10 @@ def audit_runs(
         for side in (0, 1):
             sides[side].append(make(bool(side), number))
         listener.at(2 * (number + 1))
-    return result_of_counts(np.stack(sides[1]), np.stack(sides[0]), claim, confidence)
+    return judge_counts(np.stack(sides[1]), np.stack(sides[0]), claim, confidence)
 
 
-def result_of_counts(inside: Floats, outside: Floats, claim: Claim, confidence: float = 0.95) -> AttackResult:
+def judge_counts(inside: Floats, outside: Floats, claim: Claim, confidence: float = 0.95) -> AttackResult:
     """Return the result of counts from both sides.
 
     Args:

@@ -13,7 +13,7 @@ from doublure.errors import SettingError
 from doublure.evaluate.evaluation import make_report
 from doublure.measures.resampling import Resamples, simultaneous_widths
 from doublure.measures.scores import Score, loss
-from doublure.report.comparison import Comparison, Contender, PairedDifference
+from doublure.report.comparison import ComparedRun, Comparison, PairedDifference
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support.progress import Progress
@@ -51,7 +51,7 @@ def compare(
         resampled.append(Resamples(seed=seed, run=number))
         found = make_report(synthesizer, real, holdout, seed=seed, progress=progress, resamples=resampled[-1])
         contenders.append(
-            Contender(
+            ComparedRun(
                 name=name,
                 method=synthesizer.plan.method,
                 kind=synthesizer.guarantee.kind,

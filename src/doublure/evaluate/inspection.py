@@ -23,7 +23,7 @@ from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.evaluation import about
 from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, FaultStatistic, FaultTest, decide
-from doublure.measures.images.fault_tests import ROUGH, InspectionSets, flops_of, run_fault_tests
+from doublure.measures.images.fault_tests import ROUGH, InspectionSets, count_flops, run_fault_tests
 from doublure.measures.images.feature_extractors import encode_labels
 from doublure.measures.images.slices import slices
 from doublure.measures.series.fault_tests import series_fault_statistics
@@ -130,7 +130,7 @@ def _images(asked: _Request) -> Inspection:
     syn, right, seed = asked.syn, asked.right, asked.seed
     schema = _schema_of(syn, right)
     classes = 0 if schema.label is None else len(schema.label.domain)
-    training, inspected, of_right = asked.drawn(*flops_of(schema.shape, classes, asked.size, len(right)))
+    training, inspected, of_right = asked.drawn(*count_flops(schema.shape, classes, asked.size, len(right)))
     sets = InspectionSets(
         training=(training, encode_labels(schema, training)),
         inspected=(inspected, encode_labels(schema, inspected)),

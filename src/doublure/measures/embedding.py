@@ -23,7 +23,7 @@ import numpy as np
 
 from doublure.encode.attribute_groups import Encoding, encoding_of
 from doublure.encode.columns import Discrete, Floats, grid_of
-from doublure.measures.relational.units import UnitCoder, as_units
+from doublure.measures.relational.units import UnitCoder, read_units
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import LABEL, ImageSchema
@@ -105,7 +105,7 @@ def _of_series(schema: SeriesSchema, content: Any, what: str) -> Points:
 
 def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
     """Return the root's row, and for each child table the number of rows, their mean, the first and the last one."""
-    units = UnitCoder.of(schema).read(as_units(schema, content), what)
+    units = UnitCoder.of(schema).read(read_units(schema, content), what)
     coders = UnitCoder.of(schema)
     root = embed_table(coders.root, units.root)
     parts = {f"{schema.root}.{name}": root.values[:, block] for name, block in root.blocks.items()}

@@ -28,7 +28,7 @@ _KEY = (
 _LARGE = 100.0  # figures from 0 to 100 or 1000 need no thousandths
 
 
-class Contender(Result):
+class ComparedRun(Result):
     """One synthesizer and its figures.
 
     Attributes:
@@ -104,7 +104,7 @@ class Comparison(PageResult):
     records: str = "rows"
     least: str = "independent columns"
     kept_aside: bool
-    contenders: tuple[Contender, ...]
+    contenders: tuple[ComparedRun, ...]
     paired: tuple[PairedDifference, ...] = ()
 
     @override

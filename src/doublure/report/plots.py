@@ -82,7 +82,7 @@ def curve(entry: ChannelCurve, clock: Sequence[str] | None = None) -> Markup:
     alt = f"{what} of {show_name(entry.channel)}: real series, synthetic series and independent steps"
     figures = {BASELINE: entry.baseline} | _both(entry)
     known = [figure for figure in (*entry.baseline, *entry.real, *entry.synthetic) if figure is not None]
-    ends = room(known)
+    ends = scale_with_zero(known)
     titles = _ALONG.get(entry.kind, (_steps_title(own), "distance"))
     return draw(
         3.3, 1.95, f"{what} {entry.channel}", alt, lambda axes: _lines(axes, entry.at, figures, ends, own, titles)
@@ -93,11 +93,11 @@ def pair(entry: SeriesPair, number: int, clock: Sequence[str] | None = None) -> 
     """Draw a synthetic series over its nearest real one. Private."""
     alt = f"Synthetic series {number} and the nearest real one; private"
     known = [figure for figure in (*entry.real, *entry.synthetic) if figure is not None]
-    ends = room(known)
+    ends = scale_with_zero(known)
     return draw(2.5, 1.5, f"pair {number}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
 
 
-def room(figures: Sequence[float]) -> tuple[float, float]:
+def scale_with_zero(figures: Sequence[float]) -> tuple[float, float]:
     """Return the ends of a scale that holds zero and all figures."""
     low, high = min([0.0, *figures]), max([0.0, *figures])
     return low * 1.05, high * 1.05 if high > low else low + 1.0
@@ -132,7 +132,7 @@ def on_axes(axes: Axes, entry: Drawable, clock: Sequence[str] | None = None) -> 
     elif isinstance(entry, ChannelCurve):
         figures = {BASELINE: entry.baseline} | _both(entry)
         known = [value for values in figures.values() for value in values if value is not None]
-        _lines(axes, entry.at, figures, room(known), clock)
+        _lines(axes, entry.at, figures, scale_with_zero(known), clock)
     elif entry.labels is None:
         _histogram(axes, entry)
     else:

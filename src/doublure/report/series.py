@@ -61,7 +61,7 @@ def _by_value(found: SeriesEvaluation, most: int) -> list[dict[str, Any]]:
     sections = []
     for (channel, attribute), group in groups.items():
         known = [figure for entry in group for figure in (*entry.real, *entry.synthetic) if figure is not None]
-        ends = plots.room(known)
+        ends = plots.scale_with_zero(known)
         drawings = [_entry(entry.words, "", plots.value_profile(entry, ends, found.clock)) for entry in group]
         sections.append({"channel": channel, "attribute": attribute, "drawings": drawings})
     return sections

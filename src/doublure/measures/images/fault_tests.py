@@ -64,7 +64,7 @@ def run_fault_tests(sets: InspectionSets, seed: int, progress: Progress | None =
     return decide(signs, tested=tested, codes=sets.inspected[1], labels=sets.labels)
 
 
-def flops_of(shape: tuple[int, int, int], classes: int, images: int, right: int) -> tuple[float, int]:
+def count_flops(shape: tuple[int, int, int], classes: int, images: int, right: int) -> tuple[float, int]:
     """Return the floating-point operations and the training steps of the fault tests.
 
     Args:

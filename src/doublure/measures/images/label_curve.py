@@ -80,7 +80,7 @@ def _write(found: AccuracyEstimate | None) -> str:
     return percent(found.value) + ("" if found.interval is None else f" ({span(found.interval, shares=True)})")
 
 
-def classifier_named(name: str) -> ClassifierName:
+def find_classifier(name: str) -> ClassifierName:
     """Return a classifier by name.
 
     Raises:

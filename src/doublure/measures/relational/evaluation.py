@@ -19,7 +19,7 @@ from doublure.measures.registry import add_registered
 from doublure.measures.relational.histories import MOST_COMPARED, two_sample
 from doublure.measures.relational.prediction import prediction
 from doublure.measures.relational.relations import MOST_DEPENDENT, ChildRelation, relation
-from doublure.measures.relational.units import ComparedUnits, UnitCoder, as_units, independent
+from doublure.measures.relational.units import ComparedUnits, UnitCoder, draw_independent, read_units
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, figure
 from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
@@ -134,13 +134,13 @@ def evaluate_related(
     """
     del unit
     rng = np.random.default_rng(seed)
-    kept = None if holdout is None else as_units(schema, holdout)
-    both = split_real(as_units(schema, train), kept, None, rng, field="the real tables", records="units")
-    artificial, coders = as_units(schema, synthetic), UnitCoder.of(schema)
+    kept = None if holdout is None else read_units(schema, holdout)
+    both = split_real(read_units(schema, train), kept, None, rng, field="the real tables", records="units")
+    artificial, coders = read_units(schema, synthetic), UnitCoder.of(schema)
     compared = ComparedUnits(
         train=coders.read(both.train, "the real tables"),
         synthetic=coders.read(artificial, "the synthetic tables"),
-        baseline=coders.read(independent(both.train, len(artificial), rng), "independent tables"),
+        baseline=coders.read(draw_independent(both.train, len(artificial), rng), "independent tables"),
         test=coders.read(both.test, "the holdout"),
     )
     listener, own = progress or Silent(), {}

@@ -91,7 +91,7 @@ class UnitCoder:
         return CodedUnits(content=content, root=root, children=children)
 
 
-def as_units(schema: RelationalSchema, given: Any) -> RelatedRows:
+def read_units(schema: RelationalSchema, given: Any) -> RelatedRows:
     """Return units unchanged, or read from a mapping of frames with keys, such as a sample.
 
     Raises:
@@ -104,7 +104,7 @@ def as_units(schema: RelationalSchema, given: Any) -> RelatedRows:
     return open_related(given).load(schema, at_least=1).content
 
 
-def independent(real: RelatedRows, units: int, rng: np.random.Generator) -> RelatedRows:
+def draw_independent(real: RelatedRows, units: int, rng: np.random.Generator) -> RelatedRows:
     """Return the floor: real rows of each table, in real numbers per unit, without any relation between them.
 
     Args:

@@ -36,7 +36,7 @@ from doublure.measures.influence import share_influence, two_sample_influence
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series.figures import PLACES, average, make_score
-from doublure.measures.series.statistics import codes_by_attribute
+from doublure.measures.series.statistics import encode_attributes
 from doublure.schema.series import SeriesSchema
 from doublure.support.seeding import of_32_bits
 
@@ -168,7 +168,7 @@ def questions(schema: SeriesSchema, series: Series, channel: str, rng: np.random
     before = steps[:, None] - np.arange(1, LAGS + 1)
     past = series.values[rows[:, None], np.maximum(before, 0)]
     past = np.where((before >= 0)[:, :, None], past, np.nan).reshape(len(rows), -1)
-    codes = [values[rows, None] for values in codes_by_attribute(schema, series).values()]
+    codes = [values[rows, None] for values in encode_attributes(schema, series).values()]
     answers = series.channel(channel)[rows, steps]
     known = ~np.isnan(answers)
     return np.concatenate([past, steps[:, None] / length, *codes], axis=1)[known], answers[known]
@@ -189,7 +189,7 @@ def _classified(
     schema: SeriesSchema, target: str, samples: Mapping[str, Series], seed: int, resamples: Resamples
 ) -> Score:
     classes = groups_of(schema.attributes[target])
-    codes = {name: codes_by_attribute(schema, each)[target].astype(np.int64) for name, each in samples.items()}
+    codes = {name: encode_attributes(schema, each)[target].astype(np.int64) for name, each in samples.items()}
     truth, seen = codes["test"], describe(samples["test"])
     right = {}
     for role in _ROLES:

@@ -91,7 +91,7 @@ def compared_lags(length: int) -> tuple[int, ...]:
     return tuple(range(1, min(length // 2, _MOST_LAGS) + 1))
 
 
-def codes_by_attribute(schema: SeriesSchema, series: Series) -> dict[str, Floats]:
+def encode_attributes(schema: SeriesSchema, series: Series) -> dict[str, Floats]:
     """Return the code of each series' value of each attribute, ``(N,)``."""
     return {name: codes_of(column, series.attributes[name]) for name, column in schema.attributes.items()}
 
@@ -168,7 +168,7 @@ def _by_value(schema: SeriesSchema, series: Series, values: Floats) -> Floats:
     """Return mean profiles ``(values, length)``, one for each value of each attribute."""
     rows = [
         mean_profile(values[codes == code])
-        for name, codes in codes_by_attribute(schema, series).items()
+        for name, codes in encode_attributes(schema, series).items()
         for code in range(groups_of(schema.attributes[name]))
     ]
     return np.stack(rows) if rows else np.zeros((0, values.shape[1]))

@@ -74,9 +74,9 @@ def _bins(
     return ColumnFrequencies(
         column=name,
         kind=kind,
-        edges=short(edges),
-        real=short(real[:bins]),
-        synthetic=short(synthetic[:bins]),
+        edges=round_values(edges),
+        real=round_values(real[:bins]),
+        synthetic=round_values(synthetic[:bins]),
         zero=zeros,
         missing=missing,
     )
@@ -98,8 +98,8 @@ def _values(
         column=name,
         kind=kind,
         labels=tuple(labels[place] for place in listed),
-        real=short(real[listed]),
-        synthetic=short(synthetic[listed]),
+        real=round_values(real[listed]),
+        synthetic=round_values(synthetic[listed]),
         missing=missing,
         left_out=left_out,
     )
@@ -139,9 +139,9 @@ def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Number
         column=name,
         kind=column.shown_type,
         scale="log" if log else "linear",
-        points=short(10**grid if log else grid),
-        real=short(curves[0]),
-        synthetic=short(curves[1]),
+        points=round_values(10**grid if log else grid),
+        real=round_values(curves[0]),
+        synthetic=round_values(curves[1]),
     )
 
 
@@ -175,6 +175,6 @@ def smooth(sample: Floats, grid: Floats, width: float) -> Floats:
     return np.asarray(curve / (curve.sum() * step), dtype=np.float64)
 
 
-def short(values: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float, ...]:
+def round_values(values: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float, ...]:
     """Round to six figures, enough for a drawing."""
     return tuple(float(f"{float(value):.6g}") for value in values)

@@ -16,7 +16,7 @@ from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coded, Coder, Integers
 from doublure.measures.tables.counts import CodeCounts, count
-from doublure.measures.tables.distributions import short
+from doublure.measures.tables.distributions import round_values
 
 ONE_WAY_BINS = 20
 """Number of quantile bins for columns compared one by one."""
@@ -106,8 +106,8 @@ def quantile_shares(bins: QuantileBins, train: CodeCounts, synthetic: CodeCounts
                 column=name,
                 kind=column.shown_type,
                 bins=tuple(ends[number] for number in filled),
-                real=short(real[filled]),
-                synthetic=short(artificial[filled]),
+                real=round_values(real[filled]),
+                synthetic=round_values(artificial[filled]),
                 variation=float(np.abs(real - artificial).sum() / 2),
             )
         )

@@ -200,16 +200,16 @@ def _of_numbers(
         done.add(0.0)
     ends: dict[What, float] = {"lowest": float(present.min()), "highest": float(present.max())}
     for what, end in ends.items():
-        shown = candidate(what, end, f"= {number_label(end, kind)}, the {what}", _equal_to(end))
+        shown = candidate(what, end, f"= {write_number(end, kind)}, the {what}", _equal_to(end))
         if end not in done and shown.shares["train"] >= LEAST_SHARE:
             yield shown
             done.add(end)
     repeated = [value for value in _repeated(numbers) if value not in done]
     for value in repeated[:_MOST_REPEATED]:
-        yield candidate("repeated", value, f"= {number_label(value, kind)}", _equal_to(value))
+        yield candidate("repeated", value, f"= {write_number(value, kind)}", _equal_to(value))
     if not moments and (step := _step(present, unit)) is not None:
         yield candidate(
-            "multiple", step, f"multiples of {number_label(step, kind)}", lambda values: _divides(step, values)
+            "multiple", step, f"multiples of {write_number(step, kind)}", lambda values: _divides(step, values)
         )
 
 
@@ -248,7 +248,7 @@ def _divides(step: float, values: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]
     return np.asarray(np.mod(values, step) == 0, dtype=np.bool_)
 
 
-def number_label(value: float, kind: str) -> str:
+def write_number(value: float, kind: str) -> str:
     """Return a number, day or moment as text."""
     if kind in ("date", "datetime"):
         moment = np.datetime64(round(value), "D" if kind == "date" else "s")
