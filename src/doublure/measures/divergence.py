@@ -73,6 +73,7 @@ class Neighbourhood:
         n, width = self._records.shape
         gone = np.zeros(n, dtype=bool)
         gone[removed] = True
+        # Other records keep their nearest neighbour, so their distance ratio is 1.
         touched = np.flatnonzero(gone | gone[self._who[:, 0]])
         left = ~gone[self._who[touched]]
         ratios = np.log(self._far[touched, left.argmax(axis=1)] / self._far[touched, 0])

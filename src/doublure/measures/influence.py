@@ -97,6 +97,7 @@ def macro_f1_influence(truth: Labels, guessed: Labels, classes: int) -> Floats:
         classes: Number of classes.
     """
     table = confusion(truth, guessed, classes)
+    # F1 is 2 hits / (guessed + true). A right row adds to both; any row adds to a denominator of two classes.
     sides = (table.sum(axis=0) + table.sum(axis=1)).astype(np.float64)
     f1 = np.where(sides > 0, 2 * np.diagonal(table) / np.maximum(sides, 1), 0.0)
     right = np.where(truth == guessed, 2 / sides[truth], 0.0)

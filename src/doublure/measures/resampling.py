@@ -75,6 +75,7 @@ class Resamples:
         """Return the change of sums over parts in each resample, ``(RESAMPLES, ...)``."""
         weights = self._drawn(rows, len(parts))
         starts = range(0, RESAMPLES, _AT_ONCE)
+        # Weights less 1 give a resample's sum less the sample's.
         return np.concatenate(
             [(weights[first : first + _AT_ONCE].astype(np.float64) - 1.0) @ parts for first in starts]
         )

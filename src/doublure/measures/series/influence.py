@@ -69,6 +69,7 @@ def _profile(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> 
     together = correlation(*means)
     if together is None:
         return np.zeros(len(sides[0])), np.zeros(len(sides[1]))
+    # The derivative of the correlation with respect to the mean at each step, times each series' deviation from it.
     scaled = [(mean[known] - mean[known].mean()) / mean[known].std() for mean in means]
     found = []
     for place, values in enumerate(sides):
@@ -97,6 +98,7 @@ def _apart(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _B
         drawn = float((widths * (below[0] * (1 - below[1]) + below[1] * (1 - below[0]))).sum())
         if not drawn:
             continue
+        # The area between the distribution functions over the mean distance of two draws; its slope is a quotient.
         share = float((widths * np.abs(below[0] - below[1])).sum()) / drawn
         for place, (column, known) in enumerate(zip(columns, there, strict=True)):
             sign = np.sign(below[place] - below[1 - place])

@@ -127,6 +127,7 @@ def warp_distance(first: Floats, second: Floats, band: int) -> Floats:
     """
     pairs, length = first.shape[:2]
     one, other = (np.ascontiguousarray(each.transpose(1, 2, 0)) for each in (first, second))
+    # before[at], row[at]: the cheapest path that aligns the first steps of one series with ``at`` steps of the other.
     before = np.full((length + 1, pairs), np.inf)
     before[0] = 0.0
     for step in range(1, length + 1):

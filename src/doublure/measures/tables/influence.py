@@ -34,7 +34,7 @@ def variation_influence(
     for places in sets:
         keys, others, cells = joint_codes(train, other, sizes, places)
         shares = [np.bincount(each, minlength=cells) / len(each) for each in (keys, others)]
-        sign = np.sign(shares[0] - shares[1])
+        sign = np.sign(shares[0] - shares[1])  # the derivative of half the sum of |p − q|
         found[0][:] += sign[keys] / 2
         found[1][:] -= sign[others] / 2
     return found[0] / len(sets), found[1] / len(sets)
@@ -75,6 +75,7 @@ def _of_v(keys: Whole, cells: int, wide: int) -> tuple[float, Floats]:
     value = math.sqrt(max(0.0, phi2) / least)
     # A root is infinitely steep at 0. The standard error of φ² of independent columns, χ²'s √(2 df) / n, bounds it.
     steep = max(value, math.sqrt(math.sqrt(2 * (high - 1) * (broad - 1)) / (n * least)))
+    # The derivative of φ² = Σ p² / (left · right) with respect to one cell's share: its own term, and both margins'.
     of_left = np.bincount(rows, weights=part)[rows] / left[rows]
     of_right = np.bincount(columns, weights=part)[columns] / right[columns]
     each = (2 * part / shares - of_left - of_right) / (2 * steep * least)
