@@ -29,7 +29,7 @@ class Part(Protocol):
 
     @property
     def units(self) -> Tensor:
-        """Which units these are, integers (g,)."""
+        """Indices of these units within the lot, integers (g,)."""
 
     def norms(self) -> Tensor:
         """Return a bound on each unit's gradient norm, (g,) float64, NaN or infinite where it is not finite."""
@@ -39,15 +39,15 @@ class Part(Protocol):
 
 
 class Lot(Protocol):
-    """The gradients of a lot, part by part; every unit is in one part."""
+    """The gradients of a lot, part by part; every unit is in exactly one part."""
 
     @property
     def units(self) -> int:
-        """How many units the lot has."""
+        """Number of units in the lot."""
 
     @property
     def zero(self) -> Tensor:
-        """The sum over no unit, (P,) of zeros."""
+        """The sum over an empty lot, zeros (P,)."""
 
     def sums(self, sizes: Sequence[int]) -> Tensor:
         """Return the plain sums over runs of its units, (runs, P); not finite where a gradient is not."""
@@ -72,7 +72,7 @@ class ClippedSum:
 
 
 def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
-    """Return what each unit's gradient is multiplied with.
+    """Return the factor that scales each unit's gradient.
 
     ============== =======================
     norm           factor
@@ -130,7 +130,7 @@ def clipped_sum(lot: Lot, *, max_grad_norm: float, per_batch: float | None = Non
 
 
 def clipped_norms(lot: Lot, *, max_grad_norm: float) -> Tensor:
-    """Return by how much each unit of a lot moves its clipped sum, (G,) float64 in [0, C]. Private."""
+    """Return the distance each unit moves a lot's clipped sum, (G,) float64 in [0, C]. Private."""
     moved = torch.zeros(lot.units, dtype=torch.float64, device=lot.zero.device)
     for part in lot:
         own = part.norms()
@@ -139,11 +139,11 @@ def clipped_norms(lot: Lot, *, max_grad_norm: float) -> Tensor:
 
 
 def batch_clip_distance(without: Lot, alone: Lot, *, max_grad_norm: float, per_batch: float) -> float:
-    """Return by how much some units more move a lot's sum that is clipped as a whole, in [0, 2 C n]. Private.
+    """Return how far additional units move a sum that is clipped as a whole, in [0, 2 C n]. Private.
 
     Args:
         without: The lot.
-        alone: The units that are put to it.
+        alone: The additional units.
         max_grad_norm: C.
         per_batch: n, as in :func:`clipped_sum`.
     """
@@ -153,11 +153,11 @@ def batch_clip_distance(without: Lot, alone: Lot, *, max_grad_norm: float, per_b
 
 
 def batch_clip_distances(before: Tensor, more: Tensor, *, max_grad_norm: float, per_batch: float) -> Tensor:
-    """Return :func:`batch_clip_distance` of several lots at once, (K,) float64, NaN where a sum is not finite. Private.
+    """Return :func:`batch_clip_distance` for several lots, (K,) float64, NaN where a sum is not finite. Private.
 
     Args:
         before: The lots' sums, (K, P).
-        more: The sums of what is put to each, (K, P).
+        more: The sums of the units added to each, (K, P).
         max_grad_norm: C.
         per_batch: n, as in :func:`clipped_sum`.
     """
@@ -192,7 +192,7 @@ def _plain_sum(lot: Lot) -> Tensor:
 
 
 def _shortened(vector: Tensor, largest: float) -> Tensor:
-    """Return a vector scaled down to a largest length; nothing of one that is not finite."""
+    """Return a vector scaled down to a largest length; zeros for one that is not finite."""
     factor = clip_factors(vector.double().norm(), largest)
     return (torch.where(factor > 0, vector, 0.0).double() * factor).to(vector.dtype)
 

@@ -1,7 +1,7 @@
 """Compact private records on disk: the codes of a table, in the narrowest whole numbers that hold them.
 
-They are written once, a block of records at a time and within it column by column, and counted in partitions of blocks
-that are next to one another (:mod:`doublure.private.partitions`). A file that is to stay, so that an interrupted run
+They are written once, block by block and column by column within a block, and counted in partitions of adjacent
+blocks (:mod:`doublure.private.partitions`). A file that is to stay, so that an interrupted run
 can go on, is readable by its owner alone, and gets its name once it is whole; any other has no name.
 
 Records are in the order in which they came. A unit's records may lie in several partitions: how many the unit with the
@@ -31,7 +31,7 @@ class _Block(NamedTuple):
 
 
 class CodeColumns:
-    """Some compact records ``(N, P)``, of which ``[:, part]`` is read when it is asked for. Private."""
+    """Compact records ``(N, P)``, of which ``[:, part]`` is read on demand. Private."""
 
     def __init__(self, codes: Codes, block: _Block, first: int, rows: int) -> None:
         self._codes = codes
@@ -50,7 +50,7 @@ class CodeColumns:
 
 
 class CodesPart:
-    """A partition: some blocks, as queries that count look at them.
+    """A partition of some blocks, in the form that counting queries read.
 
     Attributes:
         parts: How many parts a compact record has.
@@ -133,7 +133,6 @@ class Codes:
         return made
 
     def _seal(self) -> None:
-        """Write what is known of the file behind it."""
         known = {
             "types": [each.str for each in self.types],
             "blocks": self._blocks,
@@ -144,7 +143,7 @@ class Codes:
 
     @classmethod
     def opened(cls, path: Path) -> Codes | None:
-        """Return what an interrupted run has kept; None where there is nothing whole."""
+        """Return the codes that an interrupted run kept; None without a complete file."""
         try:
             file = NumberFile.opened(path)
             known = file.known(_WHOLE)
@@ -178,7 +177,7 @@ class Codes:
         return self._file.get(block.start + self._widths[part] * block.rows + first * kind.itemsize, rows, kind)
 
     def close(self) -> None:
-        """Let go of the file; one without a name is gone then."""
+        """Close the file; one without a name is deleted then."""
         self._file.close()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""A critic's noisy gradients, one step after the other, as one access of the plan pays for them."""
+"""Noisy gradients of a critic, step by step, paid for by one access of the plan."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ class CriticSteps:
 
     Args:
         mechanism: Of the run.
-        access: What pays for them.
+        access: The access that pays for them.
         records: The private records, in one place or with their owners.
-        settings: What a step is beside its event.
-        distances: How the Bayesian accountant is fed; None for no such accountant.
-        source: What secret numbers beside the noise are drawn from.
+        settings: A step's settings beside its event.
+        distances: Settings of the distances that feed the Bayesian accountant; None for no such accountant.
         mixing: For tests and audits: a stream of mixing numbers that can be repeated.
-        generator: What partners come from, for owners who make them by themselves.
+        generator: The network that makes partners, for owners who make them by themselves.
 
     Raises:
         SettingError: The noise of some step could not be drawn, or the mixing numbers are for tests.
@@ -57,7 +56,7 @@ class CriticSteps:
         if not isinstance(access.event, GaussianEvent):
             raise TypeError(f"{access.purpose}: is no GaussianEvent")
         if mixing is not None and settings.loss.gradient_penalty and not mechanism.for_tests:
-            # Whoever knew where the slopes are taken would know what the guarantee counts on being secret.
+            # The guarantee relies on the points where slopes are taken being secret.
             raise SettingError("is for tests only", field="mixing", remedy="leave it out")
         self.event: GaussianEvent = access.event
         self.settings = settings
@@ -76,12 +75,12 @@ class CriticSteps:
 
     @property
     def steps(self) -> int:
-        """T."""
+        """Number of planned steps, T."""
         return self.event.steps
 
     @property
     def taken(self) -> int:
-        """How many have been spent."""
+        """Number of steps spent so far."""
         return self._mechanism.taken(self._access)
 
     def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
@@ -125,10 +124,10 @@ class CriticSteps:
 
     @property
     def estimate(self) -> BayesianAccountant | None:
-        """The Bayesian accountant, with every step that was ever taken. Private: it is fed with private gradients."""
+        """The Bayesian accountant over all steps taken. Private: it is fed with private gradients."""
         return None if self._distances is None else self._distances.accountant(self.taken, self.event.sample_rate)
 
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> None:
-        """Go on with the estimate of an interrupted run; steps that it does not know of count as lost."""
+        """Resume the estimate of an interrupted run; steps missing from it count as lost."""
         if self._distances is not None:
             self._distances.restore(state)

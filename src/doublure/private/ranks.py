@@ -1,8 +1,8 @@
-"""Records that lie with several processes, which run one training together: each holds some units, whole.
+"""Records spread over several processes that train together, each holding whole units.
 
 Every rank runs the same program with the same public seed. Where it comes to a release, each asks the query of its own
 units, with coins, pairing and mixing numbers of its own operating system; rank 0 adds the answers, has the release paid
-for, adds the noise once, and tells the others the noisy sum, with which all go on. So whoever trains need not know that
+for, adds the noise once, and sends the others the noisy sum, with which all go on. Training code need not know that
 there are ranks.
 
 Guarantee: that of :class:`doublure.private.mechanism.Mechanism`, which rank 0 runs unchanged. A unit is with one rank
@@ -13,11 +13,11 @@ exact sums: ranks are one trusted party (docs/scale.md).
 ==========================================  ==========================================================================
 edge case                                   what happens
 ==========================================  ==========================================================================
-a rank without a unit                       answers as nobody does: zeros
+a rank without a unit                       answers with zeros
 a rank at another step, or query            ends the run before anything is added up
 records that do not fit one rank            refused before the release is paid for
 a rank that dies before it has answered     ends the run; the step is not paid for
-an answer that an earlier session has kept  is told all ranks when the run goes on, and no one is asked
+an answer that an earlier session has kept  is sent to all ranks when the run goes on, and none is asked
 facts of a schema                           are learned by rank 0 alone, of all units, before they are dealt
 a query that is no sum over partitions      refused before the release is paid for
 ==========================================  ==========================================================================
@@ -57,23 +57,23 @@ _FITS, _ASKED, _ANSWER, _RELEASED, _DEAL, _READ, _AGREE = "fits", "asked", "answ
 
 
 class LocalContext:
-    """How a run is one of several processes: here it is alone."""
+    """The context of a run in one process; subclasses are those of ranks."""
 
     def mechanism(self, accesses: Sequence[Access], **arguments: Any) -> Mechanism:
-        """Return what answers queries; see :class:`Mechanism`."""
+        """Return the mechanism that answers queries; see :class:`Mechanism`."""
         return Mechanism(accesses, **arguments)
 
     def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
-        """Return those of all records that this process holds.
+        """Return the records that are assigned to this process.
 
         Args:
-            records: All.
-            fingerprint: Of all, empty where each load draws others.
+            records: All records.
+            fingerprint: Of all records; empty where each load draws others.
         """
         return records
 
     def agree(self, tensors: Sequence[Tensor]) -> None:
-        """Make tensors those of rank 0, in place: what all compute alike may differ by rounding."""
+        """Set tensors to those of rank 0, in place, as ranks' results may differ by rounding."""
 
 
 # -- rank 0 ----------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class LeaderContext(LocalContext):
 
     Args:
         leader: To the others.
-        size: How many ranks there are, this one included.
+        size: Number of ranks, this one included.
     """
 
     def __init__(self, leader: Leader, size: int) -> None:
@@ -97,10 +97,10 @@ class LeaderContext(LocalContext):
 
     @override
     def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
-        """Return this rank's units, and tell the others how to find theirs; the key is fresh, and never kept.
+        """Return this rank's units, and send the others the key that assigns theirs; it is fresh and never kept.
 
         Raises:
-            DataError: A rank has read other records, or nobody can tell.
+            DataError: A rank has read other records, or it cannot be known.
         """
         if not fingerprint:
             message = "draws records of units that have too many, which each rank would do otherwise"
@@ -131,7 +131,7 @@ class LeaderMechanism(Mechanism):
 
     @override
     def release(self, query: Query[R], access: Access, records: R | Partitions[R], *, keep: bool = True) -> Any:
-        if access.path is not None or self.keeps(access):  # of what is kept, all were told
+        if access.path is not None or self.keeps(access):  # all ranks were sent what is kept
             return super().release(query, access, records)
         step = {"access": self._places[access], "taken": self.taken(access)}
         noisy = super().release(query, access, RankPartitions(everywhere(records), self._leader, step), keep=keep)
@@ -145,7 +145,7 @@ class RankPartitions(RemotePartitions[P]):
     Args:
         own: Those of rank 0.
         leader: To the others.
-        step: Which release it is, as all have to know.
+        step: The release that all ranks have to be at.
     """
 
     def __init__(self, own: Partitions[P], leader: Leader, step: Mapping[str, Any]) -> None:
@@ -217,7 +217,7 @@ class FollowerContext(LocalContext):
 
 
 class FollowerMechanism(Mechanism):
-    """Answers rank 0, which has the release paid for and adds the noise; this one does neither.
+    """The mechanism of another rank: it answers rank 0, which pays for releases and adds the noise.
 
     Args:
         accesses: See :class:`Mechanism`.
@@ -247,18 +247,18 @@ class FollowerMechanism(Mechanism):
         return noisy
 
 
-# -- what both know --------------------------------------------------------------------------------------------------
+# -- shared by all --------------------------------------------------------------------------------------------------
 
 
 def rank_of_units(key: int, units: int, size: int) -> npt.NDArray[np.int64]:
-    """Return which rank has each unit, ``(units,)`` from 0 to ``size - 1``: a keyed hash of the unit's number.
+    """Return the rank of each unit, ``(units,)`` from 0 to ``size - 1``: a keyed hash of the unit's number.
 
     The hash is Philox4x64-10 in counter mode: a unit's word follows from the key and its number alone.
 
     Args:
         key: 128 bits, drawn afresh for each session.
-        units: How many there are.
-        size: How many ranks there are.
+        units: Number of units.
+        size: Number of ranks.
     """
     words = np.random.Philox(key=key).random_raw(units)
     return (words % np.uint64(size)).astype(np.int64)

@@ -1,8 +1,7 @@
 """Exact noise for whole numbers, through OpenDP: discrete Gaussian, discrete Laplace, thresholded counts.
 
-Floating-point holes do not arise, for every noisy number is an integer; timing is not covered. Each function says with
-what it draws how far it was scaled; what that costs is OpenDP's own privacy map, so that what ran is measured and not
-meant.
+Floating-point holes do not arise, as every noisy number is an integer; timing is not covered. Each function returns its
+draws with their scale; the cost is that of OpenDP's own privacy map, so that what ran is measured, not assumed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from doublure.support.checks import require_priced
 IntArray = npt.NDArray[np.int64]
 
 _AT_ONCE = 2**15
-"""Cells that OpenDP is handed in one call, of a third of a second: a signal is heard between two of them."""
+"""Cells per call of OpenDP, a third of a second: signals are handled between two calls."""
 _HIGHEST_THRESHOLD = 2**40  # OpenDP bounds δ from below by about 1e-16 a count; beyond this it never falls further
 
 
@@ -30,8 +29,8 @@ class Released(NamedTuple):
 
     Attributes:
         counts: Noisy.
-        scale: The noise's parameter: how far a unit would have to move them to cost an ε of 1.
-        delta: By OpenDP's privacy map, of a threshold that is lower by one than the one that was used.
+        scale: The noise's parameter: the L1 distance that costs an ε of 1.
+        delta: By OpenDP's privacy map, for a threshold lower by one than the one used.
     """
 
     counts: dict[str, int]
@@ -81,7 +80,7 @@ def laplace(counts: npt.ArrayLike, *, epsilon: float, moved: int) -> Drawn:
         moved: In L1.
 
     Returns:
-        Noisy integers, and the noise's parameter: how far a unit would have to move them to cost an ε of 1.
+        Noisy integers, and the noise's parameter: the L1 distance that costs an ε of 1.
 
     Raises:
         SettingError: An argument is out of range.
@@ -135,7 +134,7 @@ def thresholded(counts: Mapping[str, int], *, epsilon: float, delta: float, move
 
 
 def whole(counts: npt.ArrayLike) -> IntArray:
-    """Return integers; what is none would be rounded, and rounding moves further than a unit does.
+    """Return integers; other numbers are refused, as rounding could move them further than a unit does.
 
     Raises:
         SettingError: They are not of a whole type.

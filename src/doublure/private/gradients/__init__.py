@@ -1,4 +1,4 @@
-"""Each record's gradient of the whole critic loss, and the norms and weighted sums that clipping needs.
+"""Per-record gradients of the whole critic loss, with the norms and weighted sums that clipping needs.
 
 >>> from torch import nn
 >>> import torch

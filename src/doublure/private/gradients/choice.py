@@ -1,7 +1,7 @@
-"""Which way a critic's gradients are computed: the fastest that gives what the slow reference gives.
+"""Choose the fastest gradient engine that agrees with the slow reference.
 
-The comparison is made before the first lot, on records that no one's data went into, so that neither the choice nor
-its failure says anything about a private record.
+The comparison is made before the first lot, on made-up records, so that neither the choice nor its failure says
+anything about a private record.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class GradientEngine:
     """One way of computing per-record gradients.
 
     Args:
-        name: What it is called.
-        compute: From the critic, its parameters, the loss and records to the gradients' terms.
-        numbers: How many numbers it keeps a record.
+        name: The engine's name.
+        compute: Maps the critic, its parameters, the loss and records to the gradients' terms.
+        numbers: Numbers kept per record.
     """
 
     name: str
@@ -48,7 +48,7 @@ def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, li
         critic: The critic.
         parameters: Its parameters.
         loss: The loss.
-        like: Records of which only shapes and types are read.
+        like: Records, of which only shapes and types are read.
     """
     engines: tuple[tuple[str, Compute], ...] = (("pairs", factor_pairs), ("vmap", vectorised))
     with _evaluating(critic), full_convolutions():
@@ -81,7 +81,7 @@ def full_convolutions() -> Iterator[None]:
 def _agreed(
     compute: Compute, critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records
 ) -> int:
-    """Return the numbers kept a record if this engine gives each record its gradient, else zero."""
+    """Return the numbers kept per record if this engine agrees with the reference, else zero."""
     try:
         terms = compute(critic, parameters, loss, records)
     except (Untaped, RuntimeError, NotImplementedError):
@@ -98,7 +98,7 @@ def _agreed(
 
 
 def _made_up(like: Records, size: int) -> Records:
-    """Return records of the same shapes and types that no one's data went into."""
+    """Return made-up records of the same shapes and types."""
     source = torch.Generator().manual_seed(size)
 
     def draw(values: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""What each known layer makes of a cotangent and an input: factors of its parameters' gradient, record by record.
+"""Per-record factors of a known layer's parameter gradient, from cotangents and inputs.
 
-Every class answers one question: given cotangents of the layer's output and what they belong to at the layer's
-input, which terms does the gradient of its parameters have?
+Each class maps cotangents of the layer's output, and the inputs that they belong to, to the terms of its parameters'
+gradient.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FactorPair:
     Args:
         cotangent: (R, …), in the shape of the layer's output. R is B, or 2B where a record's two rows are neighbours.
         inputs: (R, …), in the shape of the layer's input.
-        uses_bias: Whether the bias shares in it: true for uses in the forward pass.
+        uses_bias: Whether the bias takes part: true for uses in the forward pass.
     """
 
     cotangent: Tensor
@@ -73,13 +73,13 @@ class Convolution:
         return Outer(self.weight, self.bias, self.groups, left, right, uses_bias, shape).shortest()
 
     def _places(self, cotangent: Tensor, records: int) -> Tensor:
-        """Return (B · g, T, n): what came back to each of the T places of a record's rows."""
+        """Return (B · g, T, n): the cotangents at each of the T places of a record's rows."""
         outputs = cotangent.shape[1] // self.groups
         grouped = cotangent.reshape(records, -1, self.groups, outputs, math.prod(cotangent.shape[2:]))
         return grouped.permute(0, 2, 3, 1, 4).flatten(3).flatten(0, 1).transpose(1, 2)
 
     def _windows(self, inputs: Tensor, places: tuple[int, ...], records: int) -> Tensor:
-        """Return (B · g, T, kernel · m): what the kernel sees from each of the T places, channels last."""
+        """Return (B · g, T, kernel · m): the kernel's window at each of the T places, channels last."""
         sides = [side for padding in reversed(self.padding) for side in (padding, padding)]
         # Channels last, because then whole rows of a window are copied at a time.
         padded = functional.pad(inputs.movedim(1, -1), [0, 0, *sides]).contiguous()

@@ -1,4 +1,4 @@
-"""The critic's loss, one value a record: what is clipped is the whole of it (design §5, rule 4)."""
+"""The critic's loss, one value per record, which is clipped as a whole (design §5, rule 4)."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ class CriticLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class Records:
-    """Real records with what goes with each of them. Private.
+    """Real records with their generated partners, conditions and mixing numbers. Private.
 
     Args:
         real: Real records, (B, D…).
         fake: One fresh generated record for each, (B, D…); none for a loss on real records alone.
         condition: Labels or attributes, (B, K) or integers (B,); shared by a record and its partner.
-        mix: u, where between real and generated the slope is measured, (B,) in [0, 1].
+        mix: u, the point between real and generated where the slope is taken, (B,) in [0, 1].
 
     Raises:
         SettingError: The shapes do not go together.

@@ -1,4 +1,4 @@
-"""The gradients of a lot, unit by unit: what the mechanism clips and adds up."""
+"""The gradients of a lot, unit by unit, for the mechanism to clip and add up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LotGradients:
     """The gradients of a lot, computed a physical batch at a time while iterated. Private.
 
     Attributes:
-        units: How many units the lot has, G.
+        units: Number of units in the lot, G.
         zero: A flat gradient of zeros, (P,): the sum over an empty lot.
     """
 
@@ -41,7 +41,7 @@ class LotGradients:
         """Return the sums over runs of the lot's units, (runs, P); not finite where a unit's gradient is not.
 
         Args:
-            sizes: How many units each run has, one run after the other; together all of them.
+            sizes: Number of units in each run, one run after another; together all units.
         """
         return self._runs(sizes)
 
@@ -79,8 +79,8 @@ class RecordGradients:
             records: B records; none is an empty lot.
             group: Each record's unit, integers (B,) in [0, G); each record its own unit when left out.
             groups: G.
-            chunk_size: How many records to hold at a time; chosen by memory when left out. Changes nothing but
-                time and rounding. A unit is never split.
+            chunk_size: Number of records to hold at a time; chosen by memory when left out. It changes only time and
+                rounding. A unit is never split.
         """
         records.check(self._loss)
         if chunk_size is not None and chunk_size < 1:
@@ -143,18 +143,18 @@ class RecordGradients:
         return UnitGradients(units, terms, membership, self._parameters)
 
     def _room(self, records: Records) -> int:
-        """Return how many records to hold at a time."""
+        """Return the number of records to hold at a time."""
         return max(1, _ROOM // self._chosen(records).numbers)
 
     def _chosen(self, records: Records) -> GradientEngine:
-        """Return the way of computing gradients, chosen when records are first seen: by their shape alone."""
+        """Return the gradient engine, chosen by the shape of the first records alone."""
         if self._way is None:
             self._way = choose(self._critic, self._parameters, self._loss, records)
         return self._way
 
 
 def _checked_groups(group: Tensor, groups: int | None, records: int) -> int:
-    """Return how many units there are, refusing an index that does not fit."""
+    """Return the number of units; refuse an index that does not fit."""
     if group.shape != (records,) or group.is_floating_point():
         raise SettingError(
             f"shape {tuple(group.shape)} of {group.dtype} is not one integer a record",

@@ -1,10 +1,10 @@
-"""Every record's gradient of the whole critic loss as factor pairs, through the double backward.
+"""Factor pairs of every record's gradient of the whole critic loss, through the double backward.
 
 Let D be the critic and z = W a + b one of its layers. The loss of one record,
 −D(x) + D(x̃) + λ (‖∇D(x̂)‖ − 1)², uses W five times, and each use adds an outer product to the gradient of W:
 
 ==================== =========================== ==============================
-where W acts         cotangent                   what it meets
+where W acts         cotangent                   multiplied with
 ==================== =========================== ==============================
 forward at x, x̃      ∂L/∂z                       a
 backward at x̂        δ, what came back to z      t, ∂L/∂(what is sent on to a)

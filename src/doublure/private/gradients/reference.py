@@ -1,7 +1,7 @@
-"""The same gradients in plain autograd: slow, short and easy to believe.
+"""Reference gradients in plain autograd: slow, short and easy to check.
 
-:func:`batch_gradient` is what a trainer without a guarantee uses; the per-record loop is what tests, and the check
-made before the first lot, compare the fast way with; ``torch.func`` serves critics that the tape does not know.
+:func:`batch_gradient` serves trainers without a guarantee. Tests, and the check before the first lot, compare the fast
+engine with the per-record loop. ``torch.func`` serves critics that the tape does not know.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run_gradients(critic: nn.Module, loss: CriticLoss, records: Records, sizes: 
         critic: Left as it is.
         loss: The loss.
         records: B records.
-        sizes: How many records each run has, one run after the other; together B.
+        sizes: Number of records in each run, one run after another; together B.
 
     Returns:
         (runs, P), in the order of ``critic.parameters()``.
@@ -104,7 +104,7 @@ def _with_parameters(critic: nn.Module, parameters: list[Tensor]) -> Critic:
 
 
 def looped(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records) -> list[Term]:
-    """Return the gradients of a critic that cannot even be vectorised."""
+    """Return the gradients in a loop, for a critic that cannot be vectorised."""
     flat = torch.stack([batch_gradient(critic, loss, records.take(slice(i, i + 1))) for i in range(len(records))])
     pieces = torch.split(flat, [p.numel() for p in parameters], 1)
     return [Dense(place, piece) for place, piece in enumerate(pieces)]

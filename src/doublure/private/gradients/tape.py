@@ -1,8 +1,8 @@
-"""Recording where a critic's parameters act, so that no gradient of a parameter is ever formed for a single record.
+"""Record where a critic's parameters act, so that no parameter's gradient is formed for a single record.
 
-While the tape runs, every call that a parameter takes part in passes through it: known layers are written down with
-their inputs and outputs, anything else ends the recording with :class:`Untaped`, and the caller falls back on a
-slower way. The parameters themselves are only read; nothing is hooked into the critic or left on it.
+While the tape runs, every call that a parameter takes part in passes through it. Known layers are recorded with their
+inputs and outputs; any other use ends the recording with :class:`Untaped`, and the caller falls back on a slower
+engine. The parameters themselves are only read; nothing is hooked into the critic or left on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from doublure.private.gradients.layers import Affine, Convolution, Embedding, La
 
 
 class Untaped(Exception):
-    """The critic uses a parameter in a way the tape does not know: a signal to compute the same in another way."""
+    """Signals that the critic uses a parameter in a way that the tape does not know."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Call:
     """One use of a layer: z = layer(a).
 
     Args:
-        layer: What acted, with the places of its parameters.
+        layer: The layer, with the places of its parameters.
         inputs: a, (rows, …).
         version: Of ``inputs``, to notice changes in place.
         arrival: Where in autograd's graph the cotangent of z, (rows, …), arrives. z itself is not needed, and may be
@@ -47,7 +47,7 @@ class Tape(TorchFunctionMode):
 
     Args:
         places: From the identity of each parameter to its place in ``critic.parameters()``.
-        rows: How many rows every recorded tensor must have.
+        rows: Number of rows that every recorded tensor must have.
         twice: Whether the pass will be differentiated twice.
     """
 
@@ -99,7 +99,7 @@ class Tape(TorchFunctionMode):
         return outputs
 
     def _among(self, values: Any) -> bool:
-        """Tell whether a parameter of the critic is among the values, however deep."""
+        """Say whether a parameter of the critic is among the values, at any depth."""
         for value in values:
             if isinstance(value, Tensor):
                 if id(value) in self._places:
@@ -216,7 +216,7 @@ _LAYERS: dict[Any, Callable[..., Tensor]] = {
 
 
 class _PiecewiseLinear(torch.autograd.Function):
-    """A leaky ReLU that autograd takes for what it is away from its kink: a product with a constant.
+    """A leaky ReLU that autograd treats as a product with a constant, which it is away from its kink.
 
     Its second derivative is zero; torch's own carries these zeros back through the whole critic.
     """

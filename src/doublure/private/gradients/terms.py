@@ -1,4 +1,4 @@
-"""The parts of a record's gradient, kept as factors for as long as factors are smaller than what they make.
+"""Terms of per-record gradients, kept as factors while these are smaller than their product.
 
 A linear layer's gradient is a sum of outer products, left ⊗ right. Its norm follows from inner products alone
 (Goodfellow 2015, arXiv:1510.01799), and a weighted sum over records is one matrix product (Bu et al. 2023,
@@ -29,11 +29,11 @@ _FEW_STEPS = 2
 
 @dataclass(frozen=True)
 class Units:
-    """Which privacy unit each record belongs to.
+    """The privacy unit of each record.
 
     Args:
         index: For each record its unit, (B,) in [0, count).
-        count: How many units, G.
+        count: Number of units, G.
         single: Whether record i is unit i, which spares the regrouping.
     """
 
@@ -43,7 +43,7 @@ class Units:
 
     @cached_property
     def _padded_index(self) -> tuple[Tensor, Tensor]:
-        """Return (G, R): the records of each unit, and which padded indices hold one. R is the largest unit's size."""
+        """Return (G, R): the records of each unit, and a mask of valid entries. R is the largest unit's size."""
         order = torch.argsort(self.index, stable=True)
         sizes = torch.bincount(self.index, minlength=self.count)
         within = torch.arange(len(order), device=order.device) - (sizes.cumsum(0) - sizes)[self.index[order]]
@@ -55,7 +55,7 @@ class Units:
 
     @property
     def largest(self) -> int:
-        """Return R, how many records the largest unit has."""
+        """Number of records of the largest unit, R."""
         return 1 if self.single else self._padded_index[0].shape[1]
 
     def gather(self, values: Tensor, some: slice) -> Tensor:
@@ -67,7 +67,7 @@ class Units:
         return rows.masked_fill_(~taken.view(*taken.shape, *[1] * (rows.dim() - 2)), 0)
 
     def side_by_side(self, factor: Tensor, groups: int, some: slice) -> Tensor:
-        """Return (g · groups, R · T, n): of some units the factors (B · groups, T, n) of all their records."""
+        """Return (g · groups, R · T, n): for some units the factors (B · groups, T, n) of all their records."""
         if self.single:
             return factor[some.start * groups : some.stop * groups]
         return self.gather(_apart(factor, groups), some).transpose(1, 2).flatten(2, 3).flatten(0, 1)
@@ -79,7 +79,7 @@ class Units:
         return values.new_zeros(self.count, *values.shape[1:]).index_add_(0, self.index, values)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return (B,): to each record what its unit has, (G,)."""
+        """Return (B,): for each record the value of its unit, (G,)."""
         return values if self.single else values[self.index]
 
 
@@ -92,7 +92,7 @@ class Term(Protocol):
     """One parameter's share of the gradients of B records."""
 
     def measure(self, units: Units) -> tuple[Tensor, Tensor]:
-        """Return, for each unit, the squared norm and the squared size of what is added up to make it, float64.
+        """Return, for each unit, the squared norm and the squared sum of its summands' norms, float64.
 
         The second is larger where summands cancel, and bounds the rounding of a float32 sum.
         """
@@ -104,7 +104,7 @@ class Term(Protocol):
         """Add the weighted sum over records to the parameters' flat buffers, in the precision of the weights."""
 
     def numbers(self) -> int:
-        """Return how many numbers are kept."""
+        """Return the count of numbers kept."""
 
 
 @dataclass(frozen=True)
@@ -193,11 +193,11 @@ class Outer:
     Args:
         weight: The weight's place among the parameters.
         bias: The bias's place.
-        groups: g, in how many groups inputs and outputs fall that have nothing to do with one another.
+        groups: g, the number of independent groups of inputs and outputs.
         left: (B · g, T, n) for each pair.
         right: (B · g, T, m) for each pair.
-        uses_bias: For each pair whether the bias shares in it. A pair from the differentiated backward pass, where
-            the layer acts without its bias, has no part in it.
+        uses_bias: For each pair whether the bias takes part. It does not in a pair from the differentiated backward
+            pass, where the layer acts without its bias.
         channels_last: (outputs, *kernel, inputs) if that is how a convolution's weight comes of the products.
     """
 
