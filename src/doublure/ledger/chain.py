@@ -1,13 +1,12 @@
-"""The hash-chained file: one canonical JSON record a line, each holding the hash of the one before.
+"""The hash-chained file: one canonical JSON record per line, each with the hash of the one before.
 
 A line is torn when a crash or a full disk cut it short. The file only grows, so the next append closes the torn line
 with `#torn` and a newline, and its record says `after_torn: true` and pins the abandoned bytes by their hash. An append
 may be cut at any byte, several times in a row, and the file stays readable. No data is opened and no noise drawn before
-the fsync of its record has returned; but a line may also have been cut later, so it counts for all that it can have
-said (`torn.py`).
+the fsync of its record has returned. A line may also have been cut later, so it counts for all that it can have said
+(`torn.py`).
 
-A last record that is whole but for its newline counts. Nobody was told that it is there, so counting it can only
-charge too much.
+A last record that lacks only its newline counts. No process was told of it, so counting it can only charge too much.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ class Record:
     """One line of the ledger.
 
     Attributes:
-        sequence: Its place, from 1; order is by this and never by the clock.
+        sequence: Its place, from 1; records are ordered by it and never by the clock.
         kind: open, reserve, noise, advance, resume, close or release.
-        utc: The clock's time, for people only.
+        utc: The clock's time, for display only.
         tool: The version of doublure that wrote it.
-        body: What it says; keys depend on the kind (see `account.py`).
+        body: Its content; keys depend on the kind (see `account.py`).
         previous: SHA-256 of the record before.
         sha256: SHA-256 of this one, over its canonical JSON without the key `hash`.
         torn: The abandoned bytes before it.
@@ -53,7 +52,7 @@ class Record:
 
     @property
     def after_torn(self) -> bool:
-        """Whether an abandoned line lies before it."""
+        """Whether an abandoned line precedes it."""
         return bool(self.torn)
 
 
@@ -65,7 +64,7 @@ class Chain:
         records: All records, oldest first.
         good: Bytes up to the end of the last good record.
         open_line: Whether that record still lacks its newline.
-        torn: The bytes after it, which are no record.
+        torn: The bytes after it that are no record.
     """
 
     records: tuple[Record, ...] = ()
@@ -85,10 +84,10 @@ class Chain:
 
 
 def canonical(value: object) -> bytes:
-    """Return the one JSON text of a value: sorted keys, no spaces, ASCII, no NaN or Infinity.
+    """Return the canonical JSON of a value: sorted keys, no spaces, ASCII, no NaN or Infinity.
 
     Raises:
-        SettingError: The value cannot be said in JSON.
+        SettingError: The value cannot be written as JSON.
     """
     try:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -132,7 +131,7 @@ def read(data: bytes, *, base: Chain | None = None, name: str = "ledger") -> Cha
         name: The file's name, for messages.
 
     Returns:
-        The chain, with what its last bytes are if they are no record.
+        The chain, with its last bytes if they are no record.
 
     Raises:
         LedgerError: A line was edited, moved, removed or added.

@@ -1,4 +1,4 @@
-"""The verified file: read, check the rules, append. What `Ledger` and `Reservation` share."""
+"""The verified ledger file that `Ledger` and `Reservation` share: read, check the rules, append."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class View:
     Attributes:
         data: Its bytes.
         chain: Its records.
-        folded: What the records add up to.
+        folded: The sum of the records.
         account: The same, with a last line that was cut short.
         unread: Whether that line cannot be read.
     """
@@ -35,7 +35,7 @@ class View:
     unread: bool = False
 
     def refusal(self, name: str) -> LedgerError:
-        """Return why nothing more is recorded after a last line that cannot be read, and what its owner can do."""
+        """Return the refusal to record anything after a last line that cannot be read."""
         line = self.data.count(b"\n") + 1
         return LedgerError(
             f"line {line} is cut short, and what it charged or allowed cannot be read: nothing more is recorded",
@@ -46,7 +46,7 @@ class View:
 
 
 class Store:
-    """One ledger file. It remembers what it last verified, so that an older copy put in its place is noticed."""
+    """One ledger file, compared with what was last verified so that a restored older copy is noticed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,7 +77,7 @@ class Store:
             return self._read(data)
 
     def _read(self, data: bytes) -> View:
-        """Verify the bytes just read under the lock; what was verified before is compared, not parsed again."""
+        """Verify the bytes just read under the lock; bytes verified before are compared, not parsed again."""
         name, base = self.path.name, self._seen
         if base is not None and not data.startswith(base.data):
             raise LedgerError(

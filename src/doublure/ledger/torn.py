@@ -1,8 +1,8 @@
-"""A line that was cut short: what it may have spent or allowed.
+"""Charges and permissions of a line that was cut short.
 
-A crash, a full disk or a hand may leave the last line without its end. Whether noise was drawn for it nobody can tell
-from the file, so it counts for all that it can have said. Its first bytes tell which kind of record it was, because a
-record's text is canonical: keys are sorted, and the body comes first.
+A crash, a full disk or an edit may leave the last line without its end. The file does not show whether noise was drawn
+for it, so it counts for all that it can have said. Its first bytes show the kind of record, because a record's text is
+canonical: keys are sorted, and the body comes first.
 
 =============================================  ========================================================================
 cut short                                      what it counts for
@@ -37,12 +37,12 @@ SOMETHING = "something, by a line that was cut short"
 
 @dataclass(frozen=True, kw_only=True)
 class CutShort:
-    """What a line that was cut short counts for.
+    """The effects that a line cut short may have had.
 
     Attributes:
-        charge: What it may have charged.
+        charge: The charge that it may have made.
         run: The id of the run that it is about.
-        what: What it marks as drawn.
+        what: The mark that it sets.
         through_step: The step that it authorises, None for all of them.
     """
 
@@ -53,14 +53,14 @@ class CutShort:
 
 
 def lines(torn: bytes) -> Iterator[bytes]:
-    """Return each line among abandoned bytes, without the mark that closed it; an append may be cut several times."""
+    """Yield the lines among abandoned bytes, without the mark that closed them; an append may be cut several times."""
     for line in torn.split(b"\n"):
         if whole := line.partition(b"#torn")[0]:
             yield whole
 
 
 def understood(line: bytes) -> CutShort | None:
-    """Return what a line counts for, None if that cannot be read."""
+    """Return the effects of a line, None if they cannot be read."""
     found = _BEGINNING.match(line)
     if found is None:
         return None
