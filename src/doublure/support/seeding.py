@@ -1,4 +1,4 @@
-"""Seeds: public numbers that govern initial weights and sampling, never privacy noise."""
+"""Seeds: public numbers for initial weights and sampling, never for privacy noise."""
 
 from __future__ import annotations
 
