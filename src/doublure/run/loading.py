@@ -1,4 +1,4 @@
-"""load(): a synthesizer from a finished run's folder, or from a published generator."""
+"""``load()``: a synthesizer from a finished run's folder, or from a published generator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def load(path: str | Path) -> Synthesizer:
     """Read a finished run folder, or a generator that :func:`doublure.releasing.generator.publish` wrote.
 
     Raises:
-        RunFolderError: There is none, it is not finished, or it is damaged.
+        RunFolderError: It is no run folder, not finished, or damaged.
     """
     folder = Path(path)
     return published.read(folder) if published.lies_in(folder) else synthesizer_of(RunFolder.open(folder))

@@ -1,20 +1,20 @@
-"""One run by several processes: ``torchrun … -m doublure fit``. Rank 0 runs it, the others answer.
+"""One run by several processes under ``torchrun … -m doublure fit``, where rank 0 runs it and the others answer.
 
 =====================  ==========================  =====================================================================
                        rank 0                      every other rank
 =====================  ==========================  =====================================================================
-plan, ledger, folder   reads and writes            hears the plan; opens neither ledger nor folder
-the data               once it is charged          once rank 0 says that it is charged; keeps its own units
-facts of the schema    learns them, of all units,  says that it has read the data, and hears the resolved schema
-                       once all have read the data
-a noisy step           has it paid for, adds       answers for its units, hears the noisy sum
+plan, ledger, folder   reads and writes            receives the plan; opens neither ledger nor folder
+the data               once it is charged          once rank 0 reports the charge; keeps its own units
+facts of the schema    learns them, of all units,  reports that it has read the data, receives the resolved
+                       once all have read the data schema
+a noisy step           has it paid for, adds       answers for its units, receives the noisy sum
                        answers, adds the noise
-a checkpoint, what     writes it                   hears it when a run goes on
-was drawn and kept
-a signal               stops the run               ignores it, and ends when rank 0 says so, or is gone
+a checkpoint, kept     writes it                   receives it when a run is resumed
+answers
+a signal               stops the run               ignores it, and ends with rank 0
 =====================  ==========================  =====================================================================
 
-A session deals the units anew, under a fresh key, so that a run may go on with another number of ranks.
+Each session assigns the units anew, under a fresh key, so that a run may be resumed with another number of ranks.
 """
 
 from __future__ import annotations
@@ -54,33 +54,33 @@ _BEGIN, _LOADED, _TRAIN, _STATE = "begin", "loaded", "train", "state"
 
 
 class LocalRun(LocalContext):
-    """What a run tells other processes: here there is none."""
+    """Messages of a run to other processes: none for a single process."""
 
     def refuse_unfit(self, plan: Plan, *, parted: bool) -> None:
         """Refuse a run that these processes cannot do together, before anything is charged.
 
         Raises:
-            SettingError: Naming why.
+            SettingError: Giving the reason.
         """
 
     def begin(self, plan: Plan, seed: int) -> None:
-        """Say that the run is charged, so that records may be opened."""
+        """Report that the run is charged, so that records may be opened."""
 
     def loaded(self) -> None:
-        """Wait until all have read their records, so that nothing is drawn for one that cannot."""
+        """Wait until all have read their records, so that nothing is drawn if one cannot."""
 
     def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, answers: Drawn, **facts: Any) -> None:
-        """Say from where training goes on.
+        """Send the state from which training goes on.
 
         Args:
             schema: Resolved.
-            checkpoint: Returns what is kept, if anything is.
-            answers: Returns what earlier sessions have drawn and kept.
+            checkpoint: Returns the kept state, if there is one.
+            answers: Returns the answers that earlier sessions kept.
             facts: Plain JSON.
         """
 
     def workspace(self, folder: Workspace) -> Workspace:
-        """Return where private numbers are kept that take long to compute."""
+        """Return the storage for private numbers that take long to compute."""
         return folder
 
 
@@ -88,8 +88,8 @@ class LeaderRun(LeaderContext, LocalRun):
     """The first of several processes.
 
     Args:
-        leader: To the others.
-        size: How many there are.
+        leader: Connection to the others.
+        size: Number of processes.
     """
 
     @override
@@ -126,7 +126,7 @@ class FollowerRun:
     """Any other of several processes.
 
     Args:
-        link: To rank 0.
+        link: Connection to rank 0.
     """
 
     def __init__(self, link: Link) -> None:
@@ -134,11 +134,11 @@ class FollowerRun:
         self._follower.meet()
 
     def follow(self, data: Given, *, device: str = "cpu", threads: int | None = None) -> None:
-        """Answer rank 0 until it ends the run; what fails here is told to it, and said there.
+        """Answer rank 0 until it ends the run; a failure here is sent to it, and reported there.
 
         Args:
-            data: As rank 0 has it: equal files, wherever they are.
-            device: Where to compute.
+            data: The same data as rank 0's, in equal files.
+            device: Device to compute on.
             threads: CPU threads; left out, one where no torch is needed.
 
         Raises:
@@ -208,13 +208,13 @@ class FollowerRun:
 
 
 class _Heard:
-    """The checkpoint that rank 0 has told of; it alone keeps another."""
+    """The checkpoint received from rank 0, which alone writes checkpoints."""
 
     def __init__(self, state: State | None) -> None:
         self._state = state
 
     def save(self, step: int, state: State) -> None:
-        """Keep it for the next stage of this session."""
+        """Keep the state for the next stage of this session."""
         self._state = state
 
     def load(self) -> State | None:
@@ -224,7 +224,7 @@ class _Heard:
 
 @contextlib.contextmanager
 def together() -> Iterator[LocalRun | FollowerRun]:
-    """Join the processes that ``torchrun`` has started; alone where it has not.
+    """Join the processes that ``torchrun`` started, or run alone.
 
     Raises:
         RankLost: One is gone before they have met.
@@ -246,10 +246,10 @@ def together() -> Iterator[LocalRun | FollowerRun]:
 
 @contextlib.contextmanager
 def leading(link: Link) -> Iterator[LeaderRun]:
-    """Lead the other ranks, and let them end when this block does, however it ends.
+    """Lead the other ranks, and end them with this block, however it ends.
 
     Args:
-        link: To the others.
+        link: Connection to the others.
     """
     leader = Leader(link)
     try:

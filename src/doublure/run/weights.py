@@ -1,4 +1,4 @@
-"""``generator.safetensors``: a generator's weights, and in the same file the schema and the plan they belong to."""
+"""``generator.safetensors``: a generator's weights, with the schema and the plan that they belong to."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FILE = "generator.safetensors"
 
 
 def file_of(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
-    """Return what the file holds: weights, schema, plan, and which of two claims; nothing else."""
-    # The schema within the plan is the public one; what was bought is in the schema beside it.
+    """Return the file's content: weights, schema, plan, and the claim where the plan has two."""
+    # The schema within the plan is the public one; the bought facts are in the schema beside it.
     metadata = {"doublure": __version__, "watermark": guarantee.watermark, **_described(schema, plan, guarantee)}
     return packed(generator.state_dict(), metadata)
 
@@ -34,7 +34,7 @@ def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -
     """Return the weights.
 
     Raises:
-        RunFolderError: The file is missing or damaged, or the schema, plan or claim beside it are not its own.
+        RunFolderError: The file is missing or damaged, or does not match the schema, plan or claim beside it.
     """
     metadata, state = read_arrays(path)
     for name, document in _documents(schema, plan, guarantee).items():
@@ -49,9 +49,9 @@ def into_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, 
 
     Args:
         state: As :func:`read` returns them.
-        schema: Every fact known.
-        plan: Says which method, and its settings.
-        path: Where the weights come from, for errors.
+        schema: The resolved schema.
+        plan: Gives the method and its settings.
+        path: The weights' file, for errors.
 
     Raises:
         RunFolderError: They are of another shape.
@@ -72,12 +72,12 @@ def plan_of(written: dict[str, Any], made: object, field: Path) -> Plan:
 
     Args:
         written: The JSON object.
-        made: The doublure that wrote it.
+        made: The version of doublure that wrote it.
         field: The folder, for errors.
 
     Raises:
         InputError: It is no plan, or was edited.
-        RunFolderError: It is of another doublure, whose settings were others: that one still reads it.
+        RunFolderError: It is of another version of doublure, with other settings.
     """
     try:
         return Plan.from_json(written, reprice=False)
@@ -109,7 +109,7 @@ def _documents(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict
 
 
 def _facts(written: str | None) -> Any:
-    """Return what a document says but for a plan's words, which another version may find others for; None of none."""
+    """Return a document without a plan's words, which may differ by version; None for no document."""
     try:
         document = json.loads(written or "")
     except (ValueError, RecursionError):

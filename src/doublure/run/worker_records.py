@@ -1,8 +1,8 @@
-"""A run whose records lie on the workers of a cluster, who read, encode and keep them, and say what they add up to.
+"""Records on the workers of a cluster, which read, encode and keep them, and answer queries.
 
-They hold what a disk does (:mod:`doublure.run.record_sources`): codes, and before them cells, where facts are learned
-or units bounded. Nothing stays for a run that is cut off: to resume it, the data is read again. :class:`Workers` says
-what a cluster has to do; :mod:`doublure.run.engines` has Dask's.
+Workers hold the same as a disk (:mod:`doublure.run.record_sources`): codes, and before them cells, where facts are
+learned or units bounded. Nothing is kept for a run that is cut off: to resume it, the data is read again.
+:class:`Workers` is the interface of a cluster; :mod:`doublure.run.engines` has Dask's.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ if TYPE_CHECKING:
     from doublure.schema import Schema
 
 BUCKETS = 16
-"""Units are bounded in so many parts, or as many as there are pieces."""
+"""Number of parts in which units are bounded; no more than there are pieces."""
 
 
 class Workers(Protocol):
-    """Processes that do what they are asked, and keep what comes out until nobody refers to it any more.
+    """Processes that run tasks, and keep each result while it is referred to.
 
-    What is lost with a worker is done again by another.
+    Results that are lost with a worker are computed again by another.
     """
 
     def check(self) -> None:
-        """Ask whether there are any, and whether they have this version; none opens the data.
+        """Check that there are workers, of this version; none opens the data.
 
         Raises:
             InputError: There is none, or one has another version.
         """
 
     def each(self, does: Callable[..., Any], *given: Sequence[Any]) -> list[Any]:
-        """Have something done once for each of some arguments; return what stands for each result.
+        """Run a task for each set of arguments; return references to the results.
 
         Args:
             does: A function of its arguments alone.
-            given: Of each argument the values in turn; among them, or in lists, what stands for earlier results.
+            given: The values of each argument in turn; they may be, or hold in lists, references to earlier results.
         """
 
     def results(self, wanted: Sequence[Any]) -> Iterator[Any]:
         """Yield results, in any order.
 
         Raises:
-            RankLost: The workers are gone, or died of it again and again.
+            RankLost: The workers are gone, or repeatedly died of a task.
         """
 
 
@@ -71,8 +71,8 @@ class WorkerRecords(RemoteSource):
 
     Args:
         source: Its headers checked, its paths absolute.
-        plan: What is run.
-        workers: Who reads it.
+        plan: The plan of the run.
+        workers: The workers that read it.
     """
 
     def __init__(self, source: TableSource, plan: Plan, workers: Workers) -> None:
@@ -88,10 +88,10 @@ class WorkerRecords(RemoteSource):
 
     @override
     def check(self, schema: Schema) -> None:
-        """Compare headers with the schema, and ask for the workers.
+        """Compare headers with the schema, and check the workers.
 
         Raises:
-            InputError: A column is missing, the table lies in this process alone, or there are no workers.
+            InputError: A column is missing, the table is in this process alone, or there are no workers.
         """
         self._source.check(schema)
         self._source.pieces()
@@ -99,7 +99,7 @@ class WorkerRecords(RemoteSource):
 
     @override
     def read(self) -> None:
-        """Have the records read, where facts are to be learned of them or units to be bounded.
+        """Have the records read, if facts are to be learned or units to be bounded.
 
         Raises:
             DataError: A cell does not fit its column, or there are too few records.
@@ -147,10 +147,10 @@ class WorkerRecords(RemoteSource):
         return hashlib.sha256("".join(self._digests).encode()).hexdigest()
 
     def partitions(self, check: Callable[[], None]) -> Partitions[Countable]:
-        """Return the records as queries count them."""
+        """Return the records as partitions for counting queries."""
         return self._partitions(self._codes, check)
 
-    # -- what workers are asked --------------------------------------------------------------------------------------
+    # -- tasks -------------------------------------------------------------------------------------------------------
 
     def _partitions(self, parts: list[Any], check: Callable[[], None] = lambda: None) -> WorkerPartitions[Any]:
         return WorkerPartitions(partial(self._asked, parts), digests=self._digests, facts=self._facts, check=check)
@@ -162,7 +162,7 @@ class WorkerRecords(RemoteSource):
         )
 
     def _bounded(self, whole: list[Any]) -> tuple[list[list[Any]], int]:
-        """Return of each piece what stands for its share of every bucket, and how many records a unit has at most."""
+        """Return for each piece references to its share of every bucket, and the most records of a unit."""
         if self._schema.unit.id is None:
             return [[] for _ in whole], 1
         each, count, most = self._workers.each, min(BUCKETS, len(whole)), self._schema.unit.max_records
