@@ -137,7 +137,7 @@ class WorkerRecords(RemoteSource):
         known = self._hear(self._codes)
         if not self._cells:
             self._refuse_too_few(iter(known))
-        self._cells = []
+        self._cells.clear()
         self._facts = PartitionFacts(len(encoder.wholes), self._facts.most_records)
         return self
 
@@ -149,6 +149,11 @@ class WorkerRecords(RemoteSource):
     def partitions(self, check: Callable[[], None]) -> Partitions[Countable]:
         """Return the records as partitions for counting queries."""
         return self._partitions(self._codes, check)
+
+    def forget(self) -> None:
+        """Let the workers drop their cells and codes, also where a cycle of references outlives the fit."""
+        self._cells.clear()
+        self._codes.clear()
 
     # -- tasks -------------------------------------------------------------------------------------------------------
 
