@@ -150,7 +150,7 @@ def test_noise_is_new_with_the_same_seed(small, book):
 def test_progress_is_told(small, book):
     told = []
 
-    class Listener(progress.Silent):
+    class Listener(progress.SilentProgress):
         def stage(self, name, total=None):
             told.append((name, total))
 
@@ -601,7 +601,7 @@ def test_two_that_begin_at_once_pay_once(small, book, tmp_path, monkeypatch):
 # -- stopped by the user -----------------------------------------------------------------------------------------------
 
 
-class StopAt(progress.Silent):
+class StopAt(progress.SilentProgress):
     """Sends a signal when a stage begins, or when so many steps are done."""
 
     def __init__(self, name, done=None, number=signal.SIGINT):

@@ -170,10 +170,10 @@ def test_a_device_that_is_missing_counts_as_the_longest_distance(monkeypatch, tm
 
 
 def estimate_settings(plan):
-    from doublure.private.queries.distances import Distances
+    from doublure.private.queries.distances import DistanceSettings
 
     own = plan.settings
-    return Distances(
+    return DistanceSettings(
         count=own.distances, orders=own.orders, gamma=own.gamma_share * plan.guarantee.delta_mu / own.steps,
         bound=own.bound, paper_literal=own.paper_literal, union=True,
     )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from doublure.errors import LedgerError, SettingError
 from doublure.ledger import Ledger
-from doublure.ledger.chain import Chain, canonical, read, seal
+from doublure.ledger.chain import RecordChain, canonical, read, seal
 
 HASH = "0f" * 32
 WRITTEN = Path(__file__).parents[1] / "vectors" / "ledger-format-1.jsonl"
@@ -108,12 +108,12 @@ def forged(lines: list[bytes], kind: str, change: dict[str, object]) -> bytes:
     """The records again with valid hashes, the last of a kind changed."""
     records = read(b"".join(lines)).records
     last = max(record.sequence for record in records if record.kind == kind)
-    chain, data = Chain(), b""
+    chain, data = RecordChain(), b""
     for record in records:
         body = dict(record.body) | (change if record.sequence == last else {})
         record, line = seal(chain, kind=record.kind, body=body, utc=record.utc, tool=record.tool)
         data += line
-        chain = Chain(records=(*chain.records, record), good=len(data))
+        chain = RecordChain(records=(*chain.records, record), good=len(data))
     return data
 
 
@@ -236,15 +236,15 @@ def test_a_ledger_written_by_an_earlier_version_is_read(path):
 
 
 def test_the_same_records_are_written_byte_for_byte():
-    data, chain = b"", Chain()
+    data, chain = b"", RecordChain()
     for record in read(WRITTEN.read_bytes()).records:
         torn = record.torn.removesuffix(b"#torn\n")
         data += torn
-        chain = Chain(records=chain.records, good=chain.good, torn=torn)
+        chain = RecordChain(records=chain.records, good=chain.good, torn=torn)
         sealed, line = seal(chain, kind=record.kind, body=record.body, utc=record.utc, tool=record.tool)
         assert sealed == record
         data += line
-        chain = Chain(records=(*chain.records, record), good=len(data))
+        chain = RecordChain(records=(*chain.records, record), good=len(data))
     assert data == WRITTEN.read_bytes()
 
 
@@ -259,7 +259,7 @@ def test_where_a_chain_ends_is_known_without_reading_it_again(path, lines):
     assert (read(data).clean, read(data[:-1]).clean, read(data[:-10]).clean) == (True, False, False)
     assert (read(data[:-1]).open_line, read(data[:-1]).good) == (True, len(data) - 1)
     assert (read(data[:-10]).open_line, read(data[:-10]).good) == (False, len(data) - len(lines[-1]))
-    assert (Chain().clean, Chain().head) == (True, (0, "0" * 64))
+    assert (RecordChain().clean, RecordChain().head) == (True, (0, "0" * 64))
 
 
 @pytest.mark.parametrize(
@@ -308,9 +308,9 @@ def test_a_file_that_begins_with_an_empty_line_is_damaged():
     for data in (b"\n", b"\n\n", b"\nx#torn", b"\nx#torn\n"):
         with pytest.raises(LedgerError, match="what follows record 0"):
             read(data)
-    assert read(b"") == Chain()
-    assert read(b"{") == Chain(torn=b"{")
-    assert read(b"x#torn\n") == Chain(torn=b"x#torn\n")
+    assert read(b"") == RecordChain()
+    assert read(b"{") == RecordChain(torn=b"{")
+    assert read(b"x#torn\n") == RecordChain(torn=b"x#torn\n")
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])

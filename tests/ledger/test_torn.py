@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from doublure.ledger.amounts import Amount
-from doublure.ledger.torn import SOMETHING, CutShort, lines, understood
+from doublure.ledger.torn import SOMETHING, TornLine, lines, understood
 
-NOTHING = CutShort()
+NOTHING = TornLine()
 
 
 def test_nothing_costs_and_allows_nothing():
@@ -24,8 +24,8 @@ def test_lines_come_without_what_closed_them():
 @pytest.mark.parametrize(
     ("rest", "found"),
     [
-        (b'"charge":{"delta":1e-06,"epsilon":0.5}', CutShort(charge=Amount.of(0.5, 1e-6))),
-        (b'"charge":{"delta":1e-06,"epsilon":0.5},"id":"x', CutShort(charge=Amount.of(0.5, 1e-6))),
+        (b'"charge":{"delta":1e-06,"epsilon":0.5}', TornLine(charge=Amount.of(0.5, 1e-6))),
+        (b'"charge":{"delta":1e-06,"epsilon":0.5},"id":"x', TornLine(charge=Amount.of(0.5, 1e-6))),
         (b'"charge":null', NOTHING),
         (b'"charge":nul', None),
         (b'"charge":{"delta":1e-06,"epsilon":0.5', None),
@@ -41,14 +41,14 @@ def test_lines_come_without_what_closed_them():
         (b'"i', None),
         (b'"id"', None),
         (b'"id":"abc"', None),
-        (b'"id":"abc","', CutShort(run="abc", what=SOMETHING, through_step=None)),
-        (b'"id":"abc","session":"s","what":"bou', CutShort(run="abc", what=SOMETHING, through_step=None)),
-        (b'"id":"abc","session":"s","what":"bounds"', CutShort(run="abc", what=SOMETHING, through_step=None)),
-        (b'"id":"abc","session":"s","what":"bounds"}', CutShort(run="abc", what="bounds")),
-        (b'"id":"abc","session":"s","what":"a \\"b\\" \\u03b5"}', CutShort(run="abc", what='a "b" ε')),
-        (b'"id":"abc","session":"s","through_step":12', CutShort(run="abc", what=SOMETHING, through_step=None)),
-        (b'"id":"abc","session":"s","through_step":12}', CutShort(run="abc", through_step=12)),
-        (b'"id":"\xff","', CutShort(run="\ufffd", what=SOMETHING, through_step=None)),
+        (b'"id":"abc","', TornLine(run="abc", what=SOMETHING, through_step=None)),
+        (b'"id":"abc","session":"s","what":"bou', TornLine(run="abc", what=SOMETHING, through_step=None)),
+        (b'"id":"abc","session":"s","what":"bounds"', TornLine(run="abc", what=SOMETHING, through_step=None)),
+        (b'"id":"abc","session":"s","what":"bounds"}', TornLine(run="abc", what="bounds")),
+        (b'"id":"abc","session":"s","what":"a \\"b\\" \\u03b5"}', TornLine(run="abc", what='a "b" ε')),
+        (b'"id":"abc","session":"s","through_step":12', TornLine(run="abc", what=SOMETHING, through_step=None)),
+        (b'"id":"abc","session":"s","through_step":12}', TornLine(run="abc", through_step=12)),
+        (b'"id":"\xff","', TornLine(run="\ufffd", what=SOMETHING, through_step=None)),
         (b'"f', NOTHING),
         (b'"from_session"', NOTHING),
         (b'"files":{', NOTHING),

@@ -41,13 +41,13 @@ from doublure.private.bayesian import BayesianAccountant
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.executed import Executed
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
 from doublure.releasing.verifying import verify
 from doublure.run import fitting, running
 from doublure.run.folder import RunFolder
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 from doublure.training.noisy_sums import NoisySums
 
 UNITS, SIDE, SIGMA, CLIP = 24, 8, 1.5, 0.1
@@ -111,11 +111,11 @@ class Theatre:
 
         def normal(source, size, std):
             trace.allowed.append(std)
-            return Drawn(np.zeros(size, dtype=np.float32), std)
+            return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
         def whole(source, size, std, unit):
             trace.allowed.append(std)
-            return Drawn(np.zeros(size, dtype=np.int64), std)
+            return ScaledNoise(np.zeros(size, dtype=np.int64), std)
 
         def frozen(exact, sigma, scale):
             number = len(trace.outputs)
@@ -143,7 +143,7 @@ class Theatre:
             patch.setattr(NoisySums, "release", released)
             run = running.Run(memory, plan, memory, 1)
             images = open_images(data).load(plan.schema, at_least=0)
-            generator = run._train(images, run._resolve(images, Silent()), "cpu", Silent())
+            generator = run._train(images, run._resolve(images, SilentProgress()), "cpu", SilentProgress())
         trace.public |= {"generator": generator.state_dict()}
         # What was measured is private, and kept with the private state.
         trace.public["kept"] = [

@@ -18,7 +18,7 @@ from doublure.data.tables.on_disk import TableOnDisk
 from doublure.data.tables.opening import open_table
 from doublure.errors import InputError, NotAsPriced
 from doublure.private import partitions, whole_noise
-from doublure.private.codes import CodesPart
+from doublure.private.codes import CodePartition
 from doublure.private.mechanism import Mechanism
 from doublure.private.partitions import SequentialPartitions
 from doublure.private.queries.query import Sensitivity
@@ -223,5 +223,5 @@ def test_a_partition_shows_nothing_of_itself(lab, tmp_path):
     assert {repr(each) for each in shown} == {
         "OnDiskRecords(private)", "SequentialPartitions(private)", "TablePart(private)", "TableOnDisk(private)",
     }  # fmt: skip
-    assert CodesPart.__repr__(object.__new__(CodesPart)) == "CodesPart(private)"
+    assert CodePartition.__repr__(object.__new__(CodePartition)) == "CodePartition(private)"
     assert record_sources.RECORDS_AT_ONCE == 5

@@ -17,7 +17,7 @@ from doublure.errors import Interrupted, LostRun, NotAsPriced, RunFolderError, S
 from doublure.ledger import Ledger
 from doublure.methods.statistics.tables import fitting as table_fitting
 from doublure.private import entropy, noise, whole_noise
-from doublure.private.clipping import Constant
+from doublure.private.clipping import ConstantSchedule
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
@@ -42,7 +42,9 @@ def runs(lab, patch, *, noiseless=False, rows=24):
     """Return two runs of the same seed on the same table."""
     with patch.context() as inner:
         if noiseless:
-            inner.setattr(OsKeyedNoise, "normal", lambda self, size, std: noise.Drawn(np.zeros(size, np.float32), std))
+            inner.setattr(
+                OsKeyedNoise, "normal", lambda self, size, std: noise.ScaledNoise(np.zeros(size, np.float32), std)
+            )
         return [lab.train(lab.people()[:rows], real=True, seed=7) for _ in range(2)]
 
 
@@ -64,7 +66,7 @@ def test_equal_seeds_do_not_repeat_the_noise(lab, monkeypatch):
 
 
 def seeded(size, std, seed):
-    return noise.Drawn(np.random.default_rng(seed).standard_normal(size, dtype=np.float32) * np.float32(std), std)
+    return noise.ScaledNoise(np.random.default_rng(seed).standard_normal(size, dtype=np.float32) * np.float32(std), std)
 
 
 @pytest.mark.parametrize("what", ["noise", "lots", "seed governs nothing"])
@@ -266,7 +268,7 @@ def test_a_known_stream_is_for_tests(lab):
     """No method can hand the mechanism mixing numbers that somebody else knows."""
     for penalty, refused in ((1.0, True), (0.0, False)):
         settings = dict(
-            loss=CriticLoss(kind="wgan", gradient_penalty=penalty), schedule=Constant(max_grad_norm=1.0),
+            loss=CriticLoss(kind="wgan", gradient_penalty=penalty), schedule=ConstantSchedule(max_grad_norm=1.0),
             noise_multiplier=1.0, sample_rate=1.0, steps=1, expected_units=1.0,
         )  # fmt: skip
 
@@ -427,12 +429,12 @@ def test_equal_seeds_do_not_repeat_the_tables_noise(lab, monkeypatch):
 
 def repeated(counts, *, scale):
     drawn = np.random.default_rng(7).normal(0, scale, counts.shape)
-    return noise.Drawn(counts + np.rint(drawn).astype(np.int64), scale)
+    return noise.ScaledNoise(counts + np.rint(drawn).astype(np.int64), scale)
 
 
 def repeated_by_table(counts, *, scale):
     drawn = np.random.default_rng().normal(0, scale)
-    return noise.Drawn(counts + np.rint(drawn).astype(np.int64), scale)
+    return noise.ScaledNoise(counts + np.rint(drawn).astype(np.int64), scale)
 
 
 @pytest.mark.parametrize("draw", [repeated, repeated_by_table], ids=["seeded", "the same for each table"])

@@ -17,7 +17,7 @@ from doublure.errors import Interrupted
 from doublure.private import mechanism, owner_partitions, owners, partitions
 from doublure.private.accounting import GaussianEvent
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 from doublure.private.owner_partitions import OwnerPartitions, validate_answer
 from doublure.private.owners import bounded
 from doublure.private.queries.axes import Axis
@@ -54,7 +54,7 @@ class Fixed:
 
     def normal(self, size, std):
         """Return it."""
-        return Drawn((np.linspace(-1.3, 1.1, size) * std).astype(np.float32), std)
+        return ScaledNoise((np.linspace(-1.3, 1.1, size) * std).astype(np.float32), std)
 
 
 def sent(honest, most, order):

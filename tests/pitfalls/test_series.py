@@ -30,7 +30,7 @@ from doublure.private import executed, mechanism, whole_noise
 from doublure.run import running
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 from doublure.training.checkpoints import KeptTables
 
 METERS, DAYS, MOST = 12, 2, 3
@@ -120,8 +120,8 @@ class Stage:
             first = lambda codes, most: np.flatnonzero(pd.Series(codes).groupby(codes).cumcount() < most)  # noqa: E731
             patch.setattr(sources, "at_most", first)
             loaded = open_series(frame).load(schema, at_least=0)
-            resolved = run._resolve(loaded, Silent())
-            generator = run._train(loaded, resolved, "cpu", Silent())
+            resolved = run._resolve(loaded, SilentProgress())
+            generator = run._train(loaded, resolved, "cpu", SilentProgress())
         trace.public |= {"generator": generator.state_dict(), "resolved": resolved.to_yaml()}
         return trace
 

@@ -12,7 +12,7 @@ from doublure.access import Access
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private import partitions, whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.codes import Codes, narrowest
+from doublure.private.codes import ColumnCodes, narrowest
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.partitions import Partitions, SequentialPartitions, added
@@ -47,7 +47,7 @@ def held(rows=ROWS, unit=None):
 def on_disk(folder, rows=ROWS, block=64, most=1, path=None):
     blocks = [rows[first : first + block] for first in range(0, max(1, len(rows)), block)]
     types = [narrowest(0, 2), narrowest(-1, 40), narrowest(0, 70_000)]
-    return Codes.written(blocks, types, most_records=lambda: most, folder=folder, path=path)
+    return ColumnCodes.written(blocks, types, most_records=lambda: most, folder=folder, path=path)
 
 
 def total(query, records):
@@ -225,19 +225,19 @@ def test_codes_that_are_to_stay_are_their_owners_alone(tmp_path):
     (file,) = tmp_path.iterdir()
     assert file.name == "codes"
     assert file.stat().st_mode & 0o777 == 0o600
-    again = Codes.opened(file)
+    again = ColumnCodes.opened(file)
     assert again.fingerprint == codes.fingerprint
     assert total(QUERIES["counts"], again.partitions()).tolist() == total(QUERIES["counts"], held()).tolist()
     for damage in (b"", file.read_bytes()[:-1], b"x" * 100, file.read_bytes()[-40:]):
         (tmp_path / "damaged").write_bytes(damage)
-        assert Codes.opened(tmp_path / "damaged") is None
-    assert Codes.opened(tmp_path / "nowhere") is None
+        assert ColumnCodes.opened(tmp_path / "damaged") is None
+    assert ColumnCodes.opened(tmp_path / "nowhere") is None
 
 
 def test_other_codes_have_no_name(tmp_path):
     codes = on_disk(tmp_path)
     assert [*tmp_path.iterdir()] == []
-    assert repr(codes) == "Codes(private)"
+    assert repr(codes) == "ColumnCodes(private)"
     assert repr(codes.partitions()) == "SequentialPartitions(private)"
     with pytest.raises(TypeError, match="never serialised"):
         codes.__reduce__()

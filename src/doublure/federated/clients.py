@@ -42,7 +42,7 @@ from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
 from doublure.private.owner_partitions import EmptyRecords, OwnerPartitions
 from doublure.private.queries.counts import Counts
-from doublure.private.queries.facts import Cells, Fact
+from doublure.private.queries.facts import Fact, FactRecords
 from doublure.run.record_sources import RemoteSource
 from doublure.schema import Schema
 from doublure.support import files
@@ -264,7 +264,7 @@ class Clients(RemoteSource):
         return closed >= self._charged
 
     @override
-    def facts(self) -> Partitions[Cells]:
+    def facts(self) -> Partitions[FactRecords]:
         return self._owners(self._nobody(0))
 
     @override

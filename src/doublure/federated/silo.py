@@ -43,7 +43,7 @@ from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private.accounting import GaussianEvent
-from doublure.private.codes import Codes
+from doublure.private.codes import ColumnCodes
 from doublure.private.owners import Owner, own_fact
 from doublure.run.fitting import refuse_unaffordable
 from doublure.run.record_sources import EncodedInMemory, InMemoryRecords, OnDiskRecords
@@ -108,7 +108,7 @@ class Silo:
         self._kept: dict[str, Any] = {}
         self._owner: Owner | None = None
         self._records: OnDiskRecords | InMemoryRecords | None = None
-        self._codes: Codes | EncodedInMemory | None = None
+        self._codes: ColumnCodes | EncodedInMemory | None = None
         self._rebuilding: Rebuilding | None = None
 
     def answer(self, message: Message) -> Message:

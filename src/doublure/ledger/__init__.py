@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from doublure.ledger.amounts import Budget
 from doublure.ledger.chain import Record
-from doublure.ledger.ledger import Entry, Ledger, VerifyReport
+from doublure.ledger.ledger import Ledger, ReleaseEntry, VerifyReport
 from doublure.ledger.request import PlanLike
 from doublure.ledger.reservation import Reservation, Status
 
-__all__ = ["Budget", "Entry", "Ledger", "PlanLike", "Record", "Reservation", "Status", "VerifyReport"]
+__all__ = ["Budget", "Ledger", "PlanLike", "Record", "ReleaseEntry", "Reservation", "Status", "VerifyReport"]

@@ -39,7 +39,7 @@ RELEASABLE: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class ReservedRun:
     """One reservation, as given by its records.
 
     Attributes:
@@ -105,7 +105,7 @@ class Account:
         self.dataset = ""
         self.cap = Amount()
         self.spent = Amount()
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[str, ReservedRun] = {}
         self.releases: tuple[Record, ...] = ()
         self._run_ids: dict[str, str] = {}
 
@@ -116,7 +116,7 @@ class Account:
         twin.runs, twin._run_ids = dict(self.runs), dict(self._run_ids)
         return twin
 
-    def find(self, name: str) -> Run:
+    def find(self, name: str) -> ReservedRun:
         """Return the run of a reservation id or run id.
 
         Raises:
@@ -191,7 +191,7 @@ class Account:
             raise self._refusal(charge)
         self.spent = self.spent + charge
         self._run_ids[body["run_id"]] = body["id"]
-        self.runs[body["id"]] = Run(
+        self.runs[body["id"]] = ReservedRun(
             id=body["id"],
             run_id=body["run_id"],
             sequence=record.sequence,
@@ -270,7 +270,7 @@ class Account:
         )
 
 
-def _current(run: Run, body: Mapping[str, Any]) -> None:
+def _current(run: ReservedRun, body: Mapping[str, Any]) -> None:
     """Refuse a record that is not of the run's last session, or that comes after its end."""
     if body["session"] != run.sessions[-1]:
         raise LedgerError(
@@ -282,7 +282,7 @@ def _current(run: Run, body: Mapping[str, Any]) -> None:
         raise LedgerError(f"was closed ({run.status})", field=run.run_id, remedy="resume it, or reserve a new run")
 
 
-def _noise(run: Run, body: Mapping[str, Any]) -> Run:
+def _noise(run: ReservedRun, body: Mapping[str, Any]) -> ReservedRun:
     _current(run, body)
     if body["what"] in run.drawn:
         raise LedgerError(
@@ -304,7 +304,7 @@ def _falls(claimed: str, before: str) -> bool:
     return claimed in RELEASABLE.get(before, ()) or claimed not in RELEASABLE
 
 
-def _advance(run: Run, body: Mapping[str, Any]) -> Run:
+def _advance(run: ReservedRun, body: Mapping[str, Any]) -> ReservedRun:
     _current(run, body)
     through, steps = body["through_step"], run.plan["steps"]
     if through > steps:
@@ -320,7 +320,7 @@ def _advance(run: Run, body: Mapping[str, Any]) -> Run:
     return replace(run, authorised=through)
 
 
-def _resume(run: Run, body: Mapping[str, Any]) -> Run:
+def _resume(run: ReservedRun, body: Mapping[str, Any]) -> ReservedRun:
     if run.status in _FINAL:
         raise LedgerError(f"was closed ({run.status})", field=run.run_id, remedy="reserve a new run")
     _current(replace(run, status="open"), {"session": body["from_session"]})
@@ -329,7 +329,7 @@ def _resume(run: Run, body: Mapping[str, Any]) -> Run:
     return replace(run, sessions=(*run.sessions, body["session"]), status="open", taken=None)
 
 
-def _close(run: Run, body: Mapping[str, Any]) -> Run:
+def _close(run: ReservedRun, body: Mapping[str, Any]) -> ReservedRun:
     _current(run, body)
     status, steps = body["status"], body["steps"]
     # A kind without (ε, δ) may train without asking for each step; a charged one may not have drawn one unasked.
@@ -348,7 +348,7 @@ def _close(run: Run, body: Mapping[str, Any]) -> Run:
     return replace(run, status=status, taken=steps, charge=charge, artefact=artefact if status == "done" else None)
 
 
-_NEXT: dict[str, Callable[[Run, Mapping[str, Any]], Run]] = {
+_NEXT: dict[str, Callable[[ReservedRun, Mapping[str, Any]], ReservedRun]] = {
     "noise": _noise,
     "advance": _advance,
     "resume": _resume,

@@ -57,7 +57,7 @@ class Record:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chain:
+class RecordChain:
     """A verified file.
 
     Attributes:
@@ -98,7 +98,7 @@ def canonical(value: object) -> bytes:
     return text.encode("ascii")
 
 
-def seal(chain: Chain, *, kind: str, body: Mapping[str, Any], utc: str, tool: str) -> tuple[Record, bytes]:
+def seal(chain: RecordChain, *, kind: str, body: Mapping[str, Any], utc: str, tool: str) -> tuple[Record, bytes]:
     """Return the next record and the bytes that append it, closing a torn or open line first.
 
     Raises:
@@ -122,7 +122,7 @@ def seal(chain: Chain, *, kind: str, body: Mapping[str, Any], utc: str, tool: st
     return _record(fields, chain.torn and chain.torn + start), start + canonical(fields) + b"\n"
 
 
-def read(data: bytes, *, base: Chain | None = None, name: str = "ledger") -> Chain:
+def read(data: bytes, *, base: RecordChain | None = None, name: str = "ledger") -> RecordChain:
     """Verify a file and return its records.
 
     Args:
@@ -136,7 +136,7 @@ def read(data: bytes, *, base: Chain | None = None, name: str = "ledger") -> Cha
     Raises:
         LedgerError: A line was edited, moved, removed or added.
     """
-    base = base or Chain()
+    base = base or RecordChain()
     records, good = list(base.records), base.good
     sequence, previous = base.head
     position = good
@@ -153,7 +153,7 @@ def read(data: bytes, *, base: Chain | None = None, name: str = "ledger") -> Cha
         elif _begins_with_object(line) or (newline >= 0 and not line.endswith(_TORN)):
             _damaged(name, f"what follows record {sequence} is not a record")
         position = stop + 1
-    return Chain(
+    return RecordChain(
         records=tuple(records),
         good=good,
         open_line=good > 0 and data[good - 1 : good] != b"\n",

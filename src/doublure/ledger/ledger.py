@@ -25,7 +25,7 @@ _PATIENCE, _PAUSE = 2.0, 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ReleaseEntry:
     """Reference to the ledger's record of a release, for the release card.
 
     It leaves out the record's place, as the number of records before it would reveal refused fits.
@@ -344,7 +344,7 @@ class Ledger:
         """
         self._store.view().account.refuse_other_generator(run, sha256)
 
-    def record_release(self, run: str, files: Mapping[str, str], guarantee_kind: str) -> Entry:
+    def record_release(self, run: str, files: Mapping[str, str], guarantee_kind: str) -> ReleaseEntry:
         """Record that a bundle was released.
 
         Args:
@@ -362,7 +362,7 @@ class Ledger:
         record, account = self._store.append(
             "release", lambda account: {"id": account.find(run).id, "kind": guarantee_kind, "files": told}
         )
-        return Entry(dataset=account.dataset, head_sha256=record.sha256)
+        return ReleaseEntry(dataset=account.dataset, head_sha256=record.sha256)
 
     def verify(self) -> VerifyReport:
         """Verify every record, from the first.

@@ -13,11 +13,11 @@ from typing import Any
 from doublure.errors import BudgetRefused, LedgerError
 from doublure.ledger import disk
 from doublure.ledger.account import Account
-from doublure.ledger.chain import Chain, Record, read, seal
+from doublure.ledger.chain import Record, RecordChain, read, seal
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class LedgerView:
     """A file as read at one moment under the lock.
 
     Attributes:
@@ -29,7 +29,7 @@ class View:
     """
 
     data: bytes
-    chain: Chain
+    chain: RecordChain
     folded: Account
     account: Account
     unread: bool = False
@@ -50,7 +50,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: View | None = None
+        self._seen: LedgerView | None = None
         self._failed = False
 
     @classmethod
@@ -60,14 +60,14 @@ class Store:
         Raises:
             LedgerError: The file exists, is on a network file system, or could not be made durable.
         """
-        record, line = seal(Chain(), kind="open", body=body, utc=_utc(), tool=_tool())
+        record, line = seal(RecordChain(), kind="open", body=body, utc=_utc(), tool=_tool())
         Account().add(record)
         disk.create(path, line)
         store = cls(path)
         store.view()
         return store
 
-    def view(self) -> View:
+    def view(self) -> LedgerView:
         """Read and verify the file under its lock.
 
         Raises:
@@ -76,7 +76,7 @@ class Store:
         with disk.locked(self.path, to_append=False) as (_, data):
             return self._read(data)
 
-    def _read(self, data: bytes) -> View:
+    def _read(self, data: bytes) -> LedgerView:
         """Verify the bytes just read under the lock; bytes verified before are compared, not parsed again."""
         name, base = self.path.name, self._seen
         if base is not None and not data.startswith(base.data):
@@ -102,7 +102,7 @@ class Store:
         if chain.torn:
             standing = account.copy()
         unread = bool(chain.torn) and not standing.cut_short(chain.torn)
-        view = View(data=data, chain=chain, folded=account, account=standing, unread=unread)
+        view = LedgerView(data=data, chain=chain, folded=account, account=standing, unread=unread)
         if chain.clean:
             self._seen = view
         return view
@@ -148,8 +148,8 @@ class Store:
                 # An interrupt counts too: what has reached the disk is unknown, and nothing more may be built on it.
                 self._failed = True
                 raise
-            chain = Chain(records=(*view.chain.records, record), good=len(data) + len(line))
-            self._seen = View(data=data + line, chain=chain, folded=account, account=account)
+            chain = RecordChain(records=(*view.chain.records, record), good=len(data) + len(line))
+            self._seen = LedgerView(data=data + line, chain=chain, folded=account, account=account)
             return record, account
 
 

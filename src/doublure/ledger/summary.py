@@ -6,7 +6,7 @@ from typing import Any
 
 from doublure.access import COVERED
 from doublure.errors import printable
-from doublure.ledger.account import Account, Run
+from doublure.ledger.account import Account, ReservedRun
 from doublure.ledger.amounts import Amount, Budget
 from doublure.ledger.request import KINDS
 from doublure.ledger.shapes import NO_NOISE, NONCE
@@ -63,7 +63,7 @@ def coverage(account: Account) -> str:
     )
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: ReservedRun) -> dict[str, Any]:
     charge = _figures(run.charge.rounded_up()) if run.kind in COVERED else {"epsilon": None, "delta": None}
     return {
         "sequence": run.sequence,
@@ -79,7 +79,7 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
-def _apart(run: Run) -> list[dict[str, Any]]:
+def _apart(run: ReservedRun) -> list[dict[str, Any]]:
     """Return the accesses of an empirical run that have a price of their own."""
     if run.kind != "empirical":
         return []
@@ -97,7 +97,7 @@ def _together(apart: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _total(kind: str, runs: list[Run]) -> dict[str, Any]:
+def _total(kind: str, runs: list[ReservedRun]) -> dict[str, Any]:
     mine = [run for run in runs if run.kind == kind]
     if kind not in COVERED:
         return {"runs": len(mine), "epsilon": None, "delta": None}

@@ -36,7 +36,7 @@ SOMETHING = "something, by a line that was cut short"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutShort:
+class TornLine:
     """The effects that a line cut short may have had.
 
     Attributes:
@@ -59,7 +59,7 @@ def lines(torn: bytes) -> Iterator[bytes]:
             yield whole
 
 
-def understood(line: bytes) -> CutShort | None:
+def understood(line: bytes) -> TornLine | None:
     """Return the effects of a line, None if they cannot be read."""
     found = _BEGINNING.match(line)
     if found is None:
@@ -67,30 +67,30 @@ def understood(line: bytes) -> CutShort | None:
     key, closed = found[1].decode(), bool(found[2])
     if not any(name == key if closed else name.startswith(key) for name in _TELLING):
         known = any(name == key if closed else name.startswith(key) for name in _HARMLESS)
-        return CutShort() if known else None
+        return TornLine() if known else None
     return _reserved(line) if key == "charge" and closed else _allowed(line)
 
 
-def _reserved(line: bytes) -> CutShort | None:
+def _reserved(line: bytes) -> TornLine | None:
     found = _CHARGE.match(line)
     if found is None:
         return None
     charge = _value(found[1])
     if charge is None:  # of a kind that has no (ε, δ)
-        return CutShort()
+        return TornLine()
     epsilon, delta = charge.get("epsilon"), charge.get("delta")
-    return CutShort(charge=Amount.of(epsilon, delta)) if is_figure(epsilon) and is_figure(delta) else None
+    return TornLine(charge=Amount.of(epsilon, delta)) if is_figure(epsilon) and is_figure(delta) else None
 
 
-def _allowed(line: bytes) -> CutShort | None:
+def _allowed(line: bytes) -> TornLine | None:
     found = _RUN.match(line)
     if found is None:
         return None
     run, whole = found[1].decode(errors="replace"), _WHOLE.search(line, found.end())
     if whole is None:
-        return CutShort(run=run, what=SOMETHING, through_step=None)
+        return TornLine(run=run, what=SOMETHING, through_step=None)
     value = _value(whole[2])
-    return CutShort(run=run, what=value) if whole[1] == b"what" else CutShort(run=run, through_step=value)
+    return TornLine(run=run, what=value) if whole[1] == b"what" else TornLine(run=run, through_step=value)
 
 
 def _value(text: bytes) -> Any:

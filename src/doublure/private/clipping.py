@@ -24,7 +24,7 @@ from doublure.errors import SettingError
 _MARGIN = 1e-6
 
 
-class Part(Protocol):
+class GradientPart(Protocol):
     """The gradients of some of a lot's units."""
 
     @property
@@ -38,7 +38,7 @@ class Part(Protocol):
         """Return the weighted sum (P,) of the units' gradients; weight zero leaves a unit out altogether."""
 
 
-class Lot(Protocol):
+class GradientLot(Protocol):
     """The gradients of a lot, part by part; every unit is in exactly one part."""
 
     @property
@@ -52,7 +52,7 @@ class Lot(Protocol):
     def sums(self, sizes: Sequence[int]) -> Tensor:
         """Return the plain sums over runs of its units, (runs, P); not finite where a gradient is not."""
 
-    def __iter__(self) -> Iterator[Part]: ...
+    def __iter__(self) -> Iterator[GradientPart]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
     return torch.where(norms <= min(max_grad_norm, double.max), 1.0, shrunk)
 
 
-def clipped_sum(lot: Lot, *, max_grad_norm: float, per_batch: float | None = None) -> ClippedSum:
+def clipped_sum(lot: GradientLot, *, max_grad_norm: float, per_batch: float | None = None) -> ClippedSum:
     """Return the sum of a lot's gradients, each unit's clipped once to C.
 
     Guarantee: adding or removing one unit moves the sum by at most C in L2, or by 2 C n where n units are clipped
@@ -129,7 +129,7 @@ def clipped_sum(lot: Lot, *, max_grad_norm: float, per_batch: float | None = Non
     return ClippedSum(total=total, sensitivity=max_grad_norm, norms=norms)
 
 
-def clipped_norms(lot: Lot, *, max_grad_norm: float) -> Tensor:
+def clipped_norms(lot: GradientLot, *, max_grad_norm: float) -> Tensor:
     """Return the distance each unit moves a lot's clipped sum, (G,) float64 in [0, C]. Private."""
     moved = torch.zeros(lot.units, dtype=torch.float64, device=lot.zero.device)
     for part in lot:
@@ -138,7 +138,7 @@ def clipped_norms(lot: Lot, *, max_grad_norm: float) -> Tensor:
     return moved
 
 
-def batch_clip_distance(without: Lot, alone: Lot, *, max_grad_norm: float, per_batch: float) -> float:
+def batch_clip_distance(without: GradientLot, alone: GradientLot, *, max_grad_norm: float, per_batch: float) -> float:
     """Return how far additional units move a sum that is clipped as a whole, in [0, 2 C n]. Private.
 
     Args:
@@ -175,7 +175,7 @@ def _norms(rows: Tensor) -> Tensor:
     return norms
 
 
-def _clipped_per_batch(lot: Lot, largest: float) -> ClippedSum:
+def _clipped_per_batch(lot: GradientLot, largest: float) -> ClippedSum:
     _require_bound(largest)
     (total,) = lot.sums([lot.units])
     if not total.isfinite().all():
@@ -183,7 +183,7 @@ def _clipped_per_batch(lot: Lot, largest: float) -> ClippedSum:
     return ClippedSum(total=_shortened(total, largest), sensitivity=2 * largest)
 
 
-def _plain_sum(lot: Lot) -> Tensor:
+def _plain_sum(lot: GradientLot) -> Tensor:
     """Return the sum of a lot's gradients without those that are not finite."""
     total = lot.zero
     for part in lot:
@@ -210,7 +210,7 @@ class Schedule(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constant:
+class ConstantSchedule:
     """C at every step.
 
     Args:
@@ -232,7 +232,7 @@ class Constant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Geometric:
+class GeometricSchedule:
     """C_t = max(floor, C · decay^t): the clipping decay of Frigerio et al. 2019, section 4.1.
 
     Args:

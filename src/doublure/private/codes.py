@@ -25,7 +25,7 @@ PARTITION_RECORDS = 2**21
 _WHOLE = b"doublure codes 1"
 
 
-class _Block(NamedTuple):
+class _CodeBlock(NamedTuple):
     start: int
     rows: int
 
@@ -33,7 +33,7 @@ class _Block(NamedTuple):
 class CodeColumns:
     """Compact records ``(N, P)``, of which ``[:, part]`` is read on demand. Private."""
 
-    def __init__(self, codes: Codes, block: _Block, first: int, rows: int) -> None:
+    def __init__(self, codes: ColumnCodes, block: _CodeBlock, first: int, rows: int) -> None:
         self._codes = codes
         self._block = block
         self._first = first
@@ -49,7 +49,7 @@ class CodeColumns:
         return self._codes.column(self._block, part, self._first, self._rows)
 
 
-class CodesPart:
+class CodePartition:
     """A partition of some blocks, in the form that counting queries read.
 
     Attributes:
@@ -57,7 +57,7 @@ class CodesPart:
         most_records: How many records the unit with the most has in all partitions. Private.
     """
 
-    def __init__(self, codes: Codes, blocks: Sequence[_Block]) -> None:
+    def __init__(self, codes: ColumnCodes, blocks: Sequence[_CodeBlock]) -> None:
         self._codes = codes
         self._blocks = blocks
         self.parts = len(codes.types)
@@ -70,10 +70,10 @@ class CodesPart:
                 yield CodeColumns(self._codes, block, first, min(rows, block.rows - first))
 
     def __repr__(self) -> str:
-        return "CodesPart(private)"
+        return "CodePartition(private)"
 
 
-class Codes:
+class ColumnCodes:
     """All compact records of a run, on disk.
 
     Attributes:
@@ -93,7 +93,7 @@ class Codes:
         self._file = file
         self.types = [np.dtype(each) for each in types]
         self._widths = np.cumsum([0, *(each.itemsize for each in self.types)]).tolist()
-        self._blocks = [_Block(*block) for block in blocks]
+        self._blocks = [_CodeBlock(*block) for block in blocks]
         self.most_records = most_records
         self.fingerprint = fingerprint
 
@@ -106,7 +106,7 @@ class Codes:
         most_records: Callable[[], int],
         folder: Path,
         path: Path | None,
-    ) -> Codes:
+    ) -> ColumnCodes:
         """Write compact records.
 
         Args:
@@ -142,7 +142,7 @@ class Codes:
         self._file.seal(known, _WHOLE)
 
     @classmethod
-    def opened(cls, path: Path) -> Codes | None:
+    def opened(cls, path: Path) -> ColumnCodes | None:
         """Return the codes that an interrupted run kept; None without a complete file."""
         try:
             file = NumberFile.opened(path)
@@ -153,7 +153,7 @@ class Codes:
         except (OSError, EOFError, ValueError, KeyError, TypeError):
             return None
 
-    def partitions(self, check: Callable[[], None] = lambda: None) -> SequentialPartitions[CodesPart]:
+    def partitions(self, check: Callable[[], None] = lambda: None) -> SequentialPartitions[CodePartition]:
         """Return the records as partitions.
 
         Args:
@@ -161,17 +161,17 @@ class Codes:
         """
         return SequentialPartitions(self._parts, check)
 
-    def _parts(self) -> Iterator[CodesPart]:
-        held: list[_Block] = []
+    def _parts(self) -> Iterator[CodePartition]:
+        held: list[_CodeBlock] = []
         for block in self._blocks:
             held.append(block)
             if sum(each.rows for each in held) >= PARTITION_RECORDS:
-                yield CodesPart(self, held)
+                yield CodePartition(self, held)
                 held = []
         if held or not self._blocks:
-            yield CodesPart(self, held or [_Block(0, 0)])
+            yield CodePartition(self, held or [_CodeBlock(0, 0)])
 
-    def column(self, block: _Block, part: int, first: int, rows: int) -> npt.NDArray[Any]:
+    def column(self, block: _CodeBlock, part: int, first: int, rows: int) -> npt.NDArray[Any]:
         """Return ``(rows,)`` numbers of one part, from a place in a block on. Private."""
         kind = self.types[part]
         return self._file.get(block.start + self._widths[part] * block.rows + first * kind.itemsize, rows, kind)
@@ -181,7 +181,7 @@ class Codes:
         self._file.close()
 
     def __repr__(self) -> str:
-        return "Codes(private)"
+        return "ColumnCodes(private)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("private records are never serialised")

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import clipped_sum
-from doublure.private.gradients import Records
+from doublure.private.gradients import CriticRecords
 from doublure.private.noise import require_std
 from doublure.private.partitions import Partitions
-from doublure.private.queries.distances import Distances, MeasuredDistances
+from doublure.private.queries.distances import DistanceSettings, MeasuredDistances
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class CriticSteps:
         records: PrivateRecords | Partitions[PrivateRecords],
         settings: CriticSettings,
         *,
-        distances: Distances | None = None,
+        distances: DistanceSettings | None = None,
         mixing: torch.Generator | None = None,
         generator: nn.Module | None = None,
     ) -> None:
@@ -116,7 +116,7 @@ class CriticSteps:
             raise SettingError("are in the step already", field="generated records", remedy="take paired=False")
         bound = self.settings.bound(max(0, self.taken - 1))
         engine = self._query.engine(critic, None if isinstance(self._records, Partitions) else self._records)
-        lot = engine.lot(Records(real=records, condition=condition))
+        lot = engine.lot(CriticRecords(real=records, condition=condition))
         per_batch = float(len(records)) if self.settings.per_batch else None
         return -clipped_sum(lot, max_grad_norm=bound, per_batch=per_batch).total / len(records)
 

@@ -38,7 +38,7 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ran:
+class ExecutedEvent:
     """The event that ran for one access, over all sessions.
 
     Attributes:
@@ -60,7 +60,7 @@ class Executed:
     """
 
     def __init__(self, accesses: Iterable[Access]) -> None:
-        self._ran: dict[Access, Ran | None] = dict.fromkeys(accesses)
+        self._ran: dict[Access, ExecutedEvent | None] = dict.fromkeys(accesses)
 
     def note(self, access: Access, event: Event, longest: float) -> None:
         """Record one draw, and compare it with the price.
@@ -80,7 +80,7 @@ class Executed:
         if isinstance(event, GaussianEvent):
             event = replace(event, steps=draws)
         most = longest if before is None else max(before.longest, longest)
-        self._ran[access] = Ran(event=event, draws=draws, longest=most)
+        self._ran[access] = ExecutedEvent(event=event, draws=draws, longest=most)
 
     def draws(self, access: Access) -> int:
         """Return how often noise is known to have been drawn for an access."""
@@ -187,7 +187,7 @@ def _of_this_plan(field: str) -> Iterator[None]:
         raise RunFolderError("does not belong to this plan", field=field, remedy=remedy) from None
 
 
-def _read(access: Access, entry: Mapping[str, Any]) -> Ran | None:
+def _read(access: Access, entry: Mapping[str, Any]) -> ExecutedEvent | None:
     if entry["purpose"] != access.purpose or event_from_json(entry["expected"]) != access.event:
         raise ValueError
     if entry["event"] is None:
@@ -200,7 +200,7 @@ def _read(access: Access, entry: Mapping[str, Any]) -> Ran | None:
         return None
     if isinstance(event, GaussianEvent):
         event = replace(event, steps=draws)
-    return Ran(event=event, draws=draws, longest=float(longest))
+    return ExecutedEvent(event=event, draws=draws, longest=float(longest))
 
 
 def _fault(access: Access, event: Event) -> NotAsPriced:

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.private.mechanism import Mechanism
     from doublure.private.partitions import Partitions
-    from doublure.private.queries.facts import Cells
+    from doublure.private.queries.facts import FactRecords
     from doublure.schema import Question, Schema
 
 
 def learn(
     question: Question,
-    table: Cells | Partitions[Cells],
+    table: FactRecords | Partitions[FactRecords],
     schema: Schema,
     *,
     mechanism: Mechanism,

@@ -43,7 +43,7 @@ class KeptAnswer:
     ran: Mapping[str, Any]
 
 
-class Answers(Protocol):
+class AnswerStore(Protocol):
     """Storage of noisy answers."""
 
     def held(self) -> frozenset[Place]:

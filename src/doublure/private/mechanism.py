@@ -53,7 +53,7 @@ from doublure.errors import LostRun, NotAsPriced, RunFolderError, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent, PureEvent
 from doublure.private.executed import DEFECT, Executed, steps_of
-from doublure.private.kept_answers import Answers, AnswersInMemory, KeptAnswer, Place, size_of
+from doublure.private.kept_answers import AnswersInMemory, AnswerStore, KeptAnswer, Place, size_of
 from doublure.private.noise import NoiseSource, product_upwards, require_std
 from doublure.private.partitions import Partitions, everywhere
 from doublure.private.queries.query import Answer, Query, Sensitivity, said
@@ -89,7 +89,7 @@ class Mechanism:
         taken: int = 0,
         learned: Collection[str] = (),
         executed: Executed | None = None,
-        answers: Answers | None = None,
+        answers: AnswerStore | None = None,
         unbroken: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
         allow_test_noise: bool = False,
     ) -> None:
@@ -103,7 +103,7 @@ class Mechanism:
         self._noise = noise
         self._authorise = authorise
         self._unbroken = unbroken
-        self._answers: Answers = AnswersInMemory() if answers is None else answers
+        self._answers: AnswerStore = AnswersInMemory() if answers is None else answers
         self._held = self._answers.held()
         self._places = {access: place for place, access in enumerate(priced)}
         self._before: dict[Access, int] = {}

@@ -4,7 +4,7 @@ Sums in whole numbers get whole noise, which is exact: all its bits are the oper
 (:mod:`doublure.private.rounded_normals`). Sums of real numbers (gradients) get float32 of Philox4x64-10
 (:class:`OsKeyedNoise`), which is fast and statistically sound, and no cryptographic stream.
 
-A source returns its draws together with their scale (:class:`Drawn`), so that what ran is measured where it ran.
+A source returns its draws together with their scale (:class:`ScaledNoise`), so that what ran is measured where it ran.
 
 Other numbers that meet a private record (the draw behind its generated partner, the point between the two where a
 slope is taken) are secret too: knowing them would undo the pairing that the guarantee relies on. They come from
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _STD_RANGE = (1e-30, 1e30)  # beyond, float32 noise would vanish or overflow without a word
 
 
-class Drawn(NamedTuple):
+class ScaledNoise(NamedTuple):
     """Noise with the scale that it was drawn at.
 
     Attributes:
@@ -57,14 +57,14 @@ class NoiseSource(Protocol):
     def for_tests(self) -> bool:
         """Whether the noise hides nothing, so that the mechanism refuses it."""
 
-    def normal(self, size: int, std: float) -> Drawn:
+    def normal(self, size: int, std: float) -> ScaledNoise:
         """Return ``size`` independent draws of N(0, std²), float32 ``(size,)``."""
 
-    def whole(self, size: int, std: float, unit: float) -> Drawn:
+    def whole(self, size: int, std: float, unit: float) -> ScaledNoise:
         """Return ``size`` independent draws of N(0, std²), rounded to whole steps of ``unit``, int64 ``(size,)``."""
 
 
-class Draws(Protocol):
+class SecretDraws(Protocol):
     """Source of secret random numbers other than noise."""
 
     def normal(self, rows: int, width: int) -> torch.Tensor:
@@ -90,7 +90,7 @@ class OsKeyedNoise(_Unsaved):
     name: ClassVar[str] = "os-keyed"
     for_tests: ClassVar[bool] = False
 
-    def normal(self, size: int, std: float) -> Drawn:
+    def normal(self, size: int, std: float) -> ScaledNoise:
         """Return ``size`` independent draws of N(0, std²), float32 ``(size,)``.
 
         Raises:
@@ -98,7 +98,7 @@ class OsKeyedNoise(_Unsaved):
         """
         return _scaled(freshly_keyed().standard_normal(size, dtype=np.float32), std)
 
-    def whole(self, size: int, std: float, unit: float) -> Drawn:
+    def whole(self, size: int, std: float, unit: float) -> ScaledNoise:
         """Return ``size`` independent draws of N(0, std²), rounded to whole steps of ``unit``, int64 ``(size,)``.
 
         Raises:
@@ -130,7 +130,7 @@ def source() -> NoiseSource:
     return OsKeyedNoise()
 
 
-def secret_draws() -> Draws:
+def secret_draws() -> SecretDraws:
     """Return the source of secret random numbers other than noise."""
     return OsKeyedDraws()
 
@@ -159,12 +159,12 @@ def _upwards(exact: Fraction) -> float:
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-def _in_steps(size: int, std: float, unit: float) -> Drawn:
+def _in_steps(size: int, std: float, unit: float) -> ScaledNoise:
     scale = _upwards(Fraction(std) / Fraction(unit))
-    return Drawn(rounded_normals(size, scale), scale * unit)
+    return ScaledNoise(rounded_normals(size, scale), scale * unit)
 
 
-def _scaled(standard: npt.NDArray[np.float32], std: float) -> Drawn:
+def _scaled(standard: npt.NDArray[np.float32], std: float) -> ScaledNoise:
     require_std(std)
     standard *= np.float32(std)
-    return Drawn(standard, std)
+    return ScaledNoise(standard, std)

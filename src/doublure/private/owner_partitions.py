@@ -10,8 +10,8 @@ An owner of many units draws its own lot (:mod:`doublure.private.owners`). Where
 owner is tossed here, and only the chosen owners are asked; an answer longer than C is not added. An observer of which
 owners are asked learns the coins; against that observer the price is the one without sampling.
 
-Where a Bayesian accountant measures beside (:class:`Measured`), it is fed with units' clipped lengths over C. An owner
-of many units sends those of units that its own coins chose. Of the m that are used, it supplies its share of all
+Where a Bayesian accountant measures beside (:class:`MeasuredQuery`), it is fed with units' clipped lengths over C. An
+owner of many units sends those of units that its own coins chose. Of the m that are used, it supplies its share of all
 public units, drawn evenly, however many it sends (:func:`_by_share`). A device that is asked beside the lot sends its
 gradient as others do, and only the length is used. A missing unit counts as the longest length possible. Lengths are
 private, are added to nothing, and stay here (rule 12).
@@ -57,7 +57,7 @@ from doublure.errors import OwnerLost
 from doublure.private.accounting import GaussianEvent
 from doublure.private.entropy import freshly_keyed
 from doublure.private.queries.counts import Counts
-from doublure.private.queries.query import Answer, Measured, Query
+from doublure.private.queries.query import Answer, MeasuredQuery, Query
 from doublure.private.remote import Exchange, RemotePartitions
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.support.messages import MalformedMessage, Message
@@ -158,8 +158,8 @@ class _OwnerExchange:
         self._access = access
         self._query = query
         self._rate = sample_rate
-        self._measured = query.measured if isinstance(query, Measured) else None
-        self._asked: Query[Any] = query.unmeasured() if isinstance(query, Measured) else query
+        self._measured = query.measured if isinstance(query, MeasuredQuery) else None
+        self._asked: Query[Any] = query.unmeasured() if isinstance(query, MeasuredQuery) else query
         self.nothing = self._asked.answer(places.empty, sample_rate=sample_rate)
         self.owners = owners = places.owners()
         self._units = places.units()
@@ -200,7 +200,7 @@ class _OwnerExchange:
         one_unit, measured = self._places.one_unit, self._measured
         if missing and not one_unit:
             raise OwnerLost(f"{min(missing)} has not answered", field="clients", remedy="go on with --resume")
-        if measured is not None and isinstance(self._query, Measured):
+        if measured is not None and isinstance(self._query, MeasuredQuery):
             told = self._lengths
             found = [*chain(*told.values())] if one_unit else _by_share(told, self._units, measured.count)
             measured.charge(found, sample_rate=self._rate, step=self._query.step)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from doublure.support.row_files import Chosen, Rows
+from doublure.support.row_files import Chosen, StoredRows
 
 if TYPE_CHECKING:
     import torch
@@ -67,7 +67,7 @@ class PrivateRecords:
 
     def __init__(
         self,
-        compact: npt.ArrayLike | Rows,
+        compact: npt.ArrayLike | StoredRows,
         unit: IntArray,
         n_units: int,
         expand: Callable[[Tensor], tuple[Tensor, Tensor | None]],
@@ -77,8 +77,8 @@ class PrivateRecords:
         self.n_units = n_units
         order = None if bool((unit[1:] >= unit[:-1]).all()) else np.argsort(unit, kind="stable")
         self._places: IntArray | None = None
-        self._compact: npt.NDArray[Any] | Rows
-        if isinstance(compact, Rows):
+        self._compact: npt.NDArray[Any] | StoredRows
+        if isinstance(compact, StoredRows):
             self._compact = compact
             self._places = order if places is None else places if order is None else places[order]
         else:
@@ -185,7 +185,7 @@ class PrivateRecords:
 
     def _some(self, places: IntArray, unit: IntArray, n_units: int) -> PrivateRecords:
         """Return some records with new units; records on disk stay there."""
-        if isinstance(self._compact, Rows):
+        if isinstance(self._compact, StoredRows):
             own = places if self._places is None else self._places[places]
             return PrivateRecords(self._compact, unit, n_units, self._expand, self._device, own)
         return PrivateRecords(self._compact[places], unit, n_units, self._expand, self._device)

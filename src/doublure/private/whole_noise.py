@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 from doublure.support.checks import require_priced
 
 IntArray = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ class Released(NamedTuple):
     delta: float
 
 
-def gaussian(counts: npt.ArrayLike, *, scale: float) -> Drawn:
+def gaussian(counts: npt.ArrayLike, *, scale: float) -> ScaledNoise:
     """Add independent discrete Gaussian noise to integers.
 
     Guarantee: Δ²/(2σ²)-zCDP for integers that move by at most Δ in L2 between neighbours (Canonne, Kamath, Steinke
@@ -66,10 +66,10 @@ def gaussian(counts: npt.ArrayLike, *, scale: float) -> Drawn:
     for first in range(0, len(cells), _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
         noisy[some] = measurement(cells[some].tolist())
-    return Drawn(noisy.reshape(exact.shape), math.sqrt(1 / (2 * float(_loss(measurement, 1)))))
+    return ScaledNoise(noisy.reshape(exact.shape), math.sqrt(1 / (2 * float(_loss(measurement, 1)))))
 
 
-def laplace(counts: npt.ArrayLike, *, epsilon: float, moved: int) -> Drawn:
+def laplace(counts: npt.ArrayLike, *, epsilon: float, moved: int) -> ScaledNoise:
     """Add independent discrete Laplace noise to integers.
 
     Guarantee: (``epsilon``, 0)-DP for integers that move by at most ``moved`` in L1 between neighbours.
@@ -86,7 +86,7 @@ def laplace(counts: npt.ArrayLike, *, epsilon: float, moved: int) -> Drawn:
         SettingError: An argument is out of range.
     """
     measurement = _laplace(epsilon, moved)
-    return Drawn(np.array(measurement(whole(counts).tolist()), dtype=np.int64), 1 / float(_loss(measurement, 1)))
+    return ScaledNoise(np.array(measurement(whole(counts).tolist()), dtype=np.int64), 1 / float(_loss(measurement, 1)))
 
 
 def thresholded(counts: Mapping[str, int], *, epsilon: float, delta: float, moved: int) -> Released:

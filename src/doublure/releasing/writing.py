@@ -25,7 +25,7 @@ from doublure.schema.series import SeriesSchema
 from doublure.support import seeding
 from doublure.support.devices import chosen_device, use_device, use_threads
 from doublure.support.files import Unwritable, holds_anything, whole_folder
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 PART_CHUNKS = 20
 
@@ -135,7 +135,7 @@ def write_released(
 
 def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -> Iterator[Any]:
     """Yield the chunks, telling how many of the ``n`` records are there."""
-    listener, done = progress or Silent(), 0
+    listener, done = progress or SilentProgress(), 0
     listener.stage(name, n)
     for chunk in chunks:
         yield chunk
@@ -308,7 +308,7 @@ def write_parts(
         raise Unwritable(out, FileExistsError(17, "File exists"))
     asked = _Asked(n, seeding.chosen(seed), dict(given or {}), spreadsheet_safe)
     chunk = KINDS[syn.schema.kind].chunk
-    listener, each = progress or Silent(), PART_CHUNKS * chunk
+    listener, each = progress or SilentProgress(), PART_CHUNKS * chunk
     listener.stage(f"draw {out.name}", n)
     with whole_folder(out) as folder:
         if syn.by_rejection(asked.given):

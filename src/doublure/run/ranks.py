@@ -38,7 +38,7 @@ from doublure.private.noise import source
 from doublure.private.ranks import FollowerContext, LeaderContext, LocalContext
 from doublure.schema import ResolvedSchema
 from doublure.support.devices import check_device, threads_of_fit
-from doublure.support.ranks import Ended, Follower, GlooLink, Leader, Link, own_device, started_by_torchrun
+from doublure.support.ranks import Follower, GlooLink, Leader, RankLink, RunEnded, own_device, started_by_torchrun
 from doublure.support.stopping import signals_ignored
 from doublure.support.tensors import as_arrays
 from doublure.training.job import Job, NullWorkspace, State, Workspace, encoded_records
@@ -129,7 +129,7 @@ class FollowerRun:
         link: Connection to rank 0.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: RankLink) -> None:
         self._follower = Follower(link)
         self._follower.meet()
 
@@ -147,7 +147,7 @@ class FollowerRun:
         with signals_ignored():
             try:
                 self._answer(data, device, threads)
-            except Ended:
+            except RunEnded:
                 return
             except RankLost:
                 raise
@@ -245,7 +245,7 @@ def together() -> Iterator[LocalRun | FollowerRun]:
 
 
 @contextlib.contextmanager
-def leading(link: Link) -> Iterator[LeaderRun]:
+def leading(link: RankLink) -> Iterator[LeaderRun]:
     """Lead the other ranks, and end them with this block, however it ends.
 
     Args:

@@ -30,7 +30,7 @@ from doublure.data.tables.on_disk import TableOnDisk, TablePart, refuse_too_few
 from doublure.data.tables.rules import checked
 from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
-from doublure.private.codes import Codes, narrowest
+from doublure.private.codes import ColumnCodes, narrowest
 from doublure.private.partitions import Partitions, SequentialPartitions, SinglePartition
 from doublure.private.row_codes import RowCodes
 from doublure.training.job import encoded_records
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from doublure.data.tables.source import TableSource
     from doublure.encode.encoder import Encoder
     from doublure.private.queries.counts import Countable
-    from doublure.private.queries.facts import Cells
+    from doublure.private.queries.facts import FactRecords
     from doublure.private.records import PrivateRecords
     from doublure.schema import Schema
 
@@ -71,7 +71,7 @@ class RecordSource(ABC):
         """
 
     @abstractmethod
-    def facts(self) -> Partitions[Cells]:
+    def facts(self) -> Partitions[FactRecords]:
         """Return the records in the form that facts read."""
 
     @abstractmethod
@@ -208,7 +208,7 @@ class OnDiskRecords(RecordSource):
         schema: Schema,
         folder: Path,
         *,
-        kept: Codes | RowCodes | None = None,
+        kept: ColumnCodes | RowCodes | None = None,
         at_least: int = 2,
         drawn: bool = False,
     ) -> None:
@@ -240,7 +240,7 @@ class OnDiskRecords(RecordSource):
         return SequentialPartitions(self._table.parts)
 
     @override
-    def encoded(self, encoder: Encoder, path: Path | None) -> Codes:
+    def encoded(self, encoder: Encoder, path: Path | None) -> ColumnCodes:
         """Return the records as codes for counting queries.
 
         Args:
@@ -250,13 +250,13 @@ class OnDiskRecords(RecordSource):
         Raises:
             DataError: A cell does not fit its column, or there are too few records.
         """
-        if isinstance(self._kept, Codes):
+        if isinstance(self._kept, ColumnCodes):
             return self._kept
         if not isinstance(encoder, TableValues):
             raise TypeError("only whole numbers are spilled")
         types = [narrowest(whole.first, whole.last + whole.nullable) for whole in encoder.wholes]
         table = self._table
-        codes = Codes.written(
+        codes = ColumnCodes.written(
             self._compact(encoder),
             types,
             most_records=lambda: 1 if table is None else table.most_records,

@@ -58,7 +58,7 @@ from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import RecordPlacement
 from doublure.private import facts
-from doublure.private.codes import Codes
+from doublure.private.codes import ColumnCodes
 from doublure.private.executed import Executed
 from doublure.private.noise import source as noise_source
 from doublure.private.records import PrivateRecords, RecordsElsewhere
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from doublure.guarantee import Guarantee
     from doublure.private.bayesian import BayesianAccountant
     from doublure.private.partitions import Partitions
-    from doublure.private.queries.facts import Cells
+    from doublure.private.queries.facts import FactRecords
     from doublure.run.synthesizer import Synthesizer
     from doublure.training.noisy_tables import NoisyTable
 
@@ -283,7 +283,7 @@ class Run:
             source.read()
             return source
         plan, at_least = self._plan, self._plan.fewest_records
-        kept = Codes.opened(self._folder.codes) or RowCodes.opened(self._folder.codes)
+        kept = ColumnCodes.opened(self._folder.codes) or RowCodes.opened(self._folder.codes)
         if placement is RecordPlacement.HELD and kept is None:
             return source.load(plan.schema, at_least=at_least)
         if isinstance(source, ImageSource):
@@ -310,7 +310,9 @@ class Run:
         progress.stage("learn what was bought", len(self._plan.learned))
         for number, (access, question) in enumerate(zip(self._plan.answered_facts, schema.questions, strict=True)):
             self._stop.check()
-            asked: Cells | Partitions[Cells] = loaded.facts() if isinstance(loaded, RecordSource) else loaded
+            asked: FactRecords | Partitions[FactRecords] = (
+                loaded.facts() if isinstance(loaded, RecordSource) else loaded
+            )
             learned[question.path] = facts.learn(
                 question, asked, schema, mechanism=self._mechanism, access=access, learned=learned
             )

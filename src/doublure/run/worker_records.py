@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from doublure.planning import Plan
     from doublure.private.partitions import Partitions
     from doublure.private.queries.counts import Countable
-    from doublure.private.queries.facts import Cells
+    from doublure.private.queries.facts import FactRecords
     from doublure.private.queries.query import Query
     from doublure.schema import Schema
 
@@ -119,7 +119,7 @@ class WorkerRecords(RemoteSource):
         self._hear(self._cells)
 
     @override
-    def facts(self) -> Partitions[Cells]:
+    def facts(self) -> Partitions[FactRecords]:
         return self._partitions(self._cells)
 
     @override

@@ -1,7 +1,7 @@
 """Progress of long work: events for a listener, or one line in a terminal or notebook.
 
-Without a listener, a :class:`Line` is shown where it can be seen: on stderr in a terminal, and below the cell in a
-notebook. Elsewhere (a script's log, a pipe, a test) it is quiet. ``progress=False`` switches it off, and so does the
+Without a listener, a :class:`ProgressLine` is shown where it is visible: on stderr in a terminal, and below the cell in
+a notebook. Elsewhere (a script's log, a pipe, a test) it is quiet. ``progress=False`` switches it off, and so does the
 environment: ``DOUBLURE_PROGRESS=0``.
 """
 
@@ -32,7 +32,7 @@ class Progress(Protocol):
         """So many units of the stage's work are done."""
 
 
-class Silent:
+class SilentProgress:
     """Ignores progress events."""
 
     def stage(self, name: str, total: int | None = None) -> None:
@@ -42,7 +42,7 @@ class Silent:
         """Ignore it."""
 
 
-class Line:
+class ProgressLine:
     """One line that is overwritten: the current stage, its progress, and the forecast of the remaining time.
 
     Args:
@@ -98,9 +98,9 @@ def following(asked: Progress | bool | None, work: str) -> Iterator[Progress]:
         return
     stream = None if asked is False else _seen(asked is True)
     if stream is None:
-        yield Silent()
+        yield SilentProgress()
         return
-    shown = Line(stream, work)
+    shown = ProgressLine(stream, work)
     try:
         yield shown
     except BaseException:
@@ -138,4 +138,4 @@ def _seen(anyway: bool) -> TextIO | None:
         return None
 
 
-__all__ = ["Line", "Progress", "Silent", "following", "in_notebook", "seconds"]
+__all__ = ["Progress", "ProgressLine", "SilentProgress", "following", "in_notebook", "seconds"]

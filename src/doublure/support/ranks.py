@@ -11,7 +11,7 @@ a rank dies                      its connection closes, which rank 0 notices whe
 ranks that do not meet           are given up after five minutes
 rank 0 dies                      the others end when they next receive
 a rank fails by itself           it sends the reason, without private values, and rank 0 ends the run with it
-rank 0 ends the run              the others receive that in place of the message they expect (``Ended``)
+rank 0 ends the run              the others receive that in place of the message they expect (``RunEnded``)
 other versions of doublure       refused when ranks meet
 ===============================  ======================================================================================
 
@@ -45,11 +45,11 @@ _WORD = "word"
 _ENDED, _FAILED, _MEET = "ended", "failed", "meet"
 
 
-class Ended(Exception):
+class RunEnded(Exception):
     """Raised where rank 0 has ended the run, which reports the reason."""
 
 
-class Link(Protocol):
+class RankLink(Protocol):
     """A connection to the other ranks, on which bytes arrive complete and in order.
 
     Attributes:
@@ -158,7 +158,7 @@ class Leader:
         others: Numbers of the other ranks.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: RankLink) -> None:
         self._link = link
         self.others = range(1, link.size)
 
@@ -211,7 +211,7 @@ class Follower:
         link: Connection to rank 0.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: RankLink) -> None:
         self._link = link
         self.rank = link.rank
 
@@ -235,7 +235,7 @@ class Follower:
         with _lost(0):
             said, message = _read(self._link.receive(0))
         if said == _ENDED:
-            raise Ended
+            raise RunEnded
         if said != word:
             raise _out_of_step(0)
         return message
@@ -251,7 +251,7 @@ class Follower:
         told = {"message": message, "field": known and known.field, "remedy": known and known.remedy}
         with contextlib.suppress(RankLost):
             self.say(_FAILED, told)
-            with contextlib.suppress(Ended):
+            with contextlib.suppress(RunEnded):
                 while True:  # what was under way when this rank failed comes first
                     with contextlib.suppress(InputError):
                         self.expect(_ENDED)

@@ -24,7 +24,7 @@ _NEIGHBOURS = 2**16
 _MOVED = 2**24
 
 
-class Rows(ABC):
+class StoredRows(ABC):
     """Rows that are stored elsewhere, and read as arrays on access.
 
     Attributes:
@@ -54,7 +54,7 @@ class Rows(ABC):
         raise TypeError("private records are never serialised")
 
 
-class RowFile(Rows):
+class RowFile(StoredRows):
     """Rows of one shape and type on disk.
 
     Args:

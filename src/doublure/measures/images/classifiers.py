@@ -33,7 +33,7 @@ from doublure.data.images import Images
 from doublure.encode.grids import Floats
 from doublure.measures.classification import Labels
 from doublure.support.devices import chosen_device
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 from doublure.support.seeding import of_32_bits
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def predict(
         # A collapsed generator makes one class only: that is a (bad) result and no reason to stop.
         chances[:, present] = 1.0
         return chances
-    chances[:, present] = _TRAIN[student](training, codes.astype(np.int64), test, seed, progress or Silent())
+    chances[:, present] = _TRAIN[student](training, codes.astype(np.int64), test, seed, progress or SilentProgress())
     return chances
 
 
@@ -234,7 +234,7 @@ def trained(
     initialise(model, source)
     device = chosen_device()
     model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third quicker on a processor
-    _learn(model, training, torch.from_numpy(classes).to(device), source, rate, epochs, progress or Silent())
+    _learn(model, training, torch.from_numpy(classes).to(device), source, rate, epochs, progress or SilentProgress())
     return model.eval()
 
 

@@ -15,7 +15,7 @@ from doublure.measures.fault_tests import Evidence, FaultTest, judged
 from doublure.measures.images.alterations import ALTERATIONS, FEWEST, alterations_of, predict_alterations
 from doublure.measures.images.classifiers import BATCH, cnn_flops, predict_each, steps_of
 from doublure.measures.images.feature_extractors import pixels
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 ROUGH = 0.4
 """A single other run is no measure for anybody's images where more of its own do not show what their label says."""
@@ -57,7 +57,7 @@ def run_fault_tests(sets: Inspected, seed: int, progress: Progress | None = None
         seed: Fixes the classifiers' randomness.
         progress: Receives progress events.
     """
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     learned = _altered(sets, seed, listener) | _flat(sets) | _labelled(sets, seed, listener)
     signs = learned | _unlike(sets) | _alike(sets)
     tested = bool(sets.right) and not (LABEL in signs and _rough(signs[LABEL].shares[1:]))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from doublure.private.gradients.terms import Dense, Lookup, Outer, Term
+from doublure.private.gradients.terms import DenseTerm, LookupTerm, OuterTerm, Term
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Linear:
         """Return the terms of the gradients of B records."""
         left = tuple(self._positions(pair.cotangent, records) for pair in pairs)
         right = tuple(self._positions(pair.inputs, records) for pair in pairs)
-        return Outer(self.weight, self.bias, 1, left, right, tuple(pair.uses_bias for pair in pairs)).shortest()
+        return OuterTerm(self.weight, self.bias, 1, left, right, tuple(pair.uses_bias for pair in pairs)).shortest()
 
     @staticmethod
     def _positions(values: Tensor, records: int) -> Tensor:
@@ -70,7 +70,7 @@ class Convolution:
         uses_bias = tuple(pair.uses_bias for pair in pairs)
         outputs, inputs = pairs[0].cotangent.shape[1], pairs[0].inputs.shape[1] // self.groups
         shape = (outputs, *self.kernel, inputs)
-        return Outer(self.weight, self.bias, self.groups, left, right, uses_bias, shape).shortest()
+        return OuterTerm(self.weight, self.bias, self.groups, left, right, uses_bias, shape).shortest()
 
     def _places(self, cotangent: Tensor, records: int) -> Tensor:
         """Return (B · g, T, n): the cotangents at each of the T places of a record's rows."""
@@ -109,7 +109,7 @@ class Embedding:
         """Return the terms of the gradients of B records. An integer has no derivative: all uses are forward."""
         left = [pair.cotangent.reshape(records, -1, pair.cotangent.shape[-1]) for pair in pairs]
         index = [pair.inputs.reshape(records, -1) for pair in pairs]
-        return [Lookup(self.weight, torch.cat(left, 1), torch.cat(index, 1))]
+        return [LookupTerm(self.weight, torch.cat(left, 1), torch.cat(index, 1))]
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ class Affine:
     def terms(self, pairs: Sequence[FactorPair], records: int) -> list[Term]:
         """Return the terms of the gradients of B records: no larger than activations, hence written out."""
         products = [pair.cotangent * pair.inputs for pair in pairs]
-        terms: list[Term] = [Dense(self.weight, self._total(products, records))]
+        terms: list[Term] = [DenseTerm(self.weight, self._total(products, records))]
         if self.bias is not None:
-            terms.append(Dense(self.bias, self._total([p.cotangent for p in pairs if p.uses_bias], records)))
+            terms.append(DenseTerm(self.bias, self._total([p.cotangent for p in pairs if p.uses_bias], records)))
         return terms
 
     def _total(self, values: Sequence[Tensor], records: int) -> Tensor:

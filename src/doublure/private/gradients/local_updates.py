@@ -51,7 +51,7 @@ class LocalSteps:
 
 
 @dataclass(frozen=True)
-class Update:
+class UnitUpdate:
     """One unit's update, in the form of :class:`doublure.private.gradients.UnitGradients`. Private.
 
     Args:
@@ -98,9 +98,9 @@ class LocalUpdates:
         """
         zero = torch.cat([parameter.detach().reshape(-1) for parameter in self._critic.parameters()]) * 0
 
-        def updates() -> Iterator[Update]:
+        def updates() -> Iterator[UnitUpdate]:
             for place in range(units):
-                yield Update(torch.tensor([place], device=zero.device), self._update(place, gradients))
+                yield UnitUpdate(torch.tensor([place], device=zero.device), self._update(place, gradients))
 
         def together(sizes: Sequence[int]) -> Tensor:
             raise SettingError("are not clipped together", field="local_steps", remedy="set clipping=record")

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from doublure.errors import SettingError
 from doublure.private.gradients.choice import GradientEngine, choose, full_convolutions
-from doublure.private.gradients.loss import CriticLoss, Records
+from doublure.private.gradients.loss import CriticLoss, CriticRecords
 from doublure.private.gradients.reference import run_gradients
-from doublure.private.gradients.terms import Units
+from doublure.private.gradients.terms import UnitMembership
 from doublure.private.gradients.units import UnitGradients
 
 # Numbers kept at the same time for one physical batch: few enough to stay in the processor's cache.
@@ -71,7 +71,12 @@ class RecordGradients:
         return None if self._way is None else self._way.name
 
     def lot(
-        self, records: Records, *, group: Tensor | None = None, groups: int | None = None, chunk_size: int | None = None
+        self,
+        records: CriticRecords,
+        *,
+        group: Tensor | None = None,
+        groups: int | None = None,
+        chunk_size: int | None = None,
     ) -> LotGradients:
         """Return the gradients of a lot.
 
@@ -98,18 +103,18 @@ class RecordGradients:
             lambda sizes: self._grouped_runs(records, group, count, sizes),
         )
 
-    def _runs(self, records: Records, sizes: Sequence[int]) -> Tensor:
+    def _runs(self, records: CriticRecords, sizes: Sequence[int]) -> Tensor:
         """Return the summed gradients of runs of records."""
         with full_convolutions():
             return run_gradients(self._critic, self._loss, records, sizes)
 
-    def _grouped_runs(self, records: Records, group: Tensor, count: int, sizes: Sequence[int]) -> Tensor:
+    def _grouped_runs(self, records: CriticRecords, group: Tensor, count: int, sizes: Sequence[int]) -> Tensor:
         """Return the summed gradients of runs of units."""
         order = torch.argsort(group, stable=True)
         each = torch.split(torch.bincount(group, minlength=count).cpu(), list(sizes))
         return self._runs(records.take(order), [int(run.sum()) for run in each])
 
-    def _single(self, records: Records, chunk_size: int | None) -> Iterator[UnitGradients]:
+    def _single(self, records: CriticRecords, chunk_size: int | None) -> Iterator[UnitGradients]:
         """Yield the gradients of records that are their own units."""
         if not len(records):
             return
@@ -119,9 +124,11 @@ class RecordGradients:
         for start in range(0, len(records), size):
             part = records if size >= len(records) else records.take(slice(start, start + size))
             units = torch.arange(start, start + len(part), device=part.real.device)
-            yield self._gradients(part, units, Units(units, len(part), single=True))
+            yield self._gradients(part, units, UnitMembership(units, len(part), single=True))
 
-    def _grouped(self, records: Records, group: Tensor, count: int, chunk_size: int | None) -> Iterator[UnitGradients]:
+    def _grouped(
+        self, records: CriticRecords, group: Tensor, count: int, chunk_size: int | None
+    ) -> Iterator[UnitGradients]:
         """Yield the gradients of units, each with all of its records."""
         if not len(records):
             return
@@ -133,20 +140,20 @@ class RecordGradients:
             rows = order[start : ends[last]]
             start = ends[last]
             units = torch.arange(first, last + 1, device=group.device)
-            membership = Units(group[rows] - first, len(units), single=False)
+            membership = UnitMembership(group[rows] - first, len(units), single=False)
             yield self._gradients(records.take(rows), units, membership)
 
-    def _gradients(self, records: Records, units: Tensor, membership: Units) -> UnitGradients:
+    def _gradients(self, records: CriticRecords, units: Tensor, membership: UnitMembership) -> UnitGradients:
         chosen = self._chosen(records)
         with full_convolutions():
             terms = chosen.compute(self._critic, self._parameters, self._loss, records)
         return UnitGradients(units, terms, membership, self._parameters)
 
-    def _room(self, records: Records) -> int:
+    def _room(self, records: CriticRecords) -> int:
         """Return the number of records to hold at a time."""
         return max(1, _ROOM // self._chosen(records).numbers)
 
-    def _chosen(self, records: Records) -> GradientEngine:
+    def _chosen(self, records: CriticRecords) -> GradientEngine:
         """Return the gradient engine, chosen by the shape of the first records alone."""
         if self._way is None:
             self._way = choose(self._critic, self._parameters, self._loss, records)

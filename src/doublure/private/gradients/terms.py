@@ -28,7 +28,7 @@ _FEW_STEPS = 2
 
 
 @dataclass(frozen=True)
-class Units:
+class UnitMembership:
     """The privacy unit of each record.
 
     Args:
@@ -91,7 +91,7 @@ def _apart(factor: Tensor, groups: int) -> Tensor:
 class Term(Protocol):
     """One parameter's share of the gradients of B records."""
 
-    def measure(self, units: Units) -> tuple[Tensor, Tensor]:
+    def measure(self, units: UnitMembership) -> tuple[Tensor, Tensor]:
         """Return, for each unit, the squared norm and the squared sum of its summands' norms, float64.
 
         The second is larger where summands cancel, and bounds the rounding of a float32 sum.
@@ -108,7 +108,7 @@ class Term(Protocol):
 
 
 @dataclass(frozen=True)
-class Dense:
+class DenseTerm:
     """A gradient written out: for each record as many numbers as the parameter has, (B, N).
 
     Args:
@@ -121,7 +121,7 @@ class Dense:
     values: Tensor
     channels_last: tuple[int, ...] = ()
 
-    def measure(self, units: Units) -> tuple[Tensor, Tensor]:
+    def measure(self, units: UnitMembership) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
         norms = _norms(self.values)
         if units.single:
@@ -129,7 +129,7 @@ class Dense:
             return squares, squares
         return units.sum(self.values.double()).square().sum(1), units.sum(norms).square()
 
-    def select(self, rows: Tensor) -> Dense:
+    def select(self, rows: Tensor) -> DenseTerm:
         """See :class:`Term`."""
         return replace(self, values=self.values[rows])
 
@@ -187,7 +187,7 @@ def _norms(values: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Outer:
+class OuterTerm:
     """A gradient as Σ_t left_t ⊗ right_t, for a weight of g · n · m numbers and perhaps a bias of g · n.
 
     Args:
@@ -219,14 +219,14 @@ class Outer:
         for left, right in zip(self.left[1:], self.right[1:], strict=True):
             written += _written(left, right)
         whole = written.view(-1, self.groups * wide * narrow)
-        terms: list[Term] = [Dense(self.weight, whole, self.channels_last)]
+        terms: list[Term] = [DenseTerm(self.weight, whole, self.channels_last)]
         if self.bias is not None:
             shared = [x.sum(1) for x, uses_bias in zip(self.left, self.uses_bias, strict=True) if uses_bias]
             total = shared[0] if len(shared) == 1 else torch.stack(shared).sum(0)
-            terms.append(Dense(self.bias, total.view(-1, self.groups * wide)))
+            terms.append(DenseTerm(self.bias, total.view(-1, self.groups * wide)))
         return terms
 
-    def measure(self, units: Units) -> tuple[Tensor, Tensor]:
+    def measure(self, units: UnitMembership) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
         steps = [x.shape[1] * units.largest for x in self.left]
         if sum(steps) == 1 and self.groups == 1:
@@ -257,7 +257,7 @@ class Outer:
         column = torch.tensor(marks, dtype=torch.float64, device=self.left[0].device)
         return column[:, None] * column
 
-    def _gram(self, factors: tuple[Tensor, ...], units: Units, some: slice) -> Tensor:
+    def _gram(self, factors: tuple[Tensor, ...], units: UnitMembership, some: slice) -> Tensor:
         """Return the inner products (g · groups, S, S) among all factors of each of some units, in float64."""
         rows = [units.side_by_side(factor, self.groups, some) for factor in factors]
         if len(rows) == 1:
@@ -269,7 +269,7 @@ class Outer:
                 part.copy_(row)
         return torch.bmm(stacked, stacked.transpose(1, 2))
 
-    def select(self, rows: Tensor) -> Outer:
+    def select(self, rows: Tensor) -> OuterTerm:
         """See :class:`Term`."""
         left, right = (
             tuple(_apart(x, self.groups)[rows].flatten(0, 1) for x in factors) for factors in (self.left, self.right)
@@ -302,7 +302,7 @@ class Outer:
 
 
 @dataclass(frozen=True)
-class Lookup:
+class LookupTerm:
     """An embedding's gradient: left_t belongs to row index_t of the table (V, n).
 
     Args:
@@ -315,7 +315,7 @@ class Lookup:
     left: Tensor
     index: Tensor
 
-    def measure(self, units: Units) -> tuple[Tensor, Tensor]:
+    def measure(self, units: UnitMembership) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
         everything = slice(0, units.count)
         left = units.gather(self.left, everything).flatten(1, 2).double()
@@ -325,7 +325,7 @@ class Lookup:
         sizes = gram.diagonal(dim1=1, dim2=2).sqrt().sum(1).square()
         return torch.where(same, gram, 0).sum((1, 2)), sizes
 
-    def select(self, rows: Tensor) -> Lookup:
+    def select(self, rows: Tensor) -> LookupTerm:
         """See :class:`Term`."""
         return replace(self, left=self.left[rows], index=self.index[rows])
 

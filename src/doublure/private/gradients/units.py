@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from doublure.private.gradients.terms import Term, Units
+from doublure.private.gradients.terms import Term, UnitMembership
 
 # Roundings of float32: of a weighted factor, of a sum, and of the some thirty squares that are added before float64
 # takes over. A gradient added up in float32 differs from the exact one by up to this share of what is added up, which
@@ -43,7 +43,7 @@ class UnitGradients:
 
     units: Tensor
     terms: list[Term]
-    membership: Units
+    membership: UnitMembership
     parameters: Sequence[Tensor]
 
     @cached_property

@@ -35,7 +35,7 @@ _SPARE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distances:
+class DistanceSettings:
     """Settings of gradient distances, fixed in the plan (Triastcyn and Faltings 2022, section 2.4).
 
     A distance is how far one unit more moves the sum before noise, relative to the most that it can: for a
@@ -93,7 +93,7 @@ class MeasuredDistances:
         steps: T, from the plan's event.
     """
 
-    def __init__(self, settings: Distances, *, noise_multiplier: float, steps: int) -> None:
+    def __init__(self, settings: DistanceSettings, *, noise_multiplier: float, steps: int) -> None:
         self._settings = settings
         self._noise_multiplier = noise_multiplier
         self._accountant = settings.accountant(steps)

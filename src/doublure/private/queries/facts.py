@@ -37,7 +37,7 @@ from doublure.schema.columns import Column, label
 IntArray = npt.NDArray[np.int64]
 
 
-class Cells(Protocol):
+class FactRecords(Protocol):
     """Records in the form that facts read: :class:`doublure.data.records.Loaded`, or a part of a table on disk."""
 
     @property
@@ -71,17 +71,17 @@ class Fact(ABC):
         """Sensitivity where all cells of a unit may be counted in one."""
         return Sensitivity(l1=float(self.moved), l2=float(self.moved))
 
-    def refuse_unfit(self, records: Cells) -> None:
+    def refuse_unfit(self, records: FactRecords) -> None:
         """Refuse units with more records than planned."""
         require_records(records.most_records, self.max_records)
 
-    def answer(self, records: Cells, *, sample_rate: float) -> Answer:
+    def answer(self, records: FactRecords, *, sample_rate: float) -> Answer:
         """Return the counts."""
         require_everyone(sample_rate)
         return Answer(total=self.counted(records), sensitivity=self.sensitivity)
 
     @abstractmethod
-    def counted(self, records: Cells) -> Any:
+    def counted(self, records: FactRecords) -> Any:
         """Return the exact counts. Private."""
 
     @abstractmethod
@@ -93,7 +93,7 @@ class Units(Fact):
     """The number of units."""
 
     @override
-    def counted(self, records: Cells) -> IntArray:
+    def counted(self, records: FactRecords) -> IntArray:
         return np.array([records.n_units])
 
     @override
@@ -102,7 +102,7 @@ class Units(Fact):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Cells(Fact):
+class _ColumnFact(Fact):
     """Counts of one column's cells.
 
     Attributes:
@@ -113,16 +113,16 @@ class _Cells(Fact):
     column: Column
     name: str
 
-    def cells(self, records: Cells) -> pd.Series[Any]:
+    def cells(self, records: FactRecords) -> pd.Series[Any]:
         """Return the column's cells. Private."""
         return records.cells(self.name, self.question.fact)
 
 
-class Missing(_Cells):
+class Missing(_ColumnFact):
     """The number of missing cells of a column."""
 
     @override
-    def counted(self, records: Cells) -> IntArray:
+    def counted(self, records: FactRecords) -> IntArray:
         return np.array([int(self.cells(records).isna().sum())])
 
     @override
@@ -130,11 +130,11 @@ class Missing(_Cells):
         return noisy_counts.is_seen(int(noisy[0]), epsilon=self.question.epsilon, max_records=self.moved)
 
 
-class Categories(_Cells):
+class Categories(_ColumnFact):
     """The number of cells of each text."""
 
     @override
-    def counted(self, records: Cells) -> dict[str, int]:
+    def counted(self, records: FactRecords) -> dict[str, int]:
         return {name: count for name, count in counted_labels(self.cells(records)) if count}
 
     @override
@@ -143,7 +143,7 @@ class Categories(_Cells):
         return tuple(found) or (str(self.column.fallback),)
 
 
-class Bounds(_Cells):
+class Bounds(_ColumnFact):
     """The number of cells in each part of a public grid."""
 
     @property
@@ -160,7 +160,7 @@ class Bounds(_Cells):
         return grid
 
     @override
-    def counted(self, records: Cells) -> IntArray:
+    def counted(self, records: FactRecords) -> IntArray:
         cells = self.cells(records).dropna()
         if self.column.clock is not None:
             moments = cells.to_numpy().astype(f"datetime64[{self.column.clock}]").astype(np.int64)
@@ -174,7 +174,7 @@ class Bounds(_Cells):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Shares(_Cells):
+class Shares(_ColumnFact):
     """The number of cells of each value of a known domain.
 
     Attributes:
@@ -184,7 +184,7 @@ class Shares(_Cells):
     domain: tuple[Any, ...]
 
     @override
-    def counted(self, records: Cells) -> IntArray:
+    def counted(self, records: FactRecords) -> IntArray:
         places = {label(value): code for code, value in enumerate(self.domain)}
         fallback = places.get(label(self.column.fallback), -1)
         counts = np.zeros(len(self.domain), dtype=np.int64)

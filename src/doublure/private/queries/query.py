@@ -129,7 +129,7 @@ class Query(Protocol[R]):
 
 
 @runtime_checkable
-class Measured(Protocol):
+class MeasuredQuery(Protocol):
     """A query with units measured beside it, for an accountant that stays in the asking process.
 
     Attributes:

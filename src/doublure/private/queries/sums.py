@@ -155,7 +155,7 @@ class BoundedSums:
         return found
 
 
-class _Whole(NamedTuple):
+class _WholeFactors(NamedTuple):
     """Records' factors in whole numbers that float64 holds.
 
     Attributes:
@@ -167,7 +167,7 @@ class _Whole(NamedTuple):
     right: Tensor
 
 
-def _in_whole_numbers(left: Tensor, right: Tensor, *, bound: float, bits: tuple[int, int]) -> _Whole:
+def _in_whole_numbers(left: Tensor, right: Tensor, *, bound: float, bits: tuple[int, int]) -> _WholeFactors:
     """Return whole rows whose outer products, in steps of C 2^-(a + b), are those of the factors, clipped to C.
 
     Args:
@@ -191,7 +191,7 @@ def _in_whole_numbers(left: Tensor, right: Tensor, *, bound: float, bits: tuple[
     # Squares of less than 2^24 are exact, and sums of them up to 2^53; one beyond is not made less than that.
     fits = (_squared(left) <= _LONGEST * 4.0 ** bits[0]) & (_squared(right) <= _LONGEST * 4.0 ** bits[1])
     left[~fits] = 0.0
-    return _Whole(left, right)
+    return _WholeFactors(left, right)
 
 
 def _squared(vectors: Tensor) -> Tensor:
@@ -200,7 +200,7 @@ def _squared(vectors: Tensor) -> Tensor:
     return found
 
 
-def _sum(whole: _Whole, times: Tensor) -> Tensor:
+def _sum(whole: _WholeFactors, times: Tensor) -> Tensor:
     """Return the sum ``(L, R)`` int64 of rows' outer products, weighted by multiplicities ``(B,)`` int64."""
     total = torch.zeros(whole.left.shape[1], whole.right.shape[1], dtype=torch.int64, device=whole.left.device)
     times, factor = times.to(whole.left.device), 1
