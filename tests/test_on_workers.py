@@ -142,13 +142,13 @@ def test_that_they_do_is_seen(monkeypatch, tmp_path):
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_the_charge_is_on_disk_before_a_worker_reads(monkeypatch, tmp_path, schema):
     ledger, charged = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5), []
-    read = worker_tasks.Piece.chunks
+    read = worker_tasks.DataPiece.chunks
 
     def seen(piece):
         charged.append([record.kind for record in Ledger.open(tmp_path / "ledger").entries])
         return read(piece)
 
-    monkeypatch.setattr(worker_tasks.Piece, "chunks", seen)
+    monkeypatch.setattr(worker_tasks.DataPiece, "chunks", seen)
     asked = on_hands(in_files(people(), tmp_path / "parts"), plan_of(SCHEMAS[schema]))
     db.fit(asked, plan_of(SCHEMAS[schema]), ledger=ledger, seed=0)
     assert charged == [["open", "reserve"]] * 4
@@ -196,8 +196,8 @@ def test_a_partition_shows_nothing_of_itself(tmp_path):
     shown = [asked, asked.facts(), *(own for _, given in asked._workers.asked for own in given)]
     texts = {repr(each) for each in shown if not isinstance(each, (list, int))}
     assert texts == {
-        "WorkerRecords(private)", "WorkerPartitions(private)", "Piece(private)", "Read(private)", "Bounded(private)",
-        "CellsHeld(private)",
+        "WorkerRecords(private)", "WorkerPartitions(private)", "DataPiece(private)", "PieceCells(private)",
+        "BoundedUnits(private)", "WorkerCells(private)",
     }  # fmt: skip
 
 

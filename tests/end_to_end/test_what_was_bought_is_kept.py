@@ -144,7 +144,7 @@ WORLDS = {
 
 ONCE = [
     (running, "encoder_for"), (running, "all_finite"), (RunFolder, "save_schema"), (RunFolder, "save"),
-    (running.Run, "_claim"), (RunFolder, "save_generator"), (RunFolder, "save_guarantee"),
+    (running.FitRun, "_claim"), (RunFolder, "save_generator"), (RunFolder, "save_guarantee"),
 ]  # fmt: skip
 """What is done between and after releases, which fails the first time."""
 

@@ -333,7 +333,7 @@ class Lab:
             sample_rate=min(1.0, own.lot_size / facts_of.public_units),
             learned=bought, answered_facts=bought, answered=(*bought, *training),
         )  # fmt: skip
-        run = running.Run(memory, plan, memory, seed)
+        run = running.FitRun(memory, plan, memory, seed)
         with self._patch.context() as patch:
             if not real:
                 Primitives(frame, facts_of.unit.max_records, trace, like).install(patch)
@@ -388,7 +388,7 @@ class Lab:
         with self._patch.context() as patch:
             patch.setattr(whole_noise, "gaussian", drawn)
             freeze_answers(patch, trace, like)
-            run = running.Run(memory, plan, memory, seed)
+            run = running.FitRun(memory, plan, memory, seed)
             loaded = opened.load(plan.schema, at_least=0)
             resolved = run._resolve(loaded, SilentProgress())
             generator = run._train(loaded, resolved, "cpu", SilentProgress())

@@ -76,7 +76,7 @@ PARTS = {
     # What workers hand to the process that adds, as owners do.
     "remote": {"PartitionFacts", "Response", "WorkerPartitions", "respond"},
     "owners": {"Owner", "own_fact"},
-    "owner_partitions": {"EmptyRecords", "OwnerPartitions", "Post", "View"},
+    "owner_partitions": {"EmptyRecords", "AskOwners", "OwnerPartitions", "RecordView"},
     "noise": {"source", "secret_draws", "SecretDraws", "NoiseSource"},
     "facts": {"learn"},
     "whole_noise": set(),

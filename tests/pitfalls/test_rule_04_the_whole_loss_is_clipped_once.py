@@ -109,7 +109,7 @@ RANKED = "pd.Series(codes).groupby(codes).cumcount() < max_records"
     ("owner", "name", "edits"),
     [
         (CriticGradients, "gradients", [("group=group, groups=groups", "")]),
-        (running.Run, "_train",
+        (running.FitRun, "_train",
          [("loaded.unit", "loaded.frame.index.to_numpy()"), ("loaded.n_units", "len(loaded.frame)")]),
         (tables, "_bounded", [(RANKED, f"{RANKED} + 99")]),
     ],

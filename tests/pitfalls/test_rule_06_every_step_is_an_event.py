@@ -70,7 +70,7 @@ DRAWN_FIRST = [(PAID, "pass"), (NOISY, f"{NOISY}\nself._pay(access)")]
         (CriticGradients, "answer", [(LOT, f"({LOT}, {LOT})[1]")]),
         (Mechanism, "_noised", [(NORMAL, f"({NORMAL}, {NORMAL})[1]")]),
         (Dpgan, "accesses", [("settings.steps or 1", "settings.steps // settings.n_critic")]),
-        (running.Run, "_advance", [("step - 1 + every", "1 + every")]),
+        (running.FitRun, "_advance", [("step - 1 + every", "1 + every")]),
     ],
     ids=["an event an iteration", "one lot for n_critic steps", "a second lot", "a second draw", "priced by iteration",
          "not authorised"],

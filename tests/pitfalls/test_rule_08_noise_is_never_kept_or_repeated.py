@@ -351,7 +351,7 @@ def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan
     if owner is not Adversaries:
         monkeypatch.setattr(entropy, "_KEYS", [], raising=False)
         monkeypatch.setattr(noise, "entropy", entropy, raising=False)
-        save = running.Run._save
+        save = running.FitRun._save
 
         def leaking(run, *arguments, **more):
             if owner is entropy:
@@ -360,7 +360,7 @@ def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan
                 run._folder.update_run(noise=[str(key) for key in entropy._KEYS])
             return save(run, *arguments, **more)
 
-        monkeypatch.setattr(running.Run, "_save", leaking)
+        monkeypatch.setattr(running.FitRun, "_save", leaking)
     lab.plant(owner, name, edit)
     with lab.caught():
         check_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path)
@@ -398,7 +398,7 @@ def test_a_resumed_run_that_takes_more_is_caught(lab, monkeypatch, declared_plan
         numbers = count()
         monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std: seeded(size, std, next(numbers) % 3))
     else:
-        lab.plant(running.Run, "__init__", ("taken=reservation.authorised", "taken=0"))
+        lab.plant(running.FitRun, "__init__", ("taken=reservation.authorised", "taken=0"))
     with pytest.raises((AssertionError, NotAsPriced)):
         check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path)
 
@@ -510,7 +510,7 @@ def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_
     ("owner", "name", "edits"),
     [
         (Mechanism, "refuse_lost", [("self._lost[access]", "False")]),
-        (running.Run, "__init__", [("taken=reservation.authorised", "taken=0")]),
+        (running.FitRun, "__init__", [("taken=reservation.authorised", "taken=0")]),
     ],
     ids=["not refused", "not remembered"],
 )

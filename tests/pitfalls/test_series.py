@@ -113,7 +113,7 @@ class Stage:
             learned=bought, answered_facts=bought, answered=(*bought, *training),
         )  # fmt: skip
         days = frame.assign(day=frame["when"].str[:10])[frame["kw"].notna()].drop_duplicates(["who", "day"])
-        run = running.Run(memory, plan, memory, 1)
+        run = running.FitRun(memory, plan, memory, 1)
         with self.lab._patch.context() as patch:
             self.Primitives(days, MOST, trace, like).install(patch)
             # Which of a unit's series are used is drawn by key too: here always the first.

@@ -174,7 +174,7 @@ class Theatre:
             patch.setattr(PrivateRecords, "placed", placed)
             patch.setattr(PrivateRecords, "mapped", computed)
             patch.setattr(NoisySums, "release", released)
-            run = running.Run(memory, plan, memory, 1)
+            run = running.FitRun(memory, plan, memory, 1)
             images = open_images(data).load(plan.schema, at_least=0)
             generator = run._train(images, run._resolve(images, SilentProgress()), "cpu", SilentProgress())
         trace.public |= {"generator": generator.state_dict()}
@@ -377,7 +377,7 @@ def test_a_unit_that_is_not_bounded_is_refused_by_a_second_lock(theatre):
     images = open_images(with_unit(people(records=2), CHECKERS, records=6)).load(loose, at_least=0)
     plan, trace = theatre.plans[SEVERAL], theatre.Trace()
     memory = theatre.Memory(trace, plan.steps)
-    run = running.Run(memory, plan, memory, 1)
+    run = running.FitRun(memory, plan, memory, 1)
     train = partial(run._train, images, plan.schema.resolve({}), "cpu", SilentProgress())
     refused = theatre.lab.refusal(SettingError, train)
     assert refused.field == "max_records"

@@ -14,7 +14,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from doublure.errors import InputError, SettingError
 from doublure.federated.clients import Clients
-from doublure.federated.flower import FlowerPost, client_app, owner_of_node
+from doublure.federated.flower import FlowerTransport, client_app, owner_of_node
 from doublure.federated.simulate import fit_elsewhere
 from doublure.planning import Plan
 from doublure.support import files
@@ -86,7 +86,7 @@ def run(grid: Grid, config: Mapping[str, Any]) -> None:
     invited, federated = int(config["clients"]), plan.schema.federated
     need = invited if federated is None or federated.need is None else federated.need
     _wait_for(grid, invited, timeout, need=need)
-    asked = Clients(FlowerPost(grid, timeout=timeout), plan, said=_tell, invited=invited)
+    asked = Clients(FlowerTransport(grid, timeout=timeout), plan, said=_tell, invited=invited)
     out = Path(str(config["out"]))
     resume, again = bool(config["resume"]), bool(config.get("again", False))
     made = fit_elsewhere(asked, plan, ledger=str(config["ledger"]), out=out, resume=resume, again=again)

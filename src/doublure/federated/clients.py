@@ -60,7 +60,7 @@ _BACK = "go on with --resume when that owner is back and answers alike"
 _ANOTHER = "answers another question"
 
 
-class Post(Protocol):
+class Transport(Protocol):
     """Transport of messages to numbered nodes, which reply in any order or not at all."""
 
     def nodes(self) -> Iterable[int]:
@@ -104,7 +104,7 @@ class Clients(RemoteSource):
 
     def __init__(
         self,
-        post: Post,
+        post: Transport,
         plan: Plan,
         *,
         one_unit: bool = False,

@@ -41,7 +41,7 @@ def decode(content: RecordDict) -> Message | None:
         return None
 
 
-class FlowerPost:
+class FlowerTransport:
     """Transport over a Flower grid.
 
     Args:

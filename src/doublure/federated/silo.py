@@ -37,7 +37,7 @@ from doublure.data.tables.source import TableSource
 from doublure.encode.choice import encoder_for
 from doublure.errors import BudgetRefused, DataError, DoublureError, InputError, LedgerError, SettingError
 from doublure.federated import declared, wire
-from doublure.federated.steps import STEP, SUMS, Networks, Rebuilding, decode_step
+from doublure.federated.steps import STEP, SUMS, NetworkPool, OwnerComputation, decode_step
 from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from doublure.access import Access
 
 _LOG = logging.getLogger("doublure.federated")
-_NETWORKS = Networks()
+_NETWORKS = NetworkPool()
 _SESSION, _ASKED = "session.json", "asked.jsonl"
 _NOTHING: Literal["no-noise-drawn"] = "no-noise-drawn"
 _KINDS: tuple[tuple[type[DoublureError], str], ...] = (
@@ -109,7 +109,7 @@ class Silo:
         self._owner: Owner | None = None
         self._records: OnDiskRecords | InMemoryRecords | None = None
         self._codes: ColumnCodes | EncodedInMemory | None = None
-        self._rebuilding: Rebuilding | None = None
+        self._rebuilding: OwnerComputation | None = None
 
     def answer(self, message: Message) -> Message:
         """Return the answer to a message; a refusal is an answer, too."""
@@ -354,7 +354,7 @@ class Silo:
             raise _Refusal("its records are others than before", field="data", remedy="put them back, or begin again")
         self._codes = codes
         if isinstance(codes, EncodedInMemory):
-            self._rebuilding = Rebuilding(self._plan, encoder, units=self._units)
+            self._rebuilding = OwnerComputation(self._plan, encoder, units=self._units)
 
     def _fact(self, message: Message) -> Message:
         if self._records is None or self._codes is not None:
@@ -393,7 +393,7 @@ class Silo:
         view, query = own.view(message), own.sums(message, access)
         return self._respond(query, message, codes.partitions().map(lambda records: own.seen(message, records, view)))
 
-    def _computing(self, message: Message) -> tuple[EncodedInMemory, Rebuilding, Access]:
+    def _computing(self, message: Message) -> tuple[EncodedInMemory, OwnerComputation, Access]:
         """Return the records, the rebuilt networks, and the access of this owner's plan that pays."""
         if not isinstance(self._codes, EncodedInMemory) or self._rebuilding is None:
             raise _Refusal("it has missed the schema", field="schema", remedy="begin again")

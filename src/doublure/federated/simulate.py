@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from doublure.errors import InputError, SettingError
 from doublure.federated import declared
-from doublure.federated.clients import Clients, Post
+from doublure.federated.clients import Clients, Transport
 from doublure.federated.silo import Silo
 from doublure.ledger import Ledger
 from doublure.planning import Plan
@@ -156,19 +156,19 @@ def clients_in(folder: Path) -> list[Path]:
     return found
 
 
-def _flower() -> Callable[[dict[int, Silo], Callable[[ClientApp], ClientApp]], Post]:
+def _flower() -> Callable[[dict[int, Silo], Callable[[ClientApp], ClientApp]], Transport]:
     """Return a function that makes a transport of owners in this process.
 
     Raises:
         SettingError: Flower is not installed.
     """
     require_flower()
-    from doublure.federated.flower import FlowerPost, client_app
+    from doublure.federated.flower import FlowerTransport, client_app
     from doublure.federated.grid import InProcessGrid
 
-    def post_of(owners: dict[int, Silo], wrapped: Callable[[ClientApp], ClientApp]) -> Post:
+    def post_of(owners: dict[int, Silo], wrapped: Callable[[ClientApp], ClientApp]) -> Transport:
         app = wrapped(client_app(lambda context: owners[context.node_id]))
-        return FlowerPost(InProcessGrid(app, list(owners)))
+        return FlowerTransport(InProcessGrid(app, list(owners)))
 
     return post_of
 

@@ -75,7 +75,7 @@ def _encode_part(what: Rebuilt, of: str) -> Message:
 # -- at the owner's ----------------------------------------------------------------------------------------------------
 
 
-class Rebuilding:
+class OwnerComputation:
     """Rebuilds views, sums and networks from messages, as one owner's plan defines them.
 
     Args:
@@ -188,7 +188,7 @@ def records_of_nobody(encoder: Encoder) -> PrivateRecords:
     return PrivateRecords(np.zeros((0, parts), dtype=kind), np.zeros(0, dtype=np.int64), 0, expanded)
 
 
-class Networks:
+class NetworkPool:
     """A pool of networks for the owners in this process, one set per concurrent answer."""
 
     def __init__(self) -> None:

@@ -77,9 +77,11 @@ _TOO_LONG_FOR_UNITS = "is longer than what its units may add"
 _TOO_MANY = "counts more than one unit can have"
 _TOO_MANY_FOR_UNITS = "counts more than its units can have"
 
-View: TypeAlias = Callable[[Any], Any]
+RecordView: TypeAlias = Callable[[Any], Any]
 
-Post: TypeAlias = "Callable[[Query[Any], Access, Collection[str] | None, View | None], Iterator[tuple[str, Message]]]"
+AskOwners: TypeAlias = (
+    "Callable[[Query[Any], Access, Collection[str] | None, RecordView | None], Iterator[tuple[str, Message]]]"
+)
 """Sends a question that an access pays for to all owners, or to those named, about records seen through a view, and
 yields owners with their responses: an :class:`Answer` as a message, if it is valid."""
 
@@ -88,7 +90,7 @@ class OwnerPartitions(RemotePartitions[P]):
     """Owners' records, whose answers are checked before they are added.
 
     Args:
-        post: Sends questions to owners.
+        ask: Sends questions to owners.
         empty: Empty records, for the form of answers and for owners that do not answer.
         refused: Called with an owner whose answer is not added, and the reason.
         one_unit: Whether each owner is one unit, so that its answer has a bound, and lots are drawn here.
@@ -101,7 +103,7 @@ class OwnerPartitions(RemotePartitions[P]):
 
     def __init__(
         self,
-        post: Post,
+        ask: AskOwners,
         empty: P,
         *,
         refused: Callable[[str, str], None],
@@ -112,13 +114,13 @@ class OwnerPartitions(RemotePartitions[P]):
     ) -> None:
         super().__init__()
         self._stop = check
-        self.post = post
+        self.send = ask
         self.empty = empty
         self.refused = refused
         self.one_unit = one_unit
         self.owners = owners
         self.units = units
-        self.view: View | None = None
+        self.view: RecordView | None = None
         self._access: Access | None = None
 
     @override
@@ -130,7 +132,7 @@ class OwnerPartitions(RemotePartitions[P]):
         query.refuse_unfit(self.empty)
 
     @override
-    def map(self, view: View) -> OwnerPartitions[Any]:
+    def map(self, view: RecordView) -> OwnerPartitions[Any]:
         if self.view is not None:
             raise TypeError("records are seen through one view")
         seen: OwnerPartitions[Any] = copy(self)
@@ -172,7 +174,7 @@ class _OwnerExchange:
 
     def responses(self) -> Iterator[tuple[str, Message]]:
         names = None if self._lot is None else self._lot | self._looked_at
-        return self._places.post(self._asked, self._access, names, self._places.view)
+        return self._places.send(self._asked, self._access, names, self._places.view)
 
     def validated(self, owner: str, response: Message) -> Answer | None:
         one_unit = self._places.one_unit

@@ -40,7 +40,7 @@ _MOST_GROUPS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class Conditions:
     """Conditions that every record must meet.
 
     Attributes:
@@ -70,10 +70,10 @@ class Given:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ConditionGroups:
     """Groups of records and their shares, which add up to 1; one group where no distribution is asked for."""
 
-    groups: tuple[tuple[Given, float], ...]
+    groups: tuple[tuple[Conditions, float], ...]
 
     @property
     def by_rejection(self) -> bool:
@@ -88,7 +88,7 @@ class Wanted:
         return [int(count) for count in np.diff(after) - np.diff(before)]
 
 
-def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Wanted:
+def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> ConditionGroups:
     """Parse and check conditions.
 
     Raises:
@@ -102,7 +102,7 @@ def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     for chosen in itertools.product(*choices):
         asked = {name: value for name, (value, _) in zip(given, chosen, strict=True)}
         groups.append((_one(asked, schema, encoder), math.prod(share for _, share in chosen)))
-    return Wanted(groups=tuple(groups))
+    return ConditionGroups(groups=tuple(groups))
 
 
 def _choices(name: str, value: object) -> list[tuple[object, float]]:
@@ -118,7 +118,7 @@ def _choices(name: str, value: object) -> list[tuple[object, float]]:
     return [(key, share) for key, share in zip(value, numbers, strict=True) if share > 0]
 
 
-def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Given:
+def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Conditions:
     fixed: dict[str, tuple[int, ...]] = {}
     by_rejection: dict[str, Allowed] = {}
     checked: dict[str, Allowed] = {}
@@ -141,7 +141,7 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
         if name in held:
             checked[name] = cells
     _refuse_clash({**by_rejection, **checked}, schema)
-    return Given(schema=schema, fixed=fixed, by_rejection=by_rejection, checked=checked)
+    return Conditions(schema=schema, fixed=fixed, by_rejection=by_rejection, checked=checked)
 
 
 def _refuse_clash(asked: Mapping[str, Allowed], schema: ResolvedSchema) -> None:

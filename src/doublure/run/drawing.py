@@ -17,7 +17,7 @@ from doublure.networks.tree import TreeGenerator
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
-    from doublure.run.conditions import Given
+    from doublure.run.conditions import Conditions
     from doublure.schema.allowed import Allowed
 
 _CANDIDATES = 50_000
@@ -27,7 +27,7 @@ DECIDED_AFTER = 1_000_000
 MOST_DRAWN = 100_000_000
 
 
-class Drawing:
+class ConditionalSampler:
     """Draws one group of records.
 
     Args:
@@ -41,7 +41,7 @@ class Drawing:
         narrow: Whether the generator itself is restricted to them.
     """
 
-    def __init__(self, generator: AnyGenerator, encoder: Encoder, width: int, given: Given) -> None:
+    def __init__(self, generator: AnyGenerator, encoder: Encoder, width: int, given: Conditions) -> None:
         self._encoder, self._width, self.given = encoder, width, given
         self._whole: AnyGenerator = generator.eval()
         self._generator = self._whole
@@ -139,7 +139,7 @@ class Drawing:
         return found
 
 
-def too_rare(given: Given, one_in: float, found: int, n: int) -> SettingError:
+def too_rare(given: Conditions, one_in: float, found: int, n: int) -> SettingError:
     """Return the refusal to draw a rare combination by rejection.
 
     Args:
@@ -156,7 +156,7 @@ def too_rare(given: Given, one_in: float, found: int, n: int) -> SettingError:
     return SettingError(message, field=_field(given), remedy=remedy)
 
 
-def refuse_endless(given: Given, drawn: int, found: int, n: int) -> None:
+def refuse_endless(given: Conditions, drawn: int, found: int, n: int) -> None:
     """Refuse to draw ``n`` rows of a combination by rejection if it is too rare.
 
     Drawing goes on only while the found share suffices, so that at most a hundred million rows are drawn.
@@ -172,5 +172,5 @@ def refuse_endless(given: Given, drawn: int, found: int, n: int) -> None:
     raise SettingError(message, field=_field(given), remedy="ask for fewer conditions")
 
 
-def _field(given: Given) -> str:
+def _field(given: Conditions) -> str:
     return "given " + ", ".join(map(printable, [*given.by_rejection, *given.checked]))

@@ -49,7 +49,7 @@ from doublure.run.folder import RunFolder
 from doublure.run.loading import synthesizer_of
 from doublure.run.record_sources import RemoteSource
 from doublure.run.rehearsal import rehearse
-from doublure.run.running import Run
+from doublure.run.running import FitRun
 from doublure.support import files, seeding
 from doublure.support.devices import check_device, threads_of_fit
 from doublure.support.extras import require_torch
@@ -162,14 +162,14 @@ def fit(
         source = data if isinstance(data, RemoteSource) else open_data(data, plan.kind, plan.schema.written)
         source.check(plan.schema)
         if resume:
-            run = Run.resumed(folder, plan, book, ranks)
+            run = FitRun.resumed(folder, plan, book, ranks)
         else:
             listener.stage("try the plan on no record")
             rehearse(plan, device=device)
             folder = RunFolder.create(path, plan)
             # A process that tries to resume it now is refused, and holds the lock no longer than that takes.
             stack.enter_context(folder.held(wait=True))
-            run = Run.begun(folder, plan, book, public_seed, ranks, again=again)
+            run = FitRun.begun(folder, plan, book, public_seed, ranks, again=again)
         return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, placement=placement), out)
 
 

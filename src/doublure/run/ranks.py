@@ -196,7 +196,7 @@ class FollowerRun:
                 units=max(1, schema.public_units),
                 authorise=lambda step: None,
                 check_stop=lambda: None,
-                checkpoints=_Heard(_state_of(message)),
+                checkpoints=_ReceivedCheckpoint(_state_of(message)),
                 taken=taken,
                 seed=seed,
                 device=device,
@@ -207,7 +207,7 @@ class FollowerRun:
         self._follower.expect("end")
 
 
-class _Heard:
+class _ReceivedCheckpoint:
     """The checkpoint received from rank 0, which alone writes checkpoints."""
 
     def __init__(self, state: State | None) -> None:

@@ -107,12 +107,12 @@ def _trained(chosen: Method, plan: Plan, settings: MethodSettings, encoder: Enco
         records=encoded_records(encoder, compact, np.zeros(0, dtype=np.int64), 0, device),
         settings=settings,
         accesses=accesses,
-        mechanism=MadeUp(accesses),
+        mechanism=RehearsalMechanism(accesses),
         sample_rate=plan.sample_rate or 1.0,
         units=encoder.schema.public_units,
         authorise=lambda step: None,
         check_stop=lambda: None,
-        checkpoints=_Forgetful(),
+        checkpoints=_NoCheckpoints(),
         device=device,
         delta_mu=plan.guarantee.delta_mu,
     )
@@ -122,15 +122,15 @@ def _trained(chosen: Method, plan: Plan, settings: MethodSettings, encoder: Enco
 def _learned_of_nobody(plan: Plan) -> ResolvedSchema:
     """Return the schema with the facts that would be learned without cells."""
     priced = plan.answered_facts
-    mechanism, learned = MadeUp(priced), dict[str, Any]()
+    mechanism, learned = RehearsalMechanism(priced), dict[str, Any]()
     for access, question in zip(priced, plan.schema.questions, strict=True):
         learned[question.path] = facts.learn(
-            question, _Nobody(), plan.schema, mechanism=mechanism, access=access, learned=learned
+            question, _EmptyCells(), plan.schema, mechanism=mechanism, access=access, learned=learned
         )
     return plan.schema.resolve(learned)
 
 
-class _Nobody:
+class _EmptyCells:
     """No records, in the form that facts read."""
 
     n_units = most_records = 0
@@ -140,7 +140,7 @@ class _Nobody:
         return pd.Series(dtype=object)
 
 
-class _Forgetful:
+class _NoCheckpoints:
     """Keeps no state: a rehearsal is not resumed."""
 
     def save(self, step: int, state: State) -> None:
@@ -151,7 +151,7 @@ class _Forgetful:
         return None
 
 
-class MadeUp(Mechanism):
+class RehearsalMechanism(Mechanism):
     """Answers without records, with made-up noise of the real noise's scale. It protects no one.
 
     Args:
@@ -169,7 +169,7 @@ class MadeUp(Mechanism):
         Raises:
             TypeError: There is a record.
         """
-        if not isinstance(records, (PrivateRecords, _Nobody)) or records.n_units or records.most_records:
+        if not isinstance(records, (PrivateRecords, _EmptyCells)) or records.n_units or records.most_records:
             raise TypeError("a rehearsal has no records")
         self._taken[access] = self.taken(access) + 1
         query.refuse_unfit(records)

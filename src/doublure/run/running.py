@@ -105,7 +105,7 @@ class _Checkpoints:
         return self._folder.load()
 
 
-class Run:
+class FitRun:
     """One run: its folder, its reservation, and the record of what ran."""
 
     def __init__(
@@ -143,7 +143,7 @@ class Run:
     @classmethod
     def begun(
         cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int, ranks: LocalRun | None = None, *, again: bool
-    ) -> Run:
+    ) -> FitRun:
         """Reserve, after a promise to the folder; a failure leaves neither folder nor charge."""
         entry = {"dataset": ledger.dataset, "path": str(ledger.path)}
 
@@ -165,7 +165,7 @@ class Run:
         return run
 
     @classmethod
-    def resumed(cls, folder: RunFolder, plan: Plan, ledger: Ledger, ranks: LocalRun | None = None) -> Run:
+    def resumed(cls, folder: RunFolder, plan: Plan, ledger: Ledger, ranks: LocalRun | None = None) -> FitRun:
         """Resume the reservation; write nothing before the ledger has decided that this process may."""
         path = folder.path
         if (fault := folder.fault) is not None:

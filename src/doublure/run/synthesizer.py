@@ -20,7 +20,7 @@ from doublure.methods.method import Estimation, unshared_conditions
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.run import display
-from doublure.run.drawing import Drawing, refuse_endless
+from doublure.run.drawing import ConditionalSampler, refuse_endless
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
 from doublure.support import seeding
@@ -281,7 +281,9 @@ class Synthesizer:
 
         return encoder_for(self.schema, self.plan.settings.encoding)
 
-    def _chunks(self, n: int, wanted: asking.Wanted, entropy: int, chunk_rows: int, first: int) -> Iterator[Any]:
+    def _chunks(
+        self, n: int, wanted: asking.ConditionGroups, entropy: int, chunk_rows: int, first: int
+    ) -> Iterator[Any]:
         """Yield the records of one group, or of several groups mixed in every chunk."""
         drawings = [self._drawing(given) for given, _ in wanted.groups]
         if len(drawings) == 1:
@@ -301,7 +303,7 @@ class Synthesizer:
             done, number = done + size, number + 1
 
     def _of_group(
-        self, n: int, drawing: Drawing, entropy: tuple[int, ...], chunk_rows: int, first: int = 0
+        self, n: int, drawing: ConditionalSampler, entropy: tuple[int, ...], chunk_rows: int, first: int = 0
     ) -> Iterator[tuple[Any, int]]:
         """Yield ``n`` fitting records in chunks, each with the number of records before; at least one chunk."""
         given = drawing.given
@@ -324,11 +326,11 @@ class Synthesizer:
                 yield frame, done
                 done += len(frame)
 
-    def _drawing(self, given: asking.Given) -> Drawing:
+    def _drawing(self, given: asking.Conditions) -> ConditionalSampler:
         width = methods.method(self.plan.method).sample_noise(self.plan.settings)
-        return Drawing(self.generator, self._encoder, width, given)
+        return ConditionalSampler(self.generator, self._encoder, width, given)
 
-    def _draw(self, size: int, drawing: Drawing, rng: np.random.Generator) -> Any:
+    def _draw(self, size: int, drawing: ConditionalSampler, rng: np.random.Generator) -> Any:
         return drawing.records(size, rng)
 
     def _numbered(self, frame: Any, done: int) -> Any:

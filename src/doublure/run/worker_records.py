@@ -80,7 +80,7 @@ class WorkerRecords(RemoteSource):
         self._schema: Schema = plan.schema
         self._at_least = plan.fewest_records
         self._workers = workers
-        self._pieces: list[tasks.Piece] = []
+        self._pieces: list[tasks.DataPiece] = []
         self._cells: list[Any] = []
         self._codes: list[Any] = []
         self._digests: list[str] = []
@@ -106,7 +106,7 @@ class WorkerRecords(RemoteSource):
         """
         keys = fresh_keys()
         self._pieces = [
-            tasks.Piece(number, piece, self._schema, keys, __version__)
+            tasks.DataPiece(number, piece, self._schema, keys, __version__)
             for number, piece in enumerate(self._source.pieces())
         ]
         if not self._schema.questions and self._schema.unit.id is None:
@@ -177,12 +177,12 @@ class WorkerRecords(RemoteSource):
         shares = [each(tasks.share_of, bounded, [number] * count) for number in range(len(whole))]
         return shares, max(self._workers.results(each(tasks.most_of, bounded)))
 
-    def _hear(self, parts: list[Any]) -> list[tasks.Known]:
+    def _hear(self, parts: list[Any]) -> list[tasks.PartitionSummary]:
         known = sorted(self._workers.results(self._workers.each(tasks.known, parts)))
         self._digests = [each.digest for each in known]
         return known
 
-    def _refuse_too_few(self, known: Iterator[tasks.Known]) -> None:
+    def _refuse_too_few(self, known: Iterator[tasks.PartitionSummary]) -> None:
         refuse_too_few(sum(each.records for each in known), self._source, self._at_least)
 
     def __repr__(self) -> str:

@@ -56,7 +56,7 @@ def sealed(does: Callable[A, T]) -> Callable[A, T]:
     return done
 
 
-class Private:
+class HiddenContent:
     """Base class whose representation shows no content."""
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ class Private:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Piece(Private):
+class DataPiece(HiddenContent):
     """A piece of the data, with the means to read it.
 
     Attributes:
@@ -103,7 +103,7 @@ class Piece(Private):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Read(Private):
+class PieceCells(HiddenContent):
     """A piece that has been read.
 
     Attributes:
@@ -118,7 +118,7 @@ class Read(Private):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bounded(Private):
+class BoundedUnits(HiddenContent):
     """The records that a bucket's units use, as places in all pieces."""
 
     used: IntArray
@@ -126,7 +126,7 @@ class Bounded(Private):
     most: int
 
 
-class CellsHeld(Private):
+class WorkerCells(HiddenContent):
     """A partition in the form that facts read.
 
     Attributes:
@@ -156,7 +156,7 @@ class CellsHeld(Private):
         return self.frame[column]
 
 
-class _Columns:
+class _ColumnSlices:
     """Some compact records, of which ``[:, part]`` is taken."""
 
     def __init__(self, columns: Sequence[npt.NDArray[Any]]) -> None:
@@ -170,7 +170,7 @@ class _Columns:
         return self._columns[part][rows]
 
 
-class CodesHeld(Private):
+class WorkerCodes(HiddenContent):
     """A partition in the form that counting queries read: columns in the narrowest whole numbers.
 
     Attributes:
@@ -192,13 +192,13 @@ class CodesHeld(Private):
             found.update(column.tobytes())
         self.digest = found.hexdigest()
 
-    def chunks(self, rows: int) -> Iterator[_Columns]:
+    def chunks(self, rows: int) -> Iterator[_ColumnSlices]:
         """Yield compact records, a chunk at a time; of no records one that is empty."""
         for first in range(0, max(1, self.records), rows):
-            yield _Columns([column[first : first + rows] for column in self._columns])
+            yield _ColumnSlices([column[first : first + rows] for column in self._columns])
 
 
-class Known(NamedTuple):
+class PartitionSummary(NamedTuple):
     """Facts of a partition for the asking process, beside answers. Private."""
 
     number: int
@@ -220,7 +220,7 @@ def itself(given: T) -> T:
 
 
 @sealed
-def read(piece: Piece) -> Read:
+def read(piece: DataPiece) -> PieceCells:
     """Read a piece; the run is charged.
 
     Raises:
@@ -232,11 +232,11 @@ def read(piece: Piece) -> Read:
             rows.append(hashed(ids, piece.keys, piece.schema.unit.max_records, place))
         frames.append(frame)
         place += len(frame)
-    return Read(piece.number, cells.concatenate(frames, list(piece.columns)), np.concatenate(rows))
+    return PieceCells(piece.number, cells.concatenate(frames, list(piece.columns)), np.concatenate(rows))
 
 
 @sealed
-def assigned(own: Read, buckets: int) -> list[Rows]:
+def assigned(own: PieceCells, buckets: int) -> list[Rows]:
     """Return a piece's hashes by bucket, all of a unit in the same one."""
     to = own.rows[:, 0] % np.uint64(buckets)
     return [own.rows[to == bucket] for bucket in range(buckets)]
@@ -249,19 +249,19 @@ def bucket_of(all_buckets: list[Rows], bucket: int) -> Rows:
 
 
 @sealed
-def bounded(rows: Sequence[Rows], max_records: int) -> Bounded:
+def bounded(rows: Sequence[Rows], max_records: int) -> BoundedUnits:
     """Return the records that a bucket's units use, over all pieces: the first ones in the order of the data."""
-    return Bounded(*first_of(np.concatenate(rows), max_records))
+    return BoundedUnits(*first_of(np.concatenate(rows), max_records))
 
 
 @sealed
-def most_of(bucket: Bounded) -> int:
+def most_of(bucket: BoundedUnits) -> int:
     """Return the largest number of records of a unit."""
     return bucket.most
 
 
 @sealed
-def share_of(bucket: Bounded, number: int) -> tuple[IntArray, IntArray]:
+def share_of(bucket: BoundedUnits, number: int) -> tuple[IntArray, IntArray]:
     """Return a piece's used records, and those that are their unit's first, as rows of the piece."""
     found = []
     for places in (bucket.used, bucket.first):
@@ -271,42 +271,44 @@ def share_of(bucket: Bounded, number: int) -> tuple[IntArray, IntArray]:
 
 
 @sealed
-def held(own: Read, shares: Sequence[tuple[IntArray, IntArray]], most: int) -> CellsHeld:
+def held(own: PieceCells, shares: Sequence[tuple[IntArray, IntArray]], most: int) -> WorkerCells:
     """Return a partition with a piece's used records; all of them where a record is a unit."""
     if not shares:
-        return CellsHeld(own.number, own.frame, len(own.frame), most)
+        return WorkerCells(own.number, own.frame, len(own.frame), most)
     used = np.sort(np.concatenate([share[0] for share in shares]))
     units = sum(len(share[1]) for share in shares)
-    return CellsHeld(own.number, own.frame.iloc[used].reset_index(drop=True), units, most)
+    return WorkerCells(own.number, own.frame.iloc[used].reset_index(drop=True), units, most)
 
 
 @sealed
-def encoded(part: CellsHeld, schema: ResolvedSchema) -> CodesHeld:
+def encoded(part: WorkerCells, schema: ResolvedSchema) -> WorkerCodes:
     """Return a partition's codes."""
     encoder = TableValues(schema)
-    return CodesHeld(part.number, _codes(encoder, [part.frame]), part.most_records)
+    return WorkerCodes(part.number, _codes(encoder, [part.frame]), part.most_records)
 
 
 @sealed
-def read_encoded(piece: Piece, schema: ResolvedSchema) -> CodesHeld:
+def read_encoded(piece: DataPiece, schema: ResolvedSchema) -> WorkerCodes:
     """Read and encode a piece without ids and without facts to learn.
 
     Raises:
         DataError: A cell or a record does not fit.
     """
-    return CodesHeld(piece.number, _codes(TableValues(schema), (frame for frame, _ in piece.chunks())), 1)
+    return WorkerCodes(piece.number, _codes(TableValues(schema), (frame for frame, _ in piece.chunks())), 1)
 
 
 @sealed
-def known_cells(own: Read) -> Known:
+def known_cells(own: PieceCells) -> PartitionSummary:
     """Return the number of a piece's records, of which not all may be used."""
-    return Known(own.number, "", len(own.frame))
+    return PartitionSummary(own.number, "", len(own.frame))
 
 
 @sealed
-def known(part: CellsHeld | CodesHeld) -> Known:
+def known(part: WorkerCells | WorkerCodes) -> PartitionSummary:
     """Return the facts of a partition."""
-    return Known(part.number, part.digest, part.records if isinstance(part, CodesHeld) else len(part.frame))
+    return PartitionSummary(
+        part.number, part.digest, part.records if isinstance(part, WorkerCodes) else len(part.frame)
+    )
 
 
 @sealed
