@@ -208,7 +208,7 @@ def test_a_stopped_run_goes_on_with_its_codes_and_reads_no_data(monkeypatch, tmp
     ledger = stopped(monkeypatch, tmp_path)
     codes = tmp_path / "run" / "internal" / "codes"
     assert codes.stat().st_mode & 0o777 == 0o600
-    kept = ColumnCodes.opened(codes)
+    kept = ColumnCodes.open(codes)
     assert kept is not None
     table = pa.Table.from_pandas(people(), preserve_index=False)
 

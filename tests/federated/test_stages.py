@@ -276,7 +276,7 @@ def check_records_are_seen_through_what_was_told():
     for number, said in enumerate((told(1.0), told(1.0, critic=2.0), told(3.0), told(1.0))):
         state = said.arrays["view.state"][0]
         assert own.seen(said, "records", lambda records, seen=(number, state): made.append(seen) or seen)[1] == state
-        with lending.lent(said, ("plan",), lambda state=state: [state]) as network:
+        with lending.lend(said, ("plan",), lambda state=state: [state]) as network:
             assert network == [state]
     assert made == [(0, 1.0), (2, 3.0), (3, 1.0)]
 
@@ -308,13 +308,13 @@ def test_what_is_clipped_together_is_not_asked_of_owners():
 
 
 def test_an_owner_draws_enough_units_for_the_distances():
-    from doublure.private.queries.distances import rate_of
+    from doublure.private.queries.distances import distance_sample_rate
 
     draw = np.random.default_rng(0)
-    rate = rate_of(64, 10_000)
+    rate = distance_sample_rate(64, 10_000)
     assert 64 / 10_000 < rate < 0.02
     assert (draw.binomial(10_000, rate, 10_000) >= 64).mean() > 0.99
-    assert rate_of(64, 20) == 1.0
+    assert distance_sample_rate(64, 20) == 1.0
 
 
 MUTANTS = {

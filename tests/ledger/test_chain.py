@@ -12,7 +12,7 @@ import pytest
 
 from doublure.errors import LedgerError, SettingError
 from doublure.ledger import Ledger
-from doublure.ledger.chain import RecordChain, canonical, read, seal
+from doublure.ledger.chain import RecordChain, canonical_json, read, seal
 
 HASH = "0f" * 32
 WRITTEN = Path(__file__).parents[1] / "vectors" / "ledger-format-1.jsonl"
@@ -147,8 +147,8 @@ def test_one_record_with_a_new_hash_of_its_own_is_found(path, lines):
             continue
         fields = json.loads(line) | {"utc": "2000-01-01T00:00:00Z"}
         del fields["hash"]
-        fields["hash"] = hashlib.sha256(canonical(fields)).hexdigest()
-        assert not opens(path, b"".join([*lines[:place], canonical(fields) + b"\n", *lines[place + 1 :]]))
+        fields["hash"] = hashlib.sha256(canonical_json(fields)).hexdigest()
+        assert not opens(path, b"".join([*lines[:place], canonical_json(fields) + b"\n", *lines[place + 1 :]]))
 
 
 def test_an_unknown_kind_and_a_second_cap_are_refused(path, lines):
@@ -218,7 +218,7 @@ def test_numbers_no_ledger_writes_are_refused(path, text):
 
 
 def test_canonical_json_is_one_text():
-    assert canonical({"b": [1, 0.1], "a": "ε"}) == b'{"a":"\\u03b5","b":[1,0.1]}'
+    assert canonical_json({"b": [1, 0.1], "a": "ε"}) == b'{"a":"\\u03b5","b":[1,0.1]}'
 
 
 def test_a_ledger_written_by_an_earlier_version_is_read(path):
@@ -278,13 +278,13 @@ def test_where_a_chain_ends_is_known_without_reading_it_again(path, lines):
 def test_a_record_has_the_values_of_a_record(key, value):
     fields = {"body": {}, "kind": "open", "prev_hash": "0" * 64, "seq": 1, "tool": "t", "utc": "u"} | {key: value}
     fields.pop("hash", None)
-    fields |= {"hash": hashlib.sha256(canonical(fields)).hexdigest()} if key != "hash" else {}
+    fields |= {"hash": hashlib.sha256(canonical_json(fields)).hexdigest()} if key != "hash" else {}
     with pytest.raises(LedgerError, match="damaged"):
-        read(canonical(fields) + b"\n")
+        read(canonical_json(fields) + b"\n")
     good = fields | {"seq": 1, "kind": "open", "utc": "u", "tool": "t", "body": {}}
     good = {name: each for name, each in good.items() if name not in ("hash", "other")}
-    good["hash"] = hashlib.sha256(canonical(good)).hexdigest()
-    assert len(read(canonical(good) + b"\n").records) == 1
+    good["hash"] = hashlib.sha256(canonical_json(good)).hexdigest()
+    assert len(read(canonical_json(good) + b"\n").records) == 1
 
 
 def test_a_record_after_an_abandoned_line_says_so(path, lines):
@@ -293,15 +293,15 @@ def test_a_record_after_an_abandoned_line_says_so(path, lines):
     for change in ({"after_torn": False}, {"after_torn": 1}, {"torn_sha256": HASH}):
         fields = json.loads(lines[place + 1]) | change
         del fields["hash"]
-        fields["hash"] = hashlib.sha256(canonical(fields)).hexdigest()
+        fields["hash"] = hashlib.sha256(canonical_json(fields)).hexdigest()
         with pytest.raises(LedgerError, match="abandoned line"):
-            read(before + canonical(fields) + b"\n")
+            read(before + canonical_json(fields) + b"\n")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, {"a": object()}, {(1, 2): 3}])
 def test_what_json_cannot_say_is_refused(value):
     with pytest.raises(SettingError, match="not plain JSON"):
-        canonical(value)
+        canonical_json(value)
 
 
 def test_a_file_that_begins_with_an_empty_line_is_damaged():
@@ -316,6 +316,6 @@ def test_a_file_that_begins_with_an_empty_line_is_damaged():
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
 def test_a_whole_record_with_a_number_that_no_ledger_writes_is_refused(number):
     fields = {"body": {"epsilon": 1.5}, "hash": HASH, "kind": "open", "prev_hash": "0" * 64, "seq": 1, "tool": "t"}
-    line = canonical(fields | {"utc": "u"}).replace(b"1.5", number.encode())
+    line = canonical_json(fields | {"utc": "u"}).replace(b"1.5", number.encode())
     with pytest.raises(LedgerError, match="record 1 was edited"):
         read(line + b"\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doublure.ledger.amounts import Amount
-from doublure.ledger.torn import SOMETHING, TornLine, lines, understood
+from doublure.ledger.torn import SOMETHING, TornLine, parse_torn_line, torn_lines
 
 NOTHING = TornLine()
 
@@ -15,9 +15,9 @@ def test_nothing_costs_and_allows_nothing():
 
 
 def test_lines_come_without_what_closed_them():
-    assert list(lines(b"one#torn\ntwo#torn\n")) == [b"one", b"two"]
-    assert list(lines(b"one#torn\n#torn\n\ntwo")) == [b"one", b"two"]
-    assert list(lines(b"#torn\n")) == list(lines(b"")) == []
+    assert list(torn_lines(b"one#torn\ntwo#torn\n")) == [b"one", b"two"]
+    assert list(torn_lines(b"one#torn\n#torn\n\ntwo")) == [b"one", b"two"]
+    assert list(torn_lines(b"#torn\n")) == list(torn_lines(b"")) == []
 
 
 @pytest.mark.parametrize("start", [b'{"body":{', b'{"after_torn":true,"body":{'])
@@ -60,11 +60,11 @@ def test_lines_come_without_what_closed_them():
     ],
 )
 def test_a_line_counts_for_all_that_it_can_have_said(start, rest, found):
-    assert understood(start + rest) == found
+    assert parse_torn_line(start + rest) == found
 
 
 @pytest.mark.parametrize(
     "line", [b"", b"{", b'{"body":{', b'{"body":', b'x{"body":{"f', b'{"after_torn":false,"body":{"f']
 )
 def test_what_does_not_begin_as_a_record_cannot_be_read(line):
-    assert understood(line) is None
+    assert parse_torn_line(line) is None

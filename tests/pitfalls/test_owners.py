@@ -141,9 +141,9 @@ def check_rates(patch, folder, units):
 
 
 def owned_rate(count, units):
-    from doublure.private.queries.distances import rate_of
+    from doublure.private.queries.distances import distance_sample_rate
 
-    return rate_of(count, units)
+    return distance_sample_rate(count, units)
 
 
 @pytest.mark.parametrize("units", [UNITS // 10, UNITS * 10])

@@ -581,7 +581,7 @@ def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
                 ending(stopped, cut, KeyboardInterrupt())
             with pytest.raises(Interrupted):
                 lab.fit(lab.people(), plan, folder, real=True)
-        kept = {place: answers.kept(place).noisy.tobytes() for place in sorted(answers.held())}
+        kept = {place: answers.read(place).noisy.tobytes() for place in sorted(answers.places())}
         assert {path.stat().st_mode & 0o777 for path in (folder / "run/internal").iterdir()} == {0o600}
         first = len(draws)
         assert len(kept) == first == (plan.steps if cut == "fit" else cut)
@@ -589,7 +589,7 @@ def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
     assert [draw.scale for draw in draws] == [pytest.approx(access.event.scale) for access in plan.touches]
     whole = [draw.values.tobytes() for draw in draws[:first]]
     assert list(kept.values()) == whole
-    assert not answers.held()
+    assert not answers.places()
 
 
 @pytest.mark.parametrize("cut", [1, 2, "fit"])
@@ -610,7 +610,7 @@ def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, countin
 
 def test_what_is_kept_before_it_is_paid_for_is_refused(lab, monkeypatch, counting_plan, tmp_path):
     """A kill between the two would leave an answer that no ledger knows of."""
-    keeps = "if keep:\n    kept(KeptAnswer(noisy=noisy, asked=said(query), ran=self.executed.entry(access)))"
+    keeps = "if keep:\n    kept(KeptAnswer(noisy=noisy, asked=query_digest(query), ran=self.executed.entry(access)))"
     lab.plant(Mechanism, "release", (PAID, "pass"), (keeps, f"{keeps}\nself._pay(access)"))
     with monkeypatch.context() as inner:
         pay, paid = Mechanism._pay, []

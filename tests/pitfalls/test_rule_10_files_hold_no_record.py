@@ -141,7 +141,7 @@ COMPACT = "__import__('torch').from_numpy(teacher._records._compact)"
         (adversarial, "train", (ENDED, f"{KEPT} | {{'rows': adversaries._encoder.expand({COMPACT})}})\n{ENDED}")),
         (
             weights,
-            "file_of",
+            "generator_file",
             (
                 "packed(generator.state_dict(), metadata)",
                 "packed(generator.state_dict(), metadata | {'rows': '24'})",
@@ -207,7 +207,7 @@ def check_no_exact_count_is_written(lab, patch, plan, folder):
             for content in contents(path):
                 assert not any(needle in content for needle in looked_for), path.name
     answers = AnswersInFolder(folder / "run/internal")
-    noisy = {plan.touches[place].purpose: answers.kept((place, number)).noisy for place, number in answers.held()}
+    noisy = {plan.touches[place].purpose: answers.read((place, number)).noisy for place, number in answers.places()}
     # Of the tables that pairs are scored by, one number each is written, and no table.
     scored = next(access.event.tables for access in plan.touches if access.purpose == SCORES)
     assert noisy.pop(SCORES).shape == (scored,)

@@ -172,7 +172,7 @@ PAGE = "page = page_of(folder, card, described).encode()"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (loading, "synthesizer_of", (LOADED, f"{LOADED}\n    {LOOKS}")),
+        (loading, "read_synthesizer", (LOADED, f"{LOADED}\n    {LOOKS}")),
         (issuing, "issue", (ADDED, f"{ADDED}\n    card['limits'] = [str([*staging.parent.glob('run/int*/*')])]")),
         (issuing, "write_page", (PAGE, f"{PAGE}\n    (folder / 'report.html').write_text('accuracy 0.93')")),
     ],

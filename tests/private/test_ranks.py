@@ -24,7 +24,7 @@ from doublure.private.queries.axes import Axis
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.dependence import Dependence
 from doublure.private.queries.lot_gradients import CriticSettings
-from doublure.private.queries.query import said
+from doublure.private.queries.query import query_digest
 from doublure.private.queries.sums import BoundedSums
 from doublure.private.ranks import FollowerContext, LeaderContext, LocalContext, rank_of_units
 from doublure.private.records import PrivateRecords
@@ -348,10 +348,10 @@ def test_a_rank_that_dies_ends_the_run_and_nothing_is_given_out(word):
 
 
 def test_what_a_query_says_is_told_apart():
-    told = {said(each) for each in (*QUERIES.values(), Counts(tables=TABLES[::-1], max_records=2))}
-    told |= {said(Counts(tables=TABLES, max_records=1)), said(Counts(tables=TABLES[:1], max_records=2))}
+    told = {query_digest(each) for each in (*QUERIES.values(), Counts(tables=TABLES[::-1], max_records=2))}
+    told |= {query_digest(Counts(tables=TABLES, max_records=1)), query_digest(Counts(tables=TABLES[:1], max_records=2))}
     assert len(told) == 5
-    assert said(COUNTS) == said(Counts(tables=[*TABLES], max_records=2))
+    assert query_digest(COUNTS) == query_digest(Counts(tables=[*TABLES], max_records=2))
 
 
 # -- the audit of the trainer, through two ranks ---------------------------------------------------------------------

@@ -126,7 +126,7 @@ class Clients(RemoteSource):
         self._taking_part: list[str] | None = None
         self._charged: set[int] = set()
         self._ended = False
-        self._digest = wire.digest_of(plan)
+        self._digest = wire.plan_digest(plan)
         self._run = secrets.token_hex(_NONCE_BYTES)
         self._names: dict[int, str] = {}
         self._units: dict[str, int] = {}
@@ -219,7 +219,7 @@ class Clients(RemoteSource):
         if self._one_unit:
             return dict.fromkeys(told, 1)
         lengths = self._plan.guarantee.kind == "bayesian-dp"
-        return declared.bounds_of(told, self._plan.schema, everybody=lengths)
+        return declared.unit_bounds(told, self._plan.schema, required=lengths)
 
     # -- a run that is charged -----------------------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class Clients(RemoteSource):
             self._run, self._taking_part, self._of = str(kept["run"]), [*map(str, kept["owners"])], int(kept["of"])
 
     @override
-    def begun(self, internal: Path) -> None:
+    def begin(self, internal: Path) -> None:
         self.at_work = True
         kept = {"run": self._run, "owners": self._taking_part, "of": self._of}
         files.write_json(internal / _FEDERATION, kept, mode=0o600)
@@ -255,7 +255,7 @@ class Clients(RemoteSource):
         self._names = {node: name for node, name in self._names.items() if node in there}
 
     @override
-    def given_back(self) -> bool:
+    def release_charges(self) -> bool:
         self._ended, closed = True, set()
         with contextlib.suppress(Exception):  # the run ends already: an owner out of reach stays charged
             for node, said in self._round(END, "end", {"done": False}):
@@ -284,7 +284,7 @@ class Clients(RemoteSource):
         if encoder is None:
             raise TypeError("nobody was told the schema")
         counted = isinstance(encoder, TableValues) and not self._needs_torch
-        nobody = self._nobody(encoder.width) if counted else steps.records_of_nobody(encoder)
+        nobody = self._nobody(encoder.width) if counted else steps.empty_records(encoder)
         return self._owners(nobody, check)
 
     @property

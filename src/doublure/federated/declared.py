@@ -58,7 +58,7 @@ def require_declarable(units: object, schema: Schema, *, field: str) -> None:
         raise InputError(f"declares more units than the plan has ({schema.public_units})", field=field, remedy=_LESS)
 
 
-def bound_of(units: int | None, schema: Schema) -> int:
+def unit_bound(units: int | None, schema: Schema) -> int:
     """Return the number of units that bounds an owner's answers.
 
     Args:
@@ -70,13 +70,13 @@ def bound_of(units: int | None, schema: Schema) -> int:
     return min(MOST, schema.public_units if units is None else units)
 
 
-def bounds_of(told: Mapping[str, object], schema: Schema, *, everybody: bool) -> dict[str, int]:
+def unit_bounds(told: Mapping[str, object], schema: Schema, *, required: bool) -> dict[str, int]:
     """Return the number of units that bounds each owner's answers.
 
     Args:
         told: Declared numbers by owner, unchecked.
         schema: The plan's.
-        everybody: Whether every owner has to declare its units.
+        required: Whether every owner has to declare its units.
 
     Raises:
         InputError: An owner declares an impossible number, or nothing where it has to; naming one owner or all.
@@ -84,7 +84,7 @@ def bounds_of(told: Mapping[str, object], schema: Schema, *, everybody: bool) ->
     declared: dict[str, int | None] = {}
     for owner, units in told.items():
         require_declarable(units, schema, field=f"client {owner}")
-        if everybody and units is None:
+        if required and units is None:
             message = "does not declare its units, which say what its share of all distances is"
             raise InputError(message, field=f"client {owner}", remedy="start it with units=…, a public number")
         declared[owner] = units if isinstance(units, int) else None
@@ -93,7 +93,7 @@ def bounds_of(told: Mapping[str, object], schema: Schema, *, everybody: bool) ->
         raise InputError(
             f"declare {together} units together, more than the plan has ({most})", field="clients", remedy=_LESS
         )
-    bounds = {owner: bound_of(units, schema) for owner, units in declared.items()}
+    bounds = {owner: unit_bound(units, schema) for owner, units in declared.items()}
     if sum(bounds.values()) * schema.most_records >= _COUNTED:
         raise InputError(
             "may have more records together than whole numbers of 64 bits count",
@@ -115,7 +115,7 @@ def read(path: Path) -> dict[str, Any]:
     return {str(name): units for name, units in found.items()}
 
 
-def of_clients(units: Mapping[str, Any], names: list[str]) -> None:
+def refuse_unknown_clients(units: Mapping[str, Any], names: list[str]) -> None:
     """Refuse units that are declared for an unknown client.
 
     Raises:

@@ -101,7 +101,7 @@ class Silo:
         self._units = units
         self._again = again
         self._makes_ledger = makes_ledger
-        self._digest = wire.digest_of(plan)
+        self._digest = wire.plan_digest(plan)
         self._warned: tuple[object, str] | None = None
         self._run: str | None = None
         self._reservation: Reservation | None = None
@@ -271,7 +271,7 @@ class Silo:
         self._forget()
         self._owner = Owner(
             self._plan.touches,
-            units=declared.bound_of(self._units, self._plan.schema),
+            units=declared.unit_bound(self._units, self._plan.schema),
             authorise=self._authorise,
             note=self._note,
             asked=self._asked(run),
@@ -378,7 +378,7 @@ class Silo:
         if not isinstance(access.event, GaussianEvent):
             raise malformed("question")
         view, event = own.view(message), access.event
-        with _NETWORKS.lent(
+        with _NETWORKS.lend(
             message, (self._digest, own.schema, access, self._units), lambda: own.critic(event, view)
         ) as critic:
             query, chosen = decode_step(message, critic)

@@ -16,7 +16,7 @@ from doublure.ledger import Ledger
 from doublure.planning import Plan
 from doublure.run.fitting import fit
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.support import files
 from doublure.support.progress import Progress
 
@@ -71,7 +71,7 @@ def simulate(
     """
     post_of = _flower()
     found = clients_in(Path(clients))
-    declared.of_clients(units or {}, [path.name for path in found])
+    declared.refuse_unknown_clients(units or {}, [path.name for path in found])
     folder = Path(out) / "internal" / CLIENTS
     owners = {
         number: Silo(
@@ -139,7 +139,7 @@ def fit_elsewhere(
             shutil.rmtree(out / "internal", ignore_errors=True)
             with contextlib.suppress(OSError):
                 out.rmdir()
-    return synthesizer_of(RunFolder.open(out))
+    return read_synthesizer(RunFolder.open(out))
 
 
 def clients_in(folder: Path) -> list[Path]:

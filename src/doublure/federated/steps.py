@@ -172,7 +172,7 @@ def decode_step(message: Message, critic: OwnedCritic) -> tuple[CriticGradients,
     return critic.query(step, critic_state, generator_state, chosen=chosen), chosen
 
 
-def records_of_nobody(encoder: Encoder) -> PrivateRecords:
+def empty_records(encoder: Encoder) -> PrivateRecords:
     """Return empty encoded records, for the form of their gradients."""
     import torch
 
@@ -196,7 +196,7 @@ class NetworkPool:
         self._free: dict[tuple[Any, ...], list[OwnedCritic]] = {}
 
     @contextmanager
-    def lent(self, message: Message, key: tuple[Any, ...], make: Any) -> Iterator[OwnedCritic]:
+    def lend(self, message: Message, key: tuple[Any, ...], make: Any) -> Iterator[OwnedCritic]:
         """Lend one set.
 
         Args:

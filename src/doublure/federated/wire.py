@@ -29,7 +29,7 @@ _FREE = ("seconds_estimate", "memory_bytes", "warnings")
 """Keys of a plan that depend on the machine and on the version's wording; they are not binding."""
 
 
-def digest_of(plan: Plan) -> str:
+def plan_digest(plan: Plan) -> str:
     """Return the SHA-256 of the binding part of a plan."""
     said = json.loads(json.dumps(plan.to_json()))
     return Message({key: value for key, value in said.items() if key not in _FREE}).sha256

@@ -21,7 +21,7 @@ from doublure.ledger.amounts import Amount
 from doublure.ledger.chain import Record
 from doublure.ledger.request import PlanLike, same_plan
 from doublure.ledger.shapes import NO_NOISE, check_shape
-from doublure.ledger.torn import lines, understood
+from doublure.ledger.torn import parse_torn_line, torn_lines
 
 FORMAT = 1
 CLAIM = "the claim: "
@@ -162,8 +162,8 @@ class Account:
     def cut_short(self, torn: bytes) -> bool:
         """Charge lines that were cut short with all that they can have said; return whether they could be read."""
         read = True
-        for line in lines(torn):
-            found = understood(line)
+        for line in torn_lines(torn):
+            found = parse_torn_line(line)
             if found is None or (found.run is not None and found.run not in self.runs):
                 read = False
                 continue

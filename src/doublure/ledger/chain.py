@@ -83,7 +83,7 @@ class RecordChain:
         return (self.records[-1].sequence, self.records[-1].sha256) if self.records else (0, GENESIS)
 
 
-def canonical(value: object) -> bytes:
+def canonical_json(value: object) -> bytes:
     """Return the canonical JSON of a value: sorted keys, no spaces, ASCII, no NaN or Infinity.
 
     Raises:
@@ -106,7 +106,7 @@ def seal(chain: RecordChain, *, kind: str, body: Mapping[str, Any], utc: str, to
     """
     sequence, previous = chain.head
     # Through JSON and back, so that what is hashed is what will be read: lists for tuples, text for keys.
-    plain = json.loads(canonical(body))
+    plain = json.loads(canonical_json(body))
     start = b"\n" if chain.open_line else _TORN + b"\n" if chain.torn else b""
     fields: dict[str, Any] = {
         "body": plain,
@@ -118,8 +118,8 @@ def seal(chain: RecordChain, *, kind: str, body: Mapping[str, Any], utc: str, to
     }
     if chain.torn:
         fields |= {"after_torn": True, "torn_sha256": hashlib.sha256(chain.torn + start).hexdigest()}
-    fields["hash"] = hashlib.sha256(canonical(fields)).hexdigest()
-    return _record(fields, chain.torn and chain.torn + start), start + canonical(fields) + b"\n"
+    fields["hash"] = hashlib.sha256(canonical_json(fields)).hexdigest()
+    return _record(fields, chain.torn and chain.torn + start), start + canonical_json(fields) + b"\n"
 
 
 def read(data: bytes, *, base: RecordChain | None = None, name: str = "ledger") -> RecordChain:
@@ -183,7 +183,7 @@ def _verified(fields: dict[str, Any], line: bytes, sequence: int, previous: str,
         _damaged(name, f"record {sequence} is missing or does not have the keys of a record")
     rest = {key: value for key, value in fields.items() if key != "hash"}
     try:
-        intact = canonical(fields) == line and hashlib.sha256(canonical(rest)).hexdigest() == fields["hash"]
+        intact = canonical_json(fields) == line and hashlib.sha256(canonical_json(rest)).hexdigest() == fields["hash"]
     except SettingError:
         intact = False
     if not intact:

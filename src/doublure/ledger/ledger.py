@@ -13,7 +13,7 @@ from doublure.errors import GateFailed, LedgerError, SettingError, escaped, prin
 from doublure.ledger import disk, display
 from doublure.ledger.account import FORMAT, Account
 from doublure.ledger.amounts import Budget, is_figure
-from doublure.ledger.chain import Record, canonical
+from doublure.ledger.chain import Record, canonical_json
 from doublure.ledger.request import PlanLike, charge, facts, run_id_of
 from doublure.ledger.reservation import Reservation
 from doublure.ledger.shapes import NONCE
@@ -307,11 +307,11 @@ class Ledger:
                 the run folder, or was reserved for another plan.
         """
         disk.refuse_network_file_system(self._store.path)
-        expected = None if plan is None else canonical(facts(plan))
+        expected = None if plan is None else canonical_json(facts(plan))
 
         def body(account: Account) -> Mapping[str, Any]:
             run = account.find(reservation_id)
-            if expected is not None and canonical(run.plan) != expected:
+            if expected is not None and canonical_json(run.plan) != expected:
                 raise LedgerError(
                     "was reserved for another plan", field=run.run_id, remedy="resume with the plan it began with"
                 )

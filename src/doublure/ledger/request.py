@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from doublure.access import COVERED, Access
 from doublure.errors import SettingError
 from doublure.ledger.amounts import Budget, is_figure
-from doublure.ledger.chain import canonical
+from doublure.ledger.chain import canonical_json
 
 if TYPE_CHECKING:
     from doublure.guarantee import Guarantee
@@ -92,7 +92,7 @@ def same_plan(plan: PlanLike, run_id: str, recorded: Mapping[str, Any]) -> bool:
         run_id: The recorded run's id.
         recorded: The recorded facts of its plan.
     """
-    if canonical(dict(recorded)) != canonical(facts(plan)):
+    if canonical_json(dict(recorded)) != canonical_json(facts(plan)):
         return False
     return not run_id.startswith(_BEGINS) or run_id.startswith(_beginning(plan))
 

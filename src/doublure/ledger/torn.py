@@ -52,14 +52,14 @@ class TornLine:
     through_step: int | None = 0
 
 
-def lines(torn: bytes) -> Iterator[bytes]:
+def torn_lines(torn: bytes) -> Iterator[bytes]:
     """Yield the lines among abandoned bytes, without the mark that closed them; an append may be cut several times."""
     for line in torn.split(b"\n"):
         if whole := line.partition(b"#torn")[0]:
             yield whole
 
 
-def understood(line: bytes) -> TornLine | None:
+def parse_torn_line(line: bytes) -> TornLine | None:
     """Return the effects of a line, None if they cannot be read."""
     found = _BEGINNING.match(line)
     if found is None:

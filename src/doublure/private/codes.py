@@ -98,7 +98,7 @@ class ColumnCodes:
         self.fingerprint = fingerprint
 
     @classmethod
-    def written(
+    def write(
         cls,
         records: Iterable[npt.NDArray[np.float64]],
         types: Sequence[npt.DTypeLike],
@@ -121,7 +121,7 @@ class ColumnCodes:
             TypeError: A number is not whole, or does not fit its type: a defect of the encoder.
         """
         kinds, found, blocks = [np.dtype(each) for each in types], hashlib.sha256(), []
-        with NumberFile.written(folder, path) as file:
+        with NumberFile.create(folder, path) as file:
             for rows in records:
                 blocks.append((file.size, len(rows)))
                 for column in whole_columns(rows, kinds):
@@ -142,10 +142,10 @@ class ColumnCodes:
         self._file.seal(known, _WHOLE)
 
     @classmethod
-    def opened(cls, path: Path) -> ColumnCodes | None:
+    def open(cls, path: Path) -> ColumnCodes | None:
         """Return the codes that an interrupted run kept; None without a complete file."""
         try:
-            file = NumberFile.opened(path)
+            file = NumberFile.open(path)
             known = file.known(_WHOLE)
             if known is None:
                 return None

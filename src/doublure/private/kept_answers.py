@@ -2,7 +2,7 @@
 
 A noisy answer is paid for and no longer private. It is kept so that a later failure (of the fit, the disk or the code)
 does not cost the draw again. A question is identified by the access that pays for it, the number of that access's
-earlier answers, and a hash of its content (:func:`doublure.private.queries.query.said`).
+earlier answers, and a hash of its content (:func:`doublure.private.queries.query.query_digest`).
 
 Guarantee: none of its own. An answer is written once and never replaced, so that of one authorisation one draw is ever
 handed out.
@@ -46,10 +46,10 @@ class KeptAnswer:
 class AnswerStore(Protocol):
     """Storage of noisy answers."""
 
-    def held(self) -> frozenset[Place]:
+    def places(self) -> frozenset[Place]:
         """Return the places of the kept answers."""
 
-    def kept(self, place: Place) -> KeptAnswer:
+    def read(self, place: Place) -> KeptAnswer:
         """Return one of them."""
 
     def room(self, place: Place, size: int) -> AbstractContextManager[Callable[[KeptAnswer], None]]:
@@ -64,16 +64,16 @@ class AnswerStore(Protocol):
 class AnswersInMemory:
     """Answers that are given at the start, by place; new ones are not kept."""
 
-    def __init__(self, told: Mapping[Place, KeptAnswer] | None = None) -> None:
-        self._told = dict(told or {})
+    def __init__(self, given: Mapping[Place, KeptAnswer] | None = None) -> None:
+        self._given = dict(given or {})
 
-    def held(self) -> frozenset[Place]:
+    def places(self) -> frozenset[Place]:
         """Return the places of the given answers."""
-        return frozenset(self._told)
+        return frozenset(self._given)
 
-    def kept(self, place: Place) -> KeptAnswer:
+    def read(self, place: Place) -> KeptAnswer:
         """Return one of them."""
-        return self._told[place]
+        return self._given[place]
 
     @contextlib.contextmanager
     def room(self, place: Place, size: int) -> Iterator[Callable[[KeptAnswer], None]]:

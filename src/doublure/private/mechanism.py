@@ -55,8 +55,8 @@ from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent,
 from doublure.private.executed import DEFECT, Executed, steps_of
 from doublure.private.kept_answers import AnswersInMemory, AnswerStore, KeptAnswer, Place, size_of
 from doublure.private.noise import NoiseSource, product_upwards, require_std
-from doublure.private.partitions import Partitions, everywhere
-from doublure.private.queries.query import Answer, Query, Sensitivity, said
+from doublure.private.partitions import Partitions, as_partitions
+from doublure.private.queries.query import Answer, Query, Sensitivity, query_digest
 
 R = TypeVar("R")
 Authorise = Callable[[Access, int], None]
@@ -104,7 +104,7 @@ class Mechanism:
         self._authorise = authorise
         self._unbroken = unbroken
         self._answers: AnswerStore = AnswersInMemory() if answers is None else answers
-        self._held = self._answers.held()
+        self._held = self._answers.places()
         self._places = {access: place for place, access in enumerate(priced)}
         self._before: dict[Access, int] = {}
         self._spent: dict[Access, int] = {}
@@ -156,10 +156,10 @@ class Mechanism:
         """Say whether an earlier session kept an answer of any of these accesses."""
         return any(place == self._places.get(access) for access in accesses for place, _ in self._held)
 
-    def told(self, *accesses: Access) -> dict[Place, KeptAnswer]:
+    def kept_answers(self, *accesses: Access) -> dict[Place, KeptAnswer]:
         """Return the answers of these accesses that earlier sessions kept, by place."""
         wanted = {self._places[access] for access in accesses if access in self._places}
-        return {place: self._answers.kept(place) for place in sorted(self._held) if place[0] in wanted}
+        return {place: self._answers.read(place) for place in sorted(self._held) if place[0] in wanted}
 
     def ran(self) -> list[dict[str, Any]]:
         """Return the record of all draws so far, lost steps included, as in ``executed.json``."""
@@ -197,7 +197,7 @@ class Mechanism:
             raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
         if self.keeps(access):
             return self._recalled(query, access)
-        places = everywhere(records)
+        places = as_partitions(records)
         places.refuse_unfit(query)
         stated = query.sensitivity
         _refuse_dearer(stated, access)
@@ -217,7 +217,7 @@ class Mechanism:
             noisy, ran = self._noised(answer, access)
             self.executed.note(access, ran, moved.l2)
             if keep:
-                kept(KeptAnswer(noisy=noisy, asked=said(query), ran=self.executed.entry(access)))
+                kept(KeptAnswer(noisy=noisy, asked=query_digest(query), ran=self.executed.entry(access)))
         return noisy
 
     def keeps(self, access: Access) -> bool:
@@ -227,8 +227,8 @@ class Mechanism:
     def _recalled(self, query: Query[Any], access: Access) -> Any:
         """Return the answer that was kept for this question."""
         taken = self._taken[access]
-        kept = self._answers.kept((self._places[access], taken))
-        if kept.asked != said(query):
+        kept = self._answers.read((self._places[access], taken))
+        if kept.asked != query_digest(query):
             remedy = "go on with the doublure that began the run, on its machine"
             raise RunFolderError("is another question than was answered", field=access.purpose, remedy=remedy)
         self.executed.recall(access, kept.ran)

@@ -249,7 +249,7 @@ def validate_answer(query: Query[Any], nothing: Answer, total: Any, *, units: in
         kind = "real numbers of 32" if nothing.total.dtype.kind == "f" else "whole numbers of 64"
         return f"is not in {kind} bits"
     if nothing.unit is not None:
-        return _TOO_LONG if one_unit and length_of(total) * nothing.unit > nothing.sensitivity.l2 else None
+        return _TOO_LONG if one_unit and l2_norm(total) * nothing.unit > nothing.sensitivity.l2 else None
     if total.dtype.kind == "f":
         longest = nothing.sensitivity.l2 * (1 if one_unit else units)
         return _fault_of_gradient(total, longest, too_long=_TOO_LONG if one_unit else _TOO_LONG_FOR_UNITS)
@@ -263,7 +263,7 @@ def _fault_of_names(nothing: Answer, total: Any, *, units: int, one_unit: bool) 
         return "has other than texts and whole numbers above zero"
     if one_unit:
         return None if sum(total.values()) <= int(nothing.sensitivity.l1) else _TOO_MANY
-    return None if max(total.values(), default=0) <= most_of(nothing, units) else _TOO_MANY_FOR_UNITS
+    return None if max(total.values(), default=0) <= largest_count(nothing, units) else _TOO_MANY_FOR_UNITS
 
 
 def _fault_of_counts(
@@ -273,7 +273,7 @@ def _fault_of_counts(
         return None
     if int(total.min()) < 0:
         return "counts below zero"
-    most, largest = most_of(nothing, units), int(total.max())
+    most, largest = largest_count(nothing, units), int(total.max())
     if one_unit and int(total.sum(dtype=object)) > int(nothing.sensitivity.l1):
         return _TOO_MANY
     if largest > most:
@@ -287,10 +287,10 @@ def _fault_of_counts(
     return None
 
 
-def most_of(answer: Answer, units: int) -> int:
+def largest_count(answer: Answer, units: int) -> int:
     """Return the most that these units add to one count: all owners' together are below 2^63.
 
-    Beyond, a sum would wrap around and its noise would not (:func:`doublure.federated.declared.bounds_of`).
+    Beyond, a sum would wrap around and its noise would not (:func:`doublure.federated.declared.unit_bounds`).
     """
     return units * answer.sensitivity.each
 
@@ -310,10 +310,10 @@ def _fault_of_gradient(total: npt.NDArray[np.floating[Any]], longest: float, *, 
     """
     if not np.isfinite(total).all():
         return "is not finite"
-    return None if length_of(total) <= longest else too_long
+    return None if l2_norm(total) <= longest else too_long
 
 
-def length_of(total: npt.NDArray[Any]) -> float:
+def l2_norm(total: npt.NDArray[Any]) -> float:
     """Return a vector's L2 norm."""
     return float(np.linalg.norm(total.astype(np.float64)))
 
@@ -328,7 +328,7 @@ def _lengths(told: Any, total: Any, nothing: Answer) -> list[float]:
     """Return units' lengths over C: those that an owner of many units sent, else that of the one gradient that came."""
     if told is not None:
         return [float(each) for each in told]
-    return [min(1.0, length_of(total) * _UPWARDS / nothing.sensitivity.l2)]
+    return [min(1.0, l2_norm(total) * _UPWARDS / nothing.sensitivity.l2)]
 
 
 def _by_share(told: Mapping[str, list[float]], units: Mapping[str, int], count: int) -> list[float]:

@@ -38,8 +38,8 @@ import numpy as np
 from doublure.errors import RunFolderError, SettingError, printable
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, GaussianEvent, PureEvent
 from doublure.private.executed import steps_of
-from doublure.private.owner_partitions import length_of, most_of
-from doublure.private.partitions import Partitions, everywhere
+from doublure.private.owner_partitions import l2_norm, largest_count
+from doublure.private.partitions import Partitions, as_partitions
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Fact, query_of, values_path
 from doublure.private.queries.query import Answer, Query
@@ -110,7 +110,7 @@ class Owner:
         if number not in self._asked:
             raise SettingError("is no access of the plan", field="access", remedy=_REMEDY)
         access, asked = self._accesses[number], self._asked[number]
-        places = everywhere(records)
+        places = as_partitions(records)
         places.refuse_unfit(query)
         moved = _moved(query, access)
         if digest in asked and isinstance(access.event, GaussianEvent) and not access.whole:
@@ -173,13 +173,13 @@ def bounded(answer: Answer, units: int) -> Answer:
     """
     total, moved = answer.total, answer.sensitivity
     if isinstance(total, Mapping):
-        most = most_of(answer, units)
+        most = largest_count(answer, units)
         return replace(answer, total={name: min(count, most) for name, count in total.items()})
     if answer.unit is not None:
         return answer
     if total.dtype.kind != "f":
-        return replace(answer, total=np.minimum(total, most_of(answer, units)))
-    length, longest = length_of(total), units * moved.l2 * (1 - _MARGIN)
+        return replace(answer, total=np.minimum(total, largest_count(answer, units)))
+    length, longest = l2_norm(total), units * moved.l2 * (1 - _MARGIN)
     if not length > longest:
         return answer
     return replace(answer, total=(total.astype(np.float64) * (longest / length)).astype(total.dtype))

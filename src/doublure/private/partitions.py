@@ -111,8 +111,8 @@ class Partitions(ABC, Generic[P]):
         found = next(answers)
         for answer in answers:
             if answer.stated != found.stated:
-                raise stated_otherwise(query)
-            found = replace(found, total=added(found.total, answer.total))
+                raise inconsistent_answers(query)
+            found = replace(found, total=add_totals(found.total, answer.total))
         return found
 
     def __repr__(self) -> str:
@@ -163,7 +163,7 @@ class SequentialPartitions(Partitions[P]):
             yield query.answer(part, sample_rate=sample_rate)
 
 
-def everywhere(records: R | Partitions[R]) -> Partitions[R]:
+def as_partitions(records: R | Partitions[R]) -> Partitions[R]:
     """Return records as partitions; records in one place are a single partition."""
     return records if isinstance(records, Partitions) else SinglePartition(records)
 
@@ -180,12 +180,12 @@ def require_partitionable(query: Query[Any]) -> None:
         )
 
 
-def stated_otherwise(query: Query[Any]) -> NotAsPriced:
+def inconsistent_answers(query: Query[Any]) -> NotAsPriced:
     """Return the refusal of answers that do not belong together."""
     return NotAsPriced("is answered otherwise by partitions", field=type(query).__name__, remedy=DEFECT)
 
 
-def added(one: Any, other: Any) -> Any:
+def add_totals(one: Any, other: Any) -> Any:
     """Return the sum of two totals: arrays of one shape, or counts by name.
 
     Real numbers are added in float64 whatever their type: rounding here would come before the noise.

@@ -37,8 +37,14 @@ from doublure.access import Access
 from doublure.errors import DataError, NotAsPriced
 from doublure.private.executed import DEFECT
 from doublure.private.mechanism import Mechanism
-from doublure.private.partitions import CompositeQuery, Partitions, everywhere, require_partitionable, stated_otherwise
-from doublure.private.queries.query import Answer, Query, said
+from doublure.private.partitions import (
+    CompositeQuery,
+    Partitions,
+    as_partitions,
+    inconsistent_answers,
+    require_partitionable,
+)
+from doublure.private.queries.query import Answer, Query, query_digest
 from doublure.private.remote import Exchange, RemotePartitions
 from doublure.support.tensors import as_array
 
@@ -106,14 +112,14 @@ class LeaderContext(LocalContext):
             message = "draws records of units that have too many, which each rank would do otherwise"
             raise DataError(message, field="records", remedy="give no unit more than max_records, or take one process")
         key = secrets.randbits(KEY_BITS)
-        self._leader.tell(_DEAL, {"key": f"{key:x}", "size": self._size})
-        if any(message.words["fingerprint"] != fingerprint for message in self._leader.hear(_READ)):
+        self._leader.broadcast(_DEAL, {"key": f"{key:x}", "size": self._size})
+        if any(message.words["fingerprint"] != fingerprint for message in self._leader.gather(_READ)):
             raise DataError("are not the same on all ranks", field="records", remedy="give every rank equal files")
         return records.of_units(rank_of_units(key, records.n_units, self._size) == 0)
 
     @override
     def agree(self, tensors: Sequence[Tensor]) -> None:
-        self._leader.tell(_AGREE, arrays={str(n): as_array(tensor) for n, tensor in enumerate(tensors)})
+        self._leader.broadcast(_AGREE, arrays={str(n): as_array(tensor) for n, tensor in enumerate(tensors)})
 
 
 class LeaderMechanism(Mechanism):
@@ -134,8 +140,8 @@ class LeaderMechanism(Mechanism):
         if access.path is not None or self.keeps(access):  # all ranks were sent what is kept
             return super().release(query, access, records)
         step = {"access": self._places[access], "taken": self.taken(access)}
-        noisy = super().release(query, access, RankPartitions(everywhere(records), self._leader, step), keep=keep)
-        self._leader.tell(_RELEASED, arrays={"noisy": noisy})
+        noisy = super().release(query, access, RankPartitions(as_partitions(records), self._leader, step), keep=keep)
+        self._leader.broadcast(_RELEASED, arrays={"noisy": noisy})
         return noisy
 
 
@@ -163,22 +169,22 @@ class RankPartitions(RemotePartitions[P]):
         """
         require_partitionable(query)
         self._own.refuse_unfit(query)
-        if any(message.words != self._step for message in self._leader.hear(_FITS)):
+        if any(message.words != self._step for message in self._leader.gather(_FITS)):
             raise _out_of_step(query)
 
     @override
     def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Message]:
-        self._leader.tell(_ASKED)
+        self._leader.broadcast(_ASKED)
         own = self._own.ask(query, sample_rate=sample_rate)
 
         def validated(rank: int, response: Message) -> Answer:
-            if response.words.get("asked") != said(query):
+            if response.words.get("asked") != query_digest(query):
                 raise _out_of_step(query)
             if response.words.get("stated") != own.stated:
-                raise stated_otherwise(query)
+                raise inconsistent_answers(query)
             return own.from_message(response)
 
-        heard = zip(self._leader.others, self._leader.hear(_ANSWER), strict=True)
+        heard = zip(self._leader.others, self._leader.gather(_ANSWER), strict=True)
         return Exchange(parties=self._leader.others, responses=heard, validated=validated, own=own)
 
 
@@ -201,8 +207,8 @@ class FollowerContext(LocalContext):
 
     @override
     def assigned(self, records: PrivateRecords, fingerprint: str) -> PrivateRecords:
-        deal = self._follower.expect(_DEAL).words
-        self._follower.say(_READ, {"fingerprint": fingerprint})
+        deal = self._follower.receive(_DEAL).words
+        self._follower.send(_READ, {"fingerprint": fingerprint})
         ranks = rank_of_units(int(deal["key"], 16), records.n_units, deal["size"])
         return records.of_units(ranks == self._follower.rank)
 
@@ -210,7 +216,7 @@ class FollowerContext(LocalContext):
     def agree(self, tensors: Sequence[Tensor]) -> None:
         import torch
 
-        told = self._follower.expect(_AGREE).arrays.values()
+        told = self._follower.receive(_AGREE).arrays.values()
         with torch.no_grad():
             for own, theirs in zip(tensors, told, strict=True):
                 own.copy_(torch.from_numpy(theirs))
@@ -231,18 +237,20 @@ class FollowerMechanism(Mechanism):
 
     @override
     def release(self, query: Query[R], access: Access, records: R | Partitions[R], *, keep: bool = True) -> Any:
-        taken, places = self.taken(access), everywhere(records)
+        taken, places = self.taken(access), as_partitions(records)
         if self.keeps(access):
             return self._recalled(query, access)
         require_partitionable(query)
         places.refuse_unfit(query)
-        self._follower.say(_FITS, {"access": self._places[access], "taken": taken})
+        self._follower.send(_FITS, {"access": self._places[access], "taken": taken})
         for each in query.sums() if isinstance(query, CompositeQuery) else [query]:
-            self._follower.expect(_ASKED)
+            self._follower.receive(_ASKED)
             answer = places.ask(each, sample_rate=getattr(access.event, "sample_rate", 1.0))
             message = answer.to_message()
-            self._follower.say(_ANSWER, {**message.words, "asked": said(each), "stated": answer.stated}, message.arrays)
-        noisy = self._follower.expect(_RELEASED).arrays["noisy"]
+            self._follower.send(
+                _ANSWER, {**message.words, "asked": query_digest(each), "stated": answer.stated}, message.arrays
+            )
+        noisy = self._follower.receive(_RELEASED).arrays["noisy"]
         self._taken[access] = taken + 1
         return noisy
 

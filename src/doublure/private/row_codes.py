@@ -36,7 +36,7 @@ class RowCodes:
         self.n_units = n_units
 
     @classmethod
-    def written(
+    def write(
         cls,
         records: Iterable[npt.NDArray[Any]],
         *,
@@ -56,7 +56,7 @@ class RowCodes:
         Raises:
             Unwritable: The disk is full.
         """
-        with NumberFile.written(folder, path) as file:
+        with NumberFile.create(folder, path) as file:
             blocks = iter(records)
             first = next(blocks)
             rows = RowFile(file, first.shape[1:], first.dtype)
@@ -77,10 +77,10 @@ class RowCodes:
         return cls(rows, own, int(own.max(initial=-1)) + 1)
 
     @classmethod
-    def opened(cls, path: Path) -> RowCodes | None:
+    def open(cls, path: Path) -> RowCodes | None:
         """Return the rows that an interrupted run kept; None without a complete file."""
         try:
-            file = NumberFile.opened(path)
+            file = NumberFile.open(path)
             known = file.known(_WHOLE)
             if known is None:
                 return None

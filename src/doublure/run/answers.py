@@ -38,12 +38,12 @@ class AnswersInFolder:
         self._folder = folder
         self.records: str | None = None
 
-    def held(self) -> frozenset[Place]:
+    def places(self) -> frozenset[Place]:
         """Return the places of the kept answers."""
         found = (_NAME.fullmatch(path.name) for path in self._folder.glob("answer-*"))
         return frozenset((int(name[1]), int(name[2])) for name in found if name is not None)
 
-    def kept(self, place: Place) -> KeptAnswer:
+    def read(self, place: Place) -> KeptAnswer:
         """Return one of them.
 
         Raises:
@@ -77,11 +77,11 @@ class AnswersInFolder:
         Args:
             records: Their hash.
         """
-        return all(read_arrays(self._path(place))[0].get("records", records) == records for place in self.held())
+        return all(read_arrays(self._path(place))[0].get("records", records) == records for place in self.places())
 
     def forget(self) -> None:
         """Remove all answers."""
-        for place in self.held():
+        for place in self.places():
             self._path(place).unlink(missing_ok=True)
 
     def _path(self, place: Place) -> Path:

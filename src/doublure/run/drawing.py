@@ -95,7 +95,7 @@ class ConditionalSampler:
             SettingError: Naming the rarity.
         """
         if self.narrow and n > self._chance * MOST_DRAWN:
-            raise too_rare(self.given, 1 / max(self._chance, 1e-300), int(self._chance * MOST_DRAWN), n)
+            raise rarity_refusal(self.given, 1 / max(self._chance, 1e-300), int(self._chance * MOST_DRAWN), n)
 
     @cached_property
     def _chance(self) -> float:
@@ -139,7 +139,7 @@ class ConditionalSampler:
         return found
 
 
-def too_rare(given: Conditions, one_in: float, found: int, n: int) -> SettingError:
+def rarity_refusal(given: Conditions, one_in: float, found: int, n: int) -> SettingError:
     """Return the refusal to draw a rare combination by rejection.
 
     Args:
@@ -167,7 +167,7 @@ def refuse_endless(given: Conditions, drawn: int, found: int, n: int) -> None:
     if drawn < DECIDED_AFTER or n * drawn <= MOST_DRAWN * found:
         return
     if found:
-        raise too_rare(given, drawn / found, MOST_DRAWN * found // drawn, n)
+        raise rarity_refusal(given, drawn / found, MOST_DRAWN * found // drawn, n)
     message = f"no synthetic row in {drawn:,} has this combination"
     raise SettingError(message, field=_field(given), remedy="ask for fewer conditions")
 

@@ -68,7 +68,7 @@ def refuse_held(plan: Plan, *, parted: bool) -> None:
 
 
 @contextlib.contextmanager
-def placed(
+def place_data(
     data: Given | RemoteSource, plan: Plan, engine: Engine, scheduler: str | None, threads: int | None
 ) -> Iterator[Given | RemoteSource]:
     """Yield the data as this engine reads it; a cluster lives as long as the context.
@@ -117,7 +117,7 @@ def _local(scheduler: str | None, threads: int | None) -> Iterator[None]:
 @contextlib.contextmanager
 def _dask(scheduler: str | None, threads: int | None) -> Iterator[DaskWorkers]:
     require_dask("engine dask")
-    with of_this_machine(threads) if scheduler is None else of_scheduler(scheduler) as workers:
+    with start_local_cluster(threads) if scheduler is None else connect_to_scheduler(scheduler) as workers:
         yield workers
 
 
@@ -206,7 +206,7 @@ class DaskWorkers:
 
 
 @contextlib.contextmanager
-def of_scheduler(address: str) -> Iterator[DaskWorkers]:
+def connect_to_scheduler(address: str) -> Iterator[DaskWorkers]:
     """Connect to a scheduler; certificates of ``tls://`` are those of Dask's own configuration.
 
     Raises:
@@ -230,7 +230,7 @@ def of_scheduler(address: str) -> Iterator[DaskWorkers]:
 
 
 @contextlib.contextmanager
-def of_this_machine(workers: int | None) -> Iterator[DaskWorkers]:
+def start_local_cluster(workers: int | None) -> Iterator[DaskWorkers]:
     """Start workers, one thread each, and stop them in the end.
 
     Args:

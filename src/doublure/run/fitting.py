@@ -44,9 +44,9 @@ from doublure.ledger.request import charge
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import RecordPlacement, bytes_of, placement_of, refuse_too_large
-from doublure.run.engines import LOCAL, Engine, placed, refuse_held
+from doublure.run.engines import LOCAL, Engine, place_data, refuse_held
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.run.record_sources import RemoteSource
 from doublure.run.rehearsal import rehearse
 from doublure.run.running import FitRun
@@ -136,7 +136,7 @@ def fit(
         require_torch(f"method {chosen.name}")
     chosen.ready(plan.schema, plan.settings)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    public_seed = seeding.chosen(seed)
+    public_seed = seeding.choose_seed(seed)
     check_device(device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(threads_of_fit(threads, with_torch=with_torch))
@@ -147,29 +147,29 @@ def fit(
             path = stack.enter_context(_unnamed())
         else:
             path = Path(out)
-        stack.enter_context(listing(None if out is None else path))
+        stack.enter_context(list_refused_records(None if out is None else path))
         if not resume:
             if not again:
                 RunFolder.refuse_taken(path)  # a better message, where the paid run is there
                 book.refuse_repeated(plan)
             refuse_unaffordable(book, plan)
         else:
-            folder = stack.enter_context(RunFolder.open(path).held())
+            folder = stack.enter_context(RunFolder.open(path).lock())
             if (finished := _finished(folder, book)) is not None:
                 return _under_the_ceiling(finished, out)
         listener.stage("check the data's header")
-        data = stack.enter_context(placed(data, plan, engine, scheduler, threads))
+        data = stack.enter_context(place_data(data, plan, engine, scheduler, threads))
         source = data if isinstance(data, RemoteSource) else open_data(data, plan.kind, plan.schema.written)
         source.check(plan.schema)
         if resume:
-            run = FitRun.resumed(folder, plan, book, ranks)
+            run = FitRun.resume(folder, plan, book, ranks)
         else:
             listener.stage("try the plan on no record")
             rehearse(plan, device=device)
             folder = RunFolder.create(path, plan)
             # A process that tries to resume it now is refused, and holds the lock no longer than that takes.
-            stack.enter_context(folder.held(wait=True))
-            run = FitRun.begun(folder, plan, book, public_seed, ranks, again=again)
+            stack.enter_context(folder.lock(wait=True))
+            run = FitRun.begin(folder, plan, book, public_seed, ranks, again=again)
         return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, placement=placement), out)
 
 
@@ -227,21 +227,21 @@ def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
             folder.forget_codes()
             folder.answers.forget()
             folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
-            return synthesizer_of(folder)
+            return read_synthesizer(folder)
     return None
 
 
 # -- the records that a fit was refused for: an internal list beside the run folder ------------------------------------
 
 
-def list_of(out: Path) -> Path:
+def refused_list_path(out: Path) -> Path:
     """Return the path of a refused run's list: beside its folder, which is not made or not kept."""
     place = out.resolve()  # "." has no name
     return place.parent / f"{place.name}-refused.csv"
 
 
 @contextlib.contextmanager
-def listing(out: Path | None) -> Iterator[None]:
+def list_refused_records(out: Path | None) -> Iterator[None]:
     """Write a list of the records that are refused inside, and name it in the remedy.
 
     An earlier list is replaced. Another file of that name stays, and no list is written.
@@ -255,7 +255,7 @@ def listing(out: Path | None) -> Iterator[None]:
     if out is None:
         yield
         return
-    place = list_of(out)
+    place = refused_list_path(out)
     try:
         yield
     except FaultyRecords as error:

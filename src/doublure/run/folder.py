@@ -137,7 +137,7 @@ class RunFolder:
         return RunFolderError("is not empty", field=self.path, remedy="choose another -o")
 
     @contextlib.contextmanager
-    def held(self, *, wait: bool = False) -> Iterator[RunFolder]:
+    def lock(self, *, wait: bool = False) -> Iterator[RunFolder]:
         """Lock the run against other processes, until this block or process ends, however it ends.
 
         The lock is on ``plan.json``, which is written once and never replaced. Where the file system knows no locks,
@@ -270,7 +270,7 @@ class RunFolder:
         written = self._json("plan.json")
         if (fault := self._fault_of(written)) is not None:
             warnings.warn(f"{self.path}: {fault}; {REMEDY}", PrivacyWarning, stacklevel=2)
-        return weights.plan_of(written, self.run.get("doublure_version"), self.path)
+        return weights.read_plan(written, self.run.get("doublure_version"), self.path)
 
     @property
     def schema(self) -> ResolvedSchema | None:
@@ -324,7 +324,7 @@ class RunFolder:
 
     def save_generator(self, generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> str:
         """Write ``generator.safetensors`` (weights, schema, plan and claim), and return its SHA-256."""
-        content = weights.file_of(generator, schema, plan, guarantee)
+        content = weights.generator_file(generator, schema, plan, guarantee)
         files.write_atomic(self.path / weights.FILE, lambda file: file.write(content))
         return hashlib.sha256(content).hexdigest()
 

@@ -47,13 +47,13 @@ def write(syn: Synthesizer, folder: Path) -> None:
         folder: An empty folder.
     """
     plan = replace(syn.plan, settings=syn.plan.settings.published())
-    content = weights.file_of(syn.generator, syn.schema, plan, syn.guarantee)
+    content = weights.generator_file(syn.generator, syn.schema, plan, syn.guarantee)
     files.write_atomic(folder / weights.FILE, lambda file: file.write(content))
     text = syn.schema.to_yaml().encode()
     files.write_atomic(folder / SCHEMA, lambda file: file.write(text))
 
 
-def lies_in(folder: Path) -> bool:
+def is_published(folder: Path) -> bool:
     """Say whether a folder is a published generator, and no run."""
     return (folder / CARD).is_file() and (folder / weights.FILE).is_file() and not (folder / "run.json").exists()
 
@@ -68,7 +68,7 @@ def refuse_inside(folder: Path, out: Path | None) -> None:
     Raises:
         SettingError: No path was given, and the folder is a published generator.
     """
-    if out is None and lies_in(folder):
+    if out is None and is_published(folder):
         remedy = "say where the report goes, outside of what is published"
         raise SettingError("is needed with a published generator", field="-o", remedy=remedy)
 
@@ -83,7 +83,7 @@ def read(folder: Path) -> Synthesizer:
     card, schema, plan, guarantee = _vouched_for(folder)
     path = folder / weights.FILE
     tensors = weights.read(path, schema, plan, guarantee)
-    generator = weights.into_generator(tensors, schema, plan, path)
+    generator = weights.load_generator(tensors, schema, plan, path)
     facts = {key: card.get(key) for key in ("doublure_version", "created", "method")}
     return Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, published=True)
 
@@ -115,7 +115,7 @@ def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Gu
         raise _broken("does not hold together", folder)
     if (fault := known_fault(made, written)) is not None:
         raise RunFolderError(fault, field=folder, remedy=REMEDY)
-    plan, guarantee = weights.plan_of(written, made, folder), Guarantee.from_json(card["guarantee"])
+    plan, guarantee = weights.read_plan(written, made, folder), Guarantee.from_json(card["guarantee"])
     if not plan.may_claim(guarantee):
         raise _broken("is not what the plan gives", folder / CARD)
     return card, schema, plan, guarantee

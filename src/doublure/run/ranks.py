@@ -102,11 +102,11 @@ class LeaderRun(LeaderContext, LocalRun):
 
     @override
     def begin(self, plan: Plan, seed: int) -> None:
-        self._leader.tell(_BEGIN, {"plan": plan.to_json(), "seed": seed})
+        self._leader.broadcast(_BEGIN, {"plan": plan.to_json(), "seed": seed})
 
     @override
     def loaded(self) -> None:
-        self._leader.hear(_LOADED)
+        self._leader.gather(_LOADED)
 
     @override
     def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, answers: Drawn, **facts: Any) -> None:
@@ -115,7 +115,7 @@ class LeaderRun(LeaderContext, LocalRun):
         drawn = answers()
         of = [[*place, answer.asked, dict(answer.ran)] for place, answer in drawn.items()]
         noisy = {str(number): answer.noisy for number, answer in enumerate(drawn.values())}
-        self._leader.tell(_TRAIN, {"schema": schema.to_yaml(), "answers": of, **facts}, noisy | kept)
+        self._leader.broadcast(_TRAIN, {"schema": schema.to_yaml(), "answers": of, **facts}, noisy | kept)
 
     @override
     def workspace(self, folder: Workspace) -> Workspace:
@@ -155,7 +155,7 @@ class FollowerRun:
                 self._follower.fail(error)
 
     def _answer(self, data: Given, device: str, threads: int | None) -> None:
-        told = self._follower.expect(_BEGIN).words
+        told = self._follower.receive(_BEGIN).words
         plan, seed = Plan.from_json(told["plan"], reprice=False), int(told["seed"])
         method = methods.method(plan.method)
         method.ready(plan.schema, plan.settings)
@@ -167,8 +167,8 @@ class FollowerRun:
         given = open_data(data, plan.kind, plan.schema.written)
         given.check(plan.schema)
         table = given.load(plan.schema, at_least=plan.fewest_records)
-        self._follower.say(_LOADED)
-        message = self._follower.expect(_TRAIN)
+        self._follower.send(_LOADED)
+        message = self._follower.receive(_TRAIN)
         schema, taken = ResolvedSchema.parse(message.words["schema"]), int(message.words["taken"])
         encoder = encoder_for(schema, plan.settings.encoding)
         records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
@@ -204,7 +204,7 @@ class FollowerRun:
                 agree=ranks.agree,
             )
         )
-        self._follower.expect("end")
+        self._follower.receive("end")
 
 
 class _ReceivedCheckpoint:
@@ -223,7 +223,7 @@ class _ReceivedCheckpoint:
 
 
 @contextlib.contextmanager
-def together() -> Iterator[LocalRun | FollowerRun]:
+def join_ranks() -> Iterator[LocalRun | FollowerRun]:
     """Join the processes that ``torchrun`` started, or run alone.
 
     Raises:
@@ -237,7 +237,7 @@ def together() -> Iterator[LocalRun | FollowerRun]:
         if link.rank:
             yield FollowerRun(link)
         else:
-            with leading(link) as first:
+            with lead_ranks(link) as first:
                 yield first
     finally:
         with contextlib.suppress(RuntimeError, ValueError):
@@ -245,7 +245,7 @@ def together() -> Iterator[LocalRun | FollowerRun]:
 
 
 @contextlib.contextmanager
-def leading(link: RankLink) -> Iterator[LeaderRun]:
+def lead_ranks(link: RankLink) -> Iterator[LeaderRun]:
     """Lead the other ranks, and end them with this block, however it ends.
 
     Args:
@@ -275,4 +275,4 @@ def _pays_nothing(access: Access, step: int) -> None:
     raise TypeError("rank 0 pays")
 
 
-__all__ = ["FollowerRun", "LeaderRun", "LocalRun", "leading", "own_device", "together"]
+__all__ = ["FollowerRun", "LeaderRun", "LocalRun", "join_ranks", "lead_ranks", "own_device"]

@@ -95,11 +95,11 @@ class RemoteSource(RecordSource):
             InputError: It does not.
         """
 
-    def begun(self, internal: Path) -> None:
+    def begin(self, internal: Path) -> None:
         """Receive the internal folder of the run, which is charged now."""
         return
 
-    def given_back(self) -> bool:
+    def release_charges(self) -> bool:
         """Close every remote charge for this run at zero, and say whether none is left.
 
         Called where a run ends before anything was drawn; a run with a remaining charge is kept to be resumed.
@@ -256,7 +256,7 @@ class OnDiskRecords(RecordSource):
             raise TypeError("only whole numbers are spilled")
         types = [narrowest(whole.first, whole.last + whole.nullable) for whole in encoder.wholes]
         table = self._table
-        codes = ColumnCodes.written(
+        codes = ColumnCodes.write(
             self._compact(encoder),
             types,
             most_records=lambda: 1 if table is None else table.most_records,
@@ -279,7 +279,7 @@ class OnDiskRecords(RecordSource):
         if isinstance(self._kept, RowCodes):
             return self._kept
         table = self._table
-        rows = RowCodes.written(
+        rows = RowCodes.write(
             self._compact(encoder),
             unit=lambda: None if table is None else table.unit,
             folder=self._folder,

@@ -64,7 +64,7 @@ from doublure.private.noise import source as noise_source
 from doublure.private.records import PrivateRecords, RecordsElsewhere
 from doublure.private.row_codes import RowCodes
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.run.ranks import LocalRun
 from doublure.run.record_sources import OnDiskRecords, RecordSource, RemoteSource
 from doublure.schema import ResolvedSchema
@@ -141,7 +141,7 @@ class FitRun:
         self._asked: RemoteSource | None = None
 
     @classmethod
-    def begun(
+    def begin(
         cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int, ranks: LocalRun | None = None, *, again: bool
     ) -> FitRun:
         """Reserve, after a promise to the folder; a failure leaves neither folder nor charge."""
@@ -165,7 +165,7 @@ class FitRun:
         return run
 
     @classmethod
-    def resumed(cls, folder: RunFolder, plan: Plan, ledger: Ledger, ranks: LocalRun | None = None) -> FitRun:
+    def resume(cls, folder: RunFolder, plan: Plan, ledger: Ledger, ranks: LocalRun | None = None) -> FitRun:
         """Resume the reservation; write nothing before the ledger has decided that this process may."""
         path = folder.path
         if (fault := folder.fault) is not None:
@@ -277,13 +277,13 @@ class FitRun:
     def _read(self, source: Source | RemoteSource, placement: RecordPlacement) -> Loaded | RecordSource:
         """Return the records in memory, or their source; those that an interrupted run kept, if it did."""
         if isinstance(source, RemoteSource):
-            source.begun(self._folder.internal)
+            source.begin(self._folder.internal)
             self._asked = source
             self._folder.update_run(**source.public)
             source.read()
             return source
         plan, at_least = self._plan, self._plan.fewest_records
-        kept = ColumnCodes.opened(self._folder.codes) or RowCodes.opened(self._folder.codes)
+        kept = ColumnCodes.open(self._folder.codes) or RowCodes.open(self._folder.codes)
         if placement is RecordPlacement.HELD and kept is None:
             return source.load(plan.schema, at_least=at_least)
         if isinstance(source, ImageSource):
@@ -359,7 +359,7 @@ class FitRun:
         self._ranks.train(
             schema,
             self._folder.load,
-            lambda: self._mechanism.told(*plan.training),
+            lambda: self._mechanism.kept_answers(*plan.training),
             taken=self._reservation.authorised,
             executed=self._mechanism.ran(),
         )
@@ -411,7 +411,7 @@ class FitRun:
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256, claimed=claim.kind)
         self._folder.answers.forget()
         self._folder.update_run(status="done", generator_sha256=sha256)
-        syn, tables = synthesizer_of(self._folder), self._tables
+        syn, tables = read_synthesizer(self._folder), self._tables
         return syn if keeps else replace(syn, read_tables=lambda: tables)
 
     def _write_what_ran(self) -> None:
@@ -475,7 +475,7 @@ class FitRun:
     def _has_to_stay(self, status: str) -> bool:
         """Whether long work, or a remote charge, would be lost with the folder."""
         counted = status == "interrupted" and self._folder.codes.is_file()
-        return self._folder.works or counted or not (self._asked is None or self._asked.given_back())
+        return self._folder.works or counted or not (self._asked is None or self._asked.release_charges())
 
     # -- stopping ------------------------------------------------------------------------------------------------
 

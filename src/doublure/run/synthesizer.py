@@ -176,7 +176,7 @@ class Synthesizer:
         wanted = asking.read(given or {}, self.schema, self._encoder)
         if first and wanted.by_rejection:
             raise SettingError("must be 0 where records are found by rejection", field="first", remedy="leave it out")
-        return self._chunks(counted(n), wanted, seeding.chosen(seed), chunk_rows, first)
+        return self._chunks(require_count(n), wanted, seeding.choose_seed(seed), chunk_rows, first)
 
     def by_rejection(self, given: Mapping[str, object]) -> bool:
         """Whether these conditions need rejection, which draws other records, too.
@@ -340,7 +340,7 @@ class Synthesizer:
         return frame
 
 
-def counted(n: SupportsIndex) -> int:
+def require_count(n: SupportsIndex) -> int:
     """Return the number of records, checked.
 
     Raises:

@@ -23,7 +23,7 @@ FILE = "generator.safetensors"
 """Its name in a run folder and in a published generator."""
 
 
-def file_of(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
+def generator_file(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
     """Return the file's content: weights, schema, plan, and the claim where the plan has two."""
     # The schema within the plan is the public one; the bought facts are in the schema beside it.
     metadata = {"doublure": __version__, "watermark": guarantee.watermark, **_described(schema, plan, guarantee)}
@@ -44,7 +44,7 @@ def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -
     return state
 
 
-def into_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, path: Path) -> AnyGenerator:
+def load_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, path: Path) -> AnyGenerator:
     """Put weights into a generator of the shape that the plan gives.
 
     Args:
@@ -67,7 +67,7 @@ def into_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, 
     return generator.eval()
 
 
-def plan_of(written: dict[str, Any], made: object, field: Path) -> Plan:
+def read_plan(written: dict[str, Any], made: object, field: Path) -> Plan:
     """Read a plan that was paid for.
 
     Args:

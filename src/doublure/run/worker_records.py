@@ -112,9 +112,9 @@ class WorkerRecords(RemoteSource):
         if not self._schema.questions and self._schema.unit.id is None:
             return
         whole = self._workers.each(tasks.read, self._pieces)
-        self._refuse_too_few(self._workers.results(self._workers.each(tasks.known_cells, whole)))
+        self._refuse_too_few(self._workers.results(self._workers.each(tasks.count_records, whole)))
         shares, most = self._bounded(whole)
-        self._cells = self._workers.each(tasks.held, whole, shares, [most] * len(whole))
+        self._cells = self._workers.each(tasks.keep_used, whole, shares, [most] * len(whole))
         self._facts = PartitionFacts(0, most)
         self._hear(self._cells)
 
@@ -131,8 +131,8 @@ class WorkerRecords(RemoteSource):
         """
         if not isinstance(encoder, TableValues):
             raise TypeError("only whole numbers are counted by workers")
-        does, given = (tasks.encoded, self._cells) if self._cells else (tasks.read_encoded, self._pieces)
-        schema = self._workers.each(tasks.itself, [encoder.schema])
+        does, given = (tasks.encode, self._cells) if self._cells else (tasks.read_and_encode, self._pieces)
+        schema = self._workers.each(tasks.identity, [encoder.schema])
         self._codes = self._workers.each(does, given, schema * len(given))
         known = self._hear(self._codes)
         if not self._cells:
@@ -161,9 +161,9 @@ class WorkerRecords(RemoteSource):
         return WorkerPartitions(partial(self._asked, parts), digests=self._digests, facts=self._facts, check=check)
 
     def _asked(self, parts: list[Any], query: Query[Any], sample_rate: float) -> Iterator[Response]:
-        sent = self._workers.each(tasks.itself, [query])
+        sent = self._workers.each(tasks.identity, [query])
         yield from self._workers.results(
-            self._workers.each(tasks.answered, parts, sent * len(parts), [sample_rate] * len(parts))
+            self._workers.each(tasks.answer, parts, sent * len(parts), [sample_rate] * len(parts))
         )
 
     def _bounded(self, whole: list[Any]) -> tuple[list[list[Any]], int]:
@@ -171,14 +171,14 @@ class WorkerRecords(RemoteSource):
         if self._schema.unit.id is None:
             return [[] for _ in whole], 1
         each, count, most = self._workers.each, min(BUCKETS, len(whole)), self._schema.unit.max_records
-        assigned = each(tasks.assigned, whole, [count] * len(whole))
-        buckets = [each(tasks.bucket_of, assigned, [bucket] * len(assigned)) for bucket in range(count)]
-        bounded = each(tasks.bounded, buckets, [most] * count)
-        shares = [each(tasks.share_of, bounded, [number] * count) for number in range(len(whole))]
-        return shares, max(self._workers.results(each(tasks.most_of, bounded)))
+        assigned = each(tasks.assign_buckets, whole, [count] * len(whole))
+        buckets = [each(tasks.select_bucket, assigned, [bucket] * len(assigned)) for bucket in range(count)]
+        bounded = each(tasks.bound_units, buckets, [most] * count)
+        shares = [each(tasks.select_share, bounded, [number] * count) for number in range(len(whole))]
+        return shares, max(self._workers.results(each(tasks.most_records, bounded)))
 
     def _hear(self, parts: list[Any]) -> list[tasks.PartitionSummary]:
-        known = sorted(self._workers.results(self._workers.each(tasks.known, parts)))
+        known = sorted(self._workers.results(self._workers.each(tasks.summarise, parts)))
         self._digests = [each.digest for each in known]
         return known
 

@@ -41,7 +41,7 @@ RECORDS_AT_ONCE = 2**16
 _PLACE_BITS = 40
 
 
-def sealed(does: Callable[A, T]) -> Callable[A, T]:
+def hide_errors(does: Callable[A, T]) -> Callable[A, T]:
     """Hide messages of other errors than ours, which name no private value, from a worker's log."""
 
     @functools.wraps(does)
@@ -214,12 +214,12 @@ def version() -> str:
     return __version__
 
 
-def itself(given: T) -> T:
+def identity(given: T) -> T:
     """Return the argument, so that it is sent to a worker once and not with every task."""
     return given
 
 
-@sealed
+@hide_errors
 def read(piece: DataPiece) -> PieceCells:
     """Read a piece; the run is charged.
 
@@ -235,33 +235,33 @@ def read(piece: DataPiece) -> PieceCells:
     return PieceCells(piece.number, cells.concatenate(frames, list(piece.columns)), np.concatenate(rows))
 
 
-@sealed
-def assigned(own: PieceCells, buckets: int) -> list[Rows]:
+@hide_errors
+def assign_buckets(own: PieceCells, buckets: int) -> list[Rows]:
     """Return a piece's hashes by bucket, all of a unit in the same one."""
     to = own.rows[:, 0] % np.uint64(buckets)
     return [own.rows[to == bucket] for bucket in range(buckets)]
 
 
-@sealed
-def bucket_of(all_buckets: list[Rows], bucket: int) -> Rows:
+@hide_errors
+def select_bucket(all_buckets: list[Rows], bucket: int) -> Rows:
     """Return one bucket."""
     return all_buckets[bucket]
 
 
-@sealed
-def bounded(rows: Sequence[Rows], max_records: int) -> BoundedUnits:
+@hide_errors
+def bound_units(rows: Sequence[Rows], max_records: int) -> BoundedUnits:
     """Return the records that a bucket's units use, over all pieces: the first ones in the order of the data."""
     return BoundedUnits(*first_of(np.concatenate(rows), max_records))
 
 
-@sealed
-def most_of(bucket: BoundedUnits) -> int:
+@hide_errors
+def most_records(bucket: BoundedUnits) -> int:
     """Return the largest number of records of a unit."""
     return bucket.most
 
 
-@sealed
-def share_of(bucket: BoundedUnits, number: int) -> tuple[IntArray, IntArray]:
+@hide_errors
+def select_share(bucket: BoundedUnits, number: int) -> tuple[IntArray, IntArray]:
     """Return a piece's used records, and those that are their unit's first, as rows of the piece."""
     found = []
     for places in (bucket.used, bucket.first):
@@ -270,8 +270,8 @@ def share_of(bucket: BoundedUnits, number: int) -> tuple[IntArray, IntArray]:
     return found[0], found[1]
 
 
-@sealed
-def held(own: PieceCells, shares: Sequence[tuple[IntArray, IntArray]], most: int) -> WorkerCells:
+@hide_errors
+def keep_used(own: PieceCells, shares: Sequence[tuple[IntArray, IntArray]], most: int) -> WorkerCells:
     """Return a partition with a piece's used records; all of them where a record is a unit."""
     if not shares:
         return WorkerCells(own.number, own.frame, len(own.frame), most)
@@ -280,15 +280,15 @@ def held(own: PieceCells, shares: Sequence[tuple[IntArray, IntArray]], most: int
     return WorkerCells(own.number, own.frame.iloc[used].reset_index(drop=True), units, most)
 
 
-@sealed
-def encoded(part: WorkerCells, schema: ResolvedSchema) -> WorkerCodes:
+@hide_errors
+def encode(part: WorkerCells, schema: ResolvedSchema) -> WorkerCodes:
     """Return a partition's codes."""
     encoder = TableValues(schema)
     return WorkerCodes(part.number, _codes(encoder, [part.frame]), part.most_records)
 
 
-@sealed
-def read_encoded(piece: DataPiece, schema: ResolvedSchema) -> WorkerCodes:
+@hide_errors
+def read_and_encode(piece: DataPiece, schema: ResolvedSchema) -> WorkerCodes:
     """Read and encode a piece without ids and without facts to learn.
 
     Raises:
@@ -297,22 +297,22 @@ def read_encoded(piece: DataPiece, schema: ResolvedSchema) -> WorkerCodes:
     return WorkerCodes(piece.number, _codes(TableValues(schema), (frame for frame, _ in piece.chunks())), 1)
 
 
-@sealed
-def known_cells(own: PieceCells) -> PartitionSummary:
+@hide_errors
+def count_records(own: PieceCells) -> PartitionSummary:
     """Return the number of a piece's records, of which not all may be used."""
     return PartitionSummary(own.number, "", len(own.frame))
 
 
-@sealed
-def known(part: WorkerCells | WorkerCodes) -> PartitionSummary:
+@hide_errors
+def summarise(part: WorkerCells | WorkerCodes) -> PartitionSummary:
     """Return the facts of a partition."""
     return PartitionSummary(
         part.number, part.digest, part.records if isinstance(part, WorkerCodes) else len(part.frame)
     )
 
 
-@sealed
-def answered(part: Any, query: Query[Any], sample_rate: float) -> Response:
+@hide_errors
+def answer(part: Any, query: Query[Any], sample_rate: float) -> Response:
     """Return a partition's answer."""
     return respond(part, query, sample_rate)
 

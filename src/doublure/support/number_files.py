@@ -48,7 +48,7 @@ class NumberFile:
 
     @classmethod
     @contextmanager
-    def written(cls, folder: Path, path: Path | None) -> Iterator[NumberFile]:
+    def create(cls, folder: Path, path: Path | None) -> Iterator[NumberFile]:
         """Yield a new file, which gets its name when the block ends; a failed block leaves nothing.
 
         Args:
@@ -72,7 +72,7 @@ class NumberFile:
             raise
 
     @classmethod
-    def opened(cls, path: Path) -> NumberFile:
+    def open(cls, path: Path) -> NumberFile:
         """Open a kept file.
 
         Raises:

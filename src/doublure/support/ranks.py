@@ -162,14 +162,14 @@ class Leader:
         self._link = link
         self.others = range(1, link.size)
 
-    def tell(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
+    def broadcast(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
         """Send a message to all others; a rank that is gone is noticed when it is next received from."""
         content = _content(word, words, arrays)
         for rank in self.others:
             with contextlib.suppress(OSError, RuntimeError):
                 self._link.send(content, rank)
 
-    def hear(self, word: str) -> list[Message]:
+    def gather(self, word: str) -> list[Message]:
         """Return the next message of each of the others, in their order.
 
         Raises:
@@ -190,7 +190,7 @@ class Leader:
 
     def meet(self) -> None:
         """Refuse ranks that run another version."""
-        for rank, message in enumerate(self.hear(_MEET), start=1):
+        for rank, message in enumerate(self.gather(_MEET), start=1):
             if message.words["version"] != __version__:
                 raise SettingError(
                     f"rank {rank} runs another version of doublure", field="ranks", remedy="install one everywhere"
@@ -215,7 +215,7 @@ class Follower:
         self._link = link
         self.rank = link.rank
 
-    def say(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
+    def send(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
         """Send a message to rank 0.
 
         Raises:
@@ -224,7 +224,7 @@ class Follower:
         with _lost(0):
             self._link.send(_content(word, words, arrays), 0)
 
-    def expect(self, word: str) -> Message:
+    def receive(self, word: str) -> Message:
         """Return the next message of rank 0.
 
         Raises:
@@ -242,7 +242,7 @@ class Follower:
 
     def meet(self) -> None:
         """Send this rank's version."""
-        self.say(_MEET, {"version": __version__})
+        self.send(_MEET, {"version": __version__})
 
     def fail(self, error: Exception) -> None:
         """Send the reason why this rank failed, and wait until rank 0 has ended the run."""
@@ -250,11 +250,11 @@ class Follower:
         message = f"failed with {type(error).__name__}" if known is None else known.message
         told = {"message": message, "field": known and known.field, "remedy": known and known.remedy}
         with contextlib.suppress(RankLost):
-            self.say(_FAILED, told)
+            self.send(_FAILED, told)
             with contextlib.suppress(RunEnded):
                 while True:  # what was under way when this rank failed comes first
                     with contextlib.suppress(InputError):
-                        self.expect(_ENDED)
+                        self.receive(_ENDED)
 
 
 def started_by_torchrun() -> tuple[int, int] | None:

@@ -398,7 +398,7 @@ def test_the_estimate_shows_nothing(fed: Fed) -> None:
 
 @pytest.mark.parametrize(("count", "units"), [(16, 300), (64, 1_000), (64, 100_000)])
 def test_owners_draw_hardly_ever_fewer_units_than_are_asked_for_and_not_many_more(count, units):
-    rate = distances.rate_of(count, units)
+    rate = distances.distance_sample_rate(count, units)
     assert binom.cdf(count - 1, units, rate) < 1e-3
     assert rate * units < 2.1 * count
-    assert distances.rate_of(count, count) == 1.0
+    assert distances.distance_sample_rate(count, count) == 1.0

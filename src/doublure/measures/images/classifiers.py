@@ -34,7 +34,7 @@ from doublure.encode.grids import Floats
 from doublure.measures.classification import Labels
 from doublure.support.devices import chosen_device
 from doublure.support.progress import Progress, SilentProgress
-from doublure.support.seeding import of_32_bits
+from doublure.support.seeding import to_32_bits
 
 if TYPE_CHECKING:
     import torch
@@ -349,7 +349,7 @@ def _logistic(training: Images, classes: Labels, test: Images, seed: int, progre
 def _forest(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
     from sklearn.ensemble import RandomForestClassifier
 
-    model = RandomForestClassifier(_TREES, random_state=of_32_bits(seed)).fit(_pixels(training), classes)
+    model = RandomForestClassifier(_TREES, random_state=to_32_bits(seed)).fit(_pixels(training), classes)
     return np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)
 
 

@@ -38,7 +38,7 @@ from doublure.measures.scores import Score
 from doublure.measures.series.figures import PLACES, average, scored
 from doublure.measures.series.statistics import codes_by_attribute
 from doublure.schema.series import SeriesSchema
-from doublure.support.seeding import of_32_bits
+from doublure.support.seeding import to_32_bits
 
 MOST_TRAINING = 4_000
 """The most series of a set that a student learns from or is tested on; of more, a uniform sample is used."""
@@ -216,7 +216,7 @@ def _classes(training: Floats, classes: Labels, test: Floats, n_classes: int, se
         chances[:, present] = 1.0
         return chances
     rounds = max(20, 2 * ROUNDS // len(present))
-    model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
+    model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=to_32_bits(seed))
     known = _known(training)
     chances[:, present] = _trained(model, training[:, known], classes).predict_proba(test[:, known])
     return chances

@@ -15,7 +15,7 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels
 from doublure.measures.tables.features import Features
-from doublure.support.seeding import of_32_bits
+from doublure.support.seeding import to_32_bits
 
 Kind: TypeAlias = Literal["forest", "boosting", "logistic"]
 
@@ -57,7 +57,7 @@ def _forest(training: Features, classes: Labels, test: Features, seed: int) -> F
 
     # Half the rows a tree: as accurate within a tenth of a point on Adult, and a third quicker.
     forest = RandomForestClassifier(
-        _TREES, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=of_32_bits(seed)
+        _TREES, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=to_32_bits(seed)
     )
     forest.fit(training.trees(), classes)
     # Threads would add up the trees' votes in the order in which they finish, and so not to the last bit alike.
@@ -70,7 +70,7 @@ def _boosting(training: Features, classes: Labels, test: Features, seed: int) ->
 
     # One tree a class and round: fewer rounds where there are many classes.
     rounds = max(20, 2 * _TREES // len(np.unique(classes)))
-    boosting = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
+    boosting = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=to_32_bits(seed))
     # On a busy machine its threads wait for one another: measured, one thread is five times as fast as two.
     with threadpool_limits(limits=1):
         return _chances(boosting.fit(training.trees(), classes), test.trees())

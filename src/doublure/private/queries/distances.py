@@ -166,7 +166,7 @@ class MeasuredDistances:
         self.charge(found, sample_rate=sample_rate, step=step)
 
 
-def rate_of(count: int, units: int) -> float:
+def distance_sample_rate(count: int, units: int) -> float:
     """Return the rate at which an owner samples units so that its share of m distances is almost always reached.
 
     The sample is uniform whatever the number of units, and so is a part of it.

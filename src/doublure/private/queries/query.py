@@ -173,7 +173,7 @@ def require_records(most: int, allowed: int) -> None:
         raise SettingError("a unit has more records than planned", field="max_records", remedy="bound them first")
 
 
-def said(query: Query[Any]) -> str:
+def query_digest(query: Query[Any]) -> str:
     """Return a hash of a query's content, equal for equal queries.
 
     Networks and functions in it are identified by their types alone. Names of classes are hashed, too.

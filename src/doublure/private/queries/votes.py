@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
-from doublure.support.seeding import of_32_bits
+from doublure.support.seeding import to_32_bits
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -101,7 +101,7 @@ class LabelVotes:
         if not groups:
             return np.empty(0, dtype=np.int64), labels
         chunk = max(_CHUNK, groups)  # the first has to hold as many images as there are groups
-        means = MiniBatchKMeans(groups, random_state=of_32_bits(self._seed), n_init=1)
+        means = MiniBatchKMeans(groups, random_state=to_32_bits(self._seed), n_init=1)
         for _ in range(_ROUNDS):
             for looks, _ in _bodies(seen, chunk):
                 if len(looks) >= groups:
