@@ -641,7 +641,7 @@ def test_what_was_lost_is_not_drawn_again(taken):
     schema, memory = schema_of("age", "school", "income"), Memory()
     METHOD.train(job_of(schema, memory))
     for place in memory.answers.places() - {(0, 0)} if taken == 2 else memory.answers.places():
-        del memory.answers._told[place]
+        del memory.answers._given[place]
     asked = []
     with pytest.raises(LostRun, match="one draw"):
         METHOD.train(job_of(schema, memory, taken=taken, authorise=asked.append))

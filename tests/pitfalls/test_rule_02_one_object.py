@@ -65,7 +65,7 @@ PARTS = {
     "queries.distances": {"DistanceSettings", "rate_of"},
     "independence": {"refuse_cross_record"},
     "bayesian": {"BayesianAccountant", "group_privacy", "log_moment", "percentiles"},
-    "gradients": {"CriticLoss", "CriticRecords", "LocalSteps"},
+    "gradients": {"CriticLoss", "RecordPairs", "LocalSteps"},
     "clipping": {"ConstantSchedule", "GeometricSchedule", "Schedule"},
     "records": {"PrivateRecords", "RecordsElsewhere", "ResumableStore"},
     "partitions": {"Partitions", "SequentialPartitions", "SinglePartition"},

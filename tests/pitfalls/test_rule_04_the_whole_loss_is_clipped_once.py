@@ -17,7 +17,7 @@ from doublure.data.tables import source as tables
 from doublure.encode.table import Block
 from doublure.methods.dpgan.settings import DpganSettings
 from doublure.private.clipping import ConstantSchedule
-from doublure.private.gradients import CriticLoss, CriticRecords, batch_gradient
+from doublure.private.gradients import CriticLoss, RecordPairs, batch_gradient
 from doublure.private.queries import lot_gradients
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords
@@ -76,7 +76,7 @@ def test_nor_under_another_loss_or_encoding(lab, settings):
 TOTAL = "clipped.total.cpu().numpy()"
 BOUND = "self.settings.bound(self.step)"
 STATED = ("Sensitivity.of_length(clipped.sensitivity, len(total))", "self.sensitivity")
-ALONE = "CriticRecords(real=self.seen.fake, condition=self.seen.condition)"
+ALONE = "RecordPairs(real=self.seen.fake, condition=self.seen.condition)"
 MEAN = "(batch_gradient(self._critic, self.settings.loss, self.seen) / max(1, len(self.seen.real)))"
 MUTANTS = {
     "generated term outside the clip": [
@@ -243,7 +243,7 @@ def test_without_noise_and_bound_it_is_plain_training(lab, monkeypatch):
         (CriticLoss, "on_slope", lambda old: lambda self, gradient: gradient.flatten(1).sum(1) * 0),
         (CriticLoss, "on_fake", lambda old: lambda self, scores: scores * 0),
         (Adversaries, "follow", lambda old: lambda self, gradient: old(self, -gradient)),
-        (CriticRecords, "mixed", lambda old: lambda self: self.real.clone()),
+        (RecordPairs, "mixed", lambda old: lambda self: self.real.clone()),
     ],
     ids=["penalty dropped", "generated term dropped", "ascent", "penalty at the real record"],
 )

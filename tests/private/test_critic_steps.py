@@ -16,7 +16,7 @@ from doublure.errors import SettingError
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 from doublure.private.clipping import ConstantSchedule, GeometricSchedule
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.gradients import CriticLoss, CriticRecords, per_record_reference
+from doublure.private.gradients import CriticLoss, RecordPairs, per_record_reference
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries.lot_gradients import CriticSettings, unpaired
@@ -44,7 +44,7 @@ def step_of(body: Tensor | None = None, **changes: object) -> CriticSteps:
 
 
 def gradients_of(critic: nn.Module, body: Tensor) -> Tensor:
-    return per_record_reference(critic, WGAN, CriticRecords(real=body))
+    return per_record_reference(critic, WGAN, RecordPairs(real=body))
 
 
 # -- real records alone ------------------------------------------------------------------------------------------------

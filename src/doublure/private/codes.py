@@ -129,17 +129,14 @@ class ColumnCodes:
                     found.update(column.tobytes())
             made = cls(file, kinds, blocks, most_records(), found.hexdigest())
             if path is not None:
-                made._seal()
+                known = {
+                    "types": [each.str for each in made.types],
+                    "blocks": made._blocks,
+                    "most_records": made.most_records,
+                    "fingerprint": made.fingerprint,
+                }
+                file.seal(known, _WHOLE)
         return made
-
-    def _seal(self) -> None:
-        known = {
-            "types": [each.str for each in self.types],
-            "blocks": self._blocks,
-            "most_records": self.most_records,
-            "fingerprint": self.fingerprint,
-        }
-        self._file.seal(known, _WHOLE)
 
     @classmethod
     def open(cls, path: Path) -> ColumnCodes | None:

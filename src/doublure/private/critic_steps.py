@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import clipped_sum
-from doublure.private.gradients import CriticRecords
+from doublure.private.gradients import RecordPairs
 from doublure.private.noise import require_std
 from doublure.private.partitions import Partitions
-from doublure.private.queries.distances import DistanceSettings, MeasuredDistances
+from doublure.private.queries.distances import DistanceSettings
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
 
 if TYPE_CHECKING:
@@ -66,11 +66,8 @@ class CriticSteps:
         self._mechanism = mechanism
         self._access = access
         self._records = records
-        self._distances = None
-        if distances is not None:
-            self._distances = MeasuredDistances(
-                distances, noise_multiplier=self.event.noise_multiplier, steps=self.event.steps
-            )
+        noise, steps = self.event.noise_multiplier, self.event.steps
+        self._distances = None if distances is None else distances.measured(noise_multiplier=noise, steps=steps)
         self._query = CriticGradients(settings, mixing=mixing, distances=self._distances, generator=generator)
 
     @property
@@ -116,7 +113,7 @@ class CriticSteps:
             raise SettingError("are in the step already", field="generated records", remedy="take paired=False")
         bound = self.settings.bound(max(0, self.taken - 1))
         engine = self._query.engine(critic, None if isinstance(self._records, Partitions) else self._records)
-        lot = engine.lot(CriticRecords(real=records, condition=condition))
+        lot = engine.lot(RecordPairs(real=records, condition=condition))
         per_batch = float(len(records)) if self.settings.per_batch else None
         return -clipped_sum(lot, max_grad_norm=bound, per_batch=per_batch).total / len(records)
 

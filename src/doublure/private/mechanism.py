@@ -127,7 +127,7 @@ class Mechanism:
     def taken(self, access: Access) -> int:
         """Return the number of an access's noisy steps that are done: handed out again, drawn, or lost."""
         if access not in self._taken:
-            raise _no_access(access)
+            raise SettingError("is no access of the plan", field=access.purpose, remedy="make a new plan")
         return self._taken[access]
 
     def all_paid(self, access: Access) -> bool:
@@ -294,10 +294,6 @@ def _sum(total: npt.NDArray[Any], noise: npt.NDArray[Any]) -> npt.NDArray[np.flo
     """Return real numbers with noise in float64, before they are rounded to float32."""
     noisy: npt.NDArray[np.float64] = total.astype(np.float64) + noise
     return noisy
-
-
-def _no_access(access: Access) -> SettingError:
-    return SettingError("is no access of the plan", field=access.purpose, remedy="make a new plan")
 
 
 def _refuse_dearer(stated: Sensitivity, access: Access) -> None:

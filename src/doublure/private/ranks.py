@@ -247,9 +247,8 @@ class FollowerMechanism(Mechanism):
             self._follower.receive(_ASKED)
             answer = places.ask(each, sample_rate=getattr(access.event, "sample_rate", 1.0))
             message = answer.to_message()
-            self._follower.send(
-                _ANSWER, {**message.words, "asked": query_digest(each), "stated": answer.stated}, message.arrays
-            )
+            words = {**message.words, "asked": query_digest(each), "stated": answer.stated}
+            self._follower.send(_ANSWER, words, message.arrays)
         noisy = self._follower.receive(_RELEASED).arrays["noisy"]
         self._taken[access] = taken + 1
         return noisy

@@ -79,8 +79,6 @@ if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.guarantee import Guarantee
     from doublure.private.bayesian import BayesianAccountant
-    from doublure.private.partitions import Partitions
-    from doublure.private.queries.facts import FactRecords
     from doublure.run.synthesizer import Synthesizer
     from doublure.training.noisy_tables import NoisyTable
 
@@ -310,9 +308,7 @@ class FitRun:
         progress.stage("learn what was bought", len(self._plan.learned))
         for number, (access, question) in enumerate(zip(self._plan.answered_facts, schema.questions, strict=True)):
             self._stop.check()
-            asked: FactRecords | Partitions[FactRecords] = (
-                loaded.facts() if isinstance(loaded, RecordSource) else loaded
-            )
+            asked = loaded.facts() if isinstance(loaded, RecordSource) else loaded
             learned[question.path] = facts.learn(
                 question, asked, schema, mechanism=self._mechanism, access=access, learned=learned
             )

@@ -281,13 +281,11 @@ class Synthesizer:
 
         return encoder_for(self.schema, self.plan.settings.encoding)
 
-    def _chunks(
-        self, n: int, wanted: asking.ConditionGroups, entropy: int, chunk_rows: int, first: int
-    ) -> Iterator[Any]:
+    def _chunks(self, n: int, wanted: asking.ConditionGroups, seed: int, chunk_rows: int, first: int) -> Iterator[Any]:
         """Yield the records of one group, or of several groups mixed in every chunk."""
         drawings = [self._drawing(given) for given, _ in wanted.groups]
         if len(drawings) == 1:
-            for frame, done in self._of_group(n, drawings[0], (entropy,), chunk_rows, first):
+            for frame, done in self._of_group(n, drawings[0], (seed,), chunk_rows, first):
                 yield self._numbered(frame, done)
             return
         done, number = min(n, first * chunk_rows), first
@@ -296,9 +294,9 @@ class Synthesizer:
             parts = [
                 frame
                 for group, count in enumerate(wanted.counts(done, size))
-                for frame, _ in self._of_group(count, drawings[group], (entropy, number, group), chunk_rows)
+                for frame, _ in self._of_group(count, drawings[group], (seed, number, group), chunk_rows)
             ]
-            order = np.random.default_rng([entropy, number]).permutation(size)
+            order = np.random.default_rng([seed, number]).permutation(size)
             yield self._numbered(taken(joined(parts), order), done)
             done, number = done + size, number + 1
 

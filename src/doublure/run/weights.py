@@ -26,7 +26,9 @@ FILE = "generator.safetensors"
 def generator_file(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
     """Return the file's content: weights, schema, plan, and the claim where the plan has two."""
     # The schema within the plan is the public one; the bought facts are in the schema beside it.
-    metadata = {"doublure": __version__, "watermark": guarantee.watermark, **_described(schema, plan, guarantee)}
+    documents = _documents(schema, plan, guarantee)
+    written = {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
+    metadata = {"doublure": __version__, "watermark": guarantee.watermark, **written}
     return packed(generator.state_dict(), metadata)
 
 
@@ -92,12 +94,6 @@ def read_plan(written: dict[str, Any], made: object, field: Path) -> Plan:
         known = printable(made)
         message = f"was made by doublure {known}, whose plans doublure {__version__} does not read"
         raise RunFolderError(message, field=field, remedy=f"use doublure {known} with it") from None
-
-
-def _described(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, str]:
-    """Return the documents as the file carries them."""
-    documents = _documents(schema, plan, guarantee)
-    return {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
 
 
 def _documents(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, dict[str, Any]]:

@@ -131,6 +131,7 @@ class WorkerCells(HiddenContent):
 
     Attributes:
         number: Its place among all.
+        records: Number of records.
         n_units: Number of units whose first record is here.
         most_records: Largest number of records of a unit, over all partitions.
         frame: Canonical cells.
@@ -138,7 +139,7 @@ class WorkerCells(HiddenContent):
     """
 
     def __init__(self, number: int, frame: pd.DataFrame, n_units: int, most_records: int) -> None:
-        self.number = number
+        self.number, self.records = number, len(frame)
         self.frame = frame
         self.n_units = n_units
         self.most_records = most_records
@@ -306,9 +307,7 @@ def count_records(own: PieceCells) -> PartitionSummary:
 @hide_errors
 def summarise(part: WorkerCells | WorkerCodes) -> PartitionSummary:
     """Return the facts of a partition."""
-    return PartitionSummary(
-        part.number, part.digest, part.records if isinstance(part, WorkerCodes) else len(part.frame)
-    )
+    return PartitionSummary(part.number, part.digest, part.records)
 
 
 @hide_errors

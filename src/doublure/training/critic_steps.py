@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from doublure.access import Access
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.gradients import CriticLoss, CriticRecords, LocalSteps
+from doublure.private.gradients import CriticLoss, LocalSteps, RecordPairs
 from doublure.private.independence import refuse_cross_record
 from doublure.private.queries.distances import DistanceSettings
 from doublure.private.queries.lot_gradients import CriticSettings, Partner
@@ -120,7 +120,7 @@ class PlainCriticTrainer:
         with torch.no_grad():
             fake = partner(len(body), condition)
         mix = torch.rand(len(body), generator=self._mixing).to(body.device)
-        records = CriticRecords(real=body, fake=fake, condition=condition, mix=mix)
+        records = RecordPairs(real=body, fake=fake, condition=condition, mix=mix)
         parameters = list(critic.parameters())
         for parameter in parameters:
             parameter.requires_grad_(True)

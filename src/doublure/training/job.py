@@ -220,11 +220,7 @@ class StageCheckpoints:
 
 
 def encoded_records(
-    encoder: Encoder,
-    compact: npt.NDArray[Any] | StoredRows,
-    unit: npt.NDArray[np.int64],
-    n_units: int,
-    device: str = "cpu",
+    encoder: Encoder, compact: Array | StoredRows, unit: npt.NDArray[np.int64], n_units: int, device: str = "cpu"
 ) -> PrivateRecords:
     """Return records that an encoder has made compact, and expands lot by lot.
 

@@ -17,8 +17,8 @@ from doublure.errors import SettingError
 from doublure.private import gradients as package
 from doublure.private.gradients import (
     CriticLoss,
-    CriticRecords,
     RecordGradients,
+    RecordPairs,
     batch_gradient,
     choice,
     per_record_reference,
@@ -40,7 +40,7 @@ def named(each: CriticLoss | str) -> str:
     return each if isinstance(each, str) else f"{each.kind}-{each.gradient_penalty:g}"
 
 
-def per_unit(gradients: RecordGradients, records: CriticRecords, **options: object) -> tuple[Tensor, Tensor]:
+def per_unit(gradients: RecordGradients, records: RecordPairs, **options: object) -> tuple[Tensor, Tensor]:
     """Return the units' gradients (G, P), taken out one by one, and their norms (G,)."""
     rows, norms = [], []
     for part in gradients.lot(records, **options):
@@ -183,7 +183,7 @@ def test_embedded_conditions(make_critic, make_records, loss, positions):
 @pytest.mark.parametrize("kind", ["wgan", "hinge", "logistic"])
 def test_real_records_alone(paired, make_records, kind):
     critic, shape = paired
-    records = CriticRecords(real=make_records(shape, 6).real)
+    records = RecordPairs(real=make_records(shape, 6).real)
     loss = CriticLoss(kind=kind)
     found, norms = per_unit(RecordGradients(critic, loss), records)
     require_close(found, norms, per_record_reference(critic, loss, records))
@@ -227,7 +227,7 @@ def test_the_losses_are_those_of_the_table(kind, real, fake):
 
 def test_slopes_are_taken_between_a_record_and_its_partner():
     real, fake = torch.tensor([[4.0, 8.0], [1.0, 1.0]]), torch.tensor([[0.0, 4.0], [3.0, -1.0]])
-    mixed = CriticRecords(real=real, fake=fake, mix=torch.tensor([0.25, 1.0])).mixed()
+    mixed = RecordPairs(real=real, fake=fake, mix=torch.tensor([0.25, 1.0])).mixed()
     assert mixed.tolist() == [[1.0, 5.0], [1.0, 1.0]]
 
 
@@ -386,7 +386,7 @@ NEWER = [
 ]
 IN_A_PROCESS = """
 import torch
-from doublure.private.gradients import CriticLoss, CriticRecords, RecordGradients
+from doublure.private.gradients import CriticLoss, RecordPairs, RecordGradients
 from doublure.private.gradients.units import UnitGradients
 
 torch.set_num_threads(1)
@@ -396,7 +396,7 @@ class Critic(torch.nn.Linear):
         return super().forward(x).squeeze(1)
 gradients = RecordGradients(Critic(5, 1), CriticLoss(kind="wgan", gradient_penalty=1.0))
 real, fake = torch.randn(2, 4, 5, generator=draw)
-records = CriticRecords(real=real, fake=fake, mix=torch.rand(4, generator=draw))
+records = RecordPairs(real=real, fake=fake, mix=torch.rand(4, generator=draw))
 asked, weighted = [], UnitGradients._weighted
 def watched(self, terms, weights, precision):
     asked.append(precision)
@@ -430,7 +430,7 @@ def test_a_coarse_product_by_the_newer_settings_is_not_used_for_the_sum(setting,
 )
 def test_records_that_do_not_go_together_are_refused(arguments, field):
     with pytest.raises(SettingError) as refused:
-        CriticRecords(real=torch.zeros(3, 5), **arguments)
+        RecordPairs(real=torch.zeros(3, 5), **arguments)
     assert refused.value.field == field
 
 
@@ -442,7 +442,7 @@ def test_settings_are_checked(make_critic, make_records):
             CriticLoss(kind="wgan", gradient_penalty=penalty)
     gradients = RecordGradients(make_critic(), CriticLoss(kind="wgan", gradient_penalty=10.0))
     with pytest.raises(SettingError) as refused:
-        gradients.lot(CriticRecords(real=torch.zeros(3, 5)))
+        gradients.lot(RecordPairs(real=torch.zeros(3, 5)))
     assert refused.value.field == "gradient_penalty"
     with pytest.raises(SettingError) as refused:
         gradients.lot(make_records((5,), 3), chunk_size=0)

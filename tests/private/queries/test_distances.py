@@ -24,7 +24,7 @@ from doublure.private.clipping import (
     clipped_sum,
 )  # fmt: skip
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.gradients import CriticLoss, CriticRecords, RecordGradients, per_record_reference
+from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs, per_record_reference
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries import distances
 from doublure.private.queries.distances import DistanceSettings
@@ -77,7 +77,7 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> Fed:
 
 
 def own_norms(critic: nn.Module, body: Tensor) -> np.ndarray:
-    return per_record_reference(critic, CriticLoss(kind="wgan"), CriticRecords(real=body)).norm(dim=1).numpy()
+    return per_record_reference(critic, CriticLoss(kind="wgan"), RecordPairs(real=body)).norm(dim=1).numpy()
 
 
 # -- a distance is how far one unit more moves what is noised ----------------------------------------------------------
@@ -99,9 +99,9 @@ def test_a_distance_is_a_units_own_clipped_norm_over_the_bound(fed: Fed) -> None
 def test_it_is_how_far_the_sum_moves_whatever_else_is_in_it() -> None:
     body, critic = people(), Critic()
     gradients = RecordGradients(critic, CriticLoss(kind="wgan"))
-    lengths = clipped_norms(gradients.lot(CriticRecords(real=body)), max_grad_norm=1.0)
+    lengths = clipped_norms(gradients.lot(RecordPairs(real=body)), max_grad_norm=1.0)
     for others in (slice(0, 0), slice(1, 4), slice(1, UNITS)):
-        rest, whole = (clipped_sum(gradients.lot(CriticRecords(real=part)), max_grad_norm=1.0).total
+        rest, whole = (clipped_sum(gradients.lot(RecordPairs(real=part)), max_grad_norm=1.0).total
                        for part in (body[others], torch.cat([body[:1], body[others]])))  # fmt: skip
         assert float((whole - rest).norm()) == pytest.approx(float(lengths[0]), rel=1e-4)
 
@@ -110,7 +110,7 @@ def test_a_unit_with_several_records_is_one_distance(fed: Fed) -> None:
     """The accountant's input for user-level accounting: all that one user adds, clipped once."""
     body, critic = people(), Critic()
     unit = np.repeat(np.arange(4), 3)
-    sums = per_record_reference(critic, CriticLoss(kind="wgan"), CriticRecords(real=body)).view(4, 3, -1).sum(1)
+    sums = per_record_reference(critic, CriticLoss(kind="wgan"), RecordPairs(real=body)).view(4, 3, -1).sum(1)
     step = step_of(body, unit, schedule=ConstantSchedule(max_grad_norm=1e3), distances=replace(ASKED, count=4))
     step.gradient(critic, unpaired)
     assert sorted(fed.steps[0][0]) == pytest.approx(sorted((sums.norm(dim=1) / 1e3).tolist()), rel=1e-4)
@@ -120,13 +120,13 @@ def test_a_unit_with_several_records_is_one_distance(fed: Fed) -> None:
 def test_clipped_together_it_is_how_far_the_mean_moves(bound: float) -> None:
     body, critic = people(), Critic()
     gradients = RecordGradients(critic, CriticLoss(kind="wgan"))
-    each = per_record_reference(critic, CriticLoss(kind="wgan"), CriticRecords(real=body))
+    each = per_record_reference(critic, CriticLoss(kind="wgan"), RecordPairs(real=body))
 
     def clipped(rows: Tensor) -> Tensor:
         total = rows.sum(0) / 4.0
         return total * min(1.0, bound / float(total.norm()))
 
-    without, alone = gradients.lot(CriticRecords(real=body[1:6])), gradients.lot(CriticRecords(real=body[:1]))
+    without, alone = gradients.lot(RecordPairs(real=body[1:6])), gradients.lot(RecordPairs(real=body[:1]))
     moved = batch_clip_distance(without, alone, max_grad_norm=bound, per_batch=4.0)
     expected = 4.0 * float((clipped(each[:6]) - clipped(each[1:6])).norm())
     assert moved == pytest.approx(expected, rel=1e-4)
@@ -142,9 +142,9 @@ def test_all_lots_at_once_move_as_one_after_the_other(bound: float, grouped: boo
 
     def lot(units: list[int]):
         if not grouped:
-            return gradients.lot(CriticRecords(real=body[units]))
+            return gradients.lot(RecordPairs(real=body[units]))
         rows = [2 * unit + record for unit in units for record in (0, 1)]
-        return gradients.lot(CriticRecords(real=body[rows]), group=torch.arange(len(rows)) // 2, groups=len(units))
+        return gradients.lot(RecordPairs(real=body[rows]), group=torch.arange(len(rows)) // 2, groups=len(units))
 
     together, own = lot([unit for units in lots for unit in units]), {"max_grad_norm": bound, "per_batch": 4.0}
     before, more = together.sums([len(units) for units in lots]), lot([5, 4, 0, 2]).sums([1, 1, 1, 1])
@@ -173,11 +173,11 @@ def test_a_lot_with_a_gradient_that_is_not_finite_is_looked_at_unit_by_unit(
     found = fed.steps[1][0]
     assert all(0 <= one <= 1 for one in found)
     finite = people(4)[:3]
-    each = per_record_reference(Critic(), CriticLoss(kind="wgan"), CriticRecords(real=finite)).sum(0)
+    each = per_record_reference(Critic(), CriticLoss(kind="wgan"), RecordPairs(real=finite)).sum(0)
     largest = 2.0 * 4.0
     of_units = [0.0] + [
         float((_short(each, largest) - _short(each - one, largest)).norm()) / (2 * largest)
-        for one in per_record_reference(Critic(), CriticLoss(kind="wgan"), CriticRecords(real=finite))
+        for one in per_record_reference(Critic(), CriticLoss(kind="wgan"), RecordPairs(real=finite))
     ]
     assert all(min(abs(one - other) for other in of_units) < 1e-4 for one in found)
 
@@ -191,14 +191,13 @@ def test_one_unit_can_turn_a_sum_that_is_clipped_together_round() -> None:
     gradients = RecordGradients(Straight(), CriticLoss(kind="wgan"))
     many, one = torch.ones(500, 1), torch.full((1, 1), -1e6)
     sums = [
-        clipped_sum(gradients.lot(CriticRecords(real=rows)), max_grad_norm=0.5, per_batch=500.0)
+        clipped_sum(gradients.lot(RecordPairs(real=rows)), max_grad_norm=0.5, per_batch=500.0)
         for rows in (many, torch.cat([many, one]))
     ]
     assert {made.sensitivity for made in sums} == {2 * 0.5 * 500}
     assert float((sums[1].total - sums[0].total).norm()) == pytest.approx(2 * 0.5 * 500, rel=1e-5)
     each = [
-        clipped_sum(gradients.lot(CriticRecords(real=rows)), max_grad_norm=0.5)
-        for rows in (many, torch.cat([many, one]))
+        clipped_sum(gradients.lot(RecordPairs(real=rows)), max_grad_norm=0.5) for rows in (many, torch.cat([many, one]))
     ]
     assert float((each[1].total - each[0].total).norm()) == pytest.approx(0.5, rel=1e-3)
 
@@ -206,7 +205,7 @@ def test_one_unit_can_turn_a_sum_that_is_clipped_together_round() -> None:
 def test_clipped_together_a_distance_is_that_of_one_unit_among_all_others(fed: Fed) -> None:
     """At a rate of 1 everybody else is in each lot, so that a unit has one distance."""
     body, bound, n = people(3), 0.3, 2.5
-    each = per_record_reference(Critic(), CriticLoss(kind="wgan"), CriticRecords(real=body)).double()
+    each = per_record_reference(Critic(), CriticLoss(kind="wgan"), RecordPairs(real=body)).double()
 
     def clipped(rows: Tensor) -> Tensor:
         return rows.sum(0) * min(1.0, n * bound / float(rows.sum(0).norm()))

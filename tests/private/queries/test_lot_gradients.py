@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private import clipping
 from doublure.private.clipping import GeometricSchedule
-from doublure.private.gradients import CriticLoss, CriticRecords, RecordGradients
+from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs
 from doublure.private.queries import lot_gradients as module
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings
 from doublure.private.records import PrivateRecords
@@ -348,7 +348,7 @@ def test_lengths_are_told_over_the_bound_where_they_are_asked_for():
     assert asked().answer(records, sample_rate=1.0).lengths is None
     told = asked(lengths=1.0).answer(records, sample_rate=0.5).lengths
     engine = RecordGradients(critic, of().loss)
-    each = [engine.lot(CriticRecords(real=row[None]), group=None, groups=1, chunk_size=None) for row in rows]
+    each = [engine.lot(RecordPairs(real=row[None]), group=None, groups=1, chunk_size=None) for row in rows]
     longest = [min(1.0, float(clipping.clipped_norms(one, max_grad_norm=1e9)) / bound) for one in each]
     assert told == pytest.approx(longest, rel=1e-4)
     assert len(set(told)) > 1

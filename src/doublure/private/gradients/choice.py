@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from doublure.private.gradients.loss import CriticLoss, CriticRecords
+from doublure.private.gradients.loss import CriticLoss, RecordPairs
 from doublure.private.gradients.pairs import factor_pairs
 from doublure.private.gradients.reference import looped, per_record_reference, vectorised
 from doublure.private.gradients.tape import UnknownParameterUse
@@ -23,7 +23,7 @@ from doublure.private.gradients.units import UnitGradients
 # How closely the fast gradients must agree with the reference: float32 against float64.
 _AGREEMENT = 1e-4
 
-Compute = Callable[[nn.Module, Sequence[Tensor], CriticLoss, CriticRecords], list[Term]]
+Compute = Callable[[nn.Module, Sequence[Tensor], CriticLoss, RecordPairs], list[Term]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class GradientEngine:
     numbers: int
 
 
-def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, like: CriticRecords) -> GradientEngine:
+def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, like: RecordPairs) -> GradientEngine:
     """Return the fastest engine that agrees with a loop over made-up records.
 
     Args:
@@ -79,7 +79,7 @@ def full_convolutions() -> Iterator[None]:
 
 
 def _agreed(
-    compute: Compute, critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: CriticRecords
+    compute: Compute, critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: RecordPairs
 ) -> int:
     """Return the numbers kept per record if this engine agrees with the reference, else zero."""
     try:
@@ -97,7 +97,7 @@ def _agreed(
     return -(-sum(term.numbers() for term in terms) // len(records)) if close else 0
 
 
-def _made_up(like: CriticRecords, size: int) -> CriticRecords:
+def _made_up(like: RecordPairs, size: int) -> RecordPairs:
     """Return made-up records of the same shapes and types."""
     source = torch.Generator().manual_seed(size)
 
@@ -107,7 +107,7 @@ def _made_up(like: CriticRecords, size: int) -> CriticRecords:
         return drawn.to(values.device, values.dtype)
 
     fake, condition, mix = (None if x is None else draw(x) for x in (like.fake, like.condition, like.mix))
-    return CriticRecords(real=draw(like.real), fake=fake, condition=condition, mix=mix)
+    return RecordPairs(real=draw(like.real), fake=fake, condition=condition, mix=mix)
 
 
 @contextmanager

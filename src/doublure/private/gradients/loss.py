@@ -71,7 +71,7 @@ class CriticLoss:
         slope = torch.sqrt(gradient.flatten(1).square().sum(1) + _SLOPE_FLOOR)
         return self.gradient_penalty * (slope - 1).square()
 
-    def per_record(self, critic: Critic, records: CriticRecords) -> Tensor:
+    def per_record(self, critic: Critic, records: RecordPairs) -> Tensor:
         """Return each record's loss (B,), differentiable with respect to whatever the critic uses."""
         losses = self.on_real(scored(critic, records.real, records.condition))
         if records.fake is None:
@@ -86,7 +86,7 @@ class CriticLoss:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CriticRecords:
+class RecordPairs:
     """Real records with their generated partners, conditions and mixing numbers. Private.
 
     Args:
@@ -127,16 +127,16 @@ class CriticRecords:
     def __len__(self) -> int:
         return len(self.real)
 
-    def take(self, rows: Tensor | slice) -> CriticRecords:
+    def take(self, rows: Tensor | slice) -> RecordPairs:
         """Return some of the records."""
         fake, condition, mix = (None if x is None else x[rows] for x in (self.fake, self.condition, self.mix))
-        return CriticRecords(real=self.real[rows], fake=fake, condition=condition, mix=mix)
+        return RecordPairs(real=self.real[rows], fake=fake, condition=condition, mix=mix)
 
-    def to(self, dtype: torch.dtype) -> CriticRecords:
+    def to(self, dtype: torch.dtype) -> RecordPairs:
         """Return the records in another precision; integers stay integers."""
         parts = (self.real, self.fake, self.condition, self.mix)
         real, fake, condition, mix = (x.to(dtype) if x is not None and x.is_floating_point() else x for x in parts)
-        return CriticRecords(real=self.real if real is None else real, fake=fake, condition=condition, mix=mix)
+        return RecordPairs(real=self.real if real is None else real, fake=fake, condition=condition, mix=mix)
 
     def mixed(self) -> Tensor:
         """Return x̂ = u x + (1 − u) x̃, (B, D…), detached."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from doublure.errors import SettingError
 from doublure.private.gradients.choice import GradientEngine, choose, full_convolutions
-from doublure.private.gradients.loss import CriticLoss, CriticRecords
+from doublure.private.gradients.loss import CriticLoss, RecordPairs
 from doublure.private.gradients.reference import run_gradients
 from doublure.private.gradients.terms import UnitMembership
 from doublure.private.gradients.units import UnitGradients
@@ -72,7 +72,7 @@ class RecordGradients:
 
     def lot(
         self,
-        records: CriticRecords,
+        records: RecordPairs,
         *,
         group: Tensor | None = None,
         groups: int | None = None,
@@ -103,18 +103,18 @@ class RecordGradients:
             lambda sizes: self._grouped_runs(records, group, count, sizes),
         )
 
-    def _runs(self, records: CriticRecords, sizes: Sequence[int]) -> Tensor:
+    def _runs(self, records: RecordPairs, sizes: Sequence[int]) -> Tensor:
         """Return the summed gradients of runs of records."""
         with full_convolutions():
             return run_gradients(self._critic, self._loss, records, sizes)
 
-    def _grouped_runs(self, records: CriticRecords, group: Tensor, count: int, sizes: Sequence[int]) -> Tensor:
+    def _grouped_runs(self, records: RecordPairs, group: Tensor, count: int, sizes: Sequence[int]) -> Tensor:
         """Return the summed gradients of runs of units."""
         order = torch.argsort(group, stable=True)
         each = torch.split(torch.bincount(group, minlength=count).cpu(), list(sizes))
         return self._runs(records.take(order), [int(run.sum()) for run in each])
 
-    def _single(self, records: CriticRecords, chunk_size: int | None) -> Iterator[UnitGradients]:
+    def _single(self, records: RecordPairs, chunk_size: int | None) -> Iterator[UnitGradients]:
         """Yield the gradients of records that are their own units."""
         if not len(records):
             return
@@ -126,13 +126,11 @@ class RecordGradients:
             units = torch.arange(start, start + len(part), device=part.real.device)
             yield self._gradients(part, units, UnitMembership(units, len(part), single=True))
 
-    def _grouped(
-        self, records: CriticRecords, group: Tensor, count: int, chunk_size: int | None
-    ) -> Iterator[UnitGradients]:
+    def _grouped(self, records: RecordPairs, group: Tensor, count: int, limit: int | None) -> Iterator[UnitGradients]:
         """Yield the gradients of units, each with all of its records."""
         if not len(records):
             return
-        size = chunk_size or self._room(records)
+        size = limit or self._room(records)
         order = torch.argsort(group, stable=True)
         sizes = torch.bincount(group, minlength=count)
         start, ends = 0, sizes.cumsum(0).tolist()
@@ -143,17 +141,17 @@ class RecordGradients:
             membership = UnitMembership(group[rows] - first, len(units), single=False)
             yield self._gradients(records.take(rows), units, membership)
 
-    def _gradients(self, records: CriticRecords, units: Tensor, membership: UnitMembership) -> UnitGradients:
+    def _gradients(self, records: RecordPairs, units: Tensor, membership: UnitMembership) -> UnitGradients:
         chosen = self._chosen(records)
         with full_convolutions():
             terms = chosen.compute(self._critic, self._parameters, self._loss, records)
         return UnitGradients(units, terms, membership, self._parameters)
 
-    def _room(self, records: CriticRecords) -> int:
+    def _room(self, records: RecordPairs) -> int:
         """Return the number of records to hold at a time."""
         return max(1, _ROOM // self._chosen(records).numbers)
 
-    def _chosen(self, records: CriticRecords) -> GradientEngine:
+    def _chosen(self, records: RecordPairs) -> GradientEngine:
         """Return the gradient engine, chosen by the shape of the first records alone."""
         if self._way is None:
             self._way = choose(self._critic, self._parameters, self._loss, records)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge
 
 from doublure.private.gradients.layers import FactorPair, Layer
-from doublure.private.gradients.loss import CriticLoss, CriticRecords, scored
+from doublure.private.gradients.loss import CriticLoss, RecordPairs, scored
 from doublure.private.gradients.tape import LayerCall, Tape, UnknownParameterUse
 from doublure.private.gradients.terms import Term
 
@@ -33,9 +33,7 @@ Target = Tensor | GradientEdge
 _Found = dict[Layer, list[FactorPair]]
 
 
-def factor_pairs(
-    critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: CriticRecords
-) -> list[Term]:
+def factor_pairs(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: RecordPairs) -> list[Term]:
     """Return the terms that together hold each record's gradient.
 
     Raises:
@@ -60,7 +58,7 @@ def factor_pairs(
 
 
 def _forward(
-    critic: nn.Module, places: Mapping[int, int], loss: CriticLoss, records: CriticRecords
+    critic: nn.Module, places: Mapping[int, int], loss: CriticLoss, records: RecordPairs
 ) -> tuple[Tensor, list[LayerCall]]:
     """Return the losses (B,) without the penalty, and the calls that made them."""
     if records.fake is None:
@@ -87,7 +85,7 @@ class _Slopes:
         targets: What the loss is to be differentiated with respect to.
     """
 
-    def __init__(self, critic: nn.Module, places: Mapping[int, int], records: CriticRecords) -> None:
+    def __init__(self, critic: nn.Module, places: Mapping[int, int], records: RecordPairs) -> None:
         mixed = records.mixed().requires_grad_()
         tape = Tape(places, len(records), twice=True)
         with tape:

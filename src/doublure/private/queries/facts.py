@@ -241,9 +241,7 @@ def query_of(question: Question, schema: Schema, learned: Mapping[str, Any]) -> 
     if question.fact == "shares":
         domain = _domain(column, learned.get(values_path(question.path)))
         return Shares(question=question, max_records=most, moved=moved, column=column, name=name, domain=domain)
-    kinds: dict[str, type[Missing | Categories | Bounds]] = {
-        "missing": Missing, "values": Categories, "bounds": Bounds,
-    }  # fmt: skip
+    kinds: dict[str, type[Missing | Categories | Bounds]] = {"missing": Missing, "values": Categories, "bounds": Bounds}
     return kinds[question.fact](question=question, max_records=most, moved=moved, column=column, name=name)
 
 

@@ -30,11 +30,11 @@ from doublure.errors import SettingError
 from doublure.private.clipping import Schedule, clipped_norms, clipped_sum
 from doublure.private.gradients import (
     CriticLoss,
-    CriticRecords,
     LocalSteps,
     LocalUpdates,
     LotGradients,
     RecordGradients,
+    RecordPairs,
 )
 from doublure.private.independence import refuse_cross_record
 from doublure.private.noise import secret_draws
@@ -248,7 +248,7 @@ class CriticGradients:
         real, condition, group, groups = records.lot(units)
         with torch.no_grad():
             fake = self.partner(len(real), condition)
-        paired = CriticRecords(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
+        paired = RecordPairs(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
         engine = self.engine(self.critic, records)
         return (moved or engine).lot(paired, group=group, groups=groups)
 
