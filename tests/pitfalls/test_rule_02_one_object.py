@@ -62,7 +62,7 @@ PARTS = {
     "queries.trees": {"CountTrees"},
     "queries.votes": {"LabelVotes"},
     "queries.lot_gradients": {"CriticGradients", "CriticSettings", "Partner", "unpaired"},
-    "queries.distances": {"DistanceSettings", "rate_of"},
+    "queries.distances": {"DistanceSettings", "distance_sample_rate"},
     "independence": {"refuse_cross_record"},
     "bayesian": {"BayesianAccountant", "group_privacy", "log_moment", "percentiles"},
     "gradients": {"CriticLoss", "RecordPairs", "LocalSteps"},
