@@ -177,7 +177,7 @@ def by_classifier(
     from doublure.measures.images.feature_extractors import encode_labels
 
     said, theirs = Provenance.read(provenance), _labelled_schema(_image_schema(syn), schema)
-    own_seed, column = seeding.chosen(seed), theirs.columns[LABEL]
+    own_seed, column = seeding.choose_seed(seed), theirs.columns[LABEL]
     source = open_data(public, theirs.kind)
     source.check(theirs)
     with following(progress, "label") as listener:
