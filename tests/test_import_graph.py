@@ -56,9 +56,7 @@ def test_what_others_stand_for_is_left_out(drawer):
 
 def test_imports_are_read_from_the_tree(drawer, tmp_path):
     (tmp_path / "cli").mkdir()
-    code = (
-        "import doublure.data.npz\ndef f():\n    from doublure import errors\n    from doublure.cli.verb import Verb\n"
-    )
+    code = "import doublure.data.npz\ndef f():\n    from doublure import errors\n    from doublure.cli.fit import fit\n"
     (tmp_path / "cli" / "fit.py").write_text(code)
     (tmp_path / "cli" / "plan.py").write_text("from doublure.errors import InputError\nimport numpy\n")
     assert drawer.imports(["cli", "data", "errors"], tmp_path) == {("cli", "data"): 1, ("cli", "errors"): 2}

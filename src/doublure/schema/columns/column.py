@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -248,7 +248,7 @@ class Column(Frozen):
     def text_of(self, number: float) -> str:
         """Return a number as labels and axes show it."""
 
-    def partition(self, magnitude: float | None) -> Grid:
+    def partition(self, magnitude: float | None) -> CandidateGrid:
         """Return the public grid over which bounds are bought; a query clips numbers onto it itself.
 
         Args:
