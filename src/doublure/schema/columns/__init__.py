@@ -1,6 +1,6 @@
 """The column types of a table, one file a type, each with the facts that must be public, bought, or refused."""
 
-from doublure.schema.columns.bins import Bins
+from doublure.schema.columns.bins import PublicBins
 from doublure.schema.columns.boolean import BooleanColumn, truth_of
 from doublure.schema.columns.calendar import EPOCH, SECONDS, CalendarColumn
 from doublure.schema.columns.category import CategoryColumn
@@ -33,7 +33,6 @@ __all__ = [
     "SECONDS",
     "TYPES",
     "AnyColumn",
-    "Bins",
     "BooleanColumn",
     "BoundedColumn",
     "CalendarColumn",
@@ -50,6 +49,7 @@ __all__ = [
     "NumberColumn",
     "NumberDomain",
     "OrdinalColumn",
+    "PublicBins",
     "RealColumn",
     "Role",
     "Scale",

@@ -1,4 +1,4 @@
-"""Public bins of a column, with their edges and names: few values one by one, otherwise of equal width or ratio."""
+"""Public bins of a column, with edges and names: one a value, or of equal width or ratio."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDE_RATIO = 1_000.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Bins:
+class PublicBins:
     """Public bins; bin i holds ``edges[i] <= x < edges[i + 1]``.
 
     Attributes:

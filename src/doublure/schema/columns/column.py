@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool, model_validator
 
 from doublure.errors import SchemaError
 from doublure.schema.allowed import MISSING, Allowed
-from doublure.schema.columns.bins import Bins
+from doublure.schema.columns.bins import PublicBins
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.scalars import Meaning, Token, Value, label
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -276,7 +276,7 @@ class Column(Frozen):
             for low, high in intervals
         ]
 
-    def partition(self, magnitude: float | None) -> Grid:
+    def partition(self, magnitude: float | None) -> CandidateGrid:
         """Return the public grid over which bounds are bought; a query clips numbers onto it itself.
 
         Args:
@@ -304,7 +304,7 @@ class Column(Frozen):
         """
 
     @abstractmethod
-    def bins(self, most: int, *, curve: float = 1.0) -> Bins:
+    def bins(self, most: int, *, curve: float = 1.0) -> PublicBins:
         """Return its public bins.
 
         Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field, StrictFloat, model_validator
 from typing_extensions import override
 
-from doublure.schema.columns.bins import Bins
+from doublure.schema.columns.bins import PublicBins
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.fact_states import UNDECLARED, Fact, Learn, OptionalFact
@@ -104,11 +104,11 @@ class ChoiceColumn(Column):
         return IntegerDomain(first=0, last=last, nullable=self.may_be_missing, ordered=self.ordered)
 
     @override
-    def bins(self, most: int, *, curve: float = 1.0) -> Bins:
+    def bins(self, most: int, *, curve: float = 1.0) -> PublicBins:
         import numpy as np
 
         places = np.arange(len(self.domain) + 1, dtype=np.float64)
-        return Bins(edges=places, highs=places[:-1], names=tuple(self.labels))
+        return PublicBins(edges=places, highs=places[:-1], names=tuple(self.labels))
 
     def _dtype(self) -> pd.CategoricalDtype:
         """Return the schema's values as they are; as labels where no column of a table could hold them together."""

@@ -12,7 +12,7 @@ from pydantic import Field, StrictBool, StrictFloat, model_validator
 from typing_extensions import override
 
 from doublure.schema.allowed import Allowed
-from doublure.schema.columns.bins import BinRules, Bins
+from doublure.schema.columns.bins import BinRules, PublicBins
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
 from doublure.schema.scalars import EXACT
@@ -20,7 +20,7 @@ from doublure.schema.scalars import EXACT
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
 
 MOST_CELLS = 1_000
@@ -113,7 +113,7 @@ class BoundedColumn(Column):
         )
 
     @override
-    def bins(self, most: int, *, curve: float = 1.0) -> Bins:
+    def bins(self, most: int, *, curve: float = 1.0) -> PublicBins:
         rules = BinRules(
             unit=self.unit, zero_apart=self.zero_apart, scale=self.declared_scale, cuts=self.cuts, curve=curve
         )
@@ -122,7 +122,7 @@ class BoundedColumn(Column):
         pairs = zip(edges[:-1].tolist(), highs.tolist(), strict=True)
         names = ((self.short_text_of(low), self.short_text_of(high)) for low, high in pairs)
         texts = (low if self.unit and low == high else f"{low} to {high}" for low, high in names)
-        return Bins(edges=edges, highs=highs, names=tuple(texts))
+        return PublicBins(edges=edges, highs=highs, names=tuple(texts))
 
     def short_text_of(self, number: float) -> str:
         """Return a number as the names of bins show it."""
@@ -235,10 +235,10 @@ class NumberColumn(BoundedColumn):
             )
 
     @override
-    def partition(self, magnitude: float | None) -> Grid:
-        from doublure.noisy_counts import Grid
+    def partition(self, magnitude: float | None) -> CandidateGrid:
+        from doublure.noisy_counts import CandidateGrid
 
-        return Grid.of_decades(integer=self.integral, precision=self.decimals, magnitude=magnitude)
+        return CandidateGrid.from_decades(integer=self.integral, precision=self.decimals, magnitude=magnitude)
 
     @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:
