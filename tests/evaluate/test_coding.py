@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from doublure.data.tables.opening import open_table
-from doublure.encode.columns import Discrete, Scaled, encoding
+from doublure.encode.columns import ListedEncoding, MinMaxEncoding, encoding
 from doublure.errors import DataError
 from doublure.measures.tables.coding import BINS, MISSING, Coder
 from doublure.schema import Schema
@@ -29,7 +29,7 @@ def test_canonical_frames_and_sampled_frames_have_the_same_codes(schema, real):
 
 def restored(column, cells):
     """The column as decoding writes it, in the schema's own dtype."""
-    encoding = Discrete(column=column) if column.listed else Scaled(column=column)
+    encoding = ListedEncoding(column=column) if column.listed else MinMaxEncoding(column=column)
     return encoding.restore(encoding.compact(cells), None)
 
 

@@ -18,7 +18,7 @@ from safetensors import safe_open
 
 import doublure as db
 from doublure.data.tables.opening import open_table
-from doublure.encode.columns import Discrete
+from doublure.encode.columns import ListedEncoding
 from doublure.methods.statistics.tables import fitting as table_fitting
 from doublure.methods.statistics.tables.plan import SCORES
 from doublure.private.noise import OsKeyedNoise
@@ -172,7 +172,7 @@ def test_an_unseen_category_has_a_public_place(lab, declared_plan):
     """Row 2: what is not in the list goes to ``other``, in the loader and in the encoder alike."""
     column = declared_plan.schema.columns["job"]
     cells = table(lab)["job"]
-    codes = Discrete(column=column).compact(cells)[0]
+    codes = ListedEncoding(column=column).compact(cells)[0]
     assert codes[40] == list(column.domain).index("Other")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from doublure.data.tables.fixing import has
-from doublure.encode.columns import Discrete, RowEncoding
+from doublure.encode.columns import ListedEncoding, RowEncoding
 from doublure.encode.numeric import Floats, IntegerEncoding
 from doublure.schema.allowed import Allowed
 
@@ -28,7 +28,7 @@ def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floa
         cells: What is asked for.
         followed: Of which column it is asked for, where that follows from this one.
     """
-    if isinstance(own, Discrete):
+    if isinstance(own, ListedEncoding):
         values = own.cells
         return _listed(np.flatnonzero(has(cells, values if followed is None else followed(values))))
     if not isinstance(own, IntegerEncoding):

@@ -25,12 +25,12 @@ import numpy as np
 import pandas as pd
 
 from doublure.encode.differences import Gap, gaps_of
-from doublure.encode.numeric import Binned as Binned
+from doublure.encode.numeric import BinnedEncoding as BinnedEncoding
 from doublure.encode.numeric import Floats as Floats
 from doublure.encode.numeric import IntegerEncoding as IntegerEncoding
+from doublure.encode.numeric import MinMaxEncoding as MinMaxEncoding
 from doublure.encode.numeric import Numerics as Numerics
 from doublure.encode.numeric import Part as Part
-from doublure.encode.numeric import Scaled as Scaled
 from doublure.encode.numeric import number_encoding
 from doublure.errors import SchemaError
 from doublure.schema import Schema
@@ -62,8 +62,8 @@ class ColumnEncoding(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Discrete:
-    """A category, ordinal or boolean."""
+class ListedEncoding:
+    """A column with a list of values, as places in it."""
 
     column: Column
 
@@ -109,7 +109,7 @@ def encoding(column: Column, numerics: Numerics, bins: int) -> ColumnEncoding:
     if not column.modelled:
         raise SchemaError("an id is not encoded")
     if column.listed:
-        return Discrete(column=column)
+        return ListedEncoding(column=column)
     return number_encoding(column, numerics, bins)
 
 

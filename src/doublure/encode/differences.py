@@ -28,12 +28,12 @@ from itertools import pairwise
 import numpy as np
 
 from doublure.encode.numeric import (
-    Binned,
+    BinnedEncoding,
     Floats,
     IntegerEncoding,
+    MinMaxEncoding,
     Numerics,
     Part,
-    Scaled,
     number_encoding,
     snapped_numbers,
 )
@@ -56,7 +56,7 @@ class Gap:
 
     first: str
     own: Column
-    steps: Binned | Scaled | IntegerEncoding
+    steps: BinnedEncoding | MinMaxEncoding | IntegerEncoding
     floor: float
 
     @property

@@ -15,7 +15,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from doublure.data.images.records import Images, ImagesOnDisk
-from doublure.encode.columns import Discrete
+from doublure.encode.columns import ListedEncoding
 from doublure.encode.encoder import Encoder
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
@@ -45,7 +45,7 @@ class ImageEncoder(Encoder):
         self.schema = schema = ImageSchema.of(schema)
         height, width, channels = schema.shape
         self.body_shape = (channels, height, width)
-        self._label = None if schema.label is None else Discrete(column=schema.label)
+        self._label = None if schema.label is None else ListedEncoding(column=schema.label)
         self.condition_width = 0 if self._label is None else self._label.parts[0].size
         self.condition_sizes = {LABEL: self.condition_width} if self._label else {}
         self._pixels = math.prod(self.body_shape)

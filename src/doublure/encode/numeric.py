@@ -83,7 +83,7 @@ class NumericEncoding(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Binned(NumericEncoding):
+class BinnedEncoding(NumericEncoding):
     """A number as the code of its public bin: drawn uniformly from it, or its middle without ``rng``."""
 
     edges: Floats
@@ -130,7 +130,7 @@ class Binned(NumericEncoding):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaled(NumericEncoding):
+class MinMaxEncoding(NumericEncoding):
     """A number as its place between the bounds, with zero and missing as states of their own."""
 
     @property
@@ -189,14 +189,14 @@ class IntegerEncoding(NumericEncoding):
         return np.where(steps > domain.last, np.nan, numbers) if domain.nullable else numbers
 
 
-def number_encoding(column: Column, numerics: Numerics, bins: int) -> Binned | Scaled | IntegerEncoding:
+def number_encoding(column: Column, numerics: Numerics, bins: int) -> BinnedEncoding | MinMaxEncoding | IntegerEncoding:
     """Return the encoding of a number, in at most so many bins, scaled, or in steps."""
     lower, upper = column.known_grid
     if numerics == "steps":
         return IntegerEncoding(column=column)
     if numerics == "scaled" and upper > lower:
-        return Scaled(column=column)
-    return Binned(column=column, edges=column.bins(bins).edges)
+        return MinMaxEncoding(column=column)
+    return BinnedEncoding(column=column, edges=column.bins(bins).edges)
 
 
 def snapped_numbers(column: Column, values: Floats) -> Floats:

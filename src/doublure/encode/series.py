@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from doublure.data.series.records import Series
 from doublure.encode.attributes import SeriesRows
-from doublure.encode.numeric import Floats, Scaled
+from doublure.encode.numeric import Floats, MinMaxEncoding
 from doublure.errors import InputError
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerColumn, RealColumn
@@ -100,14 +100,14 @@ class SeriesEncoder(SeriesRows):
         attributes = self._attributes.one_hot(compact[:, self._held + self._codes :])
         return torch.cat([body.flatten(1), attributes], dim=1)
 
-    def _bent(self, places: Floats, number: Scaled, states: Floats | None) -> Floats:
+    def _bent(self, places: Floats, number: MinMaxEncoding, states: Floats | None) -> Floats:
         """Return places in [-1, 1] with their shares of the bounds taken to the power of the curve."""
         if not self._bends(number):
             return places
         bent = 2 * ((places + 1) / 2) ** self._curve - 1
         return bent if states is None else np.where(states == 0, bent, 0.0)
 
-    def _bends(self, number: Scaled) -> bool:
+    def _bends(self, number: MinMaxEncoding) -> bool:
         return self._curve != 1 and number.column.known_grid[0] >= 0
 
     @override
@@ -165,8 +165,8 @@ def channel_column(schema: SeriesSchema, name: str) -> IntegerColumn | RealColum
     return column
 
 
-def _number(schema: SeriesSchema, name: str) -> Scaled:
-    return Scaled(column=channel_column(schema, name))
+def _number(schema: SeriesSchema, name: str) -> MinMaxEncoding:
+    return MinMaxEncoding(column=channel_column(schema, name))
 
 
 def _states(chances: Tensor, rng: np.random.Generator | None) -> Floats:

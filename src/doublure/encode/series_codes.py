@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from doublure.data.series import Series
 from doublure.encode.attributes import SeriesRows
-from doublure.encode.numeric import Binned, Floats
+from doublure.encode.numeric import BinnedEncoding, Floats
 from doublure.encode.series import channel_column
 from doublure.errors import InputError
 from doublure.schema import Schema
@@ -88,7 +88,7 @@ class SeriesCodes(SeriesRows):
             decoded[:, :, place] = number.column.rounded(number.numbers([codes.reshape(-1)], rng)).reshape(codes.shape)
         return self.made(decoded, condition, rng)
 
-    def _level(self, number: Binned, values: Floats) -> Floats:
+    def _level(self, number: BinnedEncoding, values: Floats) -> Floats:
         """Return ``(N,)`` the bin of the mean place between the bounds; 0 for a series without any value."""
         column, (lower, upper) = number.column, number.column.known_grid
         known = ~np.isnan(values)
@@ -100,6 +100,6 @@ class SeriesCodes(SeriesRows):
         return bins
 
 
-def _binned(schema: SeriesSchema, name: str, bins: int, curve: float) -> Binned:
+def _binned(schema: SeriesSchema, name: str, bins: int, curve: float) -> BinnedEncoding:
     column = channel_column(schema, name)
-    return Binned(column=column, edges=column.bins(bins, curve=curve).edges)
+    return BinnedEncoding(column=column, edges=column.bins(bins, curve=curve).edges)

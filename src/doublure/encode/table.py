@@ -21,7 +21,15 @@ from typing_extensions import override
 
 from doublure.data.tables.rules import TableRules
 from doublure.encode import constraints
-from doublure.encode.columns import Binned, Floats, IntegerEncoding, Numerics, RowEncoding, Scaled, encodings
+from doublure.encode.columns import (
+    BinnedEncoding,
+    Floats,
+    IntegerEncoding,
+    MinMaxEncoding,
+    Numerics,
+    RowEncoding,
+    encodings,
+)
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
 from doublure.encode.numeric import snapped_numbers
@@ -121,7 +129,7 @@ class TableEncoder(Encoder):
             numbers, base = snapped_numbers(own.own, own.own.numbers_of(cells)), before[own.first]
             before[name] = np.fmax(numbers, base)
             return own.coded(numbers, base)
-        if name in self._firsts and isinstance(own, (Binned, Scaled, IntegerEncoding)):
+        if name in self._firsts and isinstance(own, (BinnedEncoding, MinMaxEncoding, IntegerEncoding)):
             before[name] = snapped_numbers(own.column, own.column.numbers_of(cells))
         return own.compact(cells)
 
@@ -195,7 +203,7 @@ class TableEncoder(Encoder):
             numbers = own.numbers(values, rng, base)
             before[name] = np.fmax(numbers, base)
             return own.own.cells_of(numbers)
-        if name in self._firsts and isinstance(own, (Binned, Scaled, IntegerEncoding)):
+        if name in self._firsts and isinstance(own, (BinnedEncoding, MinMaxEncoding, IntegerEncoding)):
             before[name] = own.numbers(values, rng)
             return own.column.cells_of(before[name])
         return own.restore(values, rng)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from doublure.encode.attribute_groups import encoding_of
-from doublure.encode.columns import ColumnEncoding, Discrete, Floats
+from doublure.encode.columns import ColumnEncoding, Floats, ListedEncoding
 from doublure.measures.relational.units import UnitCoder, read_units
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.schema import ResolvedSchema
@@ -84,7 +84,7 @@ def _of_rows(schema: ResolvedSchema, content: Any, what: str) -> Points:
 def _of_images(schema: ImageSchema, content: Any, what: str) -> Points:
     parts = {PIXELS: content.images.reshape(len(content), -1) / 255.0}
     if schema.label is not None and content.labels is not None:
-        parts[LABEL] = _corners(Discrete(column=schema.label), content.labels)
+        parts[LABEL] = _corners(ListedEncoding(column=schema.label), content.labels)
     points = _joined(parts, {LABEL} & parts.keys())
     return replace(points, bodies=(points.blocks[PIXELS],))
 

@@ -35,7 +35,7 @@ from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Images
 from doublure.data.opening import Given, open_data
 from doublure.data.tables import cells
-from doublure.encode.columns import Discrete
+from doublure.encode.columns import ListedEncoding
 from doublure.errors import DataError, InputError, SchemaError, SettingError
 from doublure.public.facts import Provenance
 from doublure.run.synthesizer import Synthesizer
@@ -189,7 +189,7 @@ def by_classifier(
         drawn = syn.sample(n, seed=own_seed)
         listener.stage("train a classifier on the public images")
         chances = predict("cnn", training, codes, drawn, len(column.domain), own_seed)
-    labels = Discrete(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)
+    labels = ListedEncoding(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)
     claim = syn.guarantee.with_public_labels(shared_people=said.shared_people != "none")
     return LabelledImages(
         images=Images(images=drawn.images, labels=labels),
@@ -289,7 +289,7 @@ def _labels(given: list[str], schema: ImageSchema) -> pd.Series[Any]:
     column = pd.Series(given, dtype=object)
     if schema.label is None:
         return column.astype("category")
-    encoding = Discrete(column=schema.label)
+    encoding = ListedEncoding(column=schema.label)
     return encoding.restore(encoding.compact(cells.canonical(column, schema.label, LABEL)), None)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from doublure.encode.columns import Discrete, Floats
+from doublure.encode.columns import Floats, ListedEncoding
 from doublure.errors import SettingError
 from doublure.measures.classification import Labels
 from doublure.measures.images.classifiers import image_classifier, map_batches
@@ -181,7 +181,7 @@ def encode_labels(schema: ImageSchema, images: Images) -> Labels:
     """Return ``(N,)`` the class of each image; 0 where there are no labels."""
     if schema.label is None or images.labels is None:
         return np.zeros(len(images), dtype=np.int64)
-    return Discrete(column=schema.label).compact(images.labels)[0].astype(np.int64)
+    return ListedEncoding(column=schema.label).compact(images.labels)[0].astype(np.int64)
 
 
 def refuse_other_kinds(schema: Schema) -> None:
