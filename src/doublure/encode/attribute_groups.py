@@ -34,9 +34,9 @@ def codes_of(column: Column, cells: Any) -> Floats:
     return encoding_of(column).compact(cells)[0]
 
 
-def names_of(column: Column) -> tuple[str, ...]:
+def names_of(column: Column) -> list[str]:
     """Return the names of an attribute's codes, in order."""
-    return column.bins(GROUPS).names
+    return list(column.bins(GROUPS).names)
 
 
 def codes_within(column: Column, cells: Allowed) -> tuple[int, ...]:
