@@ -221,6 +221,11 @@ def draft(
     Raises:
         DataError: The data cannot be read, or a name stands twice in its header.
         SchemaError: A column's name cannot be used, or a row of the codebook is malformed.
+
+    Example:
+        >>> schema = db.draft("people.csv")
+        >>> schema.columns["age"].type, schema.undeclared[:2]
+        ('integer', ('units', 'columns.age.missing'))
     """
     return drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter).schema
 

@@ -73,6 +73,12 @@ def report(
         DataError: The data does not fit the schema.
         SettingError: ``rows`` is not positive, features are chosen for other data than images, or the holdout is the
             data that the fit has seen.
+
+    Example:
+        >>> report = db.evaluate.report(syn, "people.csv", holdout="kept.csv", progress=False)
+        >>> print(report)
+        INTERNAL: computed on real data: do not publish
+        ...
     """
     return reported(
         syn,
@@ -152,7 +158,12 @@ def reported(
 
 
 def about(syn: Synthesizer) -> SynthesizerFacts:
-    """Return whose records a synthesizer's are, and what may be claimed about them."""
+    """Return whose records a synthesizer's are, and what may be claimed about them.
+
+    Example:
+        >>> db.evaluate.about(syn).method
+        'statistics'
+    """
     return SynthesizerFacts(
         method=syn.plan.method,
         guarantee_kind=syn.guarantee.kind,

@@ -68,6 +68,11 @@ def inspect(
 
     Raises:
         SettingError: One of the others makes other records; or there is none, and the records are no images.
+
+    Example:
+        >>> found = db.evaluate.inspect(syn, syn, progress=False)
+        >>> found.verdict.headline
+        'Nothing stands out in 2,000 synthetic rows.'
     """
     right = tuple(against) if isinstance(against, Sequence) else () if against is None else (against,)
     look = INSPECTIONS[syn.schema.kind]

@@ -100,6 +100,11 @@ def release(
         InputError: The folder is not empty, the guarantee is not one that the plan gives, something else ran than was
             priced, the ledger is not found or knows another generator, or the key cannot be used.
         SettingError: An argument is out of its range, or tables are asked for and the fit bought none.
+
+    Example:
+        >>> bundle = db.release(syn, "bundle", n=100, title="Synthetic people", seed=1, progress=False)
+        >>> sorted(path.name for path in bundle.files)
+        ['card.html', 'card.json', 'data.csv', 'data.parquet', 'dictionary.json']
     """
     asked = Path(out)
     declared = ReleaseDetails(

@@ -87,6 +87,12 @@ class Bundle:
         card: The contents of ``card.json``.
         fingerprint: SHA-256 of ``card.json``, which the publisher tells recipients by another way.
         signed_by: The fingerprint of the key that signed it; None without a signature.
+
+    Example:
+        >>> bundle
+        Bundle('bundle', 5 files: (ε=1, δ=1e-05)-differentially private ...)
+        >>> bundle.card["title"], bundle.page.name
+        ('Synthetic people', 'card.html')
     """
 
     path: Path

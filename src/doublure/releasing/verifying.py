@@ -67,6 +67,11 @@ def verify(
     Raises:
         GateFailed: Something does not match; the message names it.
         InputError: There is no bundle, or no ledger, or no key.
+
+    Example:
+        >>> found = db.verify("bundle", ledger="people.ledger")
+        >>> found["files"], found["epsilon"], found["origin"]
+        (4, 1.0, 'its entry is in the ledger')
     """
     folder = Path(bundle)
     card, content = _read_card(folder)

@@ -88,6 +88,11 @@ class Report(InternalReport, Paged):
         attacks: A look for copies, and an attack on membership, where records were kept aside.
         attacks_skipped: Why there are none.
         measured: Everything that was measured, of whatever kind.
+
+    Example:
+        >>> overall = report.table.overall.score
+        >>> 0 <= overall.value <= overall.real == 100
+        True
     """
 
     suspicion: str | None = None

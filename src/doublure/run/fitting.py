@@ -117,6 +117,14 @@ def fit(
             data was not opened.
         CeilingPassed: ε_μ came out above the plan's ceiling; the finished run is kept under its worst case.
         Interrupted: Stopped by a signal; the state is kept and the run can be resumed.
+
+    Example:
+        >>> ledger = db.Ledger.create("fit.ledger", dataset="people", epsilon=3.0, delta=1e-4)
+        >>> syn = db.fit("people.csv", plan, ledger=ledger, seed=1, progress=False)
+        >>> syn.guarantee.sentence
+        '(ε=1, δ=1e-05)-differentially private for one person, ...'
+        >>> ledger.spent.epsilon
+        1.0
     """
     if not isinstance(plan, Plan):
         raise SettingError("is no plan", field="plan", remedy="make one with doublure.plan, or read one with Plan.load")

@@ -16,6 +16,11 @@ def load(path: str | Path) -> Synthesizer:
 
     Raises:
         RunFolderError: There is none, it is not finished, or it is damaged.
+
+    Example:
+        >>> syn.save("saved")
+        >>> db.load("saved").sample(3, seed=7).equals(syn.sample(3, seed=7))
+        True
     """
     folder = Path(path)
     return published.read(folder) if published.lies_in(folder) else synthesizer_of(RunFolder.open(folder))
