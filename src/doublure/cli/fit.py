@@ -67,10 +67,10 @@ def fit(
     from doublure.run.ranks import FollowerRun, own_device, together
 
     with together() as ranks:
-        if isinstance(ranks, FollowerRun):  # rank 0 says for all what there is to say
+        if isinstance(ranks, FollowerRun):  # rank 0 reports for all
             ranks.follow(data, device=own_device(device), threads=threads)
             raise typer.Exit
-        made = _plan_of(plan, schema, method, epsilon, delta, set_, out if resume else None)
+        made = _make_plan(plan, schema, method, epsilon, delta, set_, out if resume else None)
         book = Ledger.open(ledger)
         with TerminalProgress() as progress:
             progress.tell(() if resume else warning_lines(made))
@@ -103,7 +103,7 @@ def fit(
     return VerbResult(data=result, text=text)
 
 
-def _plan_of(
+def _make_plan(
     plan: Path | None,
     schema: Path | None,
     method: str | None,

@@ -68,7 +68,7 @@ def write_page(folder: Path, card: Mapping[str, Any], described: Mapping[str, An
     files.write_atomic(folder / PAGE, lambda file: file.write(page))
 
 
-# -- the result of a release: its folder, card and files, all public -----------------------------------
+# -- the result of a release: its folder, card and files, all public ---------------------------------------------------
 
 
 class Card(dict[str, Any]):

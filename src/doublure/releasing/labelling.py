@@ -211,9 +211,7 @@ def _labelled_schema(made: ImageSchema, schema: Schema | str | Path) -> ImageSch
     theirs = ImageSchema.of(schema if isinstance(schema, Schema) else Schema.load(schema), wrong)
     if theirs.images.shape != made.shape:
         raise wrong
-    label = (
-        None if theirs.label is None else theirs.label.model_copy(update={"shares": None})
-    )  # shares of classes do not matter here
+    label = None if theirs.label is None else theirs.label.model_copy(update={"shares": None})  # which do not matter
     bare = theirs.model_copy(update={"units": 1, "unit": Unit(name="image"), "label": label})
     if label is None or bare.undeclared or bare.questions:
         remedy = "add label: {values: [...]} to the images' schema"

@@ -126,7 +126,6 @@ def claims_sha256(card: Mapping[str, Any]) -> str:
 
 
 def _read_card(folder: Path) -> tuple[dict[str, Any], bytes]:
-    """Return the card, and its bytes."""
     path = folder / CARD
     if not path.is_file():
         raise RunFolderError("is not a bundle", field=folder, remedy="give the folder that doublure release -o made")
