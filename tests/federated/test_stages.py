@@ -291,7 +291,7 @@ BY_NAME = {
         "seen",
         ("select_part(message.arrays, _VIEW)", "{}"),
     ),
-    "networks": (NetworkPool, "lent", ("select_part(message.arrays, _VIEW)", "{}")),
+    "networks": (NetworkPool, "lend", ("select_part(message.arrays, _VIEW)", "{}")),
 }
 
 
