@@ -212,8 +212,7 @@ class NetworkPool:
                 del self._free[next(iter(self._free))]
             free = self._free.setdefault(key, [])
             critic = free.pop() if free else None
-        if critic is None:
-            critic = make()
+        critic = make() if critic is None else critic
         try:
             yield critic
         finally:
