@@ -86,7 +86,7 @@ def test_a_method_that_hands_out_its_records_is_caught(kind, monkeypatch):
         def sample(self, n, seed):
             return taken(self.content, np.random.default_rng(seed).integers(0, len(self.content), n))
 
-    monkeypatch.setattr(methods, "refitting", lambda *_: lambda content, seed: Hands(content))
+    monkeypatch.setattr(methods, "make_refit", lambda *_: lambda content, seed: Hands(content))
     method, changes = ("statistics", {}) if kind == "relational" else ("dpgan", {"steps": 2})
     report = audit_method(method, kind=kind, epsilon=1.0, delta=1e-5, runs=40, **changes)
     assert report.alarms
@@ -108,7 +108,7 @@ def test_neighbouring_sets_differ_in_the_fifth_record_alone(monkeypatch):
             return taken(self.content, np.zeros(n, dtype=np.int64))
 
     monkeypatch.setattr(
-        methods, "refitting", lambda *_: lambda content, seed: asked.append((len(content), seed)) or Nothing(content)
+        methods, "make_refit", lambda *_: lambda content, seed: asked.append((len(content), seed)) or Nothing(content)
     )
     audit_method("dpgan", epsilon=1.0, delta=1e-5, runs=20, steps=2, seed=5)
     four, five = ([entry[1:] for entry in asked if entry[0] == size] for size in (4, 5))

@@ -11,7 +11,7 @@ import pytest
 
 import doublure as db
 from doublure.auditing import audit, audit_method
-from doublure.auditing.white_box import WhiteBoxAccess, refitting
+from doublure.auditing.white_box import WhiteBoxAccess, make_refit
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import DataError, RunFolderError, SettingError
@@ -85,7 +85,7 @@ def test_crafted_records_fit_the_schema_and_are_like_no_other(small, sides):
 
 def test_another_fit_takes_the_plan_and_other_records(small, sides):
     syn = db.load(small.run)
-    again = refitting(syn.schema, syn.plan, syn.guarantee)
+    again = make_refit(syn.schema, syn.plan, syn.guarantee)
     content = db.evaluate.evaluation.load_both(syn, sides[0], None)[0].content
     shadow = again(content[:100], 3)
     assert len(shadow.sample(10, 1)) == 10

@@ -291,7 +291,7 @@ def test_what_releases_knows_nothing_of_real_data(name):
         "from doublure import evaluate",
         "from doublure.data.tables.opening import open_table",
         "import doublure.attack.membership",
-        "from doublure.report.files import Paged",
+        "from doublure.report.files import PageResult",
     ],
 )
 def test_a_release_that_could_is_caught(planted):
