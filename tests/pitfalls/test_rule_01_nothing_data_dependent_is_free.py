@@ -102,7 +102,7 @@ LAPLACE = "whole_noise.laplace(total, epsilon=event.epsilon, moved=round(moved.l
 THRESHOLDED = "whole_noise.thresholded(total, epsilon=event.epsilon, delta=event.delta, moved=round(moved.l1))"
 BOUGHT_TOO_CHEAPLY = {
     "records counted as units": (facts.Units, "counted", ("records.n_units", "len(records.frame)")),
-    "one record assumed": (facts, "query_of", ("most * schema.cells_of(name, question.fact)", "1")),
+    "one record assumed": (facts, "make_fact_query", ("most * schema.cells_of(name, question.fact)", "1")),
     "every record twice": (
         facts.Bounds,
         "counted",

@@ -74,8 +74,8 @@ PARTS = {
     "row_codes": {"RowCodes"},
     "sampling": {"Lot"},
     # What workers hand to the process that adds, as owners do.
-    "remote": {"PartitionFacts", "Response", "WorkerPartitions", "respond"},
-    "owners": {"Owner", "own_fact"},
+    "remote": {"PartitionFacts", "WorkerPartitions", "WorkerResponse", "respond"},
+    "owners": {"Owner", "find_fact"},
     "owner_partitions": {"EmptyRecords", "AskOwners", "OwnerPartitions", "RecordView"},
     "noise": {"source", "secret_draws", "SecretDraws", "NoiseSource"},
     "facts": {"learn"},

@@ -143,8 +143,8 @@ COMPACT = "__import__('torch').from_numpy(teacher._records._compact)"
             weights,
             "generator_file",
             (
-                "packed(generator.state_dict(), metadata)",
-                "packed(generator.state_dict(), metadata | {'rows': '24'})",
+                "to_safetensors(generator.state_dict(), metadata)",
+                "to_safetensors(generator.state_dict(), metadata | {'rows': '24'})",
             ),
         ),
     ],

@@ -64,11 +64,11 @@ def fit(
     from doublure.planning.explain import warning_lines
     from doublure.releasing.plain_words import opening
     from doublure.run.fitting import fit as run
-    from doublure.run.ranks import FollowerRun, join_ranks, own_device
+    from doublure.run.ranks import FollowerRun, join_ranks, rank_device
 
     with join_ranks() as ranks:
         if isinstance(ranks, FollowerRun):  # rank 0 reports for all
-            ranks.follow(data, device=own_device(device), threads=threads)
+            ranks.follow(data, device=rank_device(device), threads=threads)
             raise typer.Exit
         made = _make_plan(plan, schema, method, epsilon, delta, set_, out if resume else None)
         book = Ledger.open(ledger)
@@ -81,7 +81,7 @@ def fit(
                 out=out,
                 resume=resume,
                 seed=seed,
-                device=own_device(device),
+                device=rank_device(device),
                 threads=threads,
                 memory=memory,
                 engine=engine,

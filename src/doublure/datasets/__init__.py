@@ -25,7 +25,7 @@ from doublure.datasets.demo import demo_files as demo_files
 from doublure.datasets.downloading import ArchiveMember, Progress, RemoteFile, matches, obtain
 from doublure.errors import DataError, SettingError
 from doublure.support.files import write_atomic
-from doublure.support.guessing import meant
+from doublure.support.guessing import suggest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,7 +122,7 @@ def info(name: str) -> DatasetInfo:
     try:
         return _registry()[name]
     except KeyError:
-        raise SettingError("is not a known data set", field=name, remedy=meant(name, names())) from None
+        raise SettingError("is not a known data set", field=name, remedy=suggest(name, names())) from None
 
 
 def data_folder() -> Path:

@@ -29,7 +29,7 @@ from doublure.report.evaluation import Report
 from doublure.results import SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import ByKind
-from doublure.support.progress import Progress, following
+from doublure.support.progress import Progress, listen
 
 MOST_SAMPLED = 200_000
 """Default limit of synthetic rows drawn."""
@@ -129,7 +129,7 @@ def make_report(
     if extractor is not None:
         refuse_other_kinds(syn.schema)
     evaluated = EVALUATIONS[syn.schema.kind]
-    with following(progress, "report") as listener:
+    with listen(progress, "report") as listener:
         listener.stage("read the real records")
         train, aside = load_both(syn, real, holdout)
         kept = None if aside is None else aside.content

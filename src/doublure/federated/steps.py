@@ -15,7 +15,7 @@ import numpy as np
 
 from doublure.methods import registry as methods
 from doublure.private.accounting import GaussianEvent
-from doublure.support.messages import Message, as_part, part_of, required
+from doublure.support.messages import Message, prefix_part, require_word, select_part
 from doublure.training.owned import AtOwner, OwnedCritic, Rebuilt, View, state_of, unplanned
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ def _encode_step(query: CriticGradients, *, chosen: bool) -> Message:
         networks["generator"] = query.generator
     arrays: dict[str, Array] = {}
     for of, network in networks.items():
-        arrays |= as_part(state_of(network), of)
+        arrays |= prefix_part(state_of(network), of)
     return Message({"step": query.step, "chosen": chosen}, arrays)
 
 
 def _encode_part(what: Rebuilt, of: str) -> Message:
     told = what.to_message()
-    return Message({of: {"name": what.name, "words": told.words}}, as_part(told.arrays, of))
+    return Message({of: {"name": what.name, "words": told.words}}, prefix_part(told.arrays, of))
 
 
 # -- at the owner's ----------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class OwnerComputation:
         """Return the owner's records through a view; kept until another view is asked for, as it may take long."""
         if view is None:
             return records
-        key = Message({_VIEW: message.words[_VIEW]}, part_of(message.arrays, _VIEW)).sha256
+        key = Message({_VIEW: message.words[_VIEW]}, select_part(message.arrays, _VIEW)).sha256
         if self._seen is None or self._seen[0] != key:
             self._seen = None
             self._seen = key, view(records)
@@ -155,8 +155,9 @@ class OwnerComputation:
 
 
 def _decode_part(message: Message, of: str) -> tuple[str, Message]:
-    found = required(message.words, of, dict)
-    return required(found, "name", str), Message(required(found, "words", dict), part_of(message.arrays, of))
+    found = require_word(message.words, of, dict)
+    words = require_word(found, "words", dict)
+    return require_word(found, "name", str), Message(words, select_part(message.arrays, of))
 
 
 def decode_step(message: Message, critic: OwnedCritic) -> tuple[CriticGradients, bool]:
@@ -166,9 +167,9 @@ def decode_step(message: Message, critic: OwnedCritic) -> tuple[CriticGradients,
         MalformedMessage: The message is malformed.
         SettingError: The step is not in the owner's plan.
     """
-    step = required(message.words, "step", int)
-    chosen = required(message.words, "chosen", bool)
-    critic_state, generator_state = (part_of(message.arrays, of) for of in _NETWORKS)
+    step = require_word(message.words, "step", int)
+    chosen = require_word(message.words, "chosen", bool)
+    critic_state, generator_state = (select_part(message.arrays, of) for of in _NETWORKS)
     return critic.query(step, critic_state, generator_state, chosen=chosen), chosen
 
 
@@ -205,14 +206,13 @@ class NetworkPool:
             make: Makes one.
         """
         seen = message.words.get(_VIEW)
-        key = *key, Message({_VIEW: seen}, part_of(message.arrays, _VIEW)).sha256
+        key = *key, Message({_VIEW: seen}, select_part(message.arrays, _VIEW)).sha256
         with self._lock:
             while len(self._free) > _CRITICS:  # of runs that are over
                 del self._free[next(iter(self._free))]
             free = self._free.setdefault(key, [])
             critic = free.pop() if free else None
-        if critic is None:
-            critic = make()
+        critic = make() if critic is None else critic
         try:
             yield critic
         finally:

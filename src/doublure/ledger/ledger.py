@@ -14,10 +14,10 @@ from doublure.ledger import disk, display
 from doublure.ledger.account import FORMAT, Account
 from doublure.ledger.amounts import Budget, is_figure
 from doublure.ledger.chain import Record, canonical_json
-from doublure.ledger.request import PlanLike, charge, facts, run_id_of
+from doublure.ledger.request import PlanLike, new_run_id, plan_charge, recorded_facts
 from doublure.ledger.reservation import Reservation
 from doublure.ledger.shapes import NONCE
-from doublure.ledger.store import Store
+from doublure.ledger.store import LedgerStore
 from doublure.ledger.summary import coverage, summary
 
 _LONGEST_ID = 200
@@ -85,7 +85,7 @@ class Ledger:
         0.0
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
     @classmethod
@@ -116,7 +116,7 @@ class Ledger:
         if not is_figure(delta) or delta >= 1:
             raise SettingError("must be a number from 0 to below 1", field="delta", remedy="give the cap on δ")
         body = {"format": FORMAT, "dataset": dataset, "epsilon": float(epsilon), "delta": float(delta)}
-        return cls(Store.create(Path(path).absolute(), body))
+        return cls(LedgerStore.create(Path(path).absolute(), body))
 
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
@@ -129,7 +129,7 @@ class Ledger:
             >>> db.Ledger.open("people.ledger").dataset
             'people'
         """
-        store = Store(Path(path).absolute())
+        store = LedgerStore(Path(path).absolute())
         store.view()
         return cls(store)
 
@@ -291,14 +291,14 @@ class Ledger:
             SettingError: The plan contradicts itself.
         """
         disk.refuse_network_file_system(self._store.path)
-        plan_facts = facts(plan)
+        plan_facts = recorded_facts(plan)
         reservation_id, session = secrets.token_hex(8), secrets.token_hex(16)
         body = {
             "id": reservation_id,
-            "run_id": run_id_of(plan, reservation_id) if run_id is None else run_id,
+            "run_id": new_run_id(plan, reservation_id) if run_id is None else run_id,
             "session": session,
             "plan": plan_facts,
-            "charge": charge(plan, plan_facts["kind"]),
+            "charge": plan_charge(plan, plan_facts["kind"]),
         }
 
         def checked(account: Account) -> Mapping[str, Any]:
@@ -339,7 +339,7 @@ class Ledger:
                 the run folder, or was reserved for another plan.
         """
         disk.refuse_network_file_system(self._store.path)
-        expected = None if plan is None else canonical_json(facts(plan))
+        expected = None if plan is None else canonical_json(recorded_facts(plan))
 
         def body(account: Account) -> Mapping[str, Any]:
             run = account.find(reservation_id)

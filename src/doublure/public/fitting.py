@@ -22,7 +22,7 @@ from doublure.schema import ResolvedSchema, Schema
 from doublure.support import seeding
 from doublure.support.devices import check_device, use_threads
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress, following
+from doublure.support.progress import Progress, listen
 from doublure.support.stopping import StopSignal
 from doublure.training.architectures import generator_of
 
@@ -91,7 +91,7 @@ def fit(
     folder = PublicFolder.begun(out, fitting, resume=resume)
     stop = StopSignal()
     try:
-        with following(progress, "fit") as listener, stop.listening():
+        with listen(progress, "fit") as listener, stop.listening():
             listener.stage("read the public records")
             job = _job(source.load(resolved), resolved, own, folder, public_seed, device, listener, stop)
             folder.refuse_other_records(job.records.fingerprint)

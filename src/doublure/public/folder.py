@@ -24,7 +24,7 @@ from doublure.errors import InputError, RunFolderError, SettingError, escaped
 from doublure.public.facts import VERSION, PublicFacts, parsed
 from doublure.public.settings import read as read_settings
 from doublure.support import files
-from doublure.support.tensors import all_finite, packed, read_tensors, sha256_of
+from doublure.support.tensors import all_finite, read_tensors, sha256_of, to_safetensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,7 +92,7 @@ class PublicFolder:
                 named = {"schema_sha256": "schema"}.get(other[0], other[0])
                 remedy = f"give the same {named}, or choose another -o"
                 raise RunFolderError(f"was begun with another {named}", field=folder.path, remedy=remedy)
-            files.sweep(folder.path)
+            files.remove_partial_files(folder.path)
             folder._begin(begun)
             return folder
         try:
@@ -189,7 +189,7 @@ class PublicFolder:
         if not all_finite(state):
             raise SettingError("diverged", field="public fit", remedy="give smaller learning rates, or fewer steps")
         self._refuse_if_resumed()
-        content = packed(state, {"step": str(step)})
+        content = to_safetensors(state, {"step": str(step)})
         files.write_atomic(self.path / _CHECKPOINT, lambda file: file.write(content))
 
     def load(self) -> dict[str, Tensor] | None:

@@ -138,5 +138,5 @@ def _parts(card: Card) -> list[Markup]:
         views.line(f"{card['watermark']}.", "plain"),
         views.facts(named),
         views.grid(("file", "records", "SHA-256"), rows, right=(1,)),
-        views.folded("Limits", *(views.line(limit, "plain") for limit in card["limits"])),
+        views.fold("Limits", *(views.line(limit, "plain") for limit in card["limits"])),
     ]

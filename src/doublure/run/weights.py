@@ -17,7 +17,7 @@ from doublure.planning import Plan
 from doublure.planning.plans import WORDS
 from doublure.schema import ResolvedSchema
 from doublure.support.extras import torch_for
-from doublure.support.tensors import Array, damaged, packed, read_arrays
+from doublure.support.tensors import Array, damaged_file, read_arrays, to_safetensors
 
 FILE = "generator.safetensors"
 """Its name in a run folder and in a published generator."""
@@ -29,7 +29,7 @@ def generator_file(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, 
     documents = _documents(schema, plan, guarantee)
     written = {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
     metadata = {"doublure": __version__, "watermark": guarantee.watermark, **written}
-    return packed(generator.state_dict(), metadata)
+    return to_safetensors(generator.state_dict(), metadata)
 
 
 def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, Array]:
@@ -65,7 +65,7 @@ def load_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, 
     try:
         take_state(generator, state)
     except RuntimeError:
-        raise damaged(path) from None
+        raise damaged_file(path) from None
     return generator.eval()
 
 

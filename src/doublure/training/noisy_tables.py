@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from doublure.errors import SettingError
 from doublure.support import files
-from doublure.support.tensors import damaged, packed, read_arrays, sha256_of
+from doublure.support.tensors import damaged_file, read_arrays, sha256_of, to_safetensors
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,7 +62,7 @@ def write_tables(path: Path, tables: Sequence[NoisyTable]) -> str:
     ]
     counts = np.concatenate([table.counts.ravel() for table in tables])
     metadata = {"tables": json.dumps(described, ensure_ascii=False), "axes": json.dumps(list(axes), ensure_ascii=False)}
-    content = packed({"counts": counts}, metadata)
+    content = to_safetensors({"counts": counts}, metadata)
     files.write_atomic(path, lambda file: file.write(content))
     return hashlib.sha256(content).hexdigest()
 
@@ -78,7 +78,7 @@ def read_noisy_tables(path: Path, sha256: object) -> tuple[NoisyTable, ...]:
         RunFolderError: It is missing, damaged, or another one.
     """
     if sha256_of(path) != sha256:
-        raise damaged(path)
+        raise damaged_file(path)
     metadata, arrays = read_arrays(path)
     try:
         described, axes = json.loads(metadata["tables"]), [tuple(names) for names in json.loads(metadata["axes"])]
@@ -95,4 +95,4 @@ def read_noisy_tables(path: Path, sha256: object) -> tuple[NoisyTable, ...]:
             for entry, own, part, shape in zip(described, cells, parts, shapes, strict=True)
         )
     except (KeyError, IndexError, TypeError, ValueError):
-        raise damaged(path) from None
+        raise damaged_file(path) from None

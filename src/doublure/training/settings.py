@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
 from doublure.models import Model
-from doublure.support.guessing import meant
+from doublure.support.guessing import suggest
 
 S = TypeVar("S", bound="MethodSettings")
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
@@ -91,7 +91,7 @@ class MethodSettings(Model):
             first = error.errors(include_url=False, include_input=False)[0]
             name = ".".join(str(part) for part in first["loc"]) or "settings"
             if first["type"] == "extra_forbidden":
-                remedy = meant(name, sorted(cls.model_fields))
+                remedy = suggest(name, sorted(cls.model_fields))
                 raise SettingError("is not a setting of this method", field=name, remedy=remedy) from None
             raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
 
