@@ -1,7 +1,7 @@
-"""Rows of a tree, drawn node by node.
+"""Drawing of a tree's rows, node by node.
 
-How many rows fall on each group is shared out evenly: rows of a kind are put next to one another and take the terms of
-a sequence of low discrepancy, in a random order otherwise.
+Counts of groups are kept close to their expectation: similar rows are sorted next to one another, in random order among
+themselves, and take consecutive terms of a low-discrepancy sequence.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _JUDGED = 15_000
 
 
 class Draw:
-    """Groups of rows that are being drawn.
+    """The groups of rows that are being drawn.
 
     Args:
         tree: All tables.
-        asked: What the rows are asked for.
-        count: N, how many.
+        asked: The conditions on the rows.
+        count: N, number of rows.
         rng: Public randomness.
-        weights: ``(K,)`` how likely each component is; as the tree says if not given.
+        weights: ``(K,)`` probability of each component; None: the tree's.
 
     Attributes:
         component: ``(N,)``.
@@ -52,17 +52,18 @@ class Draw:
         """Draw all groups.
 
         Args:
-            rake: Takes, for each node, what brings its groups to the shares that it has there; None: as they are kept.
+            rake: Wanted shares by node, each replaced by the factors that bring the groups to them; None: the tree's
+                factors are used.
         """
         for place in range(len(self._tree.nodes)):
             self._draw_node(place, rake)
 
     def keep(self, rows: Ints) -> None:
-        """Leave some rows alone."""
+        """Keep some rows only."""
         self.component, self.coarse, self.fine = self.component[rows], self.coarse[rows], self.fine[rows]
 
     def values(self, place: int) -> Floats:
-        """Return a value ``(N,)`` of each row's fine group, of those that are asked for."""
+        """Return an allowed value ``(N,)`` of each row's fine group."""
         node, fine = self._tree.nodes[place], self.fine[:, place]
         leaves = self._asked.leaves.get(place) or leaves_of(node)
         order = np.argsort(leaves.fine, kind="stable")
@@ -109,7 +110,7 @@ class Draw:
             self.coarse[:, place] = swapped_tables.pairwise_swapped(
                 self.coarse[:, place], all_chances, self.coarse[:, beside], self._tree.sizes[beside], near, self._rng
             )
-        if len(node.coarse) == node.groups:  # nested, and as many: the same
+        if len(node.coarse) == node.groups:  # as many fine groups as coarse ones: they are the same
             self.fine[:, place] = np.argsort(node.coarse)[self.coarse[:, place]]
             return
         order = shuffled_within(self._rng.random(count), above, self.coarse[:, place])
@@ -132,11 +133,11 @@ class Draw:
 
 
 def shuffled_within(chance: Floats, *groups: Ints) -> Ints:
-    """Return rows in order of groups, the last first, and within those of random numbers, as ``np.lexsort`` does.
+    """Return rows sorted by groups, the last one first, then by random numbers, as ``np.lexsort`` does.
 
     Args:
         chance: ``(n,)``.
-        groups: Each ``(n,)``, whole numbers >= 0; a few, so that an order of them takes no comparisons.
+        groups: Each ``(n,)``, small whole numbers >= 0, so that a radix sort applies.
     """
     order: Ints = np.argsort(chance, kind="stable")
     for group in groups:
@@ -147,12 +148,12 @@ def shuffled_within(chance: Floats, *groups: Ints) -> Ints:
 
 
 def raked(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> list[Floats]:
-    """Return what brings each node's groups to wanted shares, along the tree.
+    """Return factors that bring each node's groups to wanted shares, along the tree (raking).
 
     Args:
-        tree: With all other tables.
-        wanted: Of each node ``(m,)`` shares.
-        count: From how many drawn rows.
+        tree: The tree with all other tables.
+        wanted: ``(m,)`` shares for each node.
+        count: Number of rows to estimate from.
         rng: Public randomness.
     """
     factors = dict(enumerate(wanted))
@@ -170,14 +171,14 @@ def _raked(chances: Floats, wanted: Floats) -> Floats:
 
 
 def evenly_drawn(chances: Floats, order: Ints, rng: np.random.Generator) -> Ints:
-    """Return one entry ``(N,)`` of each row of chances ``(N, m)``, shared out evenly along an order of the rows."""
+    """Return one entry ``(N,)`` of each row of chances ``(N, m)``, stratified along an order of the rows."""
     uniform = np.empty(len(chances))
     uniform[order] = (rng.random() + np.arange(len(chances)) * _GOLDEN) % 1
     return entry_at(chances, uniform)
 
 
 def entry_at(chances: Floats, uniform: Floats) -> Ints:
-    """Return which entry of each row of chances a number in [0, 1) falls on."""
+    """Return an entry of each row of chances, by inverting the distribution at a number in [0, 1)."""
     cumulative = np.cumsum(chances, axis=1)
     found: Ints = np.minimum((uniform[:, None] * cumulative[:, -1:] >= cumulative).sum(1), chances.shape[1] - 1)
     return found
