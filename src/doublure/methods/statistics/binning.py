@@ -1,9 +1,9 @@
-"""From noisy counts of fine codes to the groups in which pairs of columns are counted.
+"""Estimation of counts from noisy ones, and grouping of fine codes by them.
 
-All of it is post-processing: it sees released counts alone. A column of a number comes in hundreds of fine public bins.
-To count pairs of columns in so many would drown every cell in noise, so that bins are joined to groups of about equal
-mass, and what a group looks like inside is kept as far as the noise lets it be seen: as steps of a piecewise constant
-curve, a value that stands out (forty hours a week) being a step of its own.
+All of it is post-processing of released counts. A number has hundreds of fine public bins. Pairs of columns counted in
+so many cells would be lost in noise, so that bins are joined into groups of about equal mass. The distribution within a
+group is kept as a piecewise constant curve, as far as noise allows; a value that stands out (forty hours a week) is a
+step of its own.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 _PRICE = 2.0
-"""What a cell costs, in units of log(codes) noise variances: with 2, noise alone rarely makes one."""
+"""Penalty of a cell, in units of log(codes) noise variances: with 2, noise alone rarely makes a cell."""
 _FAR, _GRID, _ROUNDS, _NEVER = 6.0, 80, 150, 1e-300
-"""From so many deviations of noise on a count is taken as it was seen; below, it may be one of so many."""
+"""Deviations of noise above which a count is not shrunk, points of the grid of true counts, rounds of EM, and the
+least likelihood."""
 _FULL = 1.2
-"""A group may hold this many times its share before it is closed."""
+"""Most mass of a group, as a multiple of its share."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grouping:
-    """Which group each code is in, and how a group's mass falls on its codes.
+    """The group of each code, and its share of the group's mass.
 
     Attributes:
         groups: ``(codes,)`` in ``[0, size)``.
         shares: ``(codes,)``; those of one group add up to 1.
-        size: How many groups.
+        size: Number of groups.
     """
 
     groups: Ints
@@ -61,9 +62,9 @@ def ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth:
     Args:
         counts: ``(codes,)`` noisy counts, in order.
         noise: Their standard deviation.
-        most: How many groups there should be, about.
-        states: How many of the last codes are no places in the order (zero, missing) and stay alone.
-        smooth: Whether neighbours are alike, as bins of a number are, and values of an ordinal need not be.
+        most: Approximate number of groups.
+        states: Number of last codes outside the order (zero, missing), which stay alone.
+        smooth: Whether neighbours are similar, as bins of a number are, and values of an ordinal need not be.
     """
     if states:
         numbers = ordered(counts[:-states], noise=noise, most=most, smooth=smooth)
@@ -90,11 +91,11 @@ def ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth:
 
 
 def _cells(counts: Floats, noise: float) -> Ints:
-    """Return the cell of each code: the partition into intervals in which a constant explains the counts best.
+    """Return each code's cell in the best piecewise constant fit of the counts.
 
     Minimises Σ (c_i − mean of its cell)² / noise² + price · cells, exactly, by dynamic programming (the Potts
     functional: Boysen et al. 2009, Annals of Statistics 37). A value that stands out becomes a cell of its own, and
-    what is noise joins its neighbours.
+    noise is averaged out.
     """
     size = len(counts)
     price = _PRICE * math.log(max(size, 2))
@@ -115,30 +116,29 @@ def _cells(counts: Floats, noise: float) -> Ints:
 
 
 def closest_counts(counts: Floats, variances: Floats, *, total: float) -> Floats:
-    """Return the likeliest non-negative counts that add up to a total: what is noisier gives way more.
+    """Return the most likely non-negative counts that add up to a total; noisier counts are corrected more.
 
     Minimises Σ (x_i − c_i)² / v_i, whose solution is max(c_i − λ v_i, 0) for the λ that gives the total.
 
     Args:
         counts: ``(n,)`` noisy counts.
         variances: ``(n,)`` their noise's variances, positive.
-        total: What they add up to, positive.
+        total: Their sum, positive.
     """
     order = np.argsort(-counts / variances, kind="stable")
     excess = (np.cumsum(counts[order]) - total) / np.cumsum(variances[order])
     kept = counts[order] > excess * variances[order]
-    kept[0] = True  # as it is, but for rounding
+    kept[0] = True  # true in exact arithmetic; rounding may say otherwise
     likeliest: Floats = np.maximum(counts - excess[np.flatnonzero(kept)[-1]] * variances, 0.0)
     return likeliest
 
 
 def shrunk_counts(counts: Floats, *, noise: float) -> Floats:
-    """Return what many noisy counts are likely to be, none negative, each in the light of how all of them are spread.
+    """Return non-negative estimates of many noisy counts, by nonparametric empirical Bayes.
 
-    The empirical Bayes estimate: counts have some distribution, whichever explains the noisy ones best (its
-    nonparametric maximum likelihood: Kiefer and Wolfowitz 1956; by EM on a grid, as Jiang and Zhang 2009, Annals of
-    Statistics 37), and each count is the mean of what is then left of it. Of a long list of categories, of which few
-    are frequent, less is lost than by shrinking all of them alike.
+    The prior of true counts is the nonparametric maximum likelihood estimate (Kiefer and Wolfowitz 1956; by EM on a
+    grid, as in Jiang and Zhang 2009, Annals of Statistics 37), and each estimate is the posterior mean. For a long list
+    of categories with few frequent ones, this loses less than equal shrinkage.
 
     Args:
         counts: ``(n,)``.
@@ -158,14 +158,14 @@ def shrunk_counts(counts: Floats, *, noise: float) -> Floats:
 
 
 def believed_counts(counts: Floats, base: Floats, *, variance: float) -> Floats:
-    """Return counts as far from a base as their noise lets one believe, not negative, adding up to the base's total.
+    """Return non-negative counts shrunk towards a base, adding up to the base's total (James and Stein, positive part).
 
-    James and Stein's estimator (its positive part): the difference is kept by the share of it that is not noise.
+    The difference from the base is multiplied by the share of it that noise does not explain.
 
     Args:
         counts: Noisy counts, of any shape.
-        base: What they are likely to be like, of the same shape.
-        variance: Of the noise.
+        base: Prior expectation, of the same shape.
+        variance: Variance of the noise.
     """
     apart = counts - base
     kept = max(0.0, 1 - counts.size * variance / max(float((apart**2).sum()), 1e-12))

@@ -1,10 +1,9 @@
-"""``statistics``: what is released once, with noise, trains a generator; no record is looked at twice.
+"""``statistics``: a generator fitted to noisy statistics that are released once.
 
-On tables, counts (:mod:`doublure.methods.statistics.tables.method`); on images, mean features
-(:mod:`doublure.methods.statistics.images.method`); on time series, counts of each step's values, and products of all
+The statistics are, on tables, counts (:mod:`doublure.methods.statistics.tables.method`); on images, mean features
+(:mod:`doublure.methods.statistics.images.method`); on time series, counts of each step's values and products of all
 steps' and channels' normal scores (:mod:`doublure.methods.statistics.series.method`); on related tables, counts of
-units with one of their rows, and with two that follow one another
-(:mod:`doublure.methods.statistics.relational.method`).
+units with one of their rows, and with two consecutive ones (:mod:`doublure.methods.statistics.relational.method`).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Statistics(Method[StatisticsSettings, Encoder]):
     """Noisy statistics train a generator; see the module.
 
     Attributes:
-        of_kind: What does it, for each kind of data.
+        of_kind: The implementation for each kind of data.
     """
 
     name: ClassVar[str] = "statistics"

@@ -1,11 +1,10 @@
-"""Where a number's rows are, and which of its values repeat: reading the releases that only look.
+"""Locating a number's rows and its repeated values from the first releases.
 
-All of it is post-processing. A column is first counted in public cells; cells that are clearly not empty are cut into
+All of it is post-processing. A column is first counted in public cells. Cells that are clearly not empty are cut into
 single or round values and counted again; a gap between round values that is far heavier than its neighbours is cut once
-more. What a value has above a smooth curve is kept as far as the noise lets one believe it: values of one roundness
-(5,000; 1,500; 1,234) share how much they stand out (an empirical Bayes estimate), and what is far above the noise is
-kept whole. The curve is smoothed along the scale of the public cells. How many rows a group has is *not* read off here:
-the next release counts groups directly.
+more. A value's excess over a smooth curve is shrunk by empirical Bayes, with one variance for all values of the same
+roundness (5,000; 1,500; 1,234); an excess far above the noise is kept whole. The curve is smoothed along the scale of
+the public cells. The number of rows of a group is *not* read off here: the next release counts groups directly.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
 from doublure.private.queries.axes import Intervals
 
 _CLEAR = 4.0
-"""Noise deviations that are no chance in any of a table's cells."""
+"""Deviations of noise that are significant in any of a table's cells."""
 _BELIEVED = 4.0
-"""Of a piece's noise, from which on the curve takes it for rows."""
+"""Deviations of a piece's noise above which the curve counts its rows."""
 _SMOOTH = 3.0
-"""Cells over which the curve is smoothed (a Gaussian kernel's deviation)."""
+"""Deviation, in cells, of the Gaussian kernel that smooths the curve."""
 _SINGLES = 256
 _MOST_CUT = 128
 _WIDEST_CUT = 4096
@@ -36,13 +35,13 @@ _PRICE = 2.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Opened:
-    """Full cells of a column and how they are cut.
+    """Cells of a column that hold rows, cut into parts.
 
     Attributes:
-        cells: ``(h,)`` which leaves are cut.
-        starts: ``(s,)`` where their parts begin.
-        of: ``(s,)`` which of the cut leaves each part belongs to.
-        ends: ``(s,)`` where the parts end.
+        cells: ``(h,)`` the leaves that are cut.
+        starts: ``(s,)`` first value of each part.
+        of: ``(s,)`` the cut leaf of each part, as a place in ``cells``.
+        ends: ``(s,)`` last value of each part.
     """
 
     cells: Ints
@@ -61,7 +60,7 @@ class Opened:
         return cls(cells=cells, starts=starts, of=of, ends=ends)
 
     def axis(self, leaves: Leaves) -> Intervals:
-        """Return the axis of the parts; all that is elsewhere counts in a last cell."""
+        """Return the axis of the parts; all other values count in a last cell."""
         elsewhere = len(self.starts)
         after = leaves.ends[self.cells] + 1
         after = after[~np.isin(after, self.starts)]
@@ -75,7 +74,7 @@ class Opened:
 
 
 def full_cells(leaves: Leaves, noise: float) -> Opened:
-    """Return the cells of several values that clearly hold rows, cut; leaves have their noisy counts as mass."""
+    """Return the cells of several values that clearly hold rows, cut; the leaves' mass is their noisy counts."""
     count = len(leaves.starts)
     wide = leaves.ends > leaves.starts
     cells = np.flatnonzero((leaves.mass[:count] > _CLEAR * noise) & wide)
@@ -85,7 +84,7 @@ def full_cells(leaves: Leaves, noise: float) -> Opened:
 
 
 def take_cells(leaves: Leaves, noise: float) -> None:
-    """Read cells that are not cut: a curve along the scale, what stands out above it, nothing where nothing is seen."""
+    """Estimate the mass of cells that are not cut: clear cells keep their counts, others lie on a curve or are zero."""
     count = len(leaves.starts)
     own = leaves.mass[:count]
     clear = own > _CLEAR * noise
@@ -94,14 +93,14 @@ def take_cells(leaves: Leaves, noise: float) -> None:
 
 
 def take_values(leaves: Leaves, opened: Opened, counted: Floats, noise: float, part_noise: float) -> None:
-    """Cut the leaves, and give each part what cells and parts together say of it.
+    """Cut the leaves, and estimate each part's mass from the counts of cells and parts together.
 
     Args:
-        leaves: With the cells' noisy counts as mass.
-        opened: How they were cut.
+        leaves: Leaves with the cells' noisy counts as mass.
+        opened: The cut.
         counted: ``(parts + 1,)`` the noisy counts of the parts.
         noise: Standard deviation of the cells' noise.
-        part_noise: Of the parts'.
+        part_noise: Standard deviation of the parts' noise.
     """
     count = len(leaves.starts)
     cells = leaves.mass[:count].copy()
@@ -128,7 +127,7 @@ def take_values(leaves: Leaves, opened: Opened, counted: Floats, noise: float, p
 
 
 def outstanding_gaps(leaves: Leaves, opened: Opened, part_noise: float) -> Opened:
-    """Return the parts of several values that are far heavier than those around them, cut into single values."""
+    """Return the parts of several values that are far denser than those around them, cut into single values."""
     count = len(leaves.starts)
     width, mass = leaves.width[:count], leaves.mass[:count]
     density = mass / width
@@ -142,7 +141,7 @@ def outstanding_gaps(leaves: Leaves, opened: Opened, part_noise: float) -> Opene
 
 
 def take_repeated(leaves: Leaves, opened: Opened, counted: Floats, noise: float) -> None:
-    """Cut gaps in which single values stand out; their mass goes to those."""
+    """Cut gaps in which single values stand out, and move the gaps' mass to those values."""
     count = len(leaves.starts)
     starts, mass = [leaves.starts[:0]], [leaves.mass[:0]]
     clear = np.where(counted[:-1] > _CLEAR * noise, counted[:-1], 0.0)
@@ -160,7 +159,7 @@ def take_repeated(leaves: Leaves, opened: Opened, counted: Floats, noise: float)
 
 
 def take_categories(leaves: Leaves, noise: float) -> None:
-    """Read a long list of categories, each in the light of all."""
+    """Estimate the masses of a long list of categories, by shrinkage over all of them."""
     leaves.mass = shrunk_counts(leaves.mass, noise=noise)
 
 
@@ -170,7 +169,14 @@ def take_categories(leaves: Leaves, noise: float) -> None:
 def _above_the_curve(
     leaves: Leaves, opened: Opened, cells: Floats, counted: Floats, noise: float, part_noise: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return what each part has above the curve, and of each cut cell what is left for the curve and its variance."""
+    """Return each part's excess over the curve, and each cut cell's rest for the curve with its variance.
+
+    A backfitting loop: given the curve, each part's excess is shrunk; given the excesses, the rest of each cell is
+    re-estimated from the cell's own count.
+
+    Returns:
+        ``(s,)`` excess, ``(h,)`` rest, ``(h,)`` variance of the rest.
+    """
     of, held = opened.of, cells[opened.cells]
     count = len(held)
     width = opened.ends - opened.starts + 1.0
@@ -180,7 +186,7 @@ def _above_the_curve(
     gap = ~single
     within_gaps = np.bincount(of, share * gap, count)
     smooth_share = 1.0
-    if gap.any():  # of all that is in cut cells, which share does not lie on round values
+    if gap.any():  # the share of all rows in cut cells that is not on round values, or 0 if it is not significant
         expected = max(float((held * within_gaps).sum()), 1.0)
         smooth_share = float(counted[gap].sum()) / expected
         unsure = 2 * part_noise * math.sqrt(gap.sum()) / expected
@@ -191,7 +197,7 @@ def _above_the_curve(
         curve = np.maximum(rest, 0)[of] * share
         above = counted - curve
         found = curve.copy()
-        for kind in (1, 2, 3):
+        for kind in (1, 2, 3):  # one prior variance for all values of a roundness, from those that do not stand out
             own = roundness == kind
             calm = own & (np.abs(above) < _CLEAR * part_noise)
             spread = max(0.0, float((above[calm] ** 2).mean()) - part_noise**2) if calm.any() else 0.0
@@ -202,6 +208,7 @@ def _above_the_curve(
         apart = single | heavy
         within_gaps = np.bincount(of, share * ~apart, count)
         left = held - np.bincount(of, (found - curve) * apart, count)
+        # A cell's rest is the precision-weighted mean of what its own count leaves, and of the overall smooth share.
         variance, prior = noise**2 + part_noise**2, smooth_share * held
         weak = (prior + 5) ** 2
         pooled = (left / variance + prior / weak) / (1 / variance + 1 / weak)
@@ -212,7 +219,7 @@ def _above_the_curve(
 
 
 def _shares(leaves: Leaves, opened: Opened) -> Floats:
-    """Return the share of each part's cell that it is as wide as."""
+    """Return each part's width as a share of its cell's."""
     width = opened.ends - opened.starts + 1.0
     whole = (leaves.ends - leaves.starts + 1.0)[opened.cells]
     found: Floats = width / whole[opened.of] if len(opened.of) else width
@@ -220,12 +227,12 @@ def _shares(leaves: Leaves, opened: Opened) -> Floats:
 
 
 def _digits(value: int) -> int:
-    """Return how many digits a value has before its zeros, 3 standing for more than two."""
+    """Return the number of significant digits of a value, with 3 for more than two."""
     return min(3, len(str(abs(int(value))).rstrip("0")) or 1)
 
 
 def _smoothed(masses: Floats, variances: Floats) -> Floats:
-    """Return masses along the scale, smoothed where they do not stand out; where there is nothing, nothing."""
+    """Return masses smoothed along the scale, except where they stand out or are zero."""
     place = np.arange(len(masses))
     kernel = np.exp(-0.5 * ((place[:, None] - place) / _SMOOTH) ** 2) * (masses > 0)
     curve = (kernel @ masses) / np.maximum(kernel.sum(1), 1e-9)
@@ -235,9 +242,9 @@ def _smoothed(masses: Floats, variances: Floats) -> Floats:
 
 
 def _runs(counts: Floats, noise: float, aside: Ints) -> Floats:
-    """Return a piecewise constant curve along each run between cells set aside, zero where it is not clear.
+    """Return a piecewise constant curve along each run between cells set aside, zero where it is not significant.
 
-    What is not clear here is counted again in blocks (:mod:`doublure.methods.statistics.tables.tails`).
+    Pieces that are not significant are counted again in blocks (:mod:`doublure.methods.statistics.tables.tails`).
     """
     found = np.zeros(len(counts))
     apart = np.zeros(len(counts), dtype=bool)
@@ -251,13 +258,13 @@ def _runs(counts: Floats, noise: float, aside: Ints) -> Floats:
 
 
 def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
-    """Return the piece of each cell: the partition into intervals in which a constant explains the counts best.
+    """Return each cell's piece in the best piecewise constant fit of the counts.
 
-    Exact, by dynamic programming (the Potts functional: Boysen et al. 2009, Annals of Statistics 37).
+    The fit is exact, by dynamic programming (the Potts functional: Boysen et al. 2009, Annals of Statistics 37).
 
     Args:
         scaled: ``(n,)`` noisy counts, in deviations of their noise.
-        among: Of how many cells these are some, if not all.
+        among: Number of cells in the whole table, if these are only some.
     """
     size, price = len(scaled), _PRICE * math.log(max(2, among or len(scaled)))
     sums = np.concatenate([[0.0], np.cumsum(scaled)])

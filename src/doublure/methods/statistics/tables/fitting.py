@@ -1,4 +1,4 @@
-"""Training of ``statistics`` on tables: the releases, a mixture that agrees with them, the tree in it, the target."""
+"""Training of ``statistics`` on tables: the releases, a mixture fitted to them, the tree within it, the target."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _FEWEST_ROWS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """What was fitted to noisy tables, before columns are drawn along the tree.
+    """A mixture fitted to noisy tables, before columns are drawn along the tree.
 
     Attributes:
         tables: The releases.
-        sizes: How many groups each node has, and last how many values the target, where it is not among them.
-        probabilities: ``(K, W)`` of the mixture's components: of the groups of all nodes, side by side, the target's
-            values behind them.
-        weights: ``(K,)`` how likely each component is.
-        moments: What is known of each class's tables.
+        sizes: Number of groups of each node, then number of values of the target if it is not a node.
+        probabilities: ``(K, W)`` by component: probabilities of all nodes' groups side by side, then of the target's
+            values.
+        weights: ``(K,)`` probability of each component.
+        moments: The noisy tables of each class.
     """
 
     tables: NoisyTables
@@ -47,7 +47,7 @@ class Fit:
     moments: Sequence[Moments]
 
     def distance(self, probabilities: Floats) -> tuple[float, Floats]:
-        """Return how far a mixture is from the tables, in units of their noise's variance, and the gradient.
+        """Return a mixture's squared error on the tables, in units of their noise's variance, and its gradient.
 
         Args:
             probabilities: ``(K, W)`` float32, as :attr:`probabilities`.
@@ -68,7 +68,7 @@ def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTab
     Args:
         job: The run, or a stage of it.
         settings: With defaults resolved.
-        tables: What releases them, if not what does so for a table by itself.
+        tables: Makes the releases; None: those of a single table.
     """
     tables = tables or NoisyTables(job, settings)
     tables.count()
@@ -99,7 +99,7 @@ def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTab
 
 
 def _with_class(probabilities: Floats, own: int, tables: NoisyTables) -> Floats:
-    """Return the probabilities, with the target's behind them where it is not among what was fitted."""
+    """Return the probabilities, followed by the target's if pairs were counted within it."""
     if not tables.pairs_within:
         return probabilities
     target = np.zeros((len(probabilities), len(tables.class_rows)), dtype=probabilities.dtype)
@@ -108,11 +108,11 @@ def _with_class(probabilities: Floats, own: int, tables: NoisyTables) -> Floats:
 
 
 def moments_of(tables: NoisyTables, own: int) -> Moments:
-    """Return what is known of the nodes' groups, as shares of a class's rows: each node's own, and every pair counted.
+    """Return the noisy tables of a class as shares of its rows: each node's groups, and every counted pair.
 
     Args:
         tables: The releases.
-        own: Which class; the only one where pairs are not counted within the target, which is then a node more.
+        own: The class; 0 if pairs are not counted within the target, which is then a node more.
     """
     nodes, rows = tables.nodes, float(tables.class_rows[own])
     known = [_class_counts(*each, own, rows) for each in tables.by_class]
@@ -123,6 +123,7 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
     doubles: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
     def add(pair: tuple[int, int], counts: Floats, variance: Floats) -> None:
+        # Several independent counts of a pair: their mean, weighted by precision.
         if pair[::-1] in doubles:
             pair, counts, variance = pair[::-1], counts.T, variance.T
         table, before = doubles.get(pair, (0.0, 0.0))
@@ -135,10 +136,11 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
         up, down = nodes[parent].coarse_of_fine, nodes[child].coarse_of_fine
         grouped = np.zeros((sizes[parent], sizes[child]))
         np.add.at(grouped, (up[:, None], down[None]), noisy.counts)
+        # A coarse cell's variance is that of the sum of its fine cells.
         add((parent, child), grouped, np.outer(np.bincount(up), np.bincount(down)) * noisy.variance)
     for place, noisy in enumerate(tables.by_target):
         add((place, len(nodes)), noisy.counts, np.full(noisy.counts.shape, noisy.variance))
-    alike = np.zeros(sum(sizes))  # of the target there is none
+    alike = np.zeros(sum(sizes))  # the target's values have no neighbours
     for node, start in zip(nodes, np.cumsum(sizes) - sizes, strict=False):
         alike[start : start + node.size] = node.neighbours
     return Moments(
@@ -151,7 +153,7 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
 
 
 def _class_counts(counts: Floats, variances: Floats, own: int, rows: float) -> tuple[Floats, Floats]:
-    """Return the likeliest counts of a node's groups in a class, and their noise's variances."""
+    """Return the most likely counts of a node's groups in a class, and their noise's variances."""
     return closest_counts(counts[:, own], variances[:, own], total=rows), variances[:, own]
 
 
@@ -162,7 +164,7 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
     encoder = job.encoder
     weights = fit.weights / fit.weights.sum()
     cuts = np.cumsum([node.size for node in nodes])
-    *shares, by_component = np.split(fit.probabilities.astype(np.float64), cuts, axis=1)  # no target: nothing is left
+    *shares, by_component = np.split(fit.probabilities.astype(np.float64), cuts, axis=1)  # (K, 0) without a target
     shares = [own / own.sum(1, keepdims=True) for own in shares]
     order = [0, *(child for _, child in tables.edges)]
     turn = {place: number for number, place in enumerate(order)}
@@ -202,7 +204,7 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
         bits, about = together.bits, np.array([of_part[part] for part in together.parts])
     tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
     rng = np.random.default_rng(job.seed)
-    if not tables.pairs_within:  # else the mixture, fitted to all pairs within the target, knows columns better
+    if not tables.pairs_within:  # otherwise the mixture, fitted to all pairs, is more precise than single columns
         wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
         factors = raked(tree, wanted, rows_drawn(len(nodes)), rng)
         tree = replace(tree, nodes=tuple(replace(node, rake=own) for node, own in zip(drawn, factors, strict=True)))
@@ -214,10 +216,10 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
 
 
 def _seen(tables: NoisyTables, edge: int) -> Noisy:
-    """Return what was counted of an edge's columns in fine groups, in the light of their pair in coarse ones, if any.
+    """Return an edge's table in fine groups, combined with the count of its pair in coarse groups, if any.
 
-    The two are independent: the best unbiased estimate of a coarse cell is their mean, weighted by precision, and what
-    it differs by from the fine cells' sum is shared among these alike (Hay et al. 2010, section 4.2, one level).
+    The two are independent: the best unbiased estimate of a coarse cell is their mean, weighted by precision, and its
+    difference from the fine cells' sum is shared equally among those (Hay et al. 2010, section 4.2, one level).
     """
     (parent, child), fine = tables.edges[edge], tables.fine[edge]
     pair = tables.pairs.get((parent, child)) or tables.pairs.get((child, parent))
@@ -238,7 +240,7 @@ def _seen(tables: NoisyTables, edge: int) -> Noisy:
 def _last_column(
     tables: NoisyTables, generator: TreeGenerator, order: list[int], by_component: Floats, rng: np.random.Generator
 ) -> LastColumn:
-    """Return how the target is drawn: as the component says, and by the model of all columns where there is one."""
+    """Return the model of the target: by the component alone if pairs were counted within it, else by all columns."""
     values = by_component.shape[1]
     sizes = [tables.nodes[place].size for place in order]
     if tables.pairs_within:

@@ -1,10 +1,10 @@
-"""``statistics`` on tables: noisy counts train a generator, and no record is looked at twice.
+"""``statistics`` on tables: a generator fitted to noisy counts.
 
-Nine releases, each with exact discrete Gaussian noise (:mod:`doublure.methods.statistics.tables.plan`): the first ones
-find where each column's rows are and which of its values repeat, the next count columns in groups that follow from
-that, a score says which pairs depend on one another, and those are counted. A mixture of products is fitted to the
+There are nine releases, each with exact discrete Gaussian noise (:mod:`doublure.methods.statistics.tables.plan`). The
+first ones locate each column's rows and repeated values, the next count columns in groups that follow from that, a
+score selects the pairs that depend on one another, and those are counted. A mixture of products is fitted to the
 tables, a spanning tree of the strongest pairs is drawn within its components, and the target is drawn last. There are
-no noisy gradients, and the fit can be repeated for nothing.
+no noisy gradients, and the fit can be repeated without cost.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _planned(schema: Schema, settings: TableStatisticsSettings) -> Releases:
 
 
 def _values(schema: Schema, name: str) -> int:
-    """Return how many declared values a column has, missing included; 0 where that is not known beforehand."""
+    """Return the number of a column's declared values, missing included; 0 if it is not public."""
     column = schema.columns[name]
     domain, missing = column.domain, column.missing
     known = domain and (missing is False or isinstance(missing, (bool, tuple, list)))
@@ -113,7 +113,7 @@ def _values(schema: Schema, name: str) -> int:
 
 
 def _few_valued(schema: Schema) -> str:
-    """Return the target, or else a condition, that has few enough values to count everything within each of them."""
+    """Return the target, else a condition, with few enough values to count all else within each; empty for none."""
     for name in (*schema.with_role("target"), *schema.with_role("condition")):
         if name in counted_columns(schema) and 2 <= _values(schema, name) <= _FEW_VALUES:
             return name

@@ -1,4 +1,4 @@
-"""The contingency tables of a fit under public names, to be published: columns, pairs, the tree, and the target's."""
+"""The contingency tables of a fit under public names, for publication."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from doublure.private.queries.axes import AnyAxis, Intervals, Patterns
 from doublure.training.noisy_tables import NoisyTable
 
 TOGETHER = "cells that are missing together"
-"""What the axis of patterns is called."""
+"""Name of the axis of patterns."""
 _NONE = "(none)"
 _ROUNDED = 1 / 12
-"""The variance of what rounding to whole numbers adds."""
+"""Variance of rounding to whole numbers."""
 
 
 def published(encoder: TableValues, patterns: MissingTogether | None, counted: list[Counted]) -> tuple[NoisyTable, ...]:
     """Return counted tables with names for their columns and cells.
 
     Args:
-        encoder: Whose parts the axes count.
-        patterns: Of missing cells, where they are counted.
-        counted: The tables; none that only looked for where rows are.
+        encoder: The encoder of the parts that axes count.
+        patterns: The patterns of missing cells, if they are counted.
+        counted: The tables, without those that only locate rows.
     """
-    known: dict[int, tuple[AnyAxis, tuple[str, tuple[str, ...]]]] = {}  # with each axis, so that its id stays its own
+    # Keyed by id; the axis is held beside its names, so that its id is not reused.
+    known: dict[int, tuple[AnyAxis, tuple[str, tuple[str, ...]]]] = {}
     found = []
     for table in counted:
         for axis in table.axes:
@@ -53,7 +54,7 @@ def _named(encoder: TableValues, patterns: MissingTogether | None, axis: AnyAxis
         raise TypeError("an axis of tables is one of intervals or of patterns")
     columns = [encoder.wholes[part].column for part in patterns.parts]
     parts: list[list[str]] = [[] for _ in range(axis.size)]
-    for bits in patterns.bits:  # every other pattern counts as the one of these that is most alike
+    for bits in patterns.bits:  # every other pattern counts as the most similar one of these
         missing = [column for column, bit in zip(columns, bits, strict=True) if bit]
         cell = axis.cells[int((bits << np.arange(len(bits))).sum())]
         parts[int(cell)].append(" + ".join(missing) or _NONE)
