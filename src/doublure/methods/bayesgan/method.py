@@ -1,18 +1,18 @@
-"""``bayesgan``: a GAN whose critic is noised as ``dpgan``'s is, and priced by the Bayesian accountant beside.
+"""``bayesgan``: a GAN with ``dpgan``'s noisy critic, also priced by the Bayesian accountant.
 
-Triastcyn & Faltings 2022 (section 2.3), done so that both its figures hold. σ, q and T are fixed in the plan; gradient
-distances are sampled by the mechanism at every step; ε_μ is known afterwards, and the worst case of the same run is
-known, stated and charged beforehand.
+It implements Triastcyn & Faltings 2022 (section 2.3) such that both its figures hold. σ, q and T are fixed in the plan;
+gradient distances are sampled by the mechanism at every step; ε_μ is known afterwards, and the worst case of the same
+run is known, stated and charged beforehand.
 
-With weight clipping (``wgan``, the paper's choice) real records are clipped and noised alone. What the critic learns
-from generated ones then touches no record: it follows from weights that are noised already and from public draws.
-Under the other losses each real record is paired with a generated one, and both are clipped together.
+With weight clipping (``wgan``, the paper's choice) real records are clipped and noised alone. The critic's gradient on
+generated records then depends on no private record: it follows from noised weights and public draws. Under the other
+losses each real record is paired with a generated one, and both are clipped together.
 
-On images with labels the generator makes them without, and an *annotator* says what they show: a linear model trained
+On images with labels the generator draws images without labels, and an *annotator* labels them: a linear model trained
 privately afterwards (:mod:`doublure.training.private_classifier`). Its cost is composed into both figures. In ε_μ it
 enters at its worst case by default: nearly every record's gradient is longer than its small bound C, so that sampled
-distances would say nothing else, and would add a chance of failure. ``annotator_price=sampled`` prices it as the paper
-does (section 3.2: "the same privacy guarantee as the generative model"), by distances sampled at each of its steps.
+distances would give the same cost, and add a chance of failure. ``annotator_price=sampled`` prices it as the paper does
+(section 3.2: "the same privacy guarantee as the generative model"), by distances sampled at each of its steps.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""``dpgan``: a GAN whose critic learns from clipped, noised gradients.
+"""``dpgan``: a GAN whose critic is trained by clipped, noised gradients.
 
-Frigerio et al. 2019, Algorithm 1 (on Xie et al. 2018 and Abadi et al. 2016), done so that its guarantee holds: the
-whole paired loss of each unit is clipped once, lots are Poisson, every step of the critic is an event, and the clipping
-decay leaves σ alone. On images the networks are those of Triastcyn & Faltings 2022 without normalisation.
+It implements Frigerio et al. 2019, Algorithm 1 (based on Xie et al. 2018 and Abadi et al. 2016) such that its guarantee
+holds: the whole paired loss of each unit is clipped once, lots are Poisson, every step of the critic is an event, and
+the clipping decay does not change σ. On images the networks are those of Triastcyn & Faltings 2022 without
+normalisation.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""``guided`` on images: mean features train a generator, a critic refines it, a labeller checks what it makes.
+"""``guided`` on images: a generator fitted to mean features, a critic that refines it, a labeller that checks images.
 
-First the mean embedding of ``statistics`` (:mod:`doublure.methods.statistics.images.mean_embedding`); then a critic of
-images (:mod:`doublure.methods.guided.refining`); then a linear labeller on scattering features
-(:mod:`doublure.training.private_classifier`). A synthetic image is handed out for a label once the labeller sees that
-label in it, so that what synthetic images are labelled with is as good as the labeller, and not only as the generator.
+The stages are the mean embedding of ``statistics`` (:mod:`doublure.methods.statistics.images.mean_embedding`), a critic
+of images (:mod:`doublure.methods.guided.refining`) and a linear labeller on scattering features
+(:mod:`doublure.training.private_classifier`). A synthetic image is returned for a label once the labeller predicts that
+label, so that labels are as accurate as the labeller, and not only as the generator.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
 def _checked(
     settings: ImageGuidedSettings, generator: UpsamplingGenerator | GaussianImages, labeller: Labeller
 ) -> LabelledGenerator:
-    """Return the generator with its images varied, and the labeller that checks them before they are handed out."""
+    """Return the generator with the warp and spread of sampling, and the labeller that checks its images."""
     from doublure.training.private_classifier import checked
 
     generator.warp, generator.spread = settings.sampled_warp, settings.sampled_spread

@@ -1,4 +1,4 @@
-"""``guided``: private statistics train a generator, a private critic refines it, a private labeller labels.
+"""``guided``: a generator fitted to private statistics, refined by a private critic, checked by a private labeller.
 
 One plan splits ε over the stages; a share of zero leaves a stage out. On tables there are the first two
 (:mod:`doublure.methods.guided.tables`), on images all three (:mod:`doublure.methods.guided.images`).

@@ -1,9 +1,9 @@
-"""``guided`` on tables: noisy tables train a mixture, and a private critic refines it.
+"""``guided`` on tables: a mixture fitted to noisy tables, refined by a private critic.
 
-First the releases of ``statistics`` (:mod:`doublure.methods.statistics.tables.method`); then a critic of whole rows, in
-the groups that pairs were counted in, which can see what no pair of columns shows
-(:mod:`doublure.methods.guided.refining`). The mixture follows it by the probabilities of its components, and is held to
-the noisy tables meanwhile; the tree is drawn within what it has become.
+The stages are the releases of ``statistics`` (:mod:`doublure.methods.statistics.tables.method`), and a critic of whole
+rows in the groups of counted pairs (:mod:`doublure.methods.guided.refining`), which can detect dependence beyond pairs.
+The probabilities of the mixture's components are trained against it, with the distance from the noisy tables in the
+loss; the tree is then drawn within the refined mixture.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         if not stage:
             return None
         view = InGroups.of_state(stage, encoder.width)
-        own = critic_of_tables(settings, 1)  # the generator's width of noise is nothing to a critic
+        own = critic_of_tables(settings, 1)  # a critic does not depend on the generator's noise width
         return kept_critic(stage, own, view.shapes(encoder.schema), view.one_hot)
 
     @override

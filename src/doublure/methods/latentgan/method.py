@@ -1,9 +1,9 @@
-"""``latentgan``: private records are learned as latents of a public generator (Chen et al. 2021, DPMI).
+"""``latentgan``: a private model of records' latents under a public generator (Chen et al. 2021, DPMI).
 
 A generator G_p of public data comes from elsewhere (``doublure public fit``). Each private record is inverted by itself
-to a latent (:mod:`doublure.networks.inversion`), which is a function of that record and of public numbers alone; a
-private GAN then learns the latents, in few dimensions, with labels and conditions part of the record; and what is
-released is G_p(G_ds(z)). The guarantee is that of the private GAN's noisy steps, for the private records, given a
+to a latent (:mod:`doublure.networks.inversion`), a function of that record and of public numbers alone. A private
+generator G_ds is then trained on the latents, in few dimensions, with labels and conditions part of the record, and
+G_p(G_ds(z)) is released. The guarantee is that of the noisy steps or releases, for the private records, given a
 generator that is truly public.
 """
 
@@ -50,10 +50,10 @@ class Latentgan(Adversarial[LatentSettings]):
 
     @override
     def resolve_defaults(self, schema: Schema, settings: LatentSettings) -> LatentSettings:
-        """Decide what follows from the public generator, whose folder is read once: a plan says what was found there.
+        """Decide settings from the public generator, whose folder is read once; a plan keeps its facts.
 
         Raises:
-            SettingError: The folder is none, or is damaged; or a setting does not fit its generator.
+            SettingError: The folder is missing or damaged, or a setting does not fit its generator.
         """
         return super().resolve_defaults(schema, _with_facts(settings))
 
@@ -91,7 +91,7 @@ class Latentgan(Adversarial[LatentSettings]):
         """Return σ of the critic's steps, if it was given.
 
         Raises:
-            SettingError: It would be no one's: no critic learns, or a labeller learns beside it.
+            SettingError: There is no critic, or a labeller is trained beside it.
         """
         if settings.noise_multiplier is not None and (settings.teacher != "critic" or settings.later_share):
             remedy = "set teacher=critic labeller_share=0, or give epsilon"
@@ -117,8 +117,8 @@ class Latentgan(Adversarial[LatentSettings]):
         """Refuse a public generator that is not the plan's or cannot be inverted, before anything is charged.
 
         Raises:
-            RunFolderError: The folder is not there, or its weights are others, or do not fit what it says of them.
-            SettingError: Records would meet in it.
+            RunFolderError: The folder is missing, or its weights differ or do not fit its facts.
+            SettingError: Records would interact in it.
         """
         from doublure.methods.latentgan.training import inversion_of, public_networks
 
@@ -150,7 +150,7 @@ class Latentgan(Adversarial[LatentSettings]):
 
 
 def _with_facts(settings: LatentSettings) -> LatentSettings:
-    """Return the settings with what is known of the public generator, read from its folder if a plan does not say."""
+    """Return the settings with the public generator's facts, read from its folder if the plan has none."""
     if settings.public_facts is not None or not settings.public:
         return settings
     try:

@@ -1,12 +1,13 @@
-"""A mixture of Gaussians from two noisy sums over latents: the teacher ``mixture`` of ``latentgan``, beyond the paper.
+"""The teacher ``mixture`` of ``latentgan``: a mixture of Gaussians from two noisy sums over latents.
 
-A latent has few numbers and lies within a ball of radius √d, so that its moments up to the second fit into one vector
-of bounded length: (a, z/√d, zzᵀ/d). Their sum for each class is the first release. It says where each class lies and
-along which directions it is longest. Cut in two along each of the longest m, a class falls into 2^m cells; the sums for
-each cell are the second release. As a latent lies in one cell of one class, neither number costs anything.
+This goes beyond the paper. A latent has few numbers and lies within a ball of radius √d, so that its moments up to the
+second fit into one vector of bounded length: (a, z/√d, zzᵀ/d). Their sum for each class is the first release, which
+gives each class's mean and main directions. Halved along each of the first m directions, a class has 2^m cells; the
+sums for each cell are the second release. As a latent lies in one cell of one class, the numbers of classes and cells
+do not affect the cost.
 
-Each cell becomes one Gaussian. How precise its moments are is known, because the noise is: covariances are
-drawn towards those of their class, and classes' towards that of all, as much as the noise asks and no more.
+Each cell becomes one Gaussian. The noise of its moments is known: covariances are shrunk towards those of their class,
+and classes' towards that of all, as far as noise explains the difference.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from doublure.training.noisy_sums import NoisySums
 from doublure.training.owned import numbers_of, unplanned
 
 COUNTED = 0.3
-"""What of a record's vector says that it is there, beside 1 for its mean and 1 for its second moments."""
+"""Length of the constant part of a record's vector, where the parts for mean and second moments have length 1."""
 
 _LENGTH = math.sqrt(COUNTED**2 + 2)
 _BELIEVED = 0.012
@@ -43,12 +44,12 @@ def untrained_mixture(shapes: LatentEncoder, settings: LatentSettings) -> Latent
 
 
 def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Module:
-    """Make the releases, unless an interrupted run has, and return the mixture that they describe.
+    """Make the releases, unless an interrupted run has, and return the mixture estimated from them.
 
     Args:
         job: The stage; its records are latents.
         settings: With defaults resolved.
-        sums: Moments are their releases.
+        sums: Makes the releases.
     """
     shapes = job.encoder
     if not isinstance(shapes, LatentEncoder):
@@ -60,7 +61,7 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
     job.progress.stage("sum up the latents' moments", last)
 
     def release(number: ByClass | ByCell) -> Tensor:
-        """Return the sums ``(classes, 1 + d + d²)``, as they were kept if they were made before."""
+        """Return the sums ``(classes, 1 + d + d²)``, released now or kept by an interrupted run."""
         job.check_stop()
         total = sums.release(number, shape=number.shape)
         job.progress.at(sums.taken)
@@ -77,7 +78,7 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
         cells = Moments.of(second, noise[1]) if splits else joined(first, noise[0], second, noise[1])
     of = torch.arange(kinds, device=cells.counts.device).repeat_interleave(2**splits)
     covariances = resolved_covariances(cells, kinds, of)
-    spare = 2 ** (settings.splits - splits)  # a cell that was not cut has all its components alike
+    spare = 2 ** (settings.splits - splits)  # cuts that noise does not allow: these components are equal
     mixture.load_state_dict(
         {
             "weights": weights_of(cells.counts, kinds).repeat_interleave(spare, dim=1) / spare,
@@ -93,7 +94,7 @@ class ByClass:
     """A latent's moments, in the row of its class.
 
     Attributes:
-        sizes: How many values each condition has.
+        sizes: Number of values of each condition.
         width: d.
     """
 
@@ -108,11 +109,11 @@ class ByClass:
         return math.prod(self.sizes), 1 + self.width + self.width**2
 
     def to_message(self) -> Message:
-        """Return nothing."""
+        """Return an empty message."""
         return Message()
 
     def __call__(self, latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return where a latent counts, and its moments."""
+        """Return a latent's class as a one-hot row ``(B, K)``, and its moments."""
         of = class_of(condition, self.sizes, len(latents)).to(latents.device)
         return functional.one_hot(of, self.shape[0]).float(), moment_vectors(latents)
 
@@ -122,10 +123,10 @@ class ByCell:
     """A latent's moments, in the row of its cell within its class.
 
     Attributes:
-        sizes: How many values each condition has.
+        sizes: Number of values of each condition.
         width: d.
-        means: ``(K, d)`` of the classes, as released.
-        directions: ``(K, d, m)`` along which classes are cut, likewise.
+        means: ``(K, d)`` of the classes, from the first release.
+        directions: ``(K, d, m)`` along which classes are halved, from the first release.
     """
 
     sizes: tuple[int, ...]
@@ -137,16 +138,16 @@ class ByCell:
 
     @classmethod
     def from_message(cls, message: Message, sizes: tuple[int, ...], width: int, most: int) -> ByCell:
-        """Return what a message describes.
+        """Return the summand that a message describes.
 
         Args:
             message: From the process that trains.
             sizes: By the owner's schema.
             width: By the owner's plan.
-            most: Halvings of a class, likewise.
+            most: Most halvings of a class by the owner's plan.
 
         Raises:
-            SettingError: It does not fit them.
+            SettingError: The message does not fit them.
         """
         kinds = math.prod(sizes)
         directions = numbers_of(message, "directions", (kinds, width, -1))
@@ -160,33 +161,33 @@ class ByCell:
         return math.prod(self.sizes) * 2 ** self.directions.shape[2], 1 + self.width + self.width**2
 
     def to_message(self) -> Message:
-        """Return what was released of classes."""
+        """Return the classes' means and directions."""
         return Message({}, {"means": as_array(self.means), "directions": as_array(self.directions)})
 
     def __call__(self, latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return where a latent counts, and its moments."""
+        """Return a latent's cell as a one-hot row ``(B, K 2^m)``, and its moments."""
         of = class_of(condition, self.sizes, len(latents)).to(latents.device)
         cell = of * 2 ** self.directions.shape[2] + cells_of(latents, of, self.means, self.directions)
         return functional.one_hot(cell, self.shape[0]).float(), moment_vectors(latents)
 
 
 def believable_splits(settings: LatentSettings, records: float, noise: float) -> int:
-    """Return into how many halvings of a class the noise allows a look, from public figures alone.
+    """Return the number of halvings of a class that the noise allows, from public figures alone.
 
     Args:
-        settings: The most there may be, and d.
+        settings: The most halvings, and d.
         records: The public number of units for each class.
         noise: Standard deviation of the sums' noise.
     """
     found = settings.splits
-    # The noise in each number of a cell's mean must stay small beside the 1 that latents spread.
+    # The noise in each number of a cell's mean must stay small relative to 1, the deviation of latents.
     while found and noise * _LENGTH * math.sqrt(settings.latent) / (records / 2**found) > _BELIEVED:
         found -= 1
     return found
 
 
 def joined(one: Tensor, noise: float, other: Tensor, others_noise: float) -> Moments:
-    """Return what two noisy sums of the same vectors say together."""
+    """Return the moments from two noisy sums of the same vectors, weighted by precision."""
     weight = noise**-2 / (noise**-2 + others_noise**-2)
     return Moments.of(weight * one + (1 - weight) * other, (noise**-2 + others_noise**-2) ** -0.5)
 
@@ -201,10 +202,10 @@ def moment_vectors(latents: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
-    """What noisy sums say of classes or cells.
+    """Noisy moments of classes or cells.
 
     Attributes:
-        counts: ``(K,)`` how many records, at least 1.
+        counts: ``(K,)`` number of records, at least 1.
         means: ``(K, d)``.
         covariances: ``(K, d, d)``, symmetric, not always positive.
         noise: ``(K,)`` standard deviation of the noise in each entry of a covariance.
@@ -217,11 +218,11 @@ class Moments:
 
     @classmethod
     def of(cls, total: Tensor, noise: float) -> Moments:
-        """Return what sums ``(K, 1 + d + d²)`` say.
+        """Return the moments from noisy sums.
 
         Args:
-            total: Of :func:`moment_vectors`, with noise.
-            noise: Its standard deviation.
+            total: ``(K, 1 + d + d²)`` noisy sums of :func:`moment_vectors`.
+            noise: Standard deviation of their noise.
         """
         width = round((math.sqrt(4 * total.shape[1] - 3) - 1) / 2)
         found = total * _LENGTH
@@ -255,14 +256,14 @@ def cells_of(latents: Tensor, classes: Tensor, means: Tensor, directions: Tensor
 
 
 def resolved_covariances(cells: Moments, kinds: int, of: Tensor) -> Tensor:
-    """Return each cell's covariance, drawn towards its class's and all cells' as far as the noise asks.
+    """Return each cell's covariance, shrunk towards its class's, and those towards the one of all cells.
 
     Args:
         cells: ``(C, …)``.
-        kinds: K, how many classes there are.
+        kinds: K, number of classes.
         of: ``(C,)`` each cell's class.
     """
-    weight = cells.counts / cells.noise.square()  # precise and populous cells say most of what all share
+    weight = cells.counts / cells.noise.square()  # populous and precise cells weigh most in the common covariance
     common = torch.einsum("c,cij->ij", weight / weight.sum(), cells.covariances)
     within = torch.zeros(kinds, *common.shape, device=common.device)
     noise = torch.zeros(kinds, device=common.device)
@@ -276,13 +277,13 @@ def resolved_covariances(cells: Moments, kinds: int, of: Tensor) -> Tensor:
 
 
 def _drawn(found: Tensor, towards: Tensor, noise: Tensor) -> Tensor:
-    """Return matrices ``(K, d, d)`` drawn towards others: of what tells them apart, what noise could be is taken off.
+    """Return matrices ``(K, d, d)`` shrunk towards others, by shrinkage of the differences' eigenvalues.
 
-    Of a difference's eigenvalues those within what noise alone would show become zero, and the others are shortened as
-    it has lengthened them (Gavish and Donoho 2017, equation 7, the square case).
+    Eigenvalues within the range of pure noise become zero, and the others are corrected for the noise's inflation
+    (Gavish and Donoho 2017, equation 7, the square case).
     """
     values, vectors = torch.linalg.eigh(found - towards)
-    # Averaging an entry with its mirror image has halved the noise's variance off the diagonal.
+    # Symmetrising has halved the noise's variance off the diagonal.
     edge = (2 * found.shape[1] * noise.square())[:, None]
     kept = values.sign() * (values.square() - edge).clamp(min=0).sqrt()
     shown: Tensor = torch.einsum("kij,kj,klj->kil", vectors, kept, vectors)
@@ -297,6 +298,6 @@ def factors_of(covariances: Tensor, floor: float = _LEAST) -> Tensor:
 
 
 def weights_of(counts: Tensor, classes: int) -> Tensor:
-    """Return how often each cell is chosen within its class ``(K, C)``."""
+    """Return each cell's share of its class ``(K, C)``."""
     by_class = counts.reshape(classes, -1)
     return by_class / by_class.sum(dim=1, keepdim=True)

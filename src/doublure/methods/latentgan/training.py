@@ -1,4 +1,4 @@
-"""``latentgan`` at work: the public generator, the private records' latents, and what learns them."""
+"""Training of ``latentgan``: the public generator, the inversion of records, and the model of latents."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords, ResumableStore
 
 _WORK = "latents"
-_ORDER = "places by content, each content once"  # of latents that are kept half-way
+_ORDER = "places by content, each content once"  # order of latents in an interrupted run
 _KEPT_EVERY = 30.0  # seconds
-_HELD_BY = 500  # generated images that say how speckled they are
+_HELD_BY = 500  # generated images whose speckle is measured
 
 
 def trained(job: Job, settings: LatentSettings) -> nn.Module:
-    """Return the generator to release: of latents, and the public one behind it."""
+    """Return the generator to release, which draws latents and maps them through the public one."""
     generator, proposer, detail = public_networks(job.encoder, settings, job.device)
     stage = job.stage("latents", after=0).seen(inverted(job, settings, generator, proposer))
     stage = replace(stage, encoder=LatentEncoder(job.encoder, settings.latent))
@@ -60,7 +60,7 @@ def trained(job: Job, settings: LatentSettings) -> nn.Module:
 
 
 def untrained(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
-    """Return an untrained generator of records: of latents first, the public one behind it, and the labeller if any."""
+    """Return an untrained generator of records: one of latents, the public one after it, and the labeller if any."""
     import torch
 
     public = generator_of(settings.public_networks, encoder, torch.Generator().manual_seed(0))
@@ -79,7 +79,7 @@ def untrained(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Modul
 
 
 def _detailed(generator: nn.Module, detail: Detail, settings: ImageLatentSettings) -> Detailed:
-    """Return a generator whose images get detail."""
+    """Return a generator with detail added to its images."""
     return Detailed(generator, detail, noise_width=settings.noise_width, strength=settings.strength)
 
 
@@ -95,10 +95,10 @@ def _held(job: Job, generator: Detailed, settings: ImageLatentSettings) -> Detai
 
 
 def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "cpu") -> PublicNetworks:
-    """Return the plan's public generator, what proposes latents to it and its detail, if the plan wants any.
+    """Return the plan's public generator, with its encoder and its detail where the plan uses them.
 
     Raises:
-        RunFolderError: They are not the plan's, or do not fit its settings.
+        RunFolderError: The weights are not the plan's, or do not fit its settings.
     """
     import torch
 
@@ -121,11 +121,11 @@ def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "c
 
 
 class Latents:
-    """Private records' latents, in place of their bodies; conditions stay beside them.
+    """View of private records with latents in place of their bodies; conditions are kept.
 
     Args:
-        inversion: What makes them.
-        resumable: Where they are kept, as it takes long; None: nowhere.
+        inversion: Computes the latents.
+        resumable: Keeps finished latents, as inversion is slow; None: they are not kept.
     """
 
     name: ClassVar[str] = "latents"
@@ -135,7 +135,7 @@ class Latents:
         self._resumable = resumable
 
     def to_message(self) -> Message:
-        """Return nothing: the public generator is the plan's."""
+        """Return an empty message: the public generator is the plan's."""
         return Message()
 
     def __call__(self, records: PrivateRecords) -> PrivateRecords:
@@ -145,7 +145,7 @@ class Latents:
 
 
 def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> Latents:
-    """Return what makes latents of records; owners make their own, and keep none."""
+    """Return the view of records as latents; owners compute their own, and keep none."""
     inversion = inversion_of(job.encoder, settings, generator, proposer)
     job.progress.stage("invert the records", job.units)
     if job.partitions is not None:
@@ -154,7 +154,7 @@ def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer:
 
 
 def at_owner(encoder: Encoder, settings: LatentSettings) -> AtOwner:
-    """Return what whoever trains asks of owners, who have the public generator, too."""
+    """Return the tasks of owners, who have the public generator, too."""
     shapes = LatentEncoder(encoder, settings.latent)
     sizes, width = tuple(shapes.condition_sizes.values()), settings.latent
 
@@ -177,11 +177,11 @@ def at_owner(encoder: Encoder, settings: LatentSettings) -> AtOwner:
 
 
 def latents_key(job: Job) -> str:
-    """Return what latents follow from beside the plan, as one name.
+    """Return a hash of the latents' inputs beside the plan.
 
-    Latents of other data must never stand beside this data's labels: one record would then count in two places. Where
-    and with what a latent is computed is part of it: its last digits follow from them, and a long descent makes those
-    large, so that one half of the records would be inverted otherwise than the other.
+    Latents of other data must never be combined with this data's labels: one record would then count in two places.
+    The machine and the library's version are part of the hash: they change last digits, which a long descent amplifies,
+    so that resumed records would be inverted differently from the others.
     """
     import torch
 
@@ -196,7 +196,7 @@ def latents_key(job: Job) -> str:
 def inversion_of(
     encoder: Encoder, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None
 ) -> Inversion:
-    """Return what makes latents of records, as the plan has it."""
+    """Return the plan's inversion of records to latents."""
     return Inversion(generator, settings.latent, _how(settings), proposer=proposer, shape=encoder.body_shape)
 
 
@@ -211,11 +211,11 @@ def _how(settings: LatentSettings) -> InversionSettings:
 
 
 class _LatentStore(ProgressCounter):
-    """Keeps the latents that are finished in the run's internal folder, and tells how far it is.
+    """Store of finished latents in the run's internal folder, which also reports progress.
 
     Args:
         job: The run.
-        key: What the latents follow from, records included.
+        key: Hash of the latents' inputs, records included.
         rows: Records in a batch.
     """
 
@@ -249,7 +249,7 @@ class _LatentStore(ProgressCounter):
 
 
 def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
-    """Train by a private critic of latents: the paper's."""
+    """Train by a private critic of latents, as in the paper."""
     from doublure.training.critic_steps import private_critic_trainer
     from doublure.training.gan_loop import prepare, train
 
@@ -258,7 +258,7 @@ def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -
 
 
 def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
-    """Train by noisy sums of moments."""
+    """Estimate a mixture from noisy sums of moments."""
     return mixture_from(job, settings, NoisySums(job, accesses))
 
 
@@ -266,7 +266,7 @@ _TEACHERS = {"critic": _by_critic, "mixture": _by_mixture}
 
 
 def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> nn.Module:
-    """Train a private labeller on the images themselves, and let it check what is made."""
+    """Train a private labeller on the images themselves, and let it check generated ones."""
     stage = job.stage("labeller", after=settings.latent_steps)
     sums = NoisySums(stage, job.accesses[-1:])
     width = settings.image_noise

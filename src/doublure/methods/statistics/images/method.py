@@ -1,7 +1,7 @@
-"""``statistics`` on images: the noisy mean of fixed features, once, trains a generator, or makes one.
+"""``statistics`` on images: a generator trained on, or computed from, one noisy mean of fixed features.
 
-No public data and no network looks at a private image: the features are wavelets and cosines. The whole release is some
-thousand numbers for each label, with the noise of one Gaussian mechanism.
+No network sees a private image and no public data is needed: the features are wavelets and cosines. The whole release
+is some thousand numbers for each label, with the noise of one Gaussian mechanism.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:
 
 
 def _gaussian_work(shape: tuple[int, int, int], records: int, labels: int, steps: int) -> Work:
-    """Return what the sums of moments, and the roots that follow from them, compute and hold."""
+    """Return the cost of the sums of moments and of the matrix roots computed from them."""
     seen, _, side = gaussian_work(shape)
     blocks, held = 2 * shape[0] * labels, 3 * records * (math.prod(shape) + 4)
     numbers = 2 * blocks * side**2 + 4 * labels * (cosine_pairs(shape) + cosine_numbers(shape))
@@ -190,7 +190,7 @@ def _gaussian_work(shape: tuple[int, int, int], records: int, labels: int, steps
 
 
 def drawing_work(schema: Schema, settings: ImageStatisticsSettings) -> tuple[int, int]:
-    """Return the generator's multiplications for one image, and the numbers kept of it."""
+    """Return the generator's multiplications for one image, and the numbers kept for its gradient."""
     height, width, colours = ImageSchema.of(schema).shape
     shape = (colours, height, width)
     if settings.model == "gaussian":

@@ -1,4 +1,4 @@
-"""Training of ``statistics`` on related tables: each stage's releases and fit, one after the other."""
+"""Training of ``statistics`` on related tables: the releases and the fit of each stage in turn."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _FEWEST = {False: 1.0, True: 2.0}
-"""How many rows a unit has to have of a child table, to show its first and its next one."""
+"""Fewest rows of a child table that a unit needs to count in the stages of first and of next rows."""
 
 
 def initialised(encoder: Encoder) -> RelatedGenerator:
@@ -75,13 +75,13 @@ def fitted(job: Job, settings: RelationalStatisticsSettings) -> RelatedGenerator
 
 
 class StageTables(NoisyTables):
-    """A stage's releases: what is given when rows are drawn stands first in the tree, and hangs on nothing else.
+    """A stage's releases, with a tree whose first nodes are given when rows are drawn, and have given parents only.
 
     Args:
-        job: The stage.
-        settings: Of the method.
-        prefix: What its releases' purposes begin with.
-        known: How many parts of a row are given; their nodes are the first ones.
+        job: The stage's job.
+        settings: The method's settings.
+        prefix: The prefix of its releases' purposes.
+        known: Number of given parts of a row; their nodes are the first ones.
     """
 
     def __init__(self, job: Job, settings: RelationalStatisticsSettings, prefix: str, known: int) -> None:
@@ -107,7 +107,7 @@ class StageTables(NoisyTables):
 def _staged(
     job: Job, encoder: RelationalEncoder, stage: Stage, accesses: tuple[Access, ...], published: list[NoisyTable]
 ) -> Job:
-    """Return the job as a stage's table asks it."""
+    """Return the job of a stage's table."""
     values, records = StageValues(encoder, stage), job.records
     part, least = (stage.child, _FEWEST[stage.following]) if stage.child >= 0 else (0, 0.0)
     return replace(
@@ -134,18 +134,18 @@ def _related(encoder: Encoder) -> RelationalEncoder:
     return encoder
 
 
-# -- a stage as an encoder: which numbers of a unit its table counts ---------------------------------------------------
+# -- a stage as an encoder: the numbers of a unit that its table counts ------------------------------------------------
 
 
 class StageValues(TableValues):
-    """A stage's rows as whole numbers: what a fit of tables asks an encoder.
+    """Encoder of a stage's rows as whole numbers, for a fit of tables.
 
     Args:
-        encoder: Of the units.
-        stage: Which.
+        encoder: The units' encoder.
+        stage: The stage.
 
     Attributes:
-        parts: ``(P,)`` where its numbers stand in a unit as it is counted.
+        parts: ``(P,)`` places of its numbers in a unit for counting.
     """
 
     def __init__(self, encoder: RelationalEncoder, stage: Stage) -> None:
@@ -178,7 +178,7 @@ class StageValues(TableValues):
                 parts += [child.left, *range(child.before.start, child.next.stop)]
         self._sources = sources
         self.parts: Ints = np.array(parts, dtype=np.int64)
-        self.schema = counts.schema  # which says of a unit that it has one row
+        self.schema = counts.schema  # in which a unit has one row
         self.wholes = tuple(
             replace(each.wholes[place], column=form.format(each.wholes[place].column)) for each, place, form in sources
         )
@@ -194,7 +194,7 @@ class StageValues(TableValues):
 
 
 def _above(schema: RelationalSchema, child: ChildPlace, own: TableValues) -> list[tuple[int, str, Column]]:
-    """Return the columns that are counted by their gap above the root: place in a row, name, the gap as a column."""
+    """Return the columns counted by their gap above the root: place in a row, name, and the gap as a column."""
     return [
         (own.columns.index(name), name, above_of(schema, child.name, name, below, together=True))
         for name, below in above_root(schema, child.name).items()

@@ -1,8 +1,8 @@
-"""``statistics`` on related tables: noisy counts of units train a generator of units, and no unit is looked at twice.
+"""``statistics`` on related tables: a generator of units fitted to noisy counts of units.
 
-Three stages and more (:mod:`doublure.methods.statistics.relational.stages`), each with the releases and the fit of a
-table by itself (:mod:`doublure.methods.statistics.tables`): the root with how many rows each child table has; a child's
-first row beside it; and its next row beside the one before. What is drawn later is drawn given what was drawn before.
+There are three stages or more (:mod:`doublure.methods.statistics.relational.stages`), each with the releases and the
+fit of a single table (:mod:`doublure.methods.statistics.tables`): the root with the number of rows of each child table;
+a child's first row given the root; and its next row given the row before. Rows are drawn in the same order.
 """
 
 from __future__ import annotations

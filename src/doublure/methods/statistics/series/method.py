@@ -1,8 +1,8 @@
-"""``statistics`` on time series: a copula of all channels and steps, or chains where channels have few values.
+"""``statistics`` on time series: a copula of all channels and steps, or chains for channels of few values.
 
-A copula (:mod:`doublure.methods.statistics.series.copula_fit`) asks each step's values and how normal scores go
-together; chains (:mod:`doublure.methods.statistics.series.chains`) ask neighbouring steps of each channel by itself.
-Both release everything once, and learn from it.
+A copula (:mod:`doublure.methods.statistics.series.copula_fit`) is fitted to each step's values and to products of
+normal scores; chains (:mod:`doublure.methods.statistics.series.chains`) to neighbouring steps of each channel. Both
+make each release once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SeriesStatistics(StatisticsOfKind[S]):
         missing = sum(schema.may_have_gaps(name) for name in schema.channels)
         declared = sum(schema.may_be_missing(name) for name in schema.channels)
         width = copula_noise(channels, schema.length, missing=missing)
-        former = copula_noise(channels, schema.length, missing=declared)  # of runs before gaps that are bought counted
+        former = copula_noise(channels, schema.length, missing=declared)  # earlier versions: declared gaps only
         if model == "chains":
             width = former = chain_noise(channels, schema.length)
         if settings.noise_width not in (0, width, former):

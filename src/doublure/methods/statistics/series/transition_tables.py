@@ -1,4 +1,4 @@
-"""Release noisy tables of steps and fit a generator to them: training of ``statistics`` on series."""
+"""Training of Markov chains on time series: the releases of steps' tables, and the fit to them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _RAKES = 20
 _LEAST_EFFECT = 0.03
-"""The least likely that an attribute's value makes a state to begin with, beside all values together."""
+"""Least initial ratio of a state's share under an attribute's value to its share over all values."""
 _LEAST_KEPT = 0.05
-"""Of a table that chains begin with, what is as if the two steps had nothing to do with one another."""
+"""Share of independence in the transitions that chains begin with."""
 
 
 def initialised(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
-    """Return a generator of the right shape."""
+    """Return an untrained generator of the encoder's shape."""
     codes = _of_series(encoder)
     return ChainGenerator(
         codes.sizes,
@@ -52,7 +52,7 @@ def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
     Args:
         job: The run.
         settings: With defaults resolved.
-        events: What the plan pays for, a release each.
+        events: The plan's events, one a release.
     """
     generator = initialised(job.encoder, settings)
     job.progress.stage("count", len(events))
@@ -87,14 +87,14 @@ def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
 
 
 class _StepTables:
-    """What follows from the releases.
+    """Chains' tables from the releases.
 
     Args:
         counts: The releases.
 
     Attributes:
-        values: ``(R, K)`` groups of series: what values of all attributes they have, as one-hot blocks.
-        weights: ``(R,)`` how large each group is, as if attributes had nothing to do with one another.
+        values: ``(R, K)`` attributes' values of each group of series, as one-hot blocks.
+        weights: ``(R,)`` share of each group, if attributes were independent.
     """
 
     def __init__(self, counts: StepCounts) -> None:
@@ -102,10 +102,10 @@ class _StepTables:
         self._length = len(counts.pairs[0]) + 1
         self.values, self.weights = value_groups(counts.shares)
 
-    # -- what chains are fitted to ---------------------------------------------------------------------------------
+    # -- chains' tables --------------------------------------------------------------------------------------------
 
     def of_levels(self, states: int) -> ChainTables:
-        """Return what is known of the chain of the channels' levels, with so many states."""
+        """Return the tables of the chain of the channels' levels, padded to ``states``."""
         sizes = [each.size for each in self._counts.levels]
         masses = [
             each.join(closest_counts(counts, np.full(len(counts), self._counts.fine_variance), total=self._counts.rows))
@@ -125,7 +125,7 @@ class _StepTables:
         )
 
     def of_steps(self, channel: int, weights: Tensor, states: int) -> ChainTables:
-        """Return what is known of a channel's chains, with so many states.
+        """Return the tables of a channel's chains, padded to ``states``.
 
         Args:
             channel: Its place.
@@ -163,12 +163,12 @@ class _StepTables:
         return _stacked(side_by_side, (sum(self._counts.sizes), states))
 
     def _effects(self, tables: Sequence[Sequence[Floats]], masses: Sequence[Floats] | Floats, states: int) -> Tensor:
-        """Return ``(K, S, states)``: by how much each value makes a state likelier, as far as that is no noise.
+        """Return ``(K, S, states)``: log ratio of a state's share under each value to its share, after shrinkage.
 
         Args:
             tables: By step and attribute, ``(G, values)``.
             masses: By step, ``(G,)`` shares over all values.
-            states: As many as the widest step has, or more.
+            states: At least the number of states of every step.
         """
 
         def effect(table: Floats, mass: Floats, shares: Floats) -> Floats:
@@ -191,7 +191,7 @@ class _StepTables:
         return masses
 
     def _masses_by_step(self, channel: int, masses: Floats) -> Floats:
-        """Return ``(steps, groups)`` positive shares: of each step by its tables, of all steps where that is noise."""
+        """Return positive shares ``(steps, groups)``: each step's tables shrunk towards all steps together."""
         counts, precision = np.zeros((self._length, len(masses))), np.zeros(self._length)
 
         def add(step: int, table: Floats) -> None:
@@ -212,10 +212,10 @@ class _StepTables:
         return shares
 
     def _transitions(self, channel: int, masses: Floats) -> Floats:
-        """Return ``(levels, groups, groups)`` chances of what follows within each level, at all steps together.
+        """Return transition chances ``(levels, groups, groups)`` within each level, at all steps together.
 
-        Each level's table gives way to that of all levels, and this to steps that have nothing to do with one another,
-        by as much as it is noise (James and Stein's estimator, its positive part).
+        Each level's table is shrunk towards that of all levels, and the latter towards independent steps (James and
+        Stein's estimator, positive part).
         """
         tables = np.sum(self._counts.pairs[channel], axis=0)
         variance = self._counts.variance * len(self._counts.pairs[channel])
@@ -233,13 +233,13 @@ class _StepTables:
 
 
 def value_groups(shares: Sequence[Floats]) -> tuple[Tensor, Tensor]:
-    """Return groups of series by the values of all attributes: every combination, or a sample of so many.
+    """Return groups of series by the values of all attributes: every combination, or a sample if there are many.
 
-    In a sample every value of an attribute stands as often as it should, once at least, and the groups' weights are
-    such that each attribute's shares are kept.
+    In a sample every value of an attribute occurs in proportion to its share, at least once, and the groups' weights
+    reproduce each attribute's shares.
 
     Args:
-        shares: Of each attribute, positive, adding up to 1.
+        shares: For each attribute positive shares of its values, adding up to 1.
 
     Returns:
         ``(R, K)`` one-hot blocks, one an attribute, and weights ``(R,)`` that add up to 1.
