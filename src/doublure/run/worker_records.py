@@ -138,7 +138,7 @@ class WorkerRecords(RemoteSource):
         if not self._cells:
             self._refuse_too_few(iter(known))
         self._cells.clear()
-        self._facts = PartitionFacts(len(encoder.wholes), self._facts.most_records)
+        self._facts = PartitionFacts(len(encoder.domains), self._facts.most_records)
         return self
 
     @property
