@@ -18,7 +18,7 @@ from doublure.encode.relational import RelationalEncoder
 from doublure.methods.statistics.relational import fitting, stages
 from doublure.methods.statistics.relational.fitting import StageValues
 from doublure.methods.statistics.relational.stages import stages_of
-from doublure.networks.related_layout import Above
+from doublure.networks.related_layout import RootGap
 from doublure.schema import ResolvedSchema
 from doublure.training.job import encoded_records
 
@@ -102,7 +102,7 @@ def test_units_are_counted_by_gaps_that_give_their_values_back():
     (1201.0, 120.0, 1101.0, 1201.0),
 ])  # fmt: skip
 def test_a_gap_and_back(number, below, gap, back):
-    above = Above(place=1, below=1, first=100, last=1000, highest=1200)
+    above = RootGap(place=1, below=1, first=100, last=1000, highest=1200)
     assert above.gaps(np.array([number]), np.array([below])) == gap
     assert above.numbers(np.array([gap]), np.array([below])) == back
     assert above.numbers(np.array([1100.0]), np.array([900.0])) == 1200

@@ -132,7 +132,7 @@ def test_a_cell_shares_its_mass_among_its_codes():
 def test_noise_alone_is_one_cell():
     """A cell costs 2 ln(codes) noise variances: in few of a hundred columns does noise make one."""
     draw = np.random.default_rng(1)
-    made = [grouping._cells(draw.normal(20, 5, 64), 5.0).max() + 1 for _ in range(100)]
+    made = [grouping.constant_pieces(draw.normal(20, 5, 64) / 5.0).max() + 1 for _ in range(100)]
     assert np.mean(np.array(made) > 1) < 0.4
     assert max(made) <= 4
 
@@ -142,7 +142,7 @@ def test_cells_are_the_best_partition():
     draw = np.random.default_rng(2)
     for _ in range(6):
         counts = np.repeat(draw.normal(0, 6, 3), [2, 4, 3]) + draw.normal(0, 1, 9)
-        found = grouping._cells(counts, 1.0)
+        found = grouping.constant_pieces(counts)
 
         def cost(cells, counts=counts):
             parts = [counts[cells == cell] for cell in range(cells.max() + 1)]

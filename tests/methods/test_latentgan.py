@@ -21,7 +21,7 @@ from doublure.measures.images.texture import figures_of
 from doublure.methods import registry as table
 from doublure.methods.latentgan import moments as latent_moments
 from doublure.methods.latentgan import training as latent_training
-from doublure.methods.latentgan.moments import Moments, cells_of, factors_of, moment_vectors, resolved_covariances
+from doublure.methods.latentgan.moments import LatentMoments, cells_of, factors_of, moment_vectors, resolved_covariances
 from doublure.networks.latent import LatentMixture, ThroughPublic, bounded, class_of
 from doublure.planning import Plan
 from doublure.private.noise import OsKeyedNoise
@@ -402,7 +402,7 @@ def test_no_moment_vector_is_longer_than_one():
 
 def test_moments_and_cells_are_those_of_the_classes():
     latents, classes = gaussians()
-    found = Moments.of(sums(moment_vectors(latents), classes, 2), 0.0)
+    found = LatentMoments.of(sums(moment_vectors(latents), classes, 2), 0.0)
     assert found.counts.tolist() == pytest.approx([10_000, 10_000], rel=1e-3)
     for kind in range(2):
         own = latents[classes == kind]
@@ -419,12 +419,12 @@ def test_moments_and_cells_are_those_of_the_classes():
 def test_covariances_are_denoised_and_never_made_worse():
     latents, classes = gaussians()
     vectors = moment_vectors(latents)
-    truth = Moments.of(sums(vectors, classes, 2), 0.0).covariances
+    truth = LatentMoments.of(sums(vectors, classes, 2), 0.0).covariances
     of = torch.arange(2)
-    noisy = Moments.of(sums(vectors, classes, 2, 40.0), 40.0)
+    noisy = LatentMoments.of(sums(vectors, classes, 2, 40.0), 40.0)
     settled = resolved_covariances(noisy, 2, of)
     assert (settled - truth).square().sum() < 0.7 * (noisy.covariances - truth).square().sum()
-    exact = Moments.of(sums(vectors, classes, 2), 1e-6)
+    exact = LatentMoments.of(sums(vectors, classes, 2), 1e-6)
     assert torch.allclose(resolved_covariances(exact, 2, of), truth, atol=1e-4)
     factors = factors_of(settled)
     assert torch.isfinite(factors).all()
@@ -453,7 +453,7 @@ def test_how_often_a_class_is_cut_follows_from_public_figures(letters):
 
 @pytest.mark.parametrize("splits", [0, 1])
 def test_moments_are_believed_as_far_as_the_noise_of_several_records_allows(letters, tmp_path, monkeypatch, splits):
-    added, believed, asked, whole, read = [], [], [], OsKeyedNoise.whole, Moments.of
+    added, believed, asked, whole, read = [], [], [], OsKeyedNoise.whole, LatentMoments.of
 
     def watched(source, size, std, unit):
         added.append(std)
@@ -464,7 +464,7 @@ def test_moments_are_believed_as_far_as_the_noise_of_several_records_allows(lett
         return read(total, noise)
 
     monkeypatch.setattr(OsKeyedNoise, "whole", watched)
-    monkeypatch.setattr(Moments, "of", reading)
+    monkeypatch.setattr(LatentMoments, "of", reading)
 
     def cut(settings, records, noise):
         asked.append(noise)

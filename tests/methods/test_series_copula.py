@@ -15,7 +15,7 @@ import doublure as db
 from doublure.errors import LostRun, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.series import copula_fit, copula_plan
-from doublure.methods.statistics.series.covariance import Latent
+from doublure.methods.statistics.series.covariance import ScoreMoments
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.settings import CONSTANT_SHARE, GAP_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import CopulaShape, over_gaps, places_at, shares_at
@@ -150,7 +150,7 @@ def test_shares_of_attributes_stand_side_by_side_whichever_make_groups():
         own_tables=False, exact=False, calm=False,
     )  # fmt: skip
     one, other = np.array([0.9, 0.1]), np.array([0.3, 0.7])
-    found = Latent(
+    found = ScoreMoments(
         shares=np.einsum("a,b,c->abc", one, other, [0.5, 0.5]).ravel(), means=np.zeros((8, 2)),
         covariances=np.zeros((8, 2, 2)), effects=np.zeros((3, 2)), effect_shares=np.array([0.2, 0.5, 0.3]),
         shares_within=np.tile([0.2, 0.5, 0.3], (8, 1)),
@@ -164,7 +164,7 @@ def test_levels_are_groups_that_no_attribute_knows_of():
         sizes=(4,), missing=(False,), length=2, blocks=(2, 2), grouped=(True, False), levels=2,
         own_tables=False, exact=False, calm=False,
     )  # fmt: skip
-    found = Latent(
+    found = ScoreMoments(
         shares=np.array([0.1, 0.3, 0.6, 0.0]), means=np.zeros((4, 2)), covariances=np.zeros((4, 2, 2)),
         effects=np.zeros((2, 2)), effect_shares=np.array([0.5, 0.5]),
         shares_within=np.array([[1.0, 0.0], [0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]),

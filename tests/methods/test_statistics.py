@@ -21,7 +21,7 @@ from doublure.errors import InputError, LostRun, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import plan as tables_plan
-from doublure.methods.statistics.tables.noisy_tables import Noisy, NoisyTables
+from doublure.methods.statistics.tables.noisy_tables import NoisyCounts, NoisyTables
 from doublure.methods.statistics.tables.plan import releases
 from doublure.methods.statistics.tables.tree_fit import with_certainties
 from doublure.planning import Plan
@@ -569,7 +569,7 @@ def test_only_what_noise_cannot_explain_is_called_certain():
         left = []
         for seed in range(40):
             noisy = truth + noise * np.random.default_rng(seed).standard_normal(truth.shape)
-            table = Noisy(counts=noisy, variance=noise**2)
+            table = NoisyCounts(counts=noisy, variance=noise**2)
             found = with_certainties(said, said, table, (truth.sum(1), truth.sum(0)), groups)
             left.append((found[-1, 1:] < 1).all())
         assert np.mean(left) > 0.75 if emptied else np.mean(left) < 0.1

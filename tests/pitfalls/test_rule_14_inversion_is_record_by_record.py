@@ -93,7 +93,7 @@ def test_no_record_in_front_changes_anothers_latent(letters):
 
 def test_a_place_that_follows_from_the_records_in_front_is_caught(lab, letters, places_matter):
     check_no_place_changes_a_latent(letters)
-    lab.plant(latent_training.Latents, "__call__", ("apart=True", "apart=False"))
+    lab.plant(latent_training.LatentView, "__call__", ("apart=True", "apart=False"))
     with lab.caught():
         check_no_place_changes_a_latent(letters)
 

@@ -287,7 +287,7 @@ MUTANTS = {
     "noise halved": (Mechanism, "_noised", (WHOLE, WHOLE.replace("event.", "0.5 * event."))),
     "class sizes are counted": (mean_embedding, "_released", (RELEASED, COUNTED)),
     "features normalised over the data set": (
-        mean_embedding.Embedded,
+        mean_embedding.FeatureSum,
         "__call__",
         ("self._features(records)", f"self._features({SPREAD.replace('images', 'records')})"),
     ),
@@ -532,7 +532,7 @@ def test_units_with_several_latents_move_a_sum_together(latents):
 PRIVATE_LATENTS = "next(job.records.expanded(10000))[0]"
 LATENT_MUTANTS = {
     "latents spread over the data set": (
-        latent_training.Latents,
+        latent_training.LatentView,
         "__call__",
         (
             "records.mapped",

@@ -14,7 +14,7 @@ import doublure as db
 from doublure import public
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, Interrupted, RunFolderError, SchemaError, SettingError
-from doublure.networks.detail import Detail
+from doublure.networks.detail import ImageDetail
 from doublure.public import training as public_training
 from doublure.public.architectures import inversion_encoder_of
 from doublure.public.facts import Provenance, made_of
@@ -55,7 +55,7 @@ def test_an_autoencoder_reproduces_what_it_was_taught_with(letters):
         found = encoder(images)
         error = (generator(found) - images).square().mean()
     assert error < 0.8 * images.var(0).mean()
-    detail = Detail((1, 8, 8))
+    detail = ImageDetail((1, 8, 8))
     detail.load_state_dict(left)
     noise = torch.randn(len(images), detail.width, generator=torch.Generator().manual_seed(1))
     noise[:, 0] = 9.0  # all of it: the energy of what the generator leaves out

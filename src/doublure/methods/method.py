@@ -21,7 +21,7 @@ from doublure.private.noise import source
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.training.job import Job, State
-from doublure.training.owned import AtOwner
+from doublure.training.owned import OwnerTasks
 from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Method(ABC, Generic[S, E]):
     def knows_shares(self, schema: Schema) -> bool:
         """Whether the releases include the shares of conditions, which then need not be declared or bought.
 
-        The generator is then a :class:`doublure.networks.steering.KnowsConditions`.
+        The generator is then a :class:`doublure.networks.steering.ConditionPrior`.
         """
         return False
 
@@ -85,14 +85,14 @@ class Method(ABC, Generic[S, E]):
         """Whether all queries of training can be answered by owners of records (docs/federated.md)."""
         return bool(self.work(schema, settings).records_bytes)
 
-    def at_owner(self, encoder: E, settings: S) -> AtOwner:
+    def at_owner(self, encoder: E, settings: S) -> OwnerTasks:
         """Return the computations of an owner of records beside counts.
 
         Args:
             encoder: The encoder of the resolved schema.
             settings: The settings of the owner's plan.
         """
-        return AtOwner()
+        return OwnerTasks()
 
     def ready(self, schema: Schema, settings: S) -> None:
         """Check that everything a fit needs beside the private data is there, before anything is charged.

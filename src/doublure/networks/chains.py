@@ -19,7 +19,7 @@ UNLIKELY = -1e4
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
-class Chain(nn.Module):
+class MarkovChain(nn.Module):
     """A Markov chain over ``steps`` steps of ``states`` states, one for each class; attributes add to its logits.
 
     Args:
@@ -93,8 +93,8 @@ class ChainGenerator(nn.Module):
         self._length = length
         self._persistence = persistence
         self.noise_width = chain_noise(len(sizes), length)
-        self.levels = Chain(1, len(sizes), levels, condition_width)
-        self.steps = nn.ModuleList(Chain(levels, length, groups, condition_width) for _ in sizes)
+        self.levels = MarkovChain(1, len(sizes), levels, condition_width)
+        self.steps = nn.ModuleList(MarkovChain(levels, length, groups, condition_width) for _ in sizes)
         self.shares = nn.ParameterList(
             nn.Parameter(torch.full((size,), 1 / size, dtype=torch.float64), requires_grad=False) for size in sizes
         )

@@ -26,7 +26,7 @@ _WIDENED = 3
 _HALVINGS = 12
 
 
-class Detail(nn.Module):
+class ImageDetail(nn.Module):
     """Map of standard normal numbers ``(B, Z)`` and images ``(B, C, H, W)`` to the images' detail.
 
     The first number sets the strength of an image's detail, uniform in [0, 1]: images are blurred to different degrees,
@@ -82,7 +82,7 @@ class Detail(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-class Detailed(nn.Module):
+class DetailedGenerator(nn.Module):
     """A generator with detail added to its images.
 
     Args:
@@ -97,7 +97,7 @@ class Detailed(nn.Module):
 
     held: Tensor
 
-    def __init__(self, generator: nn.Module, detail: Detail, *, noise_width: int, strength: float) -> None:
+    def __init__(self, generator: nn.Module, detail: ImageDetail, *, noise_width: int, strength: float) -> None:
         super().__init__()
         self.generator = generator
         self.detail = detail

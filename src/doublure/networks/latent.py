@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from doublure.networks.detail import Detail
+from doublure.networks.detail import ImageDetail
 
 _LARGEST_LOGARITHM = 6.0
 
@@ -49,7 +49,7 @@ class PublicNetworks(NamedTuple):
 
     generator: nn.Module
     encoder: InversionEncoder | None = None
-    detail: Detail | None = None
+    detail: ImageDetail | None = None
 
 
 class ThroughPublic(nn.Module):

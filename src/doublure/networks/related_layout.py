@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Above:
+class RootGap:
     """A number of a child's row that is counted by its gap above a number of the root.
 
     Attributes:
@@ -84,7 +84,7 @@ class ChildPlace:
     highest: int
     shown: int
     drawn: int
-    above: tuple[Above, ...] = ()
+    above: tuple[RootGap, ...] = ()
 
     @property
     def first(self) -> slice:
@@ -113,7 +113,7 @@ class ChildPlace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class UnitLayout:
     """Places of all numbers of a unit.
 
     Attributes:
@@ -125,7 +125,7 @@ class Layout:
     children: tuple[ChildPlace, ...]
 
     @classmethod
-    def of(cls, root: int, tables: Sequence[tuple[str, int, int, int, int, tuple[Above, ...]]]) -> Layout:
+    def of(cls, root: int, tables: Sequence[tuple[str, int, int, int, int, tuple[RootGap, ...]]]) -> UnitLayout:
         """Return the layout of tables.
 
         Args:

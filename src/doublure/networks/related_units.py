@@ -13,10 +13,10 @@ import numpy as np
 from typing_extensions import override
 
 from doublure.networks.array_generator import ArrayGenerator
-from doublure.networks.related_layout import Above, ChildPlace, Layout
+from doublure.networks.related_layout import ChildPlace, RootGap, UnitLayout
 from doublure.networks.tree import TreeGenerator
-from doublure.networks.tree_asked import Asked
-from doublure.networks.tree_draw import Draw, entry_at
+from doublure.networks.tree_asked import TreeEvidence
+from doublure.networks.tree_draw import TreeDraw, entry_at
 from doublure.networks.tree_tables import Floats, Ints, Tree
 
 _TRIES = 16
@@ -38,7 +38,7 @@ class RelatedGenerator(ArrayGenerator):
         following: For each child table, draws a row given the one before it.
     """
 
-    def __init__(self, layout: Layout, conditions: Sequence[int]) -> None:
+    def __init__(self, layout: UnitLayout, conditions: Sequence[int]) -> None:
         self.layout = layout
         head = len(layout.children) + layout.root
         self.units = TreeGenerator(head, conditions)
@@ -134,7 +134,7 @@ class RelatedGenerator(ArrayGenerator):
             _within_bounds(found, child, many)
 
 
-def _turned_back(found: Floats, units: Ints, at: int, above: Above) -> None:
+def _turned_back(found: Floats, units: Ints, at: int, above: RootGap) -> None:
     """Replace a gap above the root's number by the number itself."""
     found[units, at] = above.numbers(found[units, at], found[units, above.below])
 
@@ -189,11 +189,11 @@ def logs_given(tree: Tree, known: int) -> list[Floats]:
     return [_logs(tree, place) for place in range(known)]
 
 
-class _Given(Draw):
+class _Given(TreeDraw):
     """A draw of rows whose first nodes are known."""
 
     def __init__(self, tree: Tree, rows: Floats, known: int, rng: np.random.Generator, logs: list[Floats]) -> None:
-        super().__init__(tree, Asked(tree, {}), len(rows), rng)
+        super().__init__(tree, TreeEvidence(tree, {}), len(rows), rng)
         self._known = known
         for place in range(known):
             node = tree.nodes[place]

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 
-class Residual(nn.Module):
+class ResidualBlock(nn.Module):
     """Two convolutions of 3x3 with batch normalisation, and a shortcut around them (He et al. 2016, Figure 2).
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from doublure.networks.array_generator import AnyGenerator, Array, ArrayGenerator
-from doublure.networks.steering import KnowsConditions
+from doublure.networks.steering import ConditionPrior
 from doublure.support.devices import chosen_device
 from doublure.support.tensors import as_tensors
 
@@ -43,7 +43,7 @@ def rows_of(generator: AnyGenerator, known: Array | None, size: int, width: int,
     if not isinstance(generator, ArrayGenerator):
         return _of_network(generator, known, size, width, seed=seed, complete=complete)
     source = np.random.default_rng(seed)
-    if complete and isinstance(generator, KnowsConditions):
+    if complete and isinstance(generator, ConditionPrior):
         known = generator.draw_conditions(known, source)
     rows = generator(source.standard_normal((size, width)), known)
     return rows if known is None else np.concatenate([rows, known], axis=1)
@@ -57,7 +57,7 @@ def _of_network(
     source = torch.Generator().manual_seed(seed)
     with torch.inference_mode():
         condition: Any = None if known is None else torch.from_numpy(known)
-        if complete and isinstance(generator, KnowsConditions):
+        if complete and isinstance(generator, ConditionPrior):
             condition = generator.draw_conditions(condition, source)
         rows = _computed(generator, torch.randn(size, width, generator=source), condition).flatten(1)
         return (rows if condition is None else torch.cat([rows, condition], dim=1)).numpy()

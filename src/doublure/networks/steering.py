@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-Spans: TypeAlias = tuple[tuple[int, int], ...]
+IntRanges: TypeAlias = tuple[tuple[int, int], ...]
 """Allowed whole numbers, as disjoint ranges with both ends included."""
 
 
 @runtime_checkable
-class KnowsConditions(Protocol):
+class ConditionPrior(Protocol):
     """A generator that knows the shares of its conditions from its releases.
 
     A generator of arrays takes arrays and NumPy's randomness, a network takes tensors and torch's.

@@ -22,9 +22,9 @@ from typing_extensions import override
 
 from doublure.networks import swapped_tables, tree_tables
 from doublure.networks.array_generator import ArrayGenerator
-from doublure.networks.steering import Spans
-from doublure.networks.tree_asked import Asked
-from doublure.networks.tree_draw import Draw, evenly_drawn
+from doublure.networks.steering import IntRanges
+from doublure.networks.tree_asked import TreeEvidence
+from doublure.networks.tree_draw import TreeDraw, evenly_drawn
 from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
 
 _TRIES = 60
@@ -50,7 +50,7 @@ class TreeGenerator(ArrayGenerator):
     def __init__(self, parts: int, conditions: Sequence[int]) -> None:
         self.parts = parts
         self._sizes = list(conditions)
-        self._spans: Mapping[int, Spans] = {}
+        self._spans: Mapping[int, IntRanges] = {}
         self.take(Tree())
 
     def take(self, tree: Tree) -> None:
@@ -80,7 +80,7 @@ class TreeGenerator(ArrayGenerator):
         del source
         return known
 
-    def narrowed(self, spans: Mapping[int, Spans]) -> TreeGenerator:
+    def narrowed(self, spans: Mapping[int, IntRanges]) -> TreeGenerator:
         """Return the same generator, conditioned on allowed values.
 
         Args:
@@ -101,17 +101,17 @@ class TreeGenerator(ArrayGenerator):
         found = np.empty(len(distinct))
         for number, mask in enumerate(distinct):
             spans, last = self._asked_of(mask)
-            asked = Asked(self.tree, spans)
+            asked = TreeEvidence(self.tree, spans)
             weights, decided = self._weights(last)
             likely = float((weights * asked.likely).sum())
             if last is not None and not decided and likely > 0:
-                drawn = Draw(self.tree, asked, _PILOT, np.random.default_rng(0))
+                drawn = TreeDraw(self.tree, asked, _PILOT, np.random.default_rng(0))
                 drawn.draw()
                 likely *= float(self._last_chances(drawn)[:, last].sum(1).mean())
             found[number] = np.log(max(likely, _RARE))
         return found[which]
 
-    def _asked_of(self, mask: Floats) -> tuple[dict[int, Spans], Mask | None]:
+    def _asked_of(self, mask: Floats) -> tuple[dict[int, IntRanges], Mask | None]:
         """Return the allowed values of each node, and a mask of the last column's; None if all are allowed."""
         spans = dict(self._spans)
         first = self.parts - len(self._sizes)
@@ -154,36 +154,36 @@ class TreeGenerator(ArrayGenerator):
 
     def groups(self, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """Return the coarse groups ``(count, nodes)`` of so many rows, and their components."""
-        drawn = Draw(self.tree, Asked(self.tree, {}), count, rng)
+        drawn = TreeDraw(self.tree, TreeEvidence(self.tree, {}), count, rng)
         drawn.draw()
         return drawn.coarse, drawn.component
 
     def _asked(self, count: int, mask: Floats, rng: np.random.Generator) -> Floats:
         """Return rows with these values of the conditions, by rejection if the last column is conditioned on."""
         spans, last = self._asked_of(mask)
-        asked = Asked(self.tree, spans)
+        asked = TreeEvidence(self.tree, spans)
         weights, decided = self._weights(last)
         if last is None or decided:
-            return self._drawn(Draw(self.tree, asked, count, rng, weights), last, rng)
+            return self._drawn(TreeDraw(self.tree, asked, count, rng, weights), last, rng)
         found: list[Floats] = []
         missing = count
-        pilot = Draw(self.tree, asked, min(_PILOT, _MOST_MORE * count), rng)
+        pilot = TreeDraw(self.tree, asked, min(_PILOT, _MOST_MORE * count), rng)
         pilot.draw()
         fits = self._last_chances(pilot)[:, last].sum(1)
         most = max(float(fits.max()), _RARE)
         rate = max(float(fits.mean()) / most, 1 / _MOST_MORE)
         for _ in range(_TRIES):
-            drawn = Draw(self.tree, asked, min(_AT_ONCE, int(1.1 * missing / rate) + 8), rng)
+            drawn = TreeDraw(self.tree, asked, min(_AT_ONCE, int(1.1 * missing / rate) + 8), rng)
             rows = self._drawn(drawn, last, rng, most)[:missing]
             found.append(rows)
             missing -= len(rows)
             if not missing:
                 break
         if missing:  # nearly impossible given the rest: accept without rejection
-            found.append(self._drawn(Draw(self.tree, asked, missing, rng), last, rng))
+            found.append(self._drawn(TreeDraw(self.tree, asked, missing, rng), last, rng))
         return np.concatenate(found)
 
-    def _drawn(self, drawn: Draw, last: Mask | None, rng: np.random.Generator, most: float | None = None) -> Floats:
+    def _drawn(self, drawn: TreeDraw, last: Mask | None, rng: np.random.Generator, most: float | None = None) -> Floats:
         """Return rows in a random order; with ``most``, only those that pass rejection on the last column.
 
         Args:
@@ -214,7 +214,7 @@ class TreeGenerator(ArrayGenerator):
             )
         return rows[rng.permutation(len(rows))]
 
-    def _last_chances(self, drawn: Draw) -> Floats:
+    def _last_chances(self, drawn: TreeDraw) -> Floats:
         if self.tree.last is None:
             raise TypeError("no column is drawn last")
         return self.tree.last.chances(drawn.coarse, drawn.component, self.tree.sizes)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from doublure.networks.steering import Spans
+from doublure.networks.steering import IntRanges
 from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree, TreeNode
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Leaves:
+class AllowedLeaves:
     """The leaves of a node's fine groups, cut to allowed values; fields as in :class:`TreeNode`.
 
     Attributes:
@@ -35,11 +35,11 @@ class Leaves:
     fit: Floats
 
 
-def leaves_of(node: TreeNode, spans: Spans | None = None) -> Leaves:
+def leaves_of(node: TreeNode, spans: IntRanges | None = None) -> AllowedLeaves:
     """Return a node's leaves, cut to the allowed values; a group without any keeps its own leaves."""
     count, mass = len(node.coarse), node.mass + LEAST
     if not spans:
-        return Leaves(
+        return AllowedLeaves(
             starts=node.starts, widths=node.widths, mass=mass, fine=node.fine, fit=np.full(count, float(spans is None))
         )
     parts = []
@@ -51,7 +51,7 @@ def leaves_of(node: TreeNode, spans: Spans | None = None) -> Leaves:
     starts, widths, cut, fine = (np.concatenate(own) for own in zip(*parts, strict=True))
     fit = np.bincount(fine, cut, count) / np.bincount(node.fine, mass, count)
     empty = np.flatnonzero(fit[node.fine] <= 0)
-    return Leaves(
+    return AllowedLeaves(
         starts=np.concatenate([starts, node.starts[empty]]).astype(np.int64),
         widths=np.concatenate([widths, node.widths[empty]]),
         mass=np.concatenate([cut, mass[empty]]),
@@ -60,7 +60,7 @@ def leaves_of(node: TreeNode, spans: Spans | None = None) -> Leaves:
     )
 
 
-class Asked:
+class TreeEvidence:
     """The allowed values of rows, and their likelihood given each node on the paths to them.
 
     Args:
@@ -72,7 +72,7 @@ class Asked:
         likely: ``(K,)`` likelihood of the allowed values given each component.
     """
 
-    def __init__(self, tree: Tree, spans: Mapping[int, Spans]) -> None:
+    def __init__(self, tree: Tree, spans: Mapping[int, IntRanges]) -> None:
         self._tree = tree
         self.leaves = {place: leaves_of(tree.nodes[place], own) for place, own in spans.items()}
         self.likely = np.ones(len(tree.weights))

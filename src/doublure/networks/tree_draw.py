@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.networks import swapped_tables
-from doublure.networks.tree_asked import Asked, leaves_of
+from doublure.networks.tree_asked import TreeEvidence, leaves_of
 from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree
 
 _GOLDEN = 0.6180339887498949
@@ -17,7 +17,7 @@ _AT_ONCE = 20_000
 _JUDGED = 15_000
 
 
-class Draw:
+class TreeDraw:
     """The groups of rows that are being drawn.
 
     Args:
@@ -34,7 +34,7 @@ class Draw:
     """
 
     def __init__(
-        self, tree: Tree, asked: Asked, count: int, rng: np.random.Generator, weights: Floats | None = None
+        self, tree: Tree, asked: TreeEvidence, count: int, rng: np.random.Generator, weights: Floats | None = None
     ) -> None:
         self._tree = tree
         self._asked = asked
@@ -157,7 +157,7 @@ def raked(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator
         rng: Public randomness.
     """
     factors = dict(enumerate(wanted))
-    Draw(tree, Asked(tree, {}), count, rng).draw(rake=factors)
+    TreeDraw(tree, TreeEvidence(tree, {}), count, rng).draw(rake=factors)
     return [factors[place] for place in range(len(wanted))]
 
 

@@ -20,7 +20,7 @@ from torch.nn import functional
 from typing_extensions import override
 
 from doublure.errors import Interrupted
-from doublure.networks.detail import Detail
+from doublure.networks.detail import ImageDetail
 from doublure.networks.latent import InversionEncoder, PublicNetworks, bounded
 from doublure.public.architectures import inversion_encoder_of
 from doublure.public.settings import PublicSettings
@@ -164,14 +164,14 @@ class Autoencoding(_Training):
         return _as_proposer(self._averages["encoder"])
 
     @torch.no_grad()
-    def detail(self) -> Detail | None:
+    def detail(self) -> ImageDetail | None:
         """Return the residual detail of a sample of public images; None for rows."""
         shape, records = self._job.encoder.body_shape, self._job.records
         if len(shape) != _IMAGE:
             return None
         self._job.progress.stage("measure what the autoencoder leaves out")
         rows = np.random.default_rng([self._job.seed, 8]).permutation(records.n_units)[:_MOST_LOOKED_AT]
-        found = Detail((shape[0], shape[1], shape[2]))
+        found = ImageDetail((shape[0], shape[1], shape[2]))
         found.learn(self._with_made(part) for part in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)))
         return found
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from doublure.training.private_gan_settings import PrivateSettings
 
 
-class Rebuilt(Protocol):
+class OwnerFunction(Protocol):
     """A function of records that an owner can rebuild from a message.
 
     Attributes:
@@ -41,14 +41,14 @@ class Rebuilt(Protocol):
         """Return its parameters, other than plan and schema."""
 
 
-class View(Rebuilt, Protocol):
+class RecordView(OwnerFunction, Protocol):
     """A map of records that transforms each record by itself."""
 
     def __call__(self, records: PrivateRecords, /) -> PrivateRecords:
         """Return the records."""
 
 
-class Summand(Rebuilt, Protocol):
+class RecordSummand(OwnerFunction, Protocol):
     """A record's summand, as two vectors (:data:`doublure.private.queries.sums.Factors`)."""
 
     @property
@@ -80,7 +80,7 @@ class Adversary:
     distances: int = 0
 
 
-def adversary_of(settings: PrivateSettings, shapes: Any, **more: Any) -> Adversary:
+def build_adversary(settings: PrivateSettings, shapes: Any, **more: Any) -> Adversary:
     """Return a critic whose generator is built from the same settings.
 
     Args:
@@ -98,7 +98,7 @@ def adversary_of(settings: PrivateSettings, shapes: Any, **more: Any) -> Adversa
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtOwner:
+class OwnerTasks:
     """Computations that a method asks of owners beside counts, as builders from messages.
 
     Attributes:
@@ -108,14 +108,14 @@ class AtOwner:
         adversary: Builds the critic for records under a view; None as its argument: records without a view.
     """
 
-    views: Mapping[str, Callable[[Message], View]] = field(default_factory=dict)
-    summands: Mapping[str, Callable[[Message], Summand]] = field(default_factory=dict)
+    views: Mapping[str, Callable[[Message], RecordView]] = field(default_factory=dict)
+    summands: Mapping[str, Callable[[Message], RecordSummand]] = field(default_factory=dict)
     bounds: Mapping[str, float] = field(default_factory=dict)
-    adversary: Callable[[View | None], Adversary] | None = None
+    adversary: Callable[[RecordView | None], Adversary] | None = None
 
-    def __or__(self, other: AtOwner) -> AtOwner:
+    def __or__(self, other: OwnerTasks) -> OwnerTasks:
         """Return the tasks of two stages together."""
-        return AtOwner(
+        return OwnerTasks(
             views={**self.views, **other.views},
             summands={**self.summands, **other.summands},
             bounds={**self.bounds, **other.bounds},
@@ -128,7 +128,7 @@ def unplanned(what: str) -> SettingError:
     return SettingError("is another one than planned", field=what, remedy="give every owner the same plan.json")
 
 
-def numbers_of(message: Message, name: str, shape: tuple[int, ...]) -> Tensor:
+def read_floats(message: Message, name: str, shape: tuple[int, ...]) -> Tensor:
     """Return one float32 array of a message, with its shape checked; -1 accepts any length.
 
     Raises:
@@ -143,7 +143,7 @@ def numbers_of(message: Message, name: str, shape: tuple[int, ...]) -> Tensor:
     return torch.from_numpy(found.copy())
 
 
-class OwnedCritic:
+class OwnerCritic:
     """Builder of an owner's query for a step of a critic.
 
     Args:
@@ -205,7 +205,7 @@ class OwnedCritic:
         return rows
 
 
-def state_of(network: nn.Module) -> dict[str, Array]:
+def network_arrays(network: nn.Module) -> dict[str, Array]:
     """Return a network's state as arrays, for a message to owners."""
     from doublure.support.tensors import as_array
 

@@ -24,7 +24,7 @@ from doublure.support.tensors import as_array, as_tensors
 from doublure.training.classifier_settings import MOMENTUM, CheckingSettings, LabellerSettings
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import AtOwner, numbers_of, unplanned
+from doublure.training.owned import OwnerTasks, read_floats, unplanned
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -127,7 +127,7 @@ class _Errors:
         return torch.softmax(seen @ self._weights.T, dim=1) - labels, seen
 
 
-def at_owner(encoder: Encoder, settings: LabellerSettings) -> AtOwner:
+def at_owner(encoder: Encoder, settings: LabellerSettings) -> OwnerTasks:
     """Return the tasks of owners for a labeller.
 
     Args:
@@ -137,15 +137,15 @@ def at_owner(encoder: Encoder, settings: LabellerSettings) -> AtOwner:
     features = LabelFeatures(of_images(encoder).body_shape)
 
     def looked(message: Message) -> _Looked:
-        centre = numbers_of(message, _VIEW[0], (features.width,))
-        directions = numbers_of(message, _VIEW[1], (features.width, -1))
+        centre = read_floats(message, _VIEW[0], (features.width,))
+        directions = read_floats(message, _VIEW[1], (features.width, -1))
         if not 1 <= directions.shape[1] <= settings.view_width:
             raise unplanned(_VIEW[1])
         return _Looked(_View(centre, directions), features)
 
-    return AtOwner(
+    return OwnerTasks(
         views={_Looked.name: looked},
-        summands={_Errors.name: lambda message: _Errors(numbers_of(message, _WEIGHTS, (encoder.condition_width, -1)))},
+        summands={_Errors.name: lambda message: _Errors(read_floats(message, _WEIGHTS, (encoder.condition_width, -1)))},
         bounds={_Errors.name: settings.labeller_clip},
     )
 

@@ -11,9 +11,9 @@ import torch
 from doublure.access import Access
 from doublure.methods.latentgan import moments
 from doublure.methods.latentgan.moments import (
-    ByCell,
-    ByClass,
-    Moments,
+    CellMoments,
+    ClassMoments,
+    LatentMoments,
     _drawn,
     believable_splits,
     factors_of,
@@ -42,16 +42,16 @@ def close(found, expected):
 
 def test_moments_come_back_from_their_sums():
     seen = latents(50)
-    found = Moments.of(moment_vectors(seen).sum(0, keepdim=True), 0.5)
+    found = LatentMoments.of(moment_vectors(seen).sum(0, keepdim=True), 0.5)
     assert close(found.counts, [50.0])
     assert close(found.means[0], seen.mean(0))
     assert close(found.covariances[0], seen.T.cov(correction=0))
-    one = Moments.of(moment_vectors(seen[:1]), 0.5)
+    one = LatentMoments.of(moment_vectors(seen[:1]), 0.5)
     assert float(found.noise[0]) == pytest.approx(float(one.noise[0]) / 50, rel=1e-4)
 
 
 def test_what_noise_has_made_of_nobody_is_one_record():
-    found = Moments.of(-moment_vectors(latents(5)), 1.0)
+    found = LatentMoments.of(-moment_vectors(latents(5)), 1.0)
     assert found.counts.tolist() == [1.0] * 5
 
 
@@ -60,7 +60,7 @@ def test_two_looks_are_joined_by_how_precise_they_are(noises, share):
     one, other = (moment_vectors(latents(number)).sum(0, keepdim=True) for number in (40, 10))
     found = joined(one, noises[0], other, noises[1])
     assert close(found.counts, [share * 40 + (1 - share) * 10])
-    alone = Moments.of(share * one + (1 - share) * other, 1.0)
+    alone = LatentMoments.of(share * one + (1 - share) * other, 1.0)
     assert close(found.means, alone.means)
     assert close(found.covariances, alone.covariances)
     assert close(found.noise / alone.noise, [1 / math.sqrt(1 / noises[0] ** 2 + 1 / noises[1] ** 2)])
@@ -69,7 +69,7 @@ def test_two_looks_are_joined_by_how_precise_they_are(noises, share):
 def test_a_record_counts_in_one_cell_of_its_class():
     """A cell is a corner of its class: here by the signs of the first two numbers."""
     means, directions = torch.zeros(2, WIDTH), torch.eye(WIDTH)[:, :2].expand(2, WIDTH, 2)
-    by_class, by_cell = ByClass((2,), WIDTH), ByCell((2,), WIDTH, means, directions)
+    by_class, by_cell = ClassMoments((2,), WIDTH), CellMoments((2,), WIDTH, means, directions)
     assert by_class.shape == (2, 1 + WIDTH + WIDTH**2)
     assert by_cell.shape == (8, 1 + WIDTH + WIDTH**2)
     seen = torch.tensor([[1.0, 1.0, 0.0], [-1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [-1.0, -1.0, 0.0]])
@@ -114,7 +114,7 @@ def test_differences_are_shortened_by_what_noise_lengthened_them():
 def test_cells_that_noise_could_tell_apart_have_the_covariance_of_their_class():
     counts = torch.tensor([300.0, 100.0, 200.0, 200.0])
     sizes = torch.tensor([101.0, 99.0, 1.0, 1.0])
-    cells = Moments(counts=counts, means=torch.zeros(4, 2), covariances=sizes[:, None, None] * torch.eye(2),
+    cells = LatentMoments(counts=counts, means=torch.zeros(4, 2), covariances=sizes[:, None, None] * torch.eye(2),
                     noise=torch.ones(4))  # fmt: skip
     found = resolved_covariances(cells, 2, torch.tensor([0, 0, 1, 1]))
     own, common = (300 * 101 + 100 * 99) / 400, float((counts * sizes).sum() / counts.sum())

@@ -33,7 +33,7 @@ _SHARES = (0.75, 0.5, 0.25, 0.1)
 
 
 @dataclass(frozen=True)
-class _Known:
+class _FixedCosts:
     """Costs of accesses that do not depend on the records, in the accountant's units.
 
     Attributes:
@@ -45,7 +45,7 @@ class _Known:
     left: float
 
     @classmethod
-    def of(cls, accesses: Sequence[Access], settings: BayesianSettings, delta: float) -> _Known:
+    def of(cls, accesses: Sequence[Access], settings: BayesianSettings, delta: float) -> _FixedCosts:
         """Compose accesses."""
         costs, set_aside = accounting.log_moments(events(accesses), settings.orders)
         return cls(costs, delta * (1 - settings.gamma_share) - set_aside)
@@ -79,7 +79,7 @@ def with_noise(
     """
     if own.noise_multiplier is not None and (own.full_batch_noise is not None or not own.full_batches):
         return own
-    known = _Known.of(learned, own, delta)
+    known = _FixedCosts.of(learned, own, delta)
     found = []
     reach = own.expected_distance if own.samples_full_batches else 1.0
     for order, cost in zip(own.orders, known.costs, strict=True):
@@ -130,7 +130,7 @@ def _rounded(sigma: float) -> float:
 
 def forecast(own: BayesianSettings, touches: Sequence[Access], *, delta: float, share: float) -> float:
     """Return ε_μ if every gradient distance were this share of the largest; 1 gives its upper bound."""
-    known = _Known.of([access for access in touches if not access.estimated], own, delta)
+    known = _FixedCosts.of([access for access in touches if not access.estimated], own, delta)
     sigma, rate = own.noise_multiplier or 1.0, _critic(touches).sample_rate
     steps = [(own.steps or 1) * _moment(own, order, rate, sigma, share) for order in own.orders]
     if own.samples_full_batches:

@@ -34,7 +34,7 @@ from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.training.image_gan_settings import classes_of
 from doublure.training.job import Job
-from doublure.training.owned import AtOwner, adversary_of
+from doublure.training.owned import OwnerTasks, build_adversary
 from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
@@ -92,14 +92,14 @@ class Bayesgan(Dpgan[BayesianSettings]):
         return alone and super().asks_owners(schema, settings)
 
     @override
-    def at_owner(self, encoder: Encoder, settings: BayesianSettings) -> AtOwner:
-        from doublure.methods.bayesgan.training import Bodies
+    def at_owner(self, encoder: Encoder, settings: BayesianSettings) -> OwnerTasks:
+        from doublure.methods.bayesgan.training import BodyView
         from doublure.training.private_classifier import at_owner
 
         special, distances = settings.special, settings.distances
-        critic = AtOwner(
-            views={Bodies.name: lambda _: Bodies()},
-            adversary=lambda _: adversary_of(settings, encoder, special=special, distances=distances),
+        critic = OwnerTasks(
+            views={BodyView.name: lambda _: BodyView()},
+            adversary=lambda _: build_adversary(settings, encoder, special=special, distances=distances),
         )
         if not isinstance(settings, ImageBayesganSettings) or not settings.annotator:
             return critic

@@ -156,11 +156,11 @@ def trained_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, 
 def _critics(job: Job, settings: BayesianSettings) -> Job:
     """Return the job of the critic's stage, without labels if the GAN is given none."""
     stage = job.stage("critic", after=0)
-    stage = stage if settings.condition_width(job.encoder) else stage.seen(Bodies())
+    stage = stage if settings.condition_width(job.encoder) else stage.seen(BodyView())
     return replace(stage, taken=min(stage.taken, settings.steps or 1))
 
 
-class Bodies:
+class BodyView:
     """View of records without their conditions."""
 
     name: ClassVar[str] = "bodies"
@@ -243,4 +243,4 @@ def trained_annotator(
     return labeller, sums.estimate
 
 
-__all__ = ["Bodies", "HalvesTrainer", "MeasuredAdversaries", "annotated", "trained_annotator", "trained_generator"]
+__all__ = ["BodyView", "HalvesTrainer", "MeasuredAdversaries", "annotated", "trained_annotator", "trained_generator"]

@@ -21,7 +21,7 @@ from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings, S
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.training.job import Job
-from doublure.training.owned import AtOwner, adversary_of
+from doublure.training.owned import OwnerTasks, build_adversary
 from doublure.training.private_gan_settings import PrivateSettings
 from doublure.training.settings import MethodSettings, Work, by_kind, lowered
 
@@ -74,8 +74,8 @@ class Dpgan(Adversarial[P]):
         return schema.kind in ("table", "images") and schema.max_silos == 1
 
     @override
-    def at_owner(self, encoder: Encoder, settings: P) -> AtOwner:
-        return AtOwner(adversary=lambda _: adversary_of(settings, encoder))
+    def at_owner(self, encoder: Encoder, settings: P) -> OwnerTasks:
+        return OwnerTasks(adversary=lambda _: build_adversary(settings, encoder))
 
     @override
     def max_grad_norm(self, settings: P) -> float:

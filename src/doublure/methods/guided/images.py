@@ -22,7 +22,7 @@ from doublure.schema import Schema
 from doublure.schema.images import LABEL
 from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
-from doublure.training.owned import Adversary, AtOwner
+from doublure.training.owned import Adversary, OwnerTasks
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         return not settings.critic_share or schema.max_silos == 1
 
     @override
-    def at_owner(self, encoder: Encoder, settings: ImageGuidedSettings) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: ImageGuidedSettings) -> OwnerTasks:
         from doublure.methods.statistics.images.mean_embedding import generator_for
         from doublure.training.private_classifier import at_owner
 
@@ -59,7 +59,7 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         if not settings.critic_share:
             return asked
         critic = critic_of_images(settings)
-        return asked | AtOwner(
+        return asked | OwnerTasks(
             adversary=lambda _: Adversary(
                 settings=critic,
                 shapes=encoder,

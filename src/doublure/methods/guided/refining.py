@@ -61,11 +61,11 @@ def measured(probabilities: Tensor, distance: Callable[[Array], tuple[float, Arr
         probabilities: The distance's argument.
         distance: Returns the distance and its gradient by the probabilities.
     """
-    found: Tensor = _Measured.apply(probabilities, distance)  # type: ignore[no-untyped-call]
+    found: Tensor = _ArrayFunction.apply(probabilities, distance)  # type: ignore[no-untyped-call]
     return found
 
 
-class _Measured(torch.autograd.Function):
+class _ArrayFunction(torch.autograd.Function):
     """A function of arrays that computes its value and its gradient together."""
 
     @staticmethod

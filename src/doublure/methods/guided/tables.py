@@ -21,7 +21,7 @@ from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.schema import Schema
 from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
-from doublure.training.owned import Adversary, AtOwner, View, unplanned
+from doublure.training.owned import Adversary, OwnerTasks, RecordView, unplanned
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -46,14 +46,14 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         return not settings.critic_share or schema.max_silos == 1
 
     @override
-    def at_owner(self, encoder: Encoder, settings: TableGuidedSettings) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: TableGuidedSettings) -> OwnerTasks:
         if not settings.critic_share:
-            return AtOwner()
-        from doublure.methods.statistics.tables.group_rows import InGroups
+            return OwnerTasks()
+        from doublure.methods.statistics.tables.group_rows import GroupView
         from doublure.networks.mixture import MixtureGenerator, MixtureRows
 
-        def adversary(view: View | None) -> Adversary:
-            if not isinstance(view, InGroups):
+        def adversary(view: RecordView | None) -> Adversary:
+            if not isinstance(view, GroupView):
                 raise unplanned("view")
             mixture = MixtureRows(MixtureGenerator(view.sizes, condition_width=0, components=view.components))
             own = critic_of_tables(settings, mixture.noise_width)
@@ -61,18 +61,18 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
                 settings=own, shapes=view.shapes(encoder.schema), generator=lambda: mixture, noise_width=own.noise_width
             )
 
-        return AtOwner(
-            views={InGroups.name: lambda message: InGroups.from_message(message, encoder.width)}, adversary=adversary
+        return OwnerTasks(
+            views={GroupView.name: lambda message: GroupView.from_message(message, encoder.width)}, adversary=adversary
         )
 
     @override
     def white_box(self, encoder: Encoder, settings: TableGuidedSettings, kept: State) -> Critic | None:
-        from doublure.methods.statistics.tables.group_rows import InGroups
+        from doublure.methods.statistics.tables.group_rows import GroupView
 
         stage = {name.removeprefix("critic/"): own for name, own in kept.items() if name.startswith("critic/")}
         if not stage:
             return None
-        view = InGroups.of_state(stage, encoder.width)
+        view = GroupView.of_state(stage, encoder.width)
         own = critic_of_tables(settings, 1)  # a critic does not depend on the generator's noise width
         return kept_critic(stage, own, view.shapes(encoder.schema), view.one_hot)
 

@@ -25,7 +25,7 @@ from doublure.public.folder import load
 from doublure.schema import Schema
 from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
-from doublure.training.owned import AtOwner
+from doublure.training.owned import OwnerTasks
 from doublure.training.settings import MethodSettings, by_kind
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Latentgan(Adversarial[LatentSettings]):
         return settings.teacher != "critic" or schema.max_silos == 1
 
     @override
-    def at_owner(self, encoder: Encoder, settings: LatentSettings) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: LatentSettings) -> OwnerTasks:
         from doublure.methods.latentgan.training import at_owner
 
         return at_owner(encoder, settings)

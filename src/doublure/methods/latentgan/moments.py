@@ -27,7 +27,7 @@ from doublure.support.messages import Message
 from doublure.support.tensors import as_array
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import numbers_of, unplanned
+from doublure.training.owned import read_floats, unplanned
 
 COUNTED = 0.3
 """Length of the constant part of a record's vector, where the parts for mean and second moments have length 1."""
@@ -60,7 +60,7 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
     job.mechanism.refuse_lost(*sums.accesses)
     job.progress.stage("sum up the latents' moments", last)
 
-    def release(number: ByClass | ByCell) -> Tensor:
+    def release(number: ClassMoments | CellMoments) -> Tensor:
         """Return the sums ``(classes, 1 + d + d²)``, released now or kept by an interrupted run."""
         job.check_stop()
         total = sums.release(number, shape=number.shape)
@@ -68,14 +68,14 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
         return total.to(job.device)
 
     noise = sums.deviations
-    first = release(ByClass(sizes, width))
-    classes, splits = Moments.of(first, noise[0]), believable_splits(settings, job.units / kinds, noise[-1])
+    first = release(ClassMoments(sizes, width))
+    classes, splits = LatentMoments.of(first, noise[0]), believable_splits(settings, job.units / kinds, noise[-1])
     directions = classes.directions[:, :, :splits].contiguous()
     job.agree([classes.means, directions])
     cells = classes
     if settings.splits:
-        second = release(ByCell(sizes, width, classes.means, directions))
-        cells = Moments.of(second, noise[1]) if splits else joined(first, noise[0], second, noise[1])
+        second = release(CellMoments(sizes, width, classes.means, directions))
+        cells = LatentMoments.of(second, noise[1]) if splits else joined(first, noise[0], second, noise[1])
     of = torch.arange(kinds, device=cells.counts.device).repeat_interleave(2**splits)
     covariances = resolved_covariances(cells, kinds, of)
     spare = 2 ** (settings.splits - splits)  # cuts that noise does not allow: these components are equal
@@ -90,7 +90,7 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
 
 
 @dataclass(frozen=True)
-class ByClass:
+class ClassMoments:
     """A latent's moments, in the row of its class.
 
     Attributes:
@@ -119,7 +119,7 @@ class ByClass:
 
 
 @dataclass(frozen=True)
-class ByCell:
+class CellMoments:
     """A latent's moments, in the row of its cell within its class.
 
     Attributes:
@@ -137,7 +137,7 @@ class ByCell:
     name: ClassVar[str] = "moments by cell"
 
     @classmethod
-    def from_message(cls, message: Message, sizes: tuple[int, ...], width: int, most: int) -> ByCell:
+    def from_message(cls, message: Message, sizes: tuple[int, ...], width: int, most: int) -> CellMoments:
         """Return the summand that a message describes.
 
         Args:
@@ -150,10 +150,10 @@ class ByCell:
             SettingError: The message does not fit them.
         """
         kinds = math.prod(sizes)
-        directions = numbers_of(message, "directions", (kinds, width, -1))
+        directions = read_floats(message, "directions", (kinds, width, -1))
         if directions.shape[2] > most:
             raise unplanned("directions")
-        return cls(sizes, width, numbers_of(message, "means", (kinds, width)), directions)
+        return cls(sizes, width, read_floats(message, "means", (kinds, width)), directions)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -186,10 +186,10 @@ def believable_splits(settings: LatentSettings, records: float, noise: float) ->
     return found
 
 
-def joined(one: Tensor, noise: float, other: Tensor, others_noise: float) -> Moments:
+def joined(one: Tensor, noise: float, other: Tensor, others_noise: float) -> LatentMoments:
     """Return the moments from two noisy sums of the same vectors, weighted by precision."""
     weight = noise**-2 / (noise**-2 + others_noise**-2)
-    return Moments.of(weight * one + (1 - weight) * other, (noise**-2 + others_noise**-2) ** -0.5)
+    return LatentMoments.of(weight * one + (1 - weight) * other, (noise**-2 + others_noise**-2) ** -0.5)
 
 
 def moment_vectors(latents: Tensor) -> Tensor:
@@ -201,7 +201,7 @@ def moment_vectors(latents: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments:
+class LatentMoments:
     """Noisy moments of classes or cells.
 
     Attributes:
@@ -217,7 +217,7 @@ class Moments:
     noise: Tensor
 
     @classmethod
-    def of(cls, total: Tensor, noise: float) -> Moments:
+    def of(cls, total: Tensor, noise: float) -> LatentMoments:
         """Return the moments from noisy sums.
 
         Args:
@@ -255,7 +255,7 @@ def cells_of(latents: Tensor, classes: Tensor, means: Tensor, directions: Tensor
     return cells
 
 
-def resolved_covariances(cells: Moments, kinds: int, of: Tensor) -> Tensor:
+def resolved_covariances(cells: LatentMoments, kinds: int, of: Tensor) -> Tensor:
     """Return each cell's covariance, shrunk towards its class's, and those towards the one of all cells.
 
     Args:

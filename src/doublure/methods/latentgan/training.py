@@ -14,9 +14,9 @@ from typing_extensions import override
 from doublure.encode.image import of_images
 from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
-from doublure.methods.latentgan.moments import ByCell, ByClass, mixture_from, untrained_mixture
+from doublure.methods.latentgan.moments import CellMoments, ClassMoments, mixture_from, untrained_mixture
 from doublure.methods.latentgan.settings import INVERSION_RATE, INVERSION_SEED, ImageLatentSettings, LatentSettings
-from doublure.networks.detail import Detail, Detailed
+from doublure.networks.detail import DetailedGenerator, ImageDetail
 from doublure.networks.inversion import Inversion, InversionSettings
 from doublure.networks.labelled import Labeller
 from doublure.networks.latent import PublicNetworks, ThroughPublic
@@ -27,7 +27,7 @@ from doublure.support.tensors import as_tensor
 from doublure.training.architectures import generator_of
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import AtOwner, adversary_of
+from doublure.training.owned import OwnerTasks, build_adversary
 from doublure.training.private_classifier import at_owner as labeller_at_owner
 from doublure.training.private_classifier import checked, labelled
 
@@ -72,18 +72,18 @@ def untrained(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Modul
         return whole
     shape = of_images(encoder).body_shape
     if settings.detail:
-        whole = _detailed(whole, Detail(shape), settings)
+        whole = _detailed(whole, ImageDetail(shape), settings)
     if not settings.labeller_share:
         return whole
     return checked(settings, whole, Labeller(shape, classes=encoder.condition_width), settings.image_noise)
 
 
-def _detailed(generator: nn.Module, detail: Detail, settings: ImageLatentSettings) -> Detailed:
+def _detailed(generator: nn.Module, detail: ImageDetail, settings: ImageLatentSettings) -> DetailedGenerator:
     """Return a generator with detail added to its images."""
-    return Detailed(generator, detail, noise_width=settings.noise_width, strength=settings.strength)
+    return DetailedGenerator(generator, detail, noise_width=settings.noise_width, strength=settings.strength)
 
 
-def _held(job: Job, generator: Detailed, settings: ImageLatentSettings) -> Detailed:
+def _held(job: Job, generator: DetailedGenerator, settings: ImageLatentSettings) -> DetailedGenerator:
     """Return a generator whose images are no more speckled than the public ones."""
     import torch
 
@@ -107,7 +107,7 @@ def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "c
     generator = generator_of(networks, encoder, initial)
     proposer = None if weights.encoder is None else inversion_encoder_of(networks, encoder, initial)
     wanted = isinstance(settings, ImageLatentSettings) and settings.detail
-    detail = Detail(of_images(encoder).body_shape) if wanted and weights.detail is not None else None
+    detail = ImageDetail(of_images(encoder).body_shape) if wanted and weights.detail is not None else None
     found = PublicNetworks(generator, proposer, detail)  # type: ignore[arg-type]
     try:
         for network, own in zip(found, weights, strict=True):
@@ -120,7 +120,7 @@ def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "c
     return found
 
 
-class Latents:
+class LatentView:
     """View of private records with latents in place of their bodies; conditions are kept.
 
     Args:
@@ -144,32 +144,32 @@ class Latents:
         return records.mapped(own, own.width, rows=own.settings.batch, apart=True, resumable=self._resumable)
 
 
-def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> Latents:
+def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> LatentView:
     """Return the view of records as latents; owners compute their own, and keep none."""
     inversion = inversion_of(job.encoder, settings, generator, proposer)
     job.progress.stage("invert the records", job.units)
     if job.partitions is not None:
-        return Latents(inversion)
-    return Latents(inversion, _LatentStore(job, latents_key(job), inversion.settings.batch))
+        return LatentView(inversion)
+    return LatentView(inversion, _LatentStore(job, latents_key(job), inversion.settings.batch))
 
 
-def at_owner(encoder: Encoder, settings: LatentSettings) -> AtOwner:
+def at_owner(encoder: Encoder, settings: LatentSettings) -> OwnerTasks:
     """Return the tasks of owners, who have the public generator, too."""
     shapes = LatentEncoder(encoder, settings.latent)
     sizes, width = tuple(shapes.condition_sizes.values()), settings.latent
 
-    def latents(message: Message) -> Latents:
+    def latents(message: Message) -> LatentView:
         del message
         generator, proposer, _ = public_networks(encoder, settings)
-        return Latents(inversion_of(encoder, settings, generator, proposer))
+        return LatentView(inversion_of(encoder, settings, generator, proposer))
 
-    asked = AtOwner(
-        views={Latents.name: latents},
+    asked = OwnerTasks(
+        views={LatentView.name: latents},
         summands={
-            ByClass.name: lambda _: ByClass(sizes, width),
-            ByCell.name: lambda message: ByCell.from_message(message, sizes, width, settings.splits),
+            ClassMoments.name: lambda _: ClassMoments(sizes, width),
+            CellMoments.name: lambda message: CellMoments.from_message(message, sizes, width, settings.splits),
         },
-        adversary=None if settings.teacher != "critic" else lambda _: adversary_of(settings, shapes),
+        adversary=None if settings.teacher != "critic" else lambda _: build_adversary(settings, shapes),
     )
     if not isinstance(settings, ImageLatentSettings) or not settings.labeller_share:
         return asked

@@ -19,7 +19,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 _PRICE = 2.0
-"""Penalty of a cell, in units of log(codes) noise variances: with 2, noise alone rarely makes a cell."""
+"""Penalty of a piece, in units of log(cells) noise variances: with 2, noise alone rarely makes a piece."""
 _FAR, _GRID, _ROUNDS, _NEVER = 6.0, 80, 150, 1e-300
 """Deviations of noise above which a count is not shrunk, points of the grid of true counts, rounds of EM, and the
 least likelihood."""
@@ -74,7 +74,7 @@ def ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth:
             shares=np.append(numbers.shares, np.ones(states)),
             size=numbers.size + states,
         )
-    cells = _cells(counts, noise) if smooth else np.arange(len(counts))
+    cells = constant_pieces(counts / noise) if smooth else np.arange(len(counts))
     width = np.bincount(cells)
     masses = closest_counts(
         np.bincount(cells, counts).astype(np.float64),
@@ -90,29 +90,28 @@ def ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth:
     return Grouping.of(groups[cells], (masses / width)[cells])
 
 
-def _cells(counts: Floats, noise: float) -> Ints:
-    """Return each code's cell in the best piecewise constant fit of the counts.
+def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
+    """Return each cell's piece in the best piecewise constant fit of the counts.
 
-    Minimises Σ (c_i − mean of its cell)² / noise² + price · cells, exactly, by dynamic programming (the Potts
-    functional: Boysen et al. 2009, Annals of Statistics 37). A value that stands out becomes a cell of its own, and
-    noise is averaged out.
+    Minimises Σ (x_i − mean of its piece)² + price · pieces, exactly, by dynamic programming (the Potts functional:
+    Boysen et al. 2009, Annals of Statistics 37). A value that stands out becomes a piece of its own.
+
+    Args:
+        scaled: ``(n,)`` noisy counts, in deviations of their noise.
+        among: Number of cells in the whole table, if these are only some.
     """
-    size = len(counts)
-    price = _PRICE * math.log(max(size, 2))
-    scaled = counts / noise
-    sums, squares = (np.concatenate([[0.0], np.cumsum(x)]) for x in (scaled, scaled**2))
+    size, price = len(scaled), _PRICE * math.log(max(2, among or len(scaled)))
+    sums = np.concatenate([[0.0], np.cumsum(scaled)])
     best, since = np.zeros(size + 1), np.zeros(size + 1, dtype=np.int64)
     for end in range(1, size + 1):
-        starts = np.arange(end)
-        within = squares[end] - squares[:end] - (sums[end] - sums[:end]) ** 2 / (end - starts)
-        costs = best[:end] + within + price
-        since[end] = int(np.argmin(costs))
-        best[end] = costs[since[end]]
-    cells, end, cell = np.zeros(size, dtype=np.int64), size, 0
+        gains = best[:end] + (sums[end] - sums[:end]) ** 2 / (end - np.arange(end)) - price
+        since[end] = int(np.argmax(gains))
+        best[end] = gains[since[end]]
+    piece, end, number = np.zeros(size, dtype=np.int64), size, 0
     while end > 0:
-        cells[since[end] : end] = cell
-        end, cell = int(since[end]), cell + 1
-    return cell - 1 - cells
+        piece[since[end] : end] = number
+        end, number = int(since[end]), number + 1
+    return number - 1 - piece
 
 
 def closest_counts(counts: Floats, variances: Floats, *, total: float) -> Floats:

@@ -18,9 +18,9 @@ from doublure.encode.encoder import Encoder
 from doublure.guarantee import Guarantee, Kind
 from doublure.methods.method import Method
 from doublure.methods.statistics.images.method import ImageStatistics
-from doublure.methods.statistics.of_kind import StatisticsOfKind
+from doublure.methods.statistics.of_kind import StatisticsStrategy
 from doublure.methods.statistics.relational.method import RelationalStatistics
-from doublure.methods.statistics.series.method import SeriesStatistics
+from doublure.methods.statistics.series.method import TimeSeriesStatistics
 from doublure.methods.statistics.settings import (
     ImageStatisticsSettings,
     RelationalStatisticsSettings,
@@ -32,7 +32,7 @@ from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.training.job import Job, State
-from doublure.training.owned import AtOwner
+from doublure.training.owned import OwnerTasks
 from doublure.training.settings import MethodSettings, Work, by_kind, lowered
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         TableStatisticsSettings, ImageStatisticsSettings, SeriesStatisticsSettings, RelationalStatisticsSettings
     )
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
-    of_kind: ClassVar[Mapping[str, StatisticsOfKind[Any]]] = dict(
+    of_kind: ClassVar[Mapping[str, StatisticsStrategy[Any]]] = dict(
         zip(
             settings_type,
-            (TableStatistics(), ImageStatistics(), SeriesStatistics(), RelationalStatistics()),
+            (TableStatistics(), ImageStatistics(), TimeSeriesStatistics(), RelationalStatistics()),
             strict=True,
         )
     )
@@ -107,7 +107,7 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         return self.of_kind[schema.kind].asks_owners(schema, settings)
 
     @override
-    def at_owner(self, encoder: Encoder, settings: StatisticsSettings) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: StatisticsSettings) -> OwnerTasks:
         return self.of_kind[encoder.schema.kind].at_owner(encoder, settings)
 
     @override

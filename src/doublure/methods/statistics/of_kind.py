@@ -12,7 +12,7 @@ from doublure.methods.statistics.settings import StatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
 from doublure.training.job import Job, State
-from doublure.training.owned import AtOwner
+from doublure.training.owned import OwnerTasks
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ _FEW_UNITS = 1_000
 _LEAST_SCALE = 0.01
 
 
-class StatisticsOfKind(ABC, Generic[S]):
+class StatisticsStrategy(ABC, Generic[S]):
     """The method's contract (:class:`doublure.methods.method.Method`) for one kind of data and its settings.
 
     For every kind, the releases include the shares of conditions, and the generator draws conditions by them
-    (:class:`doublure.networks.steering.KnowsConditions`).
+    (:class:`doublure.networks.steering.ConditionPrior`).
     """
 
     def needs_torch(self, settings: S) -> bool:
@@ -41,9 +41,9 @@ class StatisticsOfKind(ABC, Generic[S]):
         """Whether all releases are sums that owners can answer for."""
         return bool(self.work(schema, settings).records_bytes)
 
-    def at_owner(self, encoder: Encoder, settings: S) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: S) -> OwnerTasks:
         """Return the computations of an owner beside counts."""
-        return AtOwner()
+        return OwnerTasks()
 
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:

@@ -43,7 +43,7 @@ _KEPT_EVERY = 250
 _FEWEST = 1.0
 
 
-class Features(Protocol):
+class FeatureMap(Protocol):
     """Extractor of fixed features ``(B, D)`` of length 1 from records."""
 
     width: int
@@ -57,7 +57,7 @@ class Features(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class MeanTarget:
     """Noisy mean features, the target of a generator.
 
     Attributes:
@@ -116,7 +116,7 @@ def _network(encoder: Encoder, settings: ImageStatisticsSettings, seed: int) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned:
+class ImageFit:
     """A generator made from a release of images.
 
     Attributes:
@@ -130,15 +130,15 @@ class Learned:
     distance: Callable[[nn.Module], Tensor] | None
 
 
-def learned(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Learned:
+def learned(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> ImageFit:
     """Release the mean features of images, unless an interrupted run has, and make a generator from them."""
     if settings.model == "network":
         fit = generator_fit(job, settings, sums)
-        return Learned(generator=fit.average, shares=fit.shares, distance=fit.loss)
+        return ImageFit(generator=fit.average, shares=fit.shares, distance=fit.loss)
     total = _total(job, sums, embedding(job.encoder, settings).to(job.device))
     found = target(total, sums.deviations[0])
     generator = _gaussian(job.encoder, settings).knowing(found.means.cpu(), found.deviations.cpu())
-    return Learned(generator=generator.to(job.device), shares=found.shares, distance=None)
+    return ImageFit(generator=generator.to(job.device), shares=found.shares, distance=None)
 
 
 def generator_fit(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> GeneratorFit:
@@ -177,7 +177,7 @@ def generator_fit(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) 
     return fit
 
 
-class Embedded:
+class FeatureSum:
     """A record's summand: its features and a constant, in the row of its label.
 
     Args:
@@ -187,7 +187,7 @@ class Embedded:
 
     name: ClassVar[str] = "embedding"
 
-    def __init__(self, features: Features, classes: int) -> None:
+    def __init__(self, features: FeatureMap, classes: int) -> None:
         self._features = features
         self._classes = classes
 
@@ -207,7 +207,7 @@ class Embedded:
         return left, torch.cat([math.sqrt(1 - COUNTED**2) * self._features(records), there], dim=1)
 
 
-def _total(job: Job, sums: NoisySums, features: Features) -> Tensor:
+def _total(job: Job, sums: NoisySums, features: FeatureMap) -> Tensor:
     """Return the noisy sums ``(K, D + 1)``, drawn or as an interrupted run has kept them."""
     job.progress.stage("average the records' features", 1)
     job.mechanism.refuse_lost(*sums.accesses)
@@ -217,13 +217,13 @@ def _total(job: Job, sums: NoisySums, features: Features) -> Tensor:
     return total
 
 
-def _released(sums: NoisySums, features: Features, classes: int) -> Tensor:
+def _released(sums: NoisySums, features: FeatureMap, classes: int) -> Tensor:
     """Return the noisy sums ``(K, D + 1)``."""
-    summand = Embedded(features, classes)
+    summand = FeatureSum(features, classes)
     return sums.release(summand, shape=summand.shape)
 
 
-def target(total: Tensor, noise: float) -> Target:
+def target(total: Tensor, noise: float) -> MeanTarget:
     """Return the target of a generator from noisy sums ``(K, D + 1)``."""
     counts = (total[:, -1] / COUNTED).clamp(min=_FEWEST)
     means = total[:, :-1] / (math.sqrt(1 - COUNTED**2) * counts[:, None])
@@ -231,7 +231,7 @@ def target(total: Tensor, noise: float) -> Target:
     weights = (counts / counts.mean()).clamp(max=1.0)
     deviations = noise / counts / math.sqrt(1 - COUNTED**2)
     floor = float((weights * deviations.square() * means.shape[1]).sum())
-    return Target(
+    return MeanTarget(
         means=means, weights=weights, floor=floor, shares=counts / counts.sum(),
         deviations=deviations,
     )  # fmt: skip
@@ -250,7 +250,7 @@ class GeneratorFit:
         shares: ``(K,)`` share of each label.
     """
 
-    def __init__(self, job: Job, settings: ImageStatisticsSettings, features: Features, target: Target) -> None:
+    def __init__(self, job: Job, settings: ImageStatisticsSettings, features: FeatureMap, target: MeanTarget) -> None:
         self._settings = settings
         self._features = features
         self._means = target.means.to(job.device)

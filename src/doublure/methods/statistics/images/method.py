@@ -15,7 +15,7 @@ from typing_extensions import override
 from doublure.access import Access
 from doublure.errors import printable
 from doublure.methods.statistics.images.defaults import by_public_facts
-from doublure.methods.statistics.of_kind import StatisticsOfKind
+from doublure.methods.statistics.of_kind import StatisticsStrategy
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.sizes import (
     DEEP,
@@ -35,7 +35,7 @@ from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 from doublure.training.image_gan_settings import classes_of, require_condition
 from doublure.training.job import Job
-from doublure.training.owned import AtOwner
+from doublure.training.owned import OwnerTasks
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _FEW_IMAGES = 1_000
 _NAMED = 5
 
 
-class ImageStatistics(StatisticsOfKind[S]):
+class ImageStatistics(StatisticsStrategy[S]):
     """``statistics`` on images; see the module."""
 
     @override
@@ -65,11 +65,11 @@ class ImageStatistics(StatisticsOfKind[S]):
         return True
 
     @override
-    def at_owner(self, encoder: Encoder, settings: S) -> AtOwner:
-        from doublure.methods.statistics.images.mean_embedding import Embedded, embedding
+    def at_owner(self, encoder: Encoder, settings: S) -> OwnerTasks:
+        from doublure.methods.statistics.images.mean_embedding import FeatureSum, embedding
 
-        return AtOwner(
-            summands={Embedded.name: lambda _: Embedded(embedding(encoder, settings), encoder.condition_width)}
+        return OwnerTasks(
+            summands={FeatureSum.name: lambda _: FeatureSum(embedding(encoder, settings), encoder.condition_width)}
         )
 
     @override

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import printable
-from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
+from doublure.methods.statistics.of_kind import StatisticsStrategy, counting
 from doublure.methods.statistics.relational.stages import Stage, purpose_of, stages_of
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables.method import TableStatistics
@@ -31,7 +31,7 @@ _BYTES = 8
 _OF_TABLE: TableStatistics[RelationalStatisticsSettings] = TableStatistics()
 
 
-class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
+class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
     """``statistics`` on related tables; see the module."""
 
     @override

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from doublure.networks.chains import UNLIKELY, Chain
+from doublure.networks.chains import UNLIKELY, MarkovChain
 
 _RATE = 0.1
 _START_SPREAD, _STEP_SPREAD, _OWN_SPREAD, _EFFECT_SPREAD = 3.0, 1.0, 0.3, 0.3
@@ -84,7 +84,7 @@ def expected(
 
 
 def fit_chain(
-    chain: Chain, tables: ChainTables, *, steps: int, prior: float, at: Callable[[int], None] = lambda _: None
+    chain: MarkovChain, tables: ChainTables, *, steps: int, prior: float, at: Callable[[int], None] = lambda _: None
 ) -> float:
     """Fit a chain.
 

@@ -35,9 +35,9 @@ from torch import Tensor, nn
 
 from doublure.encode.series_places import SeriesPlaces
 from doublure.methods.statistics.series import copula_plan
-from doublure.methods.statistics.series.covariance import Latent, Moments, latent, positive
+from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, latent, positive
 from doublure.methods.statistics.series.gap_chains import gap_chances
-from doublure.methods.statistics.series.group_scores import Scores
+from doublure.methods.statistics.series.group_scores import ScoreMap
 from doublure.methods.statistics.series.marginal_tables import (
     NoisyTree,
     cumulative,
@@ -129,10 +129,10 @@ class _Fit:
         made, shape = self._made, self._shape
         step_tables = self._step_tables()
         made.step_tables.copy_(step_tables)
-        scores = Scores.of(shape, step_tables)
+        scores = ScoreMap.of(shape, step_tables)
         if shape.own_tables:
             tables = self._own_tables(scores, step_tables.numpy())
-            scores = Scores.of(shape, step_tables, tables)
+            scores = ScoreMap.of(shape, step_tables, tables)
         made.tables.copy_(scores.tables)
         found = self._latent(scores)
         self._place_moments(found)
@@ -160,7 +160,7 @@ class _Fit:
     def _noise(self, purpose: str, sensitivity: Sensitivity) -> float:
         return self._job.mechanism.deviation(self._paid[purpose], sensitivity)
 
-    def _trees(self, purpose: str, leaves: npt.NDArray[np.int64], sizes: list[int], scores: Scores | None) -> _Trees:
+    def _trees(self, purpose: str, leaves: npt.NDArray[np.int64], sizes: list[int], scores: ScoreMap | None) -> _Trees:
         """Release trees of counts, with ``sizes`` leaves a channel."""
         weights = [copula_plan.tree_weights(size) for size in sizes]
         depth = max(len(own) for own in weights)
@@ -259,7 +259,7 @@ class _Fit:
             present[channel] = np.maximum((1 - missing) * alive, _LEAST)
         return series
 
-    def _own_tables(self, scores: Scores, step_tables: Floats) -> Tensor:
+    def _own_tables(self, scores: ScoreMap, step_tables: Floats) -> Tensor:
         """Return groups' own tables ``(groups, parts, cells + 1)``, from leaves of about equal mass in all groups."""
         shape, most = self._shape, max(self._places.sizes)
         leaves, sizes = np.full((shape.parts, most), -1, dtype=np.int64), [copula_plan.OWN_LEAVES] * len(shape.sizes)
@@ -289,7 +289,7 @@ class _Fit:
 
     # -- scores ----------------------------------------------------------------------------------------------------
 
-    def _latent(self, scores: Scores) -> Latent:
+    def _latent(self, scores: ScoreMap) -> ScoreMoments:
         """Release the products of scores, and return the moments estimated from them."""
         shape, settings = self._shape, self._settings
         channels, length = len(shape.sizes), shape.length
@@ -327,7 +327,7 @@ class _Fit:
         both = np.outer(scale, scale)
         # The sum is symmetric and its noise is not: the mean of both halves has less noise.
         return latent(
-            Moments(
+            ScoreProducts(
                 sums=(sums + sums.transpose(0, 2, 1)) / 2 * both,
                 deviations=noise / math.sqrt(2) * both,
                 weights=weights,
@@ -337,7 +337,7 @@ class _Fit:
             )
         )
 
-    def _place_moments(self, found: Latent) -> None:
+    def _place_moments(self, found: ScoreMoments) -> None:
         """Transform means, effects and covariances from cosines to steps, channel by channel."""
         made, shape = self._made, self._shape
         channels, length = len(shape.sizes), shape.length
@@ -359,7 +359,7 @@ class _Fit:
         ends = np.cumsum(by_attribute, axis=1) / by_attribute.sum(1, keepdims=True)
         made.level_ends.copy_(torch.from_numpy(ends))
 
-    def _strength(self, scores: Scores, found: Latent) -> float:
+    def _strength(self, scores: ScoreMap, found: ScoreMoments) -> float:
         """Release the mean concentration of fast parts in time, and return the strength that reproduces it."""
         shape, made = self._shape, self._made
         fast = fast_projection(shape.length)
@@ -385,7 +385,7 @@ class _Fit:
         ]
         return float(np.interp(wanted, np.maximum.accumulate(reached), _STRENGTHS))
 
-    def _mixed(self, tables: Tensor, found: Latent) -> Tensor:
+    def _mixed(self, tables: Tensor, found: ScoreMoments) -> Tensor:
         """Return the model's cumulative shares at cells' ends, all groups together, ``(parts, cells + 1)``."""
         made = self._made
         shifted = found.effect_shares @ made.effects.double().numpy() ** 2 if self._shape.shifting else 0.0
@@ -408,7 +408,7 @@ def reaching(counted: Floats, series: float) -> Floats:
     return found
 
 
-def attribute_shares(shape: CopulaShape, found: Latent) -> Floats:
+def attribute_shares(shape: CopulaShape, found: ScoreMoments) -> Floats:
     """Return the shares ``(K,)`` of each attribute's values, in the order of the condition."""
     sizes = [size for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if grouped]
     together, shifting = found.shares.reshape(*sizes, shape.levels), iter(found.effect_shares)
@@ -422,7 +422,7 @@ def attribute_shares(shape: CopulaShape, found: Latent) -> Floats:
     return np.concatenate(blocks)
 
 
-def shares_by_attributes(shape: CopulaShape, found: Latent) -> tuple[Floats, Floats]:
+def shares_by_attributes(shape: CopulaShape, found: ScoreMoments) -> tuple[Floats, Floats]:
     """Return the shares of attribute groups ``(A,)``, and of shifting attributes' values in each ``(A, K')``.
 
     Levels are independent of attributes' names: an attribute group is the sum over its levels.

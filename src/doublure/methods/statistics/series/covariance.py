@@ -34,7 +34,7 @@ _MOST_SCALED = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments:
+class ScoreProducts:
     """A noisy sum of outer products of ``(1, shifts, cosines)``, group by group, with the factors taken out.
 
     Attributes:
@@ -60,7 +60,7 @@ class Moments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Latent:
+class ScoreMoments:
     """Estimated moments of normal scores' cosines, unweighted, frequency by frequency.
 
     Attributes:
@@ -80,7 +80,7 @@ class Latent:
     shares_within: Floats
 
 
-def latent(moments: Moments) -> Latent:
+def latent(moments: ScoreProducts) -> ScoreMoments:
     """Return means and covariances.
 
     Over all steps and series the second moment of a channel's scores is one by construction. Clipping and shrinkage
@@ -120,7 +120,7 @@ def latent(moments: Moments) -> Latent:
             apart = found - np.outer(means[place], means[place]) - common
             block = common + _by_blocks(apart, (of_entry * scaled.mean() ** 2 / count) ** 2, octave)
         covariances[place] = positive(block) / np.outer(weights, weights)
-    return Latent(
+    return ScoreMoments(
         shares=shares,
         means=means / weights,
         covariances=covariances,
@@ -130,7 +130,7 @@ def latent(moments: Moments) -> Latent:
     )
 
 
-def _effects(moments: Moments, total: Floats, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
+def _effects(moments: ScoreProducts, total: Floats, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
     """Return the effects of shifting attributes' values ``(K, D)``, and their shares ``(K,)``.
 
     The effects are a least squares fit on one-hot blocks with noisy products, with a ridge of the noise's size.
@@ -161,7 +161,7 @@ def _shares(counted: Floats, blocks: tuple[int, ...]) -> Floats:
     return np.concatenate(found)
 
 
-def _within(moments: Moments, counts: Floats, together: Floats) -> Floats:
+def _within(moments: ScoreProducts, counts: Floats, together: Floats) -> Floats:
     """Return the shares of shifting attributes' values in each group, with their differences shrunk."""
     if not moments.blocks:
         return np.zeros((len(counts), 0))

@@ -21,7 +21,7 @@ _FINE = 2**20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scores:
+class ScoreMap:
     """Map of a series to its group and its normal scores in that group's tables.
 
     Attributes:
@@ -35,7 +35,7 @@ class Scores:
     levels: Tensor
 
     @classmethod
-    def of(cls, shape: CopulaShape, step_tables: Tensor, tables: Tensor | None = None) -> Scores:
+    def of(cls, shape: CopulaShape, step_tables: Tensor, tables: Tensor | None = None) -> ScoreMap:
         """Return the map of step tables, or of groups' own tables if given; levels follow from step tables."""
         middles = (step_tables[:, 1:] + step_tables[:, :-1]) / 2
         return cls(

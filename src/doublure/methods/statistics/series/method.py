@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import SettingError
-from doublure.methods.statistics.of_kind import StatisticsOfKind, counted_events
+from doublure.methods.statistics.of_kind import StatisticsStrategy, counted_events
 from doublure.methods.statistics.series import chains, copula_plan
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
 from doublure.networks.sizes import chain_noise, copula_noise
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=SeriesStatisticsSettings)
 
 
-class SeriesStatistics(StatisticsOfKind[S]):
+class TimeSeriesStatistics(StatisticsStrategy[S]):
     """``statistics`` on time series; see the module."""
 
     @override

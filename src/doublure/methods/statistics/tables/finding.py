@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from doublure.methods.statistics.binning import shrunk_counts
-from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
+from doublure.methods.statistics.binning import constant_pieces, shrunk_counts
+from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
 from doublure.private.queries.axes import Intervals
 
 _CLEAR = 4.0
@@ -29,11 +29,10 @@ _MOST_CUT = 128
 _WIDEST_CUT = 4096
 _OUTSTANDING = 6.0
 _ROUNDS = 6
-_PRICE = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Opened:
+class CutCells:
     """Cells of a column that hold rows, cut into parts.
 
     Attributes:
@@ -49,7 +48,7 @@ class Opened:
     ends: Ints
 
     @classmethod
-    def of_parts(cls, leaves: Leaves, cells: Ints, parts: list[Ints]) -> Opened:
+    def of_parts(cls, leaves: ColumnLeaves, cells: Ints, parts: list[Ints]) -> CutCells:
         """Return the parts of some leaves."""
         none = np.zeros(0, dtype=np.int64)
         starts = np.concatenate([none, *parts])
@@ -58,7 +57,7 @@ class Opened:
         ends = np.where(last, leaves.ends[cells][of] if len(of) else none, np.append(starts[1:] - 1, 0)[: len(of)])
         return cls(cells=cells, starts=starts, of=of, ends=ends)
 
-    def axis(self, leaves: Leaves) -> Intervals:
+    def axis(self, leaves: ColumnLeaves) -> Intervals:
         """Return the axis of the parts; all other values count in a last cell."""
         elsewhere = len(self.starts)
         after = leaves.ends[self.cells] + 1
@@ -72,17 +71,17 @@ class Opened:
         )
 
 
-def full_cells(leaves: Leaves, noise: float) -> Opened:
+def full_cells(leaves: ColumnLeaves, noise: float) -> CutCells:
     """Return the cells of several values that clearly hold rows, cut; the leaves' mass is their noisy counts."""
     count = len(leaves.starts)
     wide = leaves.ends > leaves.starts
     cells = np.flatnonzero((leaves.mass[:count] > _CLEAR * noise) & wide)
     starts, ends = leaves.starts, leaves.ends
     parts = [leaves.domain.split_cell(int(starts[cell]), int(ends[cell])) for cell in cells]
-    return Opened.of_parts(leaves, cells, parts)
+    return CutCells.of_parts(leaves, cells, parts)
 
 
-def take_cells(leaves: Leaves, noise: float) -> None:
+def take_cells(leaves: ColumnLeaves, noise: float) -> None:
     """Estimate the mass of cells that are not cut: clear cells keep their counts, others lie on a curve or are zero."""
     count = len(leaves.starts)
     own = leaves.mass[:count]
@@ -91,7 +90,7 @@ def take_cells(leaves: Leaves, noise: float) -> None:
     leaves.mass = np.concatenate([np.maximum(found, 0), np.maximum(leaves.mass[count:], 0)])
 
 
-def take_values(leaves: Leaves, opened: Opened, counted: Floats, noise: float, part_noise: float) -> None:
+def take_values(leaves: ColumnLeaves, opened: CutCells, counted: Floats, noise: float, part_noise: float) -> None:
     """Cut the leaves, and estimate each part's mass from the counts of cells and parts together.
 
     Args:
@@ -125,7 +124,7 @@ def take_values(leaves: Leaves, opened: Opened, counted: Floats, noise: float, p
     leaves.replace(np.concatenate(starts), np.concatenate(mass))
 
 
-def outstanding_gaps(leaves: Leaves, opened: Opened, part_noise: float) -> Opened:
+def outstanding_gaps(leaves: ColumnLeaves, opened: CutCells, part_noise: float) -> CutCells:
     """Return the parts of several values that are far denser than those around them, cut into single values."""
     count = len(leaves.starts)
     width, mass = leaves.width[:count], leaves.mass[:count]
@@ -136,10 +135,10 @@ def outstanding_gaps(leaves: Leaves, opened: Opened, part_noise: float) -> Opene
     hot = np.sort(hot[np.argsort(-mass[hot], kind="stable")][:_MOST_CUT])
     starts, ends = leaves.starts, leaves.ends
     parts = [np.arange(starts[at], ends[at] + 1, max(1, -(-int(ends[at] - starts[at] + 1) // _SINGLES))) for at in hot]
-    return Opened.of_parts(leaves, hot, parts)
+    return CutCells.of_parts(leaves, hot, parts)
 
 
-def take_repeated(leaves: Leaves, opened: Opened, counted: Floats, noise: float) -> None:
+def take_repeated(leaves: ColumnLeaves, opened: CutCells, counted: Floats, noise: float) -> None:
     """Cut gaps in which single values stand out, and move the gaps' mass to those values."""
     count = len(leaves.starts)
     starts, mass = [leaves.starts[:0]], [leaves.mass[:0]]
@@ -157,7 +156,7 @@ def take_repeated(leaves: Leaves, opened: Opened, counted: Floats, noise: float)
     leaves.replace(np.concatenate(starts), np.concatenate(mass))
 
 
-def take_categories(leaves: Leaves, noise: float) -> None:
+def take_categories(leaves: ColumnLeaves, noise: float) -> None:
     """Estimate the masses of a long list of categories, by shrinkage over all of them."""
     leaves.mass = shrunk_counts(leaves.mass, noise=noise)
 
@@ -166,7 +165,7 @@ def take_categories(leaves: Leaves, noise: float) -> None:
 
 
 def _above_the_curve(
-    leaves: Leaves, opened: Opened, cells: Floats, counted: Floats, noise: float, part_noise: float
+    leaves: ColumnLeaves, opened: CutCells, cells: Floats, counted: Floats, noise: float, part_noise: float
 ) -> tuple[Floats, Floats, Floats]:
     """Return each part's excess over the curve, and each cut cell's rest for the curve with its variance.
 
@@ -217,7 +216,7 @@ def _above_the_curve(
     return extra, rest, np.where(within_gaps > 0, noise**2 + part_noise**2, noise**2)
 
 
-def _shares(leaves: Leaves, opened: Opened) -> Floats:
+def _shares(leaves: ColumnLeaves, opened: CutCells) -> Floats:
     """Return each part's width as a share of its cell's."""
     width = opened.ends - opened.starts + 1.0
     whole = (leaves.ends - leaves.starts + 1.0)[opened.cells]
@@ -254,26 +253,3 @@ def _runs(counts: Floats, noise: float, aside: Ints) -> Floats:
             total, cells = np.bincount(piece, counts[run]), np.bincount(piece)
             found[run] = (np.where(total > _BELIEVED * noise * np.sqrt(cells), total, 0) / cells)[piece]
     return found
-
-
-def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
-    """Return each cell's piece in the best piecewise constant fit of the counts.
-
-    The fit is exact, by dynamic programming (the Potts functional: Boysen et al. 2009, Annals of Statistics 37).
-
-    Args:
-        scaled: ``(n,)`` noisy counts, in deviations of their noise.
-        among: Number of cells in the whole table, if these are only some.
-    """
-    size, price = len(scaled), _PRICE * math.log(max(2, among or len(scaled)))
-    sums = np.concatenate([[0.0], np.cumsum(scaled)])
-    best, since = np.zeros(size + 1), np.zeros(size + 1, dtype=np.int64)
-    for end in range(1, size + 1):
-        gains = best[:end] + (sums[end] - sums[:end]) ** 2 / (end - np.arange(end)) - price
-        since[end] = int(np.argmax(gains))
-        best[end] = gains[since[end]]
-    piece, end, number = np.zeros(size, dtype=np.int64), size, 0
-    while end > 0:
-        piece[since[end] : end] = number
-        end, number = int(since[end]), number + 1
-    return number - 1 - piece

@@ -10,8 +10,8 @@ import numpy as np
 from doublure.methods.statistics.binning import closest_counts
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.leaves import Floats
-from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture, misfits
-from doublure.methods.statistics.tables.noisy_tables import Noisy, NoisyTables
+from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture, misfits
+from doublure.methods.statistics.tables.noisy_tables import NoisyCounts, NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
 from doublure.methods.statistics.tables.published import published
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
@@ -28,7 +28,7 @@ _FEWEST_ROWS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class TableFit:
     """A mixture fitted to noisy tables, before columns are drawn along the tree.
 
     Attributes:
@@ -44,7 +44,7 @@ class Fit:
     sizes: Sequence[int]
     probabilities: Floats
     weights: Floats
-    moments: Sequence[Moments]
+    moments: Sequence[NoisyMarginals]
 
     def distance(self, probabilities: Floats) -> tuple[float, Floats]:
         """Return a mixture's squared error on the tables, in units of their noise's variance, and its gradient.
@@ -62,7 +62,7 @@ class Fit:
         return total, gradient
 
 
-def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTables | None = None) -> Fit:
+def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTables | None = None) -> TableFit:
     """Release the tables of a job's records and fit a mixture to them.
 
     Args:
@@ -95,7 +95,7 @@ def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTab
     sizes = [node.size for node in tables.nodes]
     sizes += [probabilities.shape[1] - sum(sizes)] if probabilities.shape[1] > sum(sizes) else []
     weights = np.repeat(tables.class_rows / tables.class_rows.sum(), settings.components) / settings.components
-    return Fit(tables=tables, sizes=sizes, probabilities=probabilities, weights=weights, moments=moments)
+    return TableFit(tables=tables, sizes=sizes, probabilities=probabilities, weights=weights, moments=moments)
 
 
 def _with_class(probabilities: Floats, own: int, tables: NoisyTables) -> Floats:
@@ -107,7 +107,7 @@ def _with_class(probabilities: Floats, own: int, tables: NoisyTables) -> Floats:
     return np.concatenate([probabilities, target], axis=1)
 
 
-def moments_of(tables: NoisyTables, own: int) -> Moments:
+def moments_of(tables: NoisyTables, own: int) -> NoisyMarginals:
     """Return the noisy tables of a class as shares of its rows: each node's groups, and every counted pair.
 
     Args:
@@ -143,7 +143,7 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
     alike = np.zeros(sum(sizes))  # the target's values have no neighbours
     for node, start in zip(nodes, np.cumsum(sizes) - sizes, strict=False):
         alike[start : start + node.size] = node.neighbours
-    return Moments(
+    return NoisyMarginals(
         sizes=sizes,
         single=(np.concatenate([counts for counts, _ in known]) / rows).astype(np.float32),
         single_precision=(rows**2 / np.concatenate([variance for _, variance in known])).astype(np.float32),
@@ -157,7 +157,7 @@ def _class_counts(counts: Floats, variances: Floats, own: int, rows: float) -> t
     return closest_counts(counts[:, own], variances[:, own], total=rows), variances[:, own]
 
 
-def finished(job: Job, fit: Fit) -> TreeGenerator:
+def finished(job: Job, fit: TableFit) -> TreeGenerator:
     """Return the generator that draws along the tree within a mixture's components, and the target last."""
     tables = fit.tables
     nodes = tables.nodes
@@ -215,7 +215,7 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
     return generator
 
 
-def _seen(tables: NoisyTables, edge: int) -> Noisy:
+def _seen(tables: NoisyTables, edge: int) -> NoisyCounts:
     """Return an edge's table in fine groups, combined with the count of its pair in coarse groups, if any.
 
     The two are independent: the best unbiased estimate of a coarse cell is their mean, weighted by precision, and its
@@ -234,7 +234,7 @@ def _seen(tables: NoisyTables, edge: int) -> Noisy:
     gain = many * fine.variance / (many * fine.variance + times * pair.variance)
     moved = (gain * (counts - grouped) / many)[np.ix_(up, down)]
     left = 1 - (gain / many)[np.ix_(up, down)]
-    return Noisy(counts=fine.counts + moved, variance=fine.variance * float(left.mean()))
+    return NoisyCounts(counts=fine.counts + moved, variance=fine.variance * float(left.mean()))
 
 
 def _last_column(

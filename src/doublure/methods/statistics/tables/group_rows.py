@@ -47,7 +47,7 @@ class GroupRows:
         return (self.width,)
 
 
-class InGroups:
+class GroupView:
     """View of records as groups, which follow from released tables.
 
     Args:
@@ -67,7 +67,7 @@ class InGroups:
         self.components = components
 
     @classmethod
-    def from_message(cls, message: Message, parts: int) -> InGroups:
+    def from_message(cls, message: Message, parts: int) -> GroupView:
         """Return the view that a message describes.
 
         Args:
@@ -94,8 +94,8 @@ class InGroups:
         return Message({**axes.words, "components": self.components}, axes.arrays)
 
     @classmethod
-    def of_state(cls, state: State, parts: int) -> InGroups:
-        """Return the view that a critic's stage has kept beside its state (:class:`CheckpointsInGroups`).
+    def of_state(cls, state: State, parts: int) -> GroupView:
+        """Return the view that a critic's stage has kept beside its state (:class:`GroupCheckpoints`).
 
         Args:
             state: The stage's state.
@@ -133,7 +133,7 @@ class InGroups:
         return torch.cat(blocks, dim=1).float()
 
 
-class CheckpointsInGroups:
+class GroupCheckpoints:
     """Checkpoints of a critic with the groups of its input, without which a finished run's critic cannot be used.
 
     Args:
@@ -141,7 +141,7 @@ class CheckpointsInGroups:
         groups: The groups, which follow from noisy tables alone.
     """
 
-    def __init__(self, whole: Checkpoints, groups: InGroups) -> None:
+    def __init__(self, whole: Checkpoints, groups: GroupView) -> None:
         self._whole = whole
         self._groups = groups.state()
 
@@ -164,15 +164,15 @@ def of_groups(job: Job, tables: NoisyTables, components: int) -> Job:
         components: Components of the mixture that the critic judges.
     """
     view = in_groups(tables, components)
-    own = CheckpointsInGroups(job.checkpoints, view)
+    own = GroupCheckpoints(job.checkpoints, view)
     return replace(job.seen(view), encoder=view.shapes(job.encoder.schema), checkpoints=own)  # type: ignore[arg-type]
 
 
-def in_groups(tables: NoisyTables, components: int = 1) -> InGroups:
+def in_groups(tables: NoisyTables, components: int = 1) -> GroupView:
     """Return the view of records in the groups of released tables."""
     axes = [node.axis(node.coarse) for node in tables.nodes]
     if tables.target is not None:
         starts = np.arange(tables.target.size, dtype=np.float64)
         values = np.arange(tables.target.size)
         axes.append(Intervals(part=tables.target_part, starts=starts, cells=values, size=tables.target.size))
-    return InGroups(axes, components)
+    return GroupView(axes, components)

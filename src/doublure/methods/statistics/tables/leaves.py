@@ -23,7 +23,7 @@ _TINY = 1e-12
 
 
 @dataclass(kw_only=True, eq=False)
-class Leaves:
+class ColumnLeaves:
     """A column's leaves and their current masses.
 
     Attributes:
@@ -43,7 +43,7 @@ class Leaves:
     empty: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, domain: IntegerDomain, part: int, starts: Ints) -> Leaves:
+    def of(cls, domain: IntegerDomain, part: int, starts: Ints) -> ColumnLeaves:
         """Return leaves without any mass."""
         size = len(starts) + domain.nullable
         return cls(domain=domain, part=part, starts=starts, mass=np.zeros(size), cells=starts)
@@ -142,7 +142,7 @@ _FULL = 1.25
 """Most mass of a group, as a multiple of its share."""
 
 
-def joined(leaves: Leaves, *, most: int, seen: float, least: float) -> Ints:
+def joined(leaves: ColumnLeaves, *, most: int, seen: float, least: float) -> Ints:
     """Return the group of each leaf: groups of about equal mass, with heavy values and missing cells alone.
 
     Args:
@@ -168,7 +168,7 @@ def joined(leaves: Leaves, *, most: int, seen: float, least: float) -> Ints:
     return np.append(groups, groups.max() + 1) if leaves.domain.nullable else groups
 
 
-def coarser(leaves: Leaves, groups: Ints, *, most: int, least: float = 0.0) -> Ints:
+def coarser(leaves: ColumnLeaves, groups: Ints, *, most: int, least: float = 0.0) -> Ints:
     """Return coarser groups of groups, by the leaves' masses; single heavy values stay alone."""
     size = int(groups.max()) + 1
     if size <= most + 2 or not leaves.domain.ordered:
@@ -209,7 +209,7 @@ def rare_joined(groups: Ints, masses: Floats, *, seen: float, nullable: bool) ->
     return found[groups]
 
 
-def finer(leaves: Leaves, groups: Ints, *, most: int) -> Ints:
+def finer(leaves: ColumnLeaves, groups: Ints, *, most: int) -> Ints:
     """Return groups of about equal mass nested in coarser ones."""
     full = _FULL * max(leaves.mass.sum(), _TINY) / most
     found, group, held = np.zeros(len(groups), dtype=np.int64), -1, 0.0
@@ -233,5 +233,5 @@ def _by_mass(masses: Floats, single: npt.NDArray[np.bool_], regions: Ints, full:
     return groups
 
 
-def _declared_or(leaves: Leaves, others: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _declared_or(leaves: ColumnLeaves, others: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return np.isin(leaves.starts, leaves.domain.spikes) | others

@@ -16,9 +16,9 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import SettingError, printable
-from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
+from doublure.methods.statistics.of_kind import StatisticsStrategy, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
-from doublure.methods.statistics.tables.plan import Releases, counted_columns, focused, releases, seen_pairs
+from doublure.methods.statistics.tables.plan import PlannedReleases, counted_columns, focused, releases, seen_pairs
 from doublure.methods.statistics.tables.work import work_of
 from doublure.schema import Schema
 from doublure.training.job import Job
@@ -33,7 +33,7 @@ S = TypeVar("S", bound=TableStatisticsSettings)
 _FEW_VALUES = 4
 
 
-class TableStatistics(StatisticsOfKind[S]):
+class TableStatistics(StatisticsStrategy[S]):
     """``statistics`` on tables; see the module."""
 
     @override
@@ -100,7 +100,7 @@ class TableStatistics(StatisticsOfKind[S]):
         return finished(job, fitted_mixture(job, settings))
 
 
-def _planned(schema: Schema, settings: TableStatisticsSettings) -> Releases:
+def _planned(schema: Schema, settings: TableStatisticsSettings) -> PlannedReleases:
     return releases(schema, settings.within or "", scored=settings.scored, paired=settings.paired, seen=settings.seen)
 
 

@@ -31,7 +31,7 @@ one another more closely than the mixture can represent."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Moments:
+class NoisyMarginals:
     """Noisy one- and two-way tables, as shares; W groups of all columns side by side.
 
     Attributes:
@@ -60,7 +60,7 @@ class Moments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitted:
+class FittedMixture:
     """A fitted mixture.
 
     Attributes:
@@ -74,7 +74,7 @@ class Fitted:
     misfit: float
 
 
-def misfits(probabilities: Floats, moments: Moments) -> tuple[Floats, float, Floats]:
+def misfits(probabilities: Floats, moments: NoisyMarginals) -> tuple[Floats, float, Floats]:
     """Return the squared errors of a mixture of equally likely products, in units of the noise's variance.
 
     Args:
@@ -94,14 +94,14 @@ def misfits(probabilities: Floats, moments: Moments) -> tuple[Floats, float, Flo
 
 
 def fit_mixture(
-    moments: Moments,
+    moments: NoisyMarginals,
     *,
     components: int,
     steps: int,
     prior: float,
     rng: np.random.Generator,
     at: Callable[[int], None] = lambda _: None,
-) -> Fitted:
+) -> FittedMixture:
     """Fit a mixture of ``components`` equally likely products.
 
     Args:
@@ -123,18 +123,18 @@ def fit_mixture(
         probabilities = _softmax(base + apart, moments)
         single, misfit, gradient = misfits(probabilities, moments)
         if misfit < _ENOUGH and _singles_fit(single):
-            return Fitted(probabilities=probabilities, steps=step, misfit=misfit)
+            return FittedMixture(probabilities=probabilities, steps=step, misfit=misfit)
         rough, held = _roughness(apart, moments.alike)
         if step % _LOOKED == 0:
             loss = misfit + float(single.sum()) / moments.cells + prior * rough
             if loss > before * _WORTH:
-                return Fitted(probabilities=probabilities, steps=step, misfit=misfit)
+                return FittedMixture(probabilities=probabilities, steps=step, misfit=misfit)
             before = loss
         gradient *= probabilities  # from probabilities to logits: the softmax's Jacobian, column by column
         gradient -= probabilities * _of_columns(np.add.reduceat(gradient, moments.starts, axis=1), moments)
         gradient += prior * held
         _step(apart, gradient, first, second, step + 1)
-    return Fitted(probabilities=_softmax(base + apart, moments), steps=steps, misfit=misfit)
+    return FittedMixture(probabilities=_softmax(base + apart, moments), steps=steps, misfit=misfit)
 
 
 def _singles_fit(errors: Floats) -> bool:
@@ -167,7 +167,7 @@ def _step(moving: Floats, gradient: Floats, first: Floats, second: Floats, numbe
     moving -= (_RATE / (1 - _DECAYS[0] ** number)) * first / scale
 
 
-def _softmax(logits: Floats, moments: Moments) -> Floats:
+def _softmax(logits: Floats, moments: NoisyMarginals) -> Floats:
     """Return the softmax over each column's groups, for all columns at once; ``logits`` are overwritten."""
     logits -= _of_columns(np.maximum.reduceat(logits, moments.starts, axis=1), moments)
     found: Floats = np.exp(logits, out=logits)
@@ -175,6 +175,6 @@ def _softmax(logits: Floats, moments: Moments) -> Floats:
     return found
 
 
-def _of_columns(each: Floats, moments: Moments) -> Floats:
+def _of_columns(each: Floats, moments: NoisyMarginals) -> Floats:
     """Return a number for each column ``(K, columns)``, repeated for each of its groups ``(K, W)``."""
     return np.repeat(each, moments.sizes, axis=1)

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.methods.statistics.binning import closest_counts, shrunk_counts
-from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves, coarser, finer, joined, rare_joined
-from doublure.methods.statistics.tables.tails import Blank, blank_runs, joined_blanks
+from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints, coarser, finer, joined, rare_joined
+from doublure.methods.statistics.tables.tails import BlankRun, blank_runs, joined_blanks
 from doublure.private.queries.axes import AnyAxis, Patterns
 from doublure.schema.columns import IntegerDomain
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MissingTogether:
+class MissingPatterns:
     """The patterns of missing cells that are kept.
 
     Attributes:
@@ -32,7 +32,7 @@ class MissingTogether:
     bits: Ints
 
     @classmethod
-    def of(cls, parts: tuple[int, ...], marks: tuple[float, ...], counts: Floats, noise: float) -> MissingTogether:
+    def of(cls, parts: tuple[int, ...], marks: tuple[float, ...], counts: Floats, noise: float) -> MissingPatterns:
         """Keep the patterns with significant counts, at least one."""
         kept = np.flatnonzero(counts > (math.sqrt(2 * math.log(len(counts))) + _CLEAR) * noise)
         kept = kept if len(kept) else np.array([int(np.argmax(counts))])
@@ -67,8 +67,8 @@ class Node:
         fine: ``(leaves,)`` groups in the tree's pairs, nested in the coarse ones.
     """
 
-    leaves: Leaves
-    patterns: MissingTogether | None = None
+    leaves: ColumnLeaves
+    patterns: MissingPatterns | None = None
     own: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     counts: Floats = field(default_factory=lambda: np.zeros(0))
     variance: float = 1.0
@@ -79,11 +79,11 @@ class Node:
     fine: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
-    def of_patterns(cls, patterns: MissingTogether, counts: Floats, noise: float) -> Node:
+    def of_patterns(cls, patterns: MissingPatterns, counts: Floats, noise: float) -> Node:
         """Return the node of the patterns, with their counts."""
         kept = len(patterns.bits)
         domain = IntegerDomain(first=0, last=kept - 1, nullable=False)
-        node = cls(leaves=Leaves.of(domain, -1, np.arange(kept)), patterns=patterns, own=np.arange(kept))
+        node = cls(leaves=ColumnLeaves.of(domain, -1, np.arange(kept)), patterns=patterns, own=np.arange(kept))
         node.counts = np.bincount(patterns.nearest, counts, kept)
         node.variance = noise**2 * len(counts) / kept
         return node
@@ -139,7 +139,7 @@ class Node:
             pair_noise: Standard deviation of the pairs' noise.
         """
         # 1. Runs of seemingly empty blocks become one group each, whose total is shrunk.
-        blanks: list[Blank] = []
+        blanks: list[BlankRun] = []
         clear = np.zeros(len(self.counts), dtype=bool)
         narrow = self.patterns is None and self.ordered and not self.leaves.mass.any()
         if self.leaves.empty.any() or narrow:
@@ -171,7 +171,7 @@ class Node:
         self.single = np.bincount(group_of, counts, self.size)
         self.single_variance = np.bincount(group_of, variances, self.size)
 
-    def _seen_before(self, total: float, clear: npt.NDArray[np.bool_], blanks: list[Blank]) -> tuple[Floats, Floats]:
+    def _seen_before(self, total: float, clear: npt.NDArray[np.bool_], blanks: list[BlankRun]) -> tuple[Floats, Floats]:
         """Return the counts and their variances, shrunk towards the masses of the earlier releases.
 
         A number's groups have about equal mass by the earlier curve, which is less noisy than each group's count.

@@ -31,9 +31,9 @@ from doublure.encode.table_values import TableValues
 from doublure.methods.statistics.binning import closest_counts
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import finding, plan
-from doublure.methods.statistics.tables.finding import Opened
-from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
-from doublure.methods.statistics.tables.nodes import MissingTogether, Node
+from doublure.methods.statistics.tables.finding import CutCells
+from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
+from doublure.methods.statistics.tables.nodes import MissingPatterns, Node
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.axes import Intervals, Patterns, Table
 from doublure.schema.columns import IntegerDomain
@@ -56,7 +56,7 @@ node that may pass by chance; with very many pairs, the latter raises the thresh
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Noisy:
+class NoisyCounts:
     """A noisy table.
 
     Attributes:
@@ -69,7 +69,7 @@ class Noisy:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Counted:
+class CountedTable:
     """A table that may be published.
 
     Attributes:
@@ -79,7 +79,7 @@ class Counted:
     """
 
     axes: Table
-    noisy: Noisy
+    noisy: NoisyCounts
     times: int
 
 
@@ -129,12 +129,12 @@ class NoisyTables:
         self.by_class: list[tuple[Floats, Floats]] = []
         self.nodes: list[Node] = []
         self.rows = 1.0
-        self.by_target: list[Noisy] = []
+        self.by_target: list[NoisyCounts] = []
         self.scores: Floats = np.zeros((0, 0))
-        self.pairs: dict[tuple[int, int], Noisy] = {}
+        self.pairs: dict[tuple[int, int], NoisyCounts] = {}
         self.edges: list[tuple[int, int]] = []
-        self.fine: list[Noisy] = []
-        self.published: list[Counted] = []
+        self.fine: list[NoisyCounts] = []
+        self.published: list[CountedTable] = []
         job.progress.stage("count", len(counted))
 
     def count(self) -> None:
@@ -158,12 +158,12 @@ class NoisyTables:
         wanted = [(Patterns(parts=parts, marks=marks, cells=cells, size=len(cells)),)] if some else []
         for noisy in self._released(plan.PATTERNS, wanted):
             noise = math.sqrt(noisy.variance)
-            together = MissingTogether.of(parts, marks, noisy.counts, noise)
+            together = MissingPatterns.of(parts, marks, noisy.counts, noise)
             self.nodes.append(Node.of_patterns(together, noisy.counts, noise))
 
     def _find_values(self) -> None:
         """Locate the rows of wide columns in public cells, then their single values, in three releases."""
-        columns = [Node(leaves=Leaves.of(own, part, own.initial_partition())) for part, own in self._columns]
+        columns = [Node(leaves=ColumnLeaves.of(own, part, own.initial_partition())) for part, own in self._columns]
         self.nodes += columns
         wide = [node.leaves for node in columns if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
         wide = wide[: self._places(plan.CELLS) // plan.COPIES[plan.CELLS]]
@@ -244,7 +244,7 @@ class NoisyTables:
         both = both[: event.tables]
         wanted: list[Table] = [(axes[one], axes[other]) for one, other in both]
         wanted += [_nothing()] * (event.tables - len(both))
-        expected = Products(shares=shares, rows=self.rows, pairs=both, size=event.tables)
+        expected = ExpectedTables(shares=shares, rows=self.rows, pairs=both, size=event.tables)
         noisy = self._tables.scored(self._numbers[plan.SCORES], wanted, expected)
         roots = [float(np.sqrt(own).sum()) for own in shares]
         for (one, other), score in zip(both, noisy, strict=False):
@@ -268,7 +268,7 @@ class NoisyTables:
         wanted = [(axes[one], axes[other], *within) for one, other in chosen]
         counted = self._released(plan.PAIRS, wanted, [self._weight(*self._both(pair)) for pair in chosen])
         counted = [
-            noisy if within else Noisy(counts=noisy.counts[:, :, None], variance=noisy.variance) for noisy in counted
+            own if within else NoisyCounts(counts=own.counts[:, :, None], variance=own.variance) for own in counted
         ]
         self.pairs = dict(zip(chosen, counted, strict=True))
         classes = counted[0].counts.shape[2] if counted else 1
@@ -352,7 +352,9 @@ class NoisyTables:
         """Return the columns of nodes; the patterns of missing cells have no name."""
         return frozenset(self.encoder.columns[node.leaves.part] if node.patterns is None else "" for node in nodes)
 
-    def _released(self, purpose: str, wanted: Sequence[Table], weights: Sequence[float] | None = None) -> list[Noisy]:
+    def _released(
+        self, purpose: str, wanted: Sequence[Table], weights: Sequence[float] | None = None
+    ) -> list[NoisyCounts]:
         """Make a release of as many tables as were planned.
 
         Args:
@@ -372,12 +374,12 @@ class NoisyTables:
         found = []
         for axes, often in zip(wanted, times, strict=True):
             own = [next(counted) for _ in range(often)]
-            found.append(Noisy(counts=np.mean(own, axis=0), variance=event.scale**2 / often))
+            found.append(NoisyCounts(counts=np.mean(own, axis=0), variance=event.scale**2 / often))
             if purpose in _PUBLISHED:
-                self.published.append(Counted(axes=axes, noisy=found[-1], times=often))
+                self.published.append(CountedTable(axes=axes, noisy=found[-1], times=often))
         return found
 
-    def _opened(self, purpose: str, numbers: list[Leaves], opened: list[Opened]) -> list[Noisy]:
+    def _opened(self, purpose: str, numbers: list[ColumnLeaves], opened: list[CutCells]) -> list[NoisyCounts]:
         """Release the parts of full cells."""
         return self._released(purpose, [(own.axis(leaves),) for leaves, own in zip(numbers, opened, strict=True)])
 
@@ -419,7 +421,7 @@ class NoisyTables:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Products(Sequence[Ints]):
+class ExpectedTables(Sequence[Ints]):
     """Expected tables of pairs under independence, computed on access: a wide table has too many to hold.
 
     Attributes:

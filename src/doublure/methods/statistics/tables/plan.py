@@ -91,7 +91,7 @@ _WIDE_GROUPS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Releases:
+class PlannedReleases:
     """Number of tables of each release, by purpose, in order; releases without tables are left out.
 
     The patterns of missing cells are paired as one column more.
@@ -109,7 +109,7 @@ class Releases:
 
 def releases(
     schema: Schema, within: str, *, scored: int | None = None, paired: int | None = None, seen: float | None = None
-) -> Releases:
+) -> PlannedReleases:
     """Return the releases of a schema's table.
 
     Args:
@@ -146,7 +146,7 @@ def releases(
     if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
-    return Releases(tables=tables, shares=shares, pairs_within=pairs_within)
+    return PlannedReleases(tables=tables, shares=shares, pairs_within=pairs_within)
 
 
 def few_seen(seen: float | None) -> float:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from doublure.encode.table_values import TableValues
-from doublure.methods.statistics.tables.nodes import MissingTogether
-from doublure.methods.statistics.tables.noisy_tables import Counted
+from doublure.methods.statistics.tables.nodes import MissingPatterns
+from doublure.methods.statistics.tables.noisy_tables import CountedTable
 from doublure.private.queries.axes import AnyAxis, Intervals, Patterns
 from doublure.training.noisy_tables import NoisyTable
 
@@ -19,7 +19,9 @@ _ROUNDED = 1 / 12
 """Variance of rounding to whole numbers."""
 
 
-def published(encoder: TableValues, patterns: MissingTogether | None, counted: list[Counted]) -> tuple[NoisyTable, ...]:
+def published(
+    encoder: TableValues, patterns: MissingPatterns | None, counted: list[CountedTable]
+) -> tuple[NoisyTable, ...]:
     """Return counted tables with names for their columns and cells.
 
     Args:
@@ -47,7 +49,7 @@ def published(encoder: TableValues, patterns: MissingTogether | None, counted: l
     return tuple(found)
 
 
-def _named(encoder: TableValues, patterns: MissingTogether | None, axis: AnyAxis) -> tuple[str, tuple[str, ...]]:
+def _named(encoder: TableValues, patterns: MissingPatterns | None, axis: AnyAxis) -> tuple[str, tuple[str, ...]]:
     if isinstance(axis, Intervals):
         return encoder.axis(axis.part, axis.starts, axis.cells, axis.size)
     if not isinstance(axis, Patterns) or patterns is None:

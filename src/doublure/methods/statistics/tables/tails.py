@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from doublure.methods.statistics.tables.finding import constant_pieces
-from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
+from doublure.methods.statistics.binning import constant_pieces
+from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
 
 _CLEAR = 4.0
 """Deviations of a piece's noise that are significant in any of a table's blocks."""
@@ -44,7 +44,7 @@ _FARTHER_YET = _FARTHER**2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Blank:
+class BlankRun:
     """A run of blocks that are not significant.
 
     Attributes:
@@ -98,7 +98,9 @@ class Blank:
         return found
 
 
-def blank_runs(leaves: Leaves, own: Ints, counts: Floats, noise: float) -> tuple[list[Blank], npt.NDArray[np.bool_]]:
+def blank_runs(
+    leaves: ColumnLeaves, own: Ints, counts: Floats, noise: float
+) -> tuple[list[BlankRun], npt.NDArray[np.bool_]]:
     """Return the runs of blocks that are not significant, and a mask ``(groups,)`` of the blocks that are.
 
     Args:
@@ -123,7 +125,7 @@ def blank_runs(leaves: Leaves, own: Ints, counts: Floats, noise: float) -> tuple
     return [_blank(run, rows, wide) for run in _runs(block & ~clear)], clear
 
 
-def _blank(run: Ints, rows: Floats, wide: Floats) -> Blank:
+def _blank(run: Ints, rows: Floats, wide: Floats) -> BlankRun:
     """Return a run of blocks, with the rows expected by the prior.
 
     Args:
@@ -140,7 +142,7 @@ def _blank(run: Ints, rows: Floats, wide: Floats) -> Blank:
         if near > 0 and far > 0:
             expected = _continued(near, near / far, np.append(0.0, np.cumsum(own)) / own[0])
             expected = expected if before else expected[::-1]
-    return Blank(groups=run, expected=expected, before=before, after=after)
+    return BlankRun(groups=run, expected=expected, before=before, after=after)
 
 
 def _rows_within(rows: Floats, wide: Floats, start: float, size: float) -> float:
@@ -164,7 +166,7 @@ def _continued(near: float, ratio: float, edges: Floats) -> Floats:
     return found
 
 
-def joined_blanks(blanks: list[Blank], counts: Floats, variances: Floats) -> tuple[Floats, Floats, Ints]:
+def joined_blanks(blanks: list[BlankRun], counts: Floats, variances: Floats) -> tuple[Floats, Floats, Ints]:
     """Return counts and variances with each run as one group, shrunk towards its expected rows.
 
     Returns:

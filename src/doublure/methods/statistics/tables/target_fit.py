@@ -13,7 +13,7 @@ from scipy import optimize, sparse, special
 
 from doublure.methods.statistics.tables.leaves import Floats, Ints
 from doublure.methods.statistics.tables.nodes import Node
-from doublure.methods.statistics.tables.noisy_tables import Noisy
+from doublure.methods.statistics.tables.noisy_tables import NoisyCounts
 
 _RIDGE = 1.0
 _ROUGH = 4.0
@@ -24,7 +24,7 @@ _NEVER = -12.0
 _SURE = 10.0
 
 
-def target_counts(tables: list[Noisy]) -> tuple[Floats, float]:
+def target_counts(tables: list[NoisyCounts]) -> tuple[Floats, float]:
     """Return the rows of each value of the target, from all tables together, and that estimate's precision."""
     totals = sum(table.counts.sum(0) / (len(table.counts) * table.variance) for table in tables)
     precision = sum(1 / (len(table.counts) * table.variance) for table in tables)
@@ -32,7 +32,7 @@ def target_counts(tables: list[Noisy]) -> tuple[Floats, float]:
 
 
 def fit_target(
-    nodes: list[Node], tables: list[Noisy], groups: Ints, known: Floats, rows: float
+    nodes: list[Node], tables: list[NoisyCounts], groups: Ints, known: Floats, rows: float
 ) -> tuple[Floats, Floats]:
     """Return the logits of each value ``(V,)``, and the effects of each group of each node ``(sum of groups, V)``.
 
@@ -80,7 +80,7 @@ def fit_target(
     return found[:values], found[values:].reshape(counts.shape) + never
 
 
-def _never(node: Node, table: Noisy, rate: Floats) -> Floats:
+def _never(node: Node, table: NoisyCounts, rate: Floats) -> Floats:
     """Return logits ``(m, V)`` that exclude values of the target which a group clearly does not have."""
     noise = np.sqrt(table.variance)
     expected = node.believed[:, None] * rate

@@ -23,7 +23,7 @@ import numpy as np
 from doublure.methods.statistics.binning import believed_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints
 from doublure.methods.statistics.tables.nodes import Node
-from doublure.methods.statistics.tables.noisy_tables import Noisy
+from doublure.methods.statistics.tables.noisy_tables import NoisyCounts
 
 _CUT = 2.2
 """Threshold of the garrote, in deviations of noise (Gao 1998)."""
@@ -39,7 +39,13 @@ _TINY, _NOTHING = 1e-12, 1e-18
 
 
 def joint_tables(
-    parent: Node, child: Node, table: Noisy, shares: tuple[Floats, Floats], weights: Floats, *, within: bool = False
+    parent: Node,
+    child: Node,
+    table: NoisyCounts,
+    shares: tuple[Floats, Floats],
+    weights: Floats,
+    *,
+    within: bool = False,
 ) -> tuple[Floats, Floats, Floats]:
     """Return the joint tables of an edge.
 
@@ -79,7 +85,7 @@ def joint_tables(
     return ties / np.maximum(ties.max(1, keepdims=True), _NOTHING), leaning / most, inner
 
 
-def believed_table(table: Noisy, base: Floats, *, ordered: bool) -> Floats:
+def believed_table(table: NoisyCounts, base: Floats, *, ordered: bool) -> Floats:
     """Return a noisy table denoised around the mixture's expectation, ``(f, f')``.
 
     Args:
@@ -105,7 +111,7 @@ def believed_table(table: Noisy, base: Floats, *, ordered: bool) -> Floats:
 def with_certainties(
     believed: Floats,
     base: Floats,
-    table: Noisy,
+    table: NoisyCounts,
     margins: tuple[Floats, Floats],
     groups: tuple[Ints, Ints],
     *,

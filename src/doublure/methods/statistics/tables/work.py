@@ -12,7 +12,7 @@ import math
 
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import plan
-from doublure.methods.statistics.tables.plan import Releases, counted_columns
+from doublure.methods.statistics.tables.plan import PlannedReleases, counted_columns
 from doublure.schema import Schema
 from doublure.schema.columns import Column
 from doublure.training.settings import Work
@@ -40,7 +40,7 @@ def rows_drawn(nodes: int) -> int:
     return min(DRAWN, max(FEWEST_DRAWN, CELLS_DRAWN // max(1, nodes)))
 
 
-def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases) -> Work:
+def work_of(schema: Schema, settings: TableStatisticsSettings, planned: PlannedReleases) -> Work:
     """Return the cost of counting and fitting.
 
     Args:
@@ -98,7 +98,7 @@ def _counted_often(sizes: list[int]) -> float:
     return sum(math.pow(size, 5 / 3) for size in sizes) / max(1.0, sum(math.pow(size, 2 / 3) for size in sizes))
 
 
-def _groups(settings: TableStatisticsSettings, planned: Releases, classes: int) -> int:
+def _groups(settings: TableStatisticsSettings, planned: PlannedReleases, classes: int) -> int:
     """Return the most groups of a column, as far as the noise is known."""
     most = settings.groups or plan.groups_for(_over_noise(settings, planned, plan.PAIRS) / classes)
     if settings.seen is None:
@@ -106,13 +106,13 @@ def _groups(settings: TableStatisticsSettings, planned: Releases, classes: int) 
     return int(min(most, max(_LEAST_GROUPS, _over_noise(settings, planned, plan.COLUMNS) / plan.SEEN)))
 
 
-def _over_noise(settings: TableStatisticsSettings, planned: Releases, purpose: str) -> float:
+def _over_noise(settings: TableStatisticsSettings, planned: PlannedReleases, purpose: str) -> float:
     """Return units over the noise of a cell in a release; 0 if it is unknown or there is no such release."""
     tables = planned.tables.get(purpose, 0) / plan.COPIES[purpose]
     return settings.seen * math.sqrt(planned.shares[purpose] / tables) if settings.seen and tables else 0.0
 
 
-def _steps(settings: TableStatisticsSettings, planned: Releases, mean: float) -> float:
+def _steps(settings: TableStatisticsSettings, planned: PlannedReleases, mean: float) -> float:
     """Return the steps of a fit, which grow with the signal-to-noise ratio of the tables."""
     if settings.seen is None or plan.PAIRS not in planned.tables:
         return settings.fit_steps / 3
