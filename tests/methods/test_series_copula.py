@@ -247,9 +247,11 @@ def check_products_are_believed_as_far_as_a_whole_units_noise(folder, patch):
     data = {"kw": days(120)["kw"], "unit": np.repeat(np.arange(40), 3)}
     plan = planned(HOUSES.replace(f"units: {SERIES}", "units: 40"), epsilon=30.0, accountant="rdp")
     (event,) = (access.event for access in plan.touches if access.purpose == copula_plan.PRODUCTS)
-    believed, latent = [], copula_fit.latent
+    believed, latent = [], copula_fit.estimate_moments
     with patch.context() as one:
-        one.setattr(copula_fit, "latent", lambda moments: believed.append(moments.deviations) or latent(moments))
+        one.setattr(
+            copula_fit, "estimate_moments", lambda moments: believed.append(moments.deviations) or latent(moments)
+        )
         fit_series(folder, data, plan, HOUSES)
     scale = 1 / CONSTANT_SHARE  # of the product of the constant with itself
     assert believed[0][0, 0] == pytest.approx(3 * event.noise_multiplier * scale / np.sqrt(2), rel=1e-3)
@@ -364,7 +366,7 @@ def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Mechanism, "_noised", watched)
     with monkeypatch.context() as patch:
-        patch.setattr(copula_fit, "latent", killed)
+        patch.setattr(copula_fit, "estimate_moments", killed)
         with pytest.raises(Refused):
             db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1)
     before = len(asked)

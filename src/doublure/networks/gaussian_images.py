@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from doublure.networks.cosines import ImageCosines
 from doublure.networks.sizes import CONTRASTS, COSINE_NEIGHBOURS, WARP_WIDTH, cosine_pairs, cosine_sides
-from doublure.networks.upsampling import warped
+from doublure.networks.upsampling import warp_images
 
 _FALL = 1.4
 _CHROMA = 0.4
@@ -131,7 +131,7 @@ class GaussianImages(nn.Module):
     Args:
         shape: ``(C, H, W)``.
         condition_width: K; 0 for none.
-        warp: Strength of the warp (:func:`~doublure.networks.upsampling.warped`).
+        warp: Strength of the warp (:func:`~doublure.networks.upsampling.warp_images`).
 
     Attributes:
         moments: ``(K, D)`` noisy mean features of each label's images; zeros until they are known.
@@ -178,7 +178,7 @@ class GaussianImages(nn.Module):
         even = means[labels] + drawn * self.spread
         chance = (1 + torch.erf(level / math.sqrt(2))) / 2
         images = self.coefficients.images(even * _contrast(contrasts[labels], chance))
-        return warped(images, turns, self.warp) if self.warp and len(images) else images
+        return warp_images(images, turns, self.warp) if self.warp and len(images) else images
 
     def _gaussians(self) -> tuple[Tensor, list[Tensor], Tensor]:
         """Return means ``(K, N)``, symmetric roots ``(K, n, n)`` of each block's covariance, and contrasts' shares."""

@@ -39,7 +39,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.networks.latent import bounded
+from doublure.networks.latent import project_to_ball
 
 Proposal = Callable[[Tensor], Tensor]
 """Records ``(B, D…)`` to latents ``(B, d)``, row by row."""
@@ -95,9 +95,9 @@ class Inversion:
     ) -> None:
         if settings.steps == 0 and proposer is None:
             raise SettingError("needs steps, or an encoder", field="inversion_steps", remedy="take at least one step")
-        refuse_meeting(generator, (width,), "public generator")
+        refuse_interaction(generator, (width,), "public generator")
         if proposer is not None:
-            refuse_meeting(proposer, shape, "encoder")
+            refuse_interaction(proposer, shape, "encoder")
         self.width = width
         self.settings = settings
         self._generator = generator
@@ -119,10 +119,10 @@ class Inversion:
         least = torch.full((len(records),), math.inf, device=records.device)
         for number, start in enumerate(self.starts.to(records.device)):
             radius = start.norm().clamp(max=math.sqrt(self.width))
-            latents = bounded(start.expand(len(records), -1), radius)
+            latents = project_to_ball(start.expand(len(records), -1), radius)
             if self._proposer is not None and number == 0:
                 with torch.no_grad():
-                    latents = bounded(self._proposer(records), radius)
+                    latents = project_to_ball(self._proposer(records), radius)
             latents, errors = self._descended(records, latents.clone(), radius)
             better = errors < least  # never true of an error that is not finite
             best[better], least[better] = latents[better], errors[better]
@@ -140,7 +140,7 @@ class Inversion:
             unbiased = first / (1 - _BETAS[0] ** (step + 1))
             scale = (second / (1 - _BETAS[1] ** (step + 1))).sqrt() + _FLOOR
             rate = self.settings.rate * (1 + math.cos(math.pi * step / self.settings.steps)) / 2
-            latents = bounded(latents.detach() - rate * unbiased / scale, radius)
+            latents = project_to_ball(latents.detach() - rate * unbiased / scale, radius)
         with torch.no_grad():
             return latents.detach(), self._errors(records, latents)
 
@@ -150,7 +150,7 @@ class Inversion:
         return errors
 
 
-def refuse_meeting(network: nn.Module, shape: tuple[int, ...], name: str) -> None:
+def refuse_interaction(network: nn.Module, shape: tuple[int, ...], name: str) -> None:
     """Refuse a network whose output for one row depends on the rows beside it.
 
     Batch normalisation mixes rows in training mode only, which is refused before the network is called.

@@ -69,11 +69,11 @@ class ThroughPublic(nn.Module):
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return records ``(B, D…)``."""
-        records: Tensor = self.public(bounded(self.latent(noise, condition), self._radius))
+        records: Tensor = self.public(project_to_ball(self.latent(noise, condition), self._radius))
         return records
 
 
-def bounded(latents: Tensor, radius: float | Tensor) -> Tensor:
+def project_to_ball(latents: Tensor, radius: float | Tensor) -> Tensor:
     """Return latents ``(B, d)`` projected into a ball; latents that are not finite become zero."""
     lengths = latents.norm(dim=1, keepdim=True)
     inside: Tensor = latents * (radius / lengths.clamp(min=1e-12)).clamp(max=1.0)
@@ -111,14 +111,14 @@ class LatentMixture(nn.Module):
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return latents."""
-        of = class_of(condition, self._classes, len(noise)).to(noise.device)
+        of = class_numbers(condition, self._classes, len(noise)).to(noise.device)
         chosen = (torch.special.ndtr(noise[:, :1]) > self.weights.cumsum(1)[of]).sum(1)
         row = of * self._components + chosen.clamp(max=self._components - 1)
         latents: Tensor = self.means[row] + torch.einsum("bij,bj->bi", self.factors[row], noise[:, 1:])
         return latents
 
 
-def class_of(condition: Tensor | None, classes: Sequence[int], size: int) -> Tensor:
+def class_numbers(condition: Tensor | None, classes: Sequence[int], size: int) -> Tensor:
     """Return the number ``(B,)`` of each row's combination of condition values; 0 where there is no condition."""
     number = torch.zeros(size, dtype=torch.long)
     if condition is None:

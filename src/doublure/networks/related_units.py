@@ -101,13 +101,13 @@ class RelatedGenerator(ArrayGenerator):
         if len(tree.tree.nodes):
             rows = np.zeros((len(some), head + child.parts))
             rows[:, :head] = found[some, :head]
-            found[some, child.row(0)] = drawn_given(tree.tree, rows, head, rng)[:, head:]
+            found[some, child.row(0)] = draw_given(tree.tree, rows, head, rng)[:, head:]
         for each in child.above:  # the order is needed by the next rows; other gaps are turned back at the end
             if each.place == child.order:
                 _turned_back(found, some, child.row(0).start + each.place, each)
         tree = self.following[number]
         known = head + 1 + child.parts
-        logs = logs_given(tree.tree, known) if len(tree.tree.nodes) and many.max(initial=0) > 1 else None
+        logs = log_chances(tree.tree, known) if len(tree.tree.nodes) and many.max(initial=0) > 1 else None
         for turn in range(1, child.most if len(tree.tree.nodes) else 1):
             units = np.flatnonzero(many > turn)
             if not len(units):
@@ -116,14 +116,14 @@ class RelatedGenerator(ArrayGenerator):
             rows[:, :head] = found[units, :head]
             rows[:, head] = many[units] - turn - 1
             rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
-            following = drawn_given(tree.tree, rows, known, rng, logs)[:, known:]
+            following = draw_given(tree.tree, rows, known, rng, logs)[:, known:]
             if child.order >= 0:
                 before = rows[:, head + 1 + child.order]
                 for _ in range(_TRIES):
                     beyond = np.flatnonzero(before + following[:, child.order] > child.highest)
                     if not len(beyond):
                         break
-                    following[beyond] = drawn_given(tree.tree, rows[beyond], known, rng, logs)[:, known:]
+                    following[beyond] = draw_given(tree.tree, rows[beyond], known, rng, logs)[:, known:]
                 following[:, child.order] += before
             found[units, child.row(turn)] = following
         for turn in range(child.most):
@@ -153,7 +153,7 @@ def _within_bounds(found: Floats, child: ChildPlace, many: Ints) -> None:
 # -- rows of a tree, drawn given some of their columns ----------------------------------------------------------------
 
 
-def drawn_given(
+def draw_given(
     tree: Tree, rows: Floats, known: int, rng: np.random.Generator, logs: list[Floats] | None = None
 ) -> Floats:
     """Return rows with the other columns drawn.
@@ -167,19 +167,19 @@ def drawn_given(
         rows: ``(N, parts)`` of which only the given parts are read.
         known: Number of given nodes.
         rng: Public randomness.
-        logs: The result of :func:`logs_given`, if several draws share it; None: computed.
+        logs: The result of :func:`log_chances`, if several draws share it; None: computed.
     """
     found = rows.copy()
     if not len(rows):
         return found
-    drawn = _Given(tree, rows, known, rng, logs_given(tree, known) if logs is None else logs)
+    drawn = _Given(tree, rows, known, rng, log_chances(tree, known) if logs is None else logs)
     drawn.draw()
     for place in range(known, len(tree.nodes)):
         found[:, tree.nodes[place].part] = drawn.values(place)
     return found
 
 
-def logs_given(tree: Tree, known: int) -> list[Floats]:
+def log_chances(tree: Tree, known: int) -> list[Floats]:
     """Return the log probability of each group of each given node, ``(parent's f or 1, m, K)``, by component.
 
     Args:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def take_state(generator: AnyGenerator, state: Mapping[str, Array]) -> None:
+def load_state(generator: AnyGenerator, state: Mapping[str, Array]) -> None:
     """Load a generator's state.
 
     Raises:

@@ -45,7 +45,7 @@ class WithShares(nn.Module):
         """Return ``(n, K)`` one-hot conditions, drawn by their shares from the allowed values."""
         shares = torch.split(self.shares.to(known.device).expand(len(known), -1), self._sizes, dim=1)
         blocks = zip(torch.split(known, self._sizes, dim=1), shares, strict=True)
-        return torch.cat([drawn(block, own, source) for block, own in blocks], dim=1)
+        return torch.cat([draw_block(block, own, source) for block, own in blocks], dim=1)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Load weights; an earlier version kept no shares, and values then stay equally frequent."""
@@ -68,7 +68,7 @@ def with_shares(generator: nn.Module, sizes: Collection[int], shares: Tensor | N
     return made if shares is None else made.knowing(shares)
 
 
-def drawn(block: Tensor, chances: Tensor, source: torch.Generator) -> Tensor:
+def draw_block(block: Tensor, chances: Tensor, source: torch.Generator) -> Tensor:
     """Return a one-hot block ``(n, E)``, drawn from each row's allowed entries.
 
     Args:
@@ -138,7 +138,7 @@ class WithJointShares(WithShares):
         made = [
             torch.nn.functional.one_hot(own[group], size).to(known.dtype)
             if groups
-            else drawn(block, own[group], source)
+            else draw_block(block, own[group], source)
             for block, groups, own, size in zip(blocks, self._grouped, of_block, self._sizes, strict=True)
         ]
         return torch.cat(made, dim=1)

@@ -26,9 +26,7 @@ _MOST_JUDGED = 3_000_000
 """Most cells read for a column, in about a second; with very many rows or columns, some pairs are not judged."""
 
 
-def pairwise_swapped(
-    codes: Ints, chances: Floats, earlier: Ints, sizes: Ints, order: Ints, rng: np.random.Generator
-) -> Ints:
+def swap_pairs(codes: Ints, chances: Floats, earlier: Ints, sizes: Ints, order: Ints, rng: np.random.Generator) -> Ints:
     """Return the codes of a column, swapped between rows.
 
     Args:
@@ -71,7 +69,7 @@ def _exchange(codes: Ints, cells: Ints, surplus: Floats, one: Ints, other: Ints)
     gain, cost = -2 * change.sum(1), 4 * (left != right).sum(1)
     better = np.flatnonzero(gain > cost)
     # Worst case: all earlier swaps of the same two values in this batch moved the same cells.
-    before = earlier(np.minimum(mine, theirs)[better] * surplus.shape[1] + np.maximum(mine, theirs)[better])
+    before = count_earlier(np.minimum(mine, theirs)[better] * surplus.shape[1] + np.maximum(mine, theirs)[better])
     better = better[gain[better] > cost[better] * (1 + 2 * before)]
     one, other, mine, theirs = one[better], other[better], mine[better], theirs[better]
     width = left.shape[1]
@@ -82,7 +80,7 @@ def _exchange(codes: Ints, cells: Ints, surplus: Floats, one: Ints, other: Ints)
     codes[one], codes[other] = theirs, mine
 
 
-def earlier(keys: Ints) -> Ints:
+def count_earlier(keys: Ints) -> Ints:
     """Return for each key how many equal ones precede it."""
     order = np.argsort(keys, kind="stable")
     found = np.empty_like(keys)

@@ -24,7 +24,7 @@ from doublure.networks import swapped_tables, tree_tables
 from doublure.networks.array_generator import ArrayGenerator
 from doublure.networks.steering import IntRanges
 from doublure.networks.tree_asked import TreeEvidence
-from doublure.networks.tree_draw import TreeDraw, evenly_drawn
+from doublure.networks.tree_draw import TreeDraw, draw_evenly
 from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
 
 _TRIES = 60
@@ -69,7 +69,7 @@ class TreeGenerator(ArrayGenerator):
             RuntimeError: The tables are inconsistent.
         """
         try:
-            self.take(tree_tables.read(dict(state), self.parts))
+            self.take(tree_tables.read_tree(dict(state), self.parts))
         except ValueError as error:
             raise RuntimeError("tables do not fit together") from error
 
@@ -208,8 +208,8 @@ class TreeGenerator(ArrayGenerator):
                 rows[:, node.part] = drawn.values(place)
         if chances is not None and self.tree.last is not None and len(rows):
             order = np.argsort(chances[:, -1], kind="stable")
-            codes = evenly_drawn(chances, order, rng)
-            rows[:, self.tree.last.part] = swapped_tables.pairwise_swapped(
+            codes = draw_evenly(chances, order, rng)
+            rows[:, self.tree.last.part] = swapped_tables.swap_pairs(
                 codes, chances, drawn.coarse, self.tree.sizes, order, rng
             )
         return rows[rng.permutation(len(rows))]

@@ -35,7 +35,7 @@ class AllowedLeaves:
     fit: Floats
 
 
-def leaves_of(node: TreeNode, spans: IntRanges | None = None) -> AllowedLeaves:
+def cut_leaves(node: TreeNode, spans: IntRanges | None = None) -> AllowedLeaves:
     """Return a node's leaves, cut to the allowed values; a group without any keeps its own leaves."""
     count, mass = len(node.coarse), node.mass + LEAST
     if not spans:
@@ -74,7 +74,7 @@ class TreeEvidence:
 
     def __init__(self, tree: Tree, spans: Mapping[int, IntRanges]) -> None:
         self._tree = tree
-        self.leaves = {place: leaves_of(tree.nodes[place], own) for place, own in spans.items()}
+        self.leaves = {place: cut_leaves(tree.nodes[place], own) for place, own in spans.items()}
         self.likely = np.ones(len(tree.weights))
         self._ahead: dict[int, tuple[Floats, Floats]] = {}
         self._which = np.zeros(1, dtype=np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.networks import swapped_tables
-from doublure.networks.tree_asked import TreeEvidence, leaves_of
+from doublure.networks.tree_asked import TreeEvidence, cut_leaves
 from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree
 
 _GOLDEN = 0.6180339887498949
@@ -65,13 +65,13 @@ class TreeDraw:
     def values(self, place: int) -> Floats:
         """Return an allowed value ``(N,)`` of each row's fine group."""
         node, fine = self._tree.nodes[place], self.fine[:, place]
-        leaves = self._asked.leaves.get(place) or leaves_of(node)
+        leaves = self._asked.leaves.get(place) or cut_leaves(node)
         order = np.argsort(leaves.fine, kind="stable")
         ends = np.searchsorted(leaves.fine[order], np.arange(len(node.coarse)), side="right")
         begins = np.searchsorted(leaves.fine[order], np.arange(len(node.coarse)), side="left")
         cumulative = np.concatenate([[0.0], np.cumsum(leaves.mass[order])])
         u = np.empty(len(fine))
-        rows = shuffled_within(self._rng.random(len(fine)), fine)
+        rows = shuffle_within(self._rng.random(len(fine)), fine)
         count = np.bincount(fine, minlength=len(node.coarse))
         first = (np.cumsum(count) - count)[fine[rows]]
         u[rows] = (np.arange(len(rows)) - first + self._rng.random(len(count))[fine[rows]]) / count[fine[rows]]
@@ -92,7 +92,7 @@ class TreeDraw:
             self.coarse[:, place] = node.coarse[single]
             return
         above = self.fine[:, node.parent] if node.parent >= 0 else np.zeros(count, dtype=np.int64)
-        order = shuffled_within(self._rng.random(count), above, self.component)
+        order = shuffle_within(self._rng.random(count), above, self.component)
         if rake is not None:
             some = order[:: max(1, count // _JUDGED)]
             rake[place] = _raked(self._chances(place, some, above, np.ones(node.groups)), rake[place])
@@ -106,14 +106,14 @@ class TreeDraw:
             all_chances[rows] = chances / np.maximum(chances.sum(1, keepdims=True), LEAST)
         if rake is None and place:
             beside = self._tree.beside[place]
-            near = shuffled_within(self._rng.random(count), above)
-            self.coarse[:, place] = swapped_tables.pairwise_swapped(
+            near = shuffle_within(self._rng.random(count), above)
+            self.coarse[:, place] = swapped_tables.swap_pairs(
                 self.coarse[:, place], all_chances, self.coarse[:, beside], self._tree.sizes[beside], near, self._rng
             )
         if len(node.coarse) == node.groups:  # as many fine groups as coarse ones: they are the same
             self.fine[:, place] = np.argsort(node.coarse)[self.coarse[:, place]]
             return
-        order = shuffled_within(self._rng.random(count), above, self.coarse[:, place])
+        order = shuffle_within(self._rng.random(count), above, self.coarse[:, place])
         start = self._rng.random()
         for first in range(0, count, _AT_ONCE):
             rows = order[first : first + _AT_ONCE]
@@ -132,7 +132,7 @@ class TreeDraw:
         return chances if ahead is None else chances * ahead
 
 
-def shuffled_within(chance: Floats, *groups: Ints) -> Ints:
+def shuffle_within(chance: Floats, *groups: Ints) -> Ints:
     """Return rows sorted by groups, the last one first, then by random numbers, as ``np.lexsort`` does.
 
     Args:
@@ -147,7 +147,7 @@ def shuffled_within(chance: Floats, *groups: Ints) -> Ints:
     return order
 
 
-def raked(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> list[Floats]:
+def rake_factors(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> list[Floats]:
     """Return factors that bring each node's groups to wanted shares, along the tree (raking).
 
     Args:
@@ -170,7 +170,7 @@ def _raked(chances: Floats, wanted: Floats) -> Floats:
     return factor
 
 
-def evenly_drawn(chances: Floats, order: Ints, rng: np.random.Generator) -> Ints:
+def draw_evenly(chances: Floats, order: Ints, rng: np.random.Generator) -> Ints:
     """Return one entry ``(N,)`` of each row of chances ``(N, m)``, stratified along an order of the rows."""
     uniform = np.empty(len(chances))
     uniform[order] = (rng.random() + np.arange(len(chances)) * _GOLDEN) % 1

@@ -193,7 +193,7 @@ _LAST_FIELDS = ("part", "bias", "effects", "components")
 _WHOLE = {"starts", "widths", "fine", "coarse", "part", "parent", "missing"}
 
 
-def read(kept: Mapping[str, Any], parts: int) -> Tree:
+def read_tree(kept: Mapping[str, Any], parts: int) -> Tree:
     """Return a tree from its arrays.
 
     Args:

@@ -111,7 +111,7 @@ class UpsamplingGenerator(nn.Module):
         if self._enlargement > 1:
             images = functional.interpolate(images, scale_factor=self._enlargement, mode="bicubic").clamp(-1, 1)
         images = images[:, :, : self._sides[0], : self._sides[1]]
-        return warped(images, turns, self.warp) if self.warp and len(images) else images
+        return warp_images(images, turns, self.warp) if self.warp and len(images) else images
 
 
 def _doubled(inputs: int, outputs: int, doubling: Doubling) -> list[nn.Module]:
@@ -120,7 +120,7 @@ def _doubled(inputs: int, outputs: int, doubling: Doubling) -> list[nn.Module]:
     return [nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(inputs, outputs, LAST, padding=LAST // 2)]
 
 
-def warped(images: Tensor, turns: Tensor, strength: float) -> Tensor:
+def warp_images(images: Tensor, turns: Tensor, strength: float) -> Tensor:
     """Return images ``(B, C, H, W)`` warped by standard normal numbers ``(B, 6)``, with the border extended.
 
     Args:

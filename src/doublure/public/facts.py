@@ -98,7 +98,7 @@ class PublicFacts(Frozen):
         doublure_version: The version of doublure that wrote it.
         kind: ``images`` or ``table``.
         objective: The training objective; ``given`` where the weights came from elsewhere.
-        makes: The form of its records; see :func:`made_of`.
+        makes: The form of its records; see :func:`record_form`.
         schema_sha256: Hash of the public data's schema.
         settings: The settings of its networks.
         latent: d, latent numbers for a record.
@@ -155,7 +155,7 @@ class PublicFacts(Frozen):
         if self.kind != schema.kind:
             remedy = f"give a public generator of kind {schema.kind}"
             raise SettingError(f"makes {self.kind}, and the schema's kind is {schema.kind}", **_of(remedy))
-        asked, made = _without_ids(made_of(schema)), _without_ids(self.makes)
+        asked, made = _without_ids(record_form(schema)), _without_ids(self.makes)
         for part, value in asked.items():
             theirs = made.get(part)
             if theirs == value:
@@ -171,7 +171,7 @@ class PublicFacts(Frozen):
             raise SettingError("was made for columns in another order", **_of("put both schemas in one order"))
 
 
-def made_of(schema: Schema) -> dict[str, Any]:
+def record_form(schema: Schema) -> dict[str, Any]:
     """Return the form of the records that a generator makes, without their number or their units.
 
     For images it is their shape; for tables every column that is not a condition, with its facts, and the constraints.
@@ -194,7 +194,7 @@ def _without_ids(makes: dict[str, Any]) -> dict[str, Any]:
     return makes | {"columns": {name: column for name, column in columns.items() if column.get("type") != "id"}}
 
 
-def answered(schema: Schema) -> ResolvedSchema:
+def with_placeholder_answers(schema: Schema) -> ResolvedSchema:
     """Return a schema with placeholder answers to its open questions; the networks' shapes depend on none of them.
 
     Args:
@@ -209,7 +209,7 @@ def answered(schema: Schema) -> ResolvedSchema:
     return Schema.from_plain(plain | {"units": 1}).resolve({})
 
 
-def parsed(data: dict[str, Any]) -> PublicFacts:
+def parse_facts(data: dict[str, Any]) -> PublicFacts:
     """Return the facts of a JSON object.
 
     Raises:

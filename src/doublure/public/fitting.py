@@ -15,7 +15,7 @@ from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingErr
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source
 from doublure.public.architectures import inversion_encoder_of
-from doublure.public.facts import Provenance, PublicFacts, made_of
+from doublure.public.facts import Provenance, PublicFacts, record_form
 from doublure.public.folder import PublicFolder, PublicWeights, read_weights
 from doublure.public.settings import PublicSettings, read, resolve_defaults
 from doublure.schema import ResolvedSchema, Schema
@@ -131,7 +131,7 @@ def adopt(
     require_torch("a public generator")
     said, resolved = Provenance.read(provenance), _resolved(schema)
     own = read(resolved.kind, settings)
-    shapes = encoder_of(resolved, own)
+    shapes = record_encoder(resolved, own)
     network, found = _fitting(Path(weights), lambda: generator_of(own, shapes, _replaced()), own.generator_named)
     proposer, beside = None, None
     if encoder is not None:
@@ -150,7 +150,7 @@ def adopt(
 # -- networks --------------------------------------------------------------------------------------------------------
 
 
-def encoder_of(schema: Schema, settings: PublicSettings) -> Encoder:
+def record_encoder(schema: Schema, settings: PublicSettings) -> Encoder:
     """Return the encoder of a public generator's records."""
     from doublure.encode.choice import encoder_for
 
@@ -221,7 +221,7 @@ def _job(
 
     counted = schema.model_copy(update={"units": max(1, loaded.n_units)})
     own = resolve_defaults(settings, counted)
-    encoder = encoder_of(counted, own)
+    encoder = record_encoder(counted, own)
     # PrivateRecords is only the container here: these records are public.
     records = encoded_records(encoder, encoder.compact(loaded.content), loaded.unit, loaded.n_units, device)
     return Job(
@@ -242,18 +242,18 @@ def _job(
 
 
 def _trained(job: Job) -> PublicNetworks:
-    from doublure.public.training import trained
+    from doublure.public.training import train
 
     if not isinstance(job.settings, PublicSettings):
         raise SettingError("are not those of a public generator", field="settings")
-    return trained(job, job.settings)
+    return train(job, job.settings)
 
 
 def _facts(schema: Schema, settings: PublicSettings, provenance: Provenance, objective: str) -> dict[str, Any]:
     return {
         "kind": schema.kind,
         "objective": objective,
-        "makes": made_of(schema),
+        "makes": record_form(schema),
         "schema_sha256": schema.sha256,
         "settings": settings.model_dump(mode="json"),
         "latent": settings.noise_width,

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doublure.errors import InputError, RunFolderError, SettingError, escaped
-from doublure.public.facts import VERSION, PublicFacts, parsed
+from doublure.public.facts import VERSION, PublicFacts, parse_facts
 from doublure.public.settings import read as read_settings
 from doublure.support import files
 from doublure.support.tensors import all_finite, packed, read_tensors, sha256_of
@@ -225,7 +225,7 @@ class PublicFolder:
         if data.get("version") != VERSION:
             raise RunFolderError("is of another version", field=self._named(FACTS), remedy="fit it again")
         try:
-            found = parsed(data)
+            found = parse_facts(data)
             read_settings(found.kind, found.settings)
         except SettingError as error:
             what = f"has a setting that cannot be read ({error.field})"

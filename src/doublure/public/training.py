@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from doublure.errors import Interrupted
 from doublure.networks.detail import ImageDetail
-from doublure.networks.latent import InversionEncoder, PublicNetworks, bounded
+from doublure.networks.latent import InversionEncoder, PublicNetworks, project_to_ball
 from doublure.public.architectures import inversion_encoder_of
 from doublure.public.settings import PublicSettings
 from doublure.support.tensors import as_tensors
@@ -39,7 +39,7 @@ _IMAGE = 3  # channels, rows, columns
 _MOST_LOOKED_AT, _AT_ONCE = 10_000, 500
 
 
-def trained(job: Job, settings: PublicSettings) -> PublicNetworks:
+def train(job: Job, settings: PublicSettings) -> PublicNetworks:
     """Return a trained public generator, with its encoder and detail where it has them.
 
     Args:
@@ -138,7 +138,7 @@ class _Training:
         return self._learning | {f"{key} average": module for key, module in self._averages.items()}
 
     def _keep(self) -> None:
-        state = network_states.written(self._modules(), {"optimizer": self._optimizer})
+        state = network_states.to_tensors(self._modules(), {"optimizer": self._optimizer})
         self._checkpoints.save(self.done, state | {"done": torch.tensor([self.done])})
 
 
@@ -216,7 +216,7 @@ class EncoderTraining(_Training):
     def loss(self) -> Tensor:
         width = self._settings.noise_width
         latents = torch.randn(self._settings.lot_size or 1, width, generator=self._noise).to(self._job.device)
-        latents = bounded(latents * _BEYOND, math.sqrt(width) * _BEYOND)
+        latents = project_to_ball(latents * _BEYOND, math.sqrt(width) * _BEYOND)
         with torch.no_grad():
             records = self._generator(latents)
         found = _as_proposer(self._learning["encoder"])(records)

@@ -58,14 +58,7 @@ def private_critic_trainer(
     if not isinstance(access.event, GaussianEvent):
         raise TypeError(f"{access.purpose}: is no GaussianEvent")
     step = critic_settings(settings, expected_units=access.event.sample_rate * job.units, **special)
-    return CriticSteps(
-        job.mechanism,
-        access,
-        everyone,
-        step,
-        distances=distances,
-        generator=adversaries.generator,
-    )
+    return CriticSteps(job.mechanism, access, everyone, step, distances=distances, generator=adversaries.generator)
 
 
 def critic_settings(settings: PrivateSettings, *, expected_units: float, **special: Any) -> CriticSettings:

@@ -205,7 +205,7 @@ class Adversaries:
 
     def state(self) -> dict[str, Tensor]:
         """Return everything a resumed run needs; no random state is kept."""
-        tensors = network_states.written(self._modules(), self._optimizers())
+        tensors = network_states.to_tensors(self._modules(), self._optimizers())
         counts = {"iterations": torch.tensor([self.iterations]), "pace": self.pace.state()}
         return tensors | {"critic": self.flat.detach().cpu().clone(), **counts}
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 
-def written(modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
+def to_tensors(modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
     """Return copies of all states on the CPU, keyed ``name.key`` and, for optimisers, ``name.number.key``."""
     tensors = {f"{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
     for name, optimizer in optimizers.items():

@@ -150,7 +150,9 @@ def at_owner(encoder: Encoder, settings: LabellerSettings) -> OwnerTasks:
     )
 
 
-def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, sums: NoisySums) -> Labeller:
+def train_labeller(
+    job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, sums: NoisySums
+) -> Labeller:
     """Train a labeller on the private records.
 
     Args:
@@ -198,7 +200,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
     return made
 
 
-def checked(
+def with_label_checks(
     settings: CheckingSettings, generator: nn.Module, labeller: Labeller, noise_width: int
 ) -> LabelledGenerator:
     """Return a generator whose images a labeller checks before they are returned.

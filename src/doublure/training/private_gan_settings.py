@@ -58,7 +58,7 @@ class PrivateSettings(AdversarialSettings):
         )
 
 
-def event_of_share(noise_multiplier: float, share: float, rate: float, steps: int) -> GaussianEvent:
+def share_event(noise_multiplier: float, share: float, rate: float, steps: int) -> GaussianEvent:
     """Return steps that together have the precision of a share of one Gaussian mechanism, in 1/σ².
 
     Args:

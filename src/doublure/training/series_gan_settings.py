@@ -84,7 +84,7 @@ class SeriesAdversarialSettings(AdversarialSettings):
     @override
     def work(self, schema: Schema) -> Work:
         schema = SeriesSchema.of(schema)
-        planes, length, condition = planes_in(schema), schema.length, condition_of(schema)
+        planes, length, condition = count_planes(schema), schema.length, count_values(schema)
         critic, kept = self._critic_work((planes, length), condition)
         generator, drawn = self._generator_work((planes, length), condition)
         records, steps = (self.lot_size or 1) * schema.unit.max_records, self.steps or 1
@@ -109,12 +109,12 @@ class SeriesAdversarialSettings(AdversarialSettings):
         return recurrent_work(shape, each + common + condition + CLOCK, condition, self.lstm_units)
 
 
-def planes_in(schema: SeriesSchema) -> int:
+def count_planes(schema: SeriesSchema) -> int:
     """Return the number of a series' planes, as far as it is public; facts that may be bought count as present."""
     extra = [int(one.zero_apart) + int(one.missing is not False) for one in schema.channels.values()]
     return sum(1 + (states + 1 if states else 0) for states in extra)
 
 
-def condition_of(schema: SeriesSchema) -> int:
+def count_values(schema: SeriesSchema) -> int:
     """Return the number of values of all attributes together, as far as it is public."""
     return sum(map(groups_of, schema.attributes.values()))

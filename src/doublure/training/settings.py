@@ -191,7 +191,7 @@ class Work:
     drawn_bytes: int = 0
 
 
-def lowered(settings: S, **most: int) -> S:
+def lower_settings(settings: S, **most: int) -> S:
     """Return settings with some numbers capped; missing and undecided ones are left as they are."""
     held = {name: getattr(settings, name, None) for name in most}
     return settings.model_copy(update={name: min(each, most[name]) for name, each in held.items() if each is not None})

@@ -128,7 +128,7 @@ def _rounded(sigma: float) -> float:
     return rounded_up(min(sigma, _SIGMAS[1]), 6)
 
 
-def forecast(own: BayesianSettings, touches: Sequence[Access], *, delta: float, share: float) -> float:
+def forecast_epsilon(own: BayesianSettings, touches: Sequence[Access], *, delta: float, share: float) -> float:
     """Return ε_μ if every gradient distance were this share of the largest; 1 gives its upper bound."""
     known = _FixedCosts.of([access for access in touches if not access.estimated], own, delta)
     sigma, rate = own.noise_multiplier or 1.0, _critic(touches).sample_rate
@@ -148,11 +148,11 @@ def _critic(touches: Sequence[Access]) -> GaussianEvent:
     raise ValueError("no access is priced by sampled distances")
 
 
-def known_and_not(own: BayesianSettings, planned: Guarantee, touches: Sequence[Access]) -> tuple[str, ...]:
+def forecast_lines(own: BayesianSettings, planned: Guarantee, touches: Sequence[Access]) -> tuple[str, ...]:
     """Return lines about the claim, as far as it is known before a record is read."""
 
     def at(share: float) -> float:
-        return forecast(own, touches, delta=planned.delta_mu or 0.0, share=share)
+        return forecast_epsilon(own, touches, delta=planned.delta_mu or 0.0, share=share)
 
     most = at(1.0)
     fixed = "yes" if most <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING) else "not for sure"
@@ -176,7 +176,7 @@ def fixed_noise(own: BayesianSettings) -> FixedNoise:
     return FixedNoise(multiplier=own.noise_multiplier, delta=own.worst_case_delta or 0.0)
 
 
-def guarantee(worst: Guarantee, own: BayesianSettings, *, ceiling: float, delta: float) -> Guarantee:
+def planned_claim(worst: Guarantee, own: BayesianSettings, *, ceiling: float, delta: float) -> Guarantee:
     """Return the claim of a run within its ceiling: the ceiling, with a worst case of kind dp."""
     return Guarantee.model_validate(
         worst.model_dump()
@@ -196,7 +196,7 @@ def guarantee(worst: Guarantee, own: BayesianSettings, *, ceiling: float, delta:
 # -- the finished run ------------------------------------------------------------------------------------------------
 
 
-def claimed(
+def final_claim(
     planned: Guarantee, own: BayesianSettings, touches: Sequence[Access], accountant: BayesianAccountant | None
 ) -> tuple[Guarantee, float]:
     """Return the claim of a finished run, and the ε_μ that decided it, which is internal.

@@ -61,10 +61,8 @@ class Bayesgan(Dpgan[BayesianSettings]):
         if not settings.full_batches:
             return found
         event = GaussianEvent(noise_multiplier=settings.full_batch_noise or 0.0, steps=settings.full_batches)
-        return (
-            *found,
-            Access(purpose="train the annotator", event=event, estimated=settings.samples_full_batches, whole=True),
-        )
+        estimated = settings.samples_full_batches
+        return (*found, Access(purpose="train the annotator", event=event, estimated=estimated, whole=True))
 
     @override
     def work(self, schema: Schema, settings: BayesianSettings) -> Work:
@@ -124,13 +122,13 @@ class Bayesgan(Dpgan[BayesianSettings]):
     def planned_claim(
         self, composed: Guarantee, settings: BayesianSettings, *, epsilon: float, delta: float
     ) -> Guarantee:
-        return claim.guarantee(composed, settings, ceiling=epsilon, delta=delta)
+        return claim.planned_claim(composed, settings, ceiling=epsilon, delta=delta)
 
     @override
     def forecast(
         self, planned: Guarantee, settings: BayesianSettings, touches: tuple[Access, ...], schema: Schema
     ) -> tuple[str, ...]:
-        return claim.known_and_not(settings, planned, touches)
+        return claim.forecast_lines(settings, planned, touches)
 
     @override
     def final_claim(
@@ -140,7 +138,7 @@ class Bayesgan(Dpgan[BayesianSettings]):
         touches: tuple[Access, ...],
         measured: BayesianAccountant | None,
     ) -> tuple[Guarantee, dict[str, Any]]:
-        stated, found = claim.claimed(planned, settings, touches, measured)
+        stated, found = claim.final_claim(planned, settings, touches, measured)
         return stated, {
             "computed_on": "private gradients: do not publish",
             "claimed": stated.kind,
@@ -155,25 +153,25 @@ class Bayesgan(Dpgan[BayesianSettings]):
 
     @override
     def build(self, encoder: Encoder, settings: BayesianSettings, seed: int) -> nn.Module:
-        from doublure.methods.bayesgan.training import annotated, untrained_labeller
+        from doublure.methods.bayesgan.training import build_labeller, with_annotator
 
         generator = super().build(encoder, settings, seed)
         if not isinstance(settings, ImageBayesganSettings) or not settings.annotator:
             return generator
-        return annotated(generator, untrained_labeller(encoder), settings)
+        return with_annotator(generator, build_labeller(encoder), settings)
 
     @override
     def train(self, job: Job[BayesianSettings]) -> nn.Module:
-        from doublure.methods.bayesgan.training import annotated, trained_annotator, trained_generator
+        from doublure.methods.bayesgan.training import train_annotator, train_generator, with_annotator
 
         own = job.settings
-        generator, estimate = trained_generator(job, own)
+        generator, estimate = train_generator(job, own)
         if not isinstance(own, ImageBayesganSettings) or not own.annotator:
             job.measured(estimate)
             return generator
-        labeller, more = trained_annotator(job, own, generator)
+        labeller, more = train_annotator(job, own, generator)
         job.measured(estimate if more is None else estimate.joined(more))
-        return annotated(generator, labeller, own)
+        return with_annotator(generator, labeller, own)
 
 
 METHOD = Bayesgan()

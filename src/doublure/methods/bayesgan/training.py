@@ -26,7 +26,7 @@ from doublure.training.critic_steps import private_critic_trainer
 from doublure.training.gan_loop import Adversaries, CriticTrainer, SeededDraws, train
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.private_classifier import labelled
+from doublure.training.private_classifier import train_labeller
 
 if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
@@ -124,7 +124,7 @@ class HalvesTrainer:
         return real + self._step.generated_gradient(critic, records, condition)
 
 
-def trained_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, BayesianAccountant]:
+def train_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, BayesianAccountant]:
     """Train the critic by noisy gradients, and the generator by the critic; return the generator and the estimate."""
     stage = _critics(job, settings)
     adversaries = MeasuredAdversaries(stage, settings)
@@ -210,18 +210,18 @@ class Unconditional(nn.Module):
         return images
 
 
-def annotated(generator: nn.Module, labeller: Labeller, settings: ImageBayesganSettings) -> LabelledGenerator:
+def with_annotator(generator: nn.Module, labeller: Labeller, settings: ImageBayesganSettings) -> LabelledGenerator:
     """Return the generator with the annotator that checks its images before they are returned."""
     steered = generator if settings.conditional else Unconditional(generator)
     return LabelledGenerator(steered, labeller, noise_width=settings.noise_width, tries=settings.tries)
 
 
-def untrained_labeller(encoder: Encoder) -> Labeller:
+def build_labeller(encoder: Encoder) -> Labeller:
     """Return an untrained annotator."""
     return Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
 
 
-def trained_annotator(
+def train_annotator(
     job: Job, settings: ImageBayesganSettings, generator: nn.Module
 ) -> tuple[Labeller, BayesianAccountant | None]:
     """Train the annotator on the labelled private records, in steps after the critic's.
@@ -234,7 +234,7 @@ def trained_annotator(
     sums = NoisySums(stage, job.accesses[-1:], distances=distances)
     steered = generator if settings.conditional else Unconditional(generator)
     try:
-        labeller = labelled(stage, settings, steered, settings.noise_width, sums)
+        labeller = train_labeller(stage, settings, steered, settings.noise_width, sums)
     except SettingError as error:
         if error.field != "state":
             raise
@@ -243,4 +243,4 @@ def trained_annotator(
     return labeller, sums.estimate
 
 
-__all__ = ["BodyView", "HalvesTrainer", "MeasuredAdversaries", "annotated", "trained_annotator", "trained_generator"]
+__all__ = ["BodyView", "HalvesTrainer", "MeasuredAdversaries", "train_annotator", "train_generator", "with_annotator"]

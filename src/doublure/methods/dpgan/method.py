@@ -23,7 +23,7 @@ from doublure.schema import Schema
 from doublure.training.job import Job
 from doublure.training.owned import OwnerTasks, build_adversary
 from doublure.training.private_gan_settings import PrivateSettings
-from doublure.training.settings import MethodSettings, Work, by_kind, lowered
+from doublure.training.settings import MethodSettings, Work, by_kind, lower_settings
 
 if TYPE_CHECKING:
     from torch import nn
@@ -87,7 +87,7 @@ class Dpgan(Adversarial[P]):
 
     @override
     def rehearsed(self, settings: P) -> P:
-        return lowered(settings, steps=settings.n_critic, generator_batch=2, labeller_steps=1, view_images=100)
+        return lower_settings(settings, steps=settings.n_critic, generator_batch=2, labeller_steps=1, view_images=100)
 
     @override
     def train(self, job: Job[P]) -> nn.Module:

@@ -23,7 +23,7 @@ from doublure.training.private_gan_settings import PrivateSettings
 _Generator = TypeVar("_Generator", bound=nn.Module)
 
 
-def refined(
+def refine(
     job: Job,
     settings: PrivateSettings,
     access: Access,
@@ -54,7 +54,7 @@ def refined(
     return generator
 
 
-def measured(probabilities: Tensor, distance: Callable[[Array], tuple[float, Array]]) -> Tensor:
+def with_gradient(probabilities: Tensor, distance: Callable[[Array], tuple[float, Array]]) -> Tensor:
     """Return a distance that is computed in arrays, as a tensor with its gradient.
 
     Args:

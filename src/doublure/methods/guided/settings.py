@@ -15,14 +15,14 @@ from doublure.schema import Schema
 from doublure.training.classifier_settings import CheckingSettings
 from doublure.training.gan_settings import refuse_nothing_to_generate
 from doublure.training.image_gan_settings import Channels
-from doublure.training.private_gan_settings import Norm, event_of_share
+from doublure.training.private_gan_settings import Norm, share_event
 from doublure.training.settings import LearningRate
 
 LEAST_SHARE = 0.01
 _LOT = 1_000
 
 
-def none_or_some(share: float | None) -> float | None:
+def refuse_tiny_share(share: float | None) -> float | None:
     """Refuse a share so small that float32 could not hold its noise; 0 leaves the stage out."""
     if share is not None and 0 < share < LEAST_SHARE:
         raise ValueError(f"must be 0, or at least {LEAST_SHARE:g}")
@@ -56,7 +56,7 @@ class GuidedSettings(StatisticsSettings):
     refine_lr: LearningRate = 1e-4
     anchor: float = Field(default=1.0, ge=0, le=1e6)
 
-    _none_or_some = field_validator("critic_share", "labeller_share", check_fields=False)(none_or_some)
+    _none_or_some = field_validator("critic_share", "labeller_share", check_fields=False)(refuse_tiny_share)
 
     @model_validator(mode="after")
     def _something_is_left(self) -> Self:
@@ -96,7 +96,7 @@ class GuidedSettings(StatisticsSettings):
     def critic_event(self, schema: Schema, noise_multiplier: float) -> GaussianEvent:
         """Return the event of all steps of the critic, which together have the precision of its share."""
         rate = min(1.0, (self.critic_lot or _LOT) / schema.public_units)
-        return event_of_share(noise_multiplier, self.critic_share, rate, self.critic_steps)
+        return share_event(noise_multiplier, self.critic_share, rate, self.critic_steps)
 
 
 class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):

@@ -93,22 +93,22 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
 
     @override
     def train(self, job: Job, settings: TableGuidedSettings) -> AnyGenerator:
-        from doublure.methods.guided.refining import measured, refined
-        from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
-        from doublure.methods.statistics.tables.group_rows import of_groups
+        from doublure.methods.guided.refining import refine, with_gradient
+        from doublure.methods.statistics.tables.fitting import build_generator, release_and_fit
+        from doublure.methods.statistics.tables.group_rows import with_group_view
         from doublure.networks.mixture import MixtureGenerator, MixtureRows
 
         counted = len(counted_events(job))
-        fit = fitted_mixture(job.stage("statistics", after=0), settings)
+        fit = release_and_fit(job.stage("statistics", after=0), settings)
         if settings.critic_share:
             rows = MixtureRows(MixtureGenerator.of(fit.sizes, fit.probabilities, fit.weights))
-            refined(
-                of_groups(job.stage("critic", after=counted), fit.tables, len(fit.weights)),
+            refine(
+                with_group_view(job.stage("critic", after=counted), fit.tables, len(fit.weights)),
                 critic_of_tables(settings, rows.noise_width),
                 job.accesses[-1],
                 rows,
                 weight=settings.anchor,
-                distance=lambda moving: measured(moving.mixture.probabilities(), fit.distance),
+                distance=lambda moving: with_gradient(moving.mixture.probabilities(), fit.distance),
             )
             fit = replace(fit, probabilities=rows.mixture.probabilities().detach().numpy())
-        return finished(job, fit)
+        return build_generator(job, fit)

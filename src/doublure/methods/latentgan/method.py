@@ -20,7 +20,7 @@ from doublure.errors import RunFolderError, SettingError
 from doublure.guarantee import Kind
 from doublure.methods.adversarial import Adversarial
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings, TableLatentSettings
-from doublure.public.facts import answered
+from doublure.public.facts import with_placeholder_answers
 from doublure.public.folder import load
 from doublure.schema import Schema
 from doublure.training.architectures import Critic, kept_critic
@@ -120,33 +120,33 @@ class Latentgan(Adversarial[LatentSettings]):
             RunFolderError: The folder is missing, or its weights differ or do not fit its facts.
             SettingError: Records would interact in it.
         """
-        from doublure.methods.latentgan.training import inversion_of, public_networks
+        from doublure.methods.latentgan.training import build_inversion, public_networks
 
-        encoder = encoder_for(answered(schema), settings.encoding)
+        encoder = encoder_for(with_placeholder_answers(schema), settings.encoding)
         generator, proposer, _ = public_networks(encoder, settings)
-        inversion_of(encoder, settings, generator, proposer)
+        build_inversion(encoder, settings, generator, proposer)
 
     @override
     def white_box(self, encoder: Encoder, settings: LatentSettings, kept: State) -> Critic | None:
         from doublure.encode.latent import LatentEncoder
-        from doublure.methods.latentgan.training import inversion_of, public_networks
+        from doublure.methods.latentgan.training import build_inversion, public_networks
 
         if (name := "latents/critic") not in kept:
             return None
-        inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
+        inversion = build_inversion(encoder, settings, *public_networks(encoder, settings)[:2])
         return kept_critic(kept, settings, LatentEncoder(encoder, settings.latent), inversion, [name])
 
     @override
     def build(self, encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
-        from doublure.methods.latentgan.training import untrained
+        from doublure.methods.latentgan.training import build
 
-        return untrained(encoder, settings, seed)
+        return build(encoder, settings, seed)
 
     @override
     def train(self, job: Job[LatentSettings]) -> nn.Module:
-        from doublure.methods.latentgan.training import trained
+        from doublure.methods.latentgan.training import train_generator
 
-        return trained(job, job.settings)
+        return train_generator(job, job.settings)
 
 
 def _with_facts(settings: LatentSettings) -> LatentSettings:

@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from doublure.encode.latent import LatentEncoder
 from doublure.methods.latentgan.settings import LatentSettings
-from doublure.networks.latent import LatentMixture, class_of
+from doublure.networks.latent import LatentMixture, class_numbers
 from doublure.support.messages import Message
 from doublure.support.tensors import as_array
 from doublure.training.job import Job
@@ -38,12 +38,12 @@ _FEWEST = 1.0
 _LEAST = 1e-3
 
 
-def untrained_mixture(shapes: LatentEncoder, settings: LatentSettings) -> LatentMixture:
+def build_mixture(shapes: LatentEncoder, settings: LatentSettings) -> LatentMixture:
     """Return an untrained mixture."""
     return LatentMixture(tuple(shapes.condition_sizes.values()), components=2**settings.splits, width=settings.latent)
 
 
-def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Module:
+def estimate_mixture(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Module:
     """Make the releases, unless an interrupted run has, and return the mixture estimated from them.
 
     Args:
@@ -54,7 +54,7 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
     shapes = job.encoder
     if not isinstance(shapes, LatentEncoder):
         raise TypeError("a mixture is of latents")
-    mixture = untrained_mixture(shapes, settings).to(job.device)
+    mixture = build_mixture(shapes, settings).to(job.device)
     sizes = tuple(shapes.condition_sizes.values())
     kinds, width, last = math.prod(sizes), settings.latent, sums.releases
     job.mechanism.refuse_lost(*sums.accesses)
@@ -69,21 +69,21 @@ def mixture_from(job: Job, settings: LatentSettings, sums: NoisySums) -> nn.Modu
 
     noise = sums.deviations
     first = release(ClassMoments(sizes, width))
-    classes, splits = LatentMoments.of(first, noise[0]), believable_splits(settings, job.units / kinds, noise[-1])
+    classes, splits = LatentMoments.of(first, noise[0]), allowed_splits(settings, job.units / kinds, noise[-1])
     directions = classes.directions[:, :, :splits].contiguous()
     job.agree([classes.means, directions])
     cells = classes
     if settings.splits:
         second = release(CellMoments(sizes, width, classes.means, directions))
-        cells = LatentMoments.of(second, noise[1]) if splits else joined(first, noise[0], second, noise[1])
+        cells = LatentMoments.of(second, noise[1]) if splits else combine_sums(first, noise[0], second, noise[1])
     of = torch.arange(kinds, device=cells.counts.device).repeat_interleave(2**splits)
-    covariances = resolved_covariances(cells, kinds, of)
+    covariances = shrink_covariances(cells, kinds, of)
     spare = 2 ** (settings.splits - splits)  # cuts that noise does not allow: these components are equal
     mixture.load_state_dict(
         {
-            "weights": weights_of(cells.counts, kinds).repeat_interleave(spare, dim=1) / spare,
+            "weights": cell_shares(cells.counts, kinds).repeat_interleave(spare, dim=1) / spare,
             "means": cells.means.repeat_interleave(spare, dim=0),
-            "factors": factors_of(covariances).repeat_interleave(spare, dim=0),
+            "factors": factor_covariances(covariances).repeat_interleave(spare, dim=0),
         }
     )
     return mixture
@@ -114,7 +114,7 @@ class ClassMoments:
 
     def __call__(self, latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return a latent's class as a one-hot row ``(B, K)``, and its moments."""
-        of = class_of(condition, self.sizes, len(latents)).to(latents.device)
+        of = class_numbers(condition, self.sizes, len(latents)).to(latents.device)
         return functional.one_hot(of, self.shape[0]).float(), moment_vectors(latents)
 
 
@@ -166,12 +166,12 @@ class CellMoments:
 
     def __call__(self, latents: Tensor, condition: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return a latent's cell as a one-hot row ``(B, K 2^m)``, and its moments."""
-        of = class_of(condition, self.sizes, len(latents)).to(latents.device)
-        cell = of * 2 ** self.directions.shape[2] + cells_of(latents, of, self.means, self.directions)
+        of = class_numbers(condition, self.sizes, len(latents)).to(latents.device)
+        cell = of * 2 ** self.directions.shape[2] + find_cells(latents, of, self.means, self.directions)
         return functional.one_hot(cell, self.shape[0]).float(), moment_vectors(latents)
 
 
-def believable_splits(settings: LatentSettings, records: float, noise: float) -> int:
+def allowed_splits(settings: LatentSettings, records: float, noise: float) -> int:
     """Return the number of halvings of a class that the noise allows, from public figures alone.
 
     Args:
@@ -186,7 +186,7 @@ def believable_splits(settings: LatentSettings, records: float, noise: float) ->
     return found
 
 
-def joined(one: Tensor, noise: float, other: Tensor, others_noise: float) -> LatentMoments:
+def combine_sums(one: Tensor, noise: float, other: Tensor, others_noise: float) -> LatentMoments:
     """Return the moments from two noisy sums of the same vectors, weighted by precision."""
     weight = noise**-2 / (noise**-2 + others_noise**-2)
     return LatentMoments.of(weight * one + (1 - weight) * other, (noise**-2 + others_noise**-2) ** -0.5)
@@ -240,7 +240,7 @@ class LatentMoments:
         return vectors.flip(2)
 
 
-def cells_of(latents: Tensor, classes: Tensor, means: Tensor, directions: Tensor) -> Tensor:
+def find_cells(latents: Tensor, classes: Tensor, means: Tensor, directions: Tensor) -> Tensor:
     """Return the cell ``(B,)`` of each latent within its class, 0 to 2^m - 1.
 
     Args:
@@ -255,7 +255,7 @@ def cells_of(latents: Tensor, classes: Tensor, means: Tensor, directions: Tensor
     return cells
 
 
-def resolved_covariances(cells: LatentMoments, kinds: int, of: Tensor) -> Tensor:
+def shrink_covariances(cells: LatentMoments, kinds: int, of: Tensor) -> Tensor:
     """Return each cell's covariance, shrunk towards its class's, and those towards the one of all cells.
 
     Args:
@@ -290,14 +290,14 @@ def _drawn(found: Tensor, towards: Tensor, noise: Tensor) -> Tensor:
     return towards + shown
 
 
-def factors_of(covariances: Tensor, floor: float = _LEAST) -> Tensor:
+def factor_covariances(covariances: Tensor, floor: float = _LEAST) -> Tensor:
     """Return A with A Aᵀ the covariance ``(K, d, d)``, made positive."""
     values, vectors = torch.linalg.eigh(covariances)
     factors: Tensor = vectors * values.clamp(min=floor).sqrt().unsqueeze(1)
     return factors
 
 
-def weights_of(counts: Tensor, classes: int) -> Tensor:
+def cell_shares(counts: Tensor, classes: int) -> Tensor:
     """Return each cell's share of its class ``(K, C)``."""
     by_class = counts.reshape(classes, -1)
     return by_class / by_class.sum(dim=1, keepdim=True)

@@ -14,7 +14,7 @@ from typing_extensions import override
 from doublure.encode.choice import EncodingChoice
 from doublure.encode.columns import Numerics, estimated_width
 from doublure.errors import SchemaError, SettingError
-from doublure.methods.guided.settings import none_or_some
+from doublure.methods.guided.settings import refuse_tiny_share
 from doublure.networks.sizes import detail_noise, generator_work, perceptron_weights
 from doublure.private.accounting import GaussianEvent
 from doublure.public.part import PublicPart
@@ -24,7 +24,7 @@ from doublure.schema.schema import domain_of
 from doublure.training.classifier_settings import CheckingSettings
 from doublure.training.gan_settings import PerceptronSettings
 from doublure.training.image_gan_settings import classes_of
-from doublure.training.private_gan_settings import Norm, PrivateSettings, event_of_share
+from doublure.training.private_gan_settings import Norm, PrivateSettings, share_event
 from doublure.training.settings import Work
 
 FIRST_SHARE = 0.2
@@ -140,14 +140,14 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
             return (self._critic_event(schema, noise_multiplier, share),)
         if self.splits:
             parts = (FIRST_SHARE * share, (1 - FIRST_SHARE) * share)
-            return tuple(event_of_share(noise_multiplier, part, 1, 1) for part in parts)
-        return (event_of_share(noise_multiplier, share, 1, 1),)
+            return tuple(share_event(noise_multiplier, part, 1, 1) for part in parts)
+        return (share_event(noise_multiplier, share, 1, 1),)
 
     def _critic_event(self, schema: Schema, noise_multiplier: float, share: float) -> GaussianEvent:
         rate, steps = min(1.0, (self.lot_size or 1) / schema.public_units), self.steps or 1
         if share == 1:
             return GaussianEvent(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
-        return event_of_share(noise_multiplier, share, rate, steps)
+        return share_event(noise_multiplier, share, rate, steps)
 
     @override
     def checkpoint_interval(self, step: int, steps: int) -> int:
@@ -252,7 +252,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
     sampled_detail: float | None = Field(default=None, ge=0, le=4)
     label_margin: float = Field(default=4.0, ge=0, le=100)
 
-    _none_or_some = field_validator("labeller_share")(none_or_some)
+    _none_or_some = field_validator("labeller_share")(refuse_tiny_share)
 
     @property
     @override
@@ -311,7 +311,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
 
     def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
         """Return the event of all steps of the labeller."""
-        return event_of_share(noise_multiplier, self.later_share, 1, self.labeller_steps)
+        return share_event(noise_multiplier, self.later_share, 1, self.labeller_steps)
 
     @override
     def work(self, schema: Schema) -> Work:

@@ -14,7 +14,7 @@ from typing_extensions import override
 from doublure.encode.image import of_images
 from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
-from doublure.methods.latentgan.moments import CellMoments, ClassMoments, mixture_from, untrained_mixture
+from doublure.methods.latentgan.moments import CellMoments, ClassMoments, build_mixture, estimate_mixture
 from doublure.methods.latentgan.settings import INVERSION_RATE, INVERSION_SEED, ImageLatentSettings, LatentSettings
 from doublure.networks.detail import DetailedGenerator, ImageDetail
 from doublure.networks.inversion import Inversion, InversionSettings
@@ -29,7 +29,7 @@ from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
 from doublure.training.owned import OwnerTasks, build_adversary
 from doublure.training.private_classifier import at_owner as labeller_at_owner
-from doublure.training.private_classifier import checked, labelled
+from doublure.training.private_classifier import train_labeller, with_label_checks
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -44,10 +44,10 @@ _KEPT_EVERY = 30.0  # seconds
 _HELD_BY = 500  # generated images whose speckle is measured
 
 
-def trained(job: Job, settings: LatentSettings) -> nn.Module:
+def train_generator(job: Job, settings: LatentSettings) -> nn.Module:
     """Return the generator to release, which draws latents and maps them through the public one."""
     generator, proposer, detail = public_networks(job.encoder, settings, job.device)
-    stage = job.stage("latents", after=0).seen(inverted(job, settings, generator, proposer))
+    stage = job.stage("latents", after=0).seen(latent_view(job, settings, generator, proposer))
     stage = replace(stage, encoder=LatentEncoder(job.encoder, settings.latent))
     latent = _TEACHERS[settings.teacher](stage, settings, job.accesses[: settings.latent_accesses])
     whole: nn.Module = ThroughPublic(latent, generator, width=settings.latent)
@@ -59,13 +59,13 @@ def trained(job: Job, settings: LatentSettings) -> nn.Module:
     return whole.eval()
 
 
-def untrained(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
+def build(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
     """Return an untrained generator of records: one of latents, the public one after it, and the labeller if any."""
     import torch
 
     public = generator_of(settings.public_networks, encoder, torch.Generator().manual_seed(0))
     shapes = LatentEncoder(encoder, settings.latent)
-    latent = untrained_mixture(shapes, settings) if settings.teacher == "mixture" else None
+    latent = build_mixture(shapes, settings) if settings.teacher == "mixture" else None
     latents = latent or generator_of(settings, shapes, torch.Generator().manual_seed(seed))
     whole: nn.Module = ThroughPublic(latents, public, width=settings.latent)
     if not isinstance(settings, ImageLatentSettings):
@@ -75,7 +75,7 @@ def untrained(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Modul
         whole = _detailed(whole, ImageDetail(shape), settings)
     if not settings.labeller_share:
         return whole
-    return checked(settings, whole, Labeller(shape, classes=encoder.condition_width), settings.image_noise)
+    return with_label_checks(settings, whole, Labeller(shape, classes=encoder.condition_width), settings.image_noise)
 
 
 def _detailed(generator: nn.Module, detail: ImageDetail, settings: ImageLatentSettings) -> DetailedGenerator:
@@ -144,9 +144,9 @@ class LatentView:
         return records.mapped(own, own.width, rows=own.settings.batch, apart=True, resumable=self._resumable)
 
 
-def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> LatentView:
+def latent_view(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> LatentView:
     """Return the view of records as latents; owners compute their own, and keep none."""
-    inversion = inversion_of(job.encoder, settings, generator, proposer)
+    inversion = build_inversion(job.encoder, settings, generator, proposer)
     job.progress.stage("invert the records", job.units)
     if job.partitions is not None:
         return LatentView(inversion)
@@ -161,7 +161,7 @@ def at_owner(encoder: Encoder, settings: LatentSettings) -> OwnerTasks:
     def latents(message: Message) -> LatentView:
         del message
         generator, proposer, _ = public_networks(encoder, settings)
-        return LatentView(inversion_of(encoder, settings, generator, proposer))
+        return LatentView(build_inversion(encoder, settings, generator, proposer))
 
     asked = OwnerTasks(
         views={LatentView.name: latents},
@@ -193,7 +193,7 @@ def latents_key(job: Job) -> str:
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def inversion_of(
+def build_inversion(
     encoder: Encoder, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None
 ) -> Inversion:
     """Return the plan's inversion of records to latents."""
@@ -259,7 +259,7 @@ def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -
 
 def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
     """Estimate a mixture from noisy sums of moments."""
-    return mixture_from(job, settings, NoisySums(job, accesses))
+    return estimate_mixture(job, settings, NoisySums(job, accesses))
 
 
 _TEACHERS = {"critic": _by_critic, "mixture": _by_mixture}
@@ -270,4 +270,4 @@ def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> 
     stage = job.stage("labeller", after=settings.latent_steps)
     sums = NoisySums(stage, job.accesses[-1:])
     width = settings.image_noise
-    return checked(settings, generator, labelled(stage, settings, generator, width, sums), width)
+    return with_label_checks(settings, generator, train_labeller(stage, settings, generator, width, sums), width)

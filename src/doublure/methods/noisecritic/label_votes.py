@@ -23,7 +23,7 @@ from doublure.private.queries.votes import LabelVotes
 from doublure.training.job import Job
 
 
-def voted(job: Job[S], access: Access, groups: int) -> Job[S]:
+def vote_on_labels(job: Job[S], access: Access, groups: int) -> Job[S]:
     """Return the job on records with voted labels, in an order that follows from the images alone.
 
     Its first step is the vote.

@@ -147,9 +147,9 @@ class Noisecritic(Gan[_Settings]):
     def train(self, job: Job[_Settings]) -> nn.Module:
         settings = job.settings
         if isinstance(settings, ImageNoisecriticSettings) and settings.votes:
-            from doublure.methods.noisecritic.label_votes import voted
+            from doublure.methods.noisecritic.label_votes import vote_on_labels
 
-            job = voted(job, job.accesses[0], settings.label_groups or 1)
+            job = vote_on_labels(job, job.accesses[0], settings.label_groups or 1)
         return super().train(job)
 
 

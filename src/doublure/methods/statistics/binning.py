@@ -56,7 +56,7 @@ class Grouping:
         return joined
 
 
-def ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth: bool = True) -> Grouping:
+def group_ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth: bool = True) -> Grouping:
     """Join neighbouring codes.
 
     Args:
@@ -67,7 +67,7 @@ def ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth:
         smooth: Whether neighbours are similar, as bins of a number are, and values of an ordinal need not be.
     """
     if states:
-        numbers = ordered(counts[:-states], noise=noise, most=most, smooth=smooth)
+        numbers = group_ordered(counts[:-states], noise=noise, most=most, smooth=smooth)
         alone = numbers.size + np.arange(states)
         return Grouping(
             groups=np.append(numbers.groups, alone),
@@ -76,7 +76,7 @@ def ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth:
         )
     cells = constant_pieces(counts / noise) if smooth else np.arange(len(counts))
     width = np.bincount(cells)
-    masses = closest_counts(
+    masses = project_to_simplex(
         np.bincount(cells, counts).astype(np.float64),
         (width * noise**2).astype(np.float64),
         total=max(counts.sum(), 1.0),
@@ -114,7 +114,7 @@ def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
     return number - 1 - piece
 
 
-def closest_counts(counts: Floats, variances: Floats, *, total: float) -> Floats:
+def project_to_simplex(counts: Floats, variances: Floats, *, total: float) -> Floats:
     """Return the most likely non-negative counts that add up to a total; noisier counts are corrected more.
 
     Minimises Σ (x_i − c_i)² / v_i, whose solution is max(c_i − λ v_i, 0) for the λ that gives the total.
@@ -132,7 +132,7 @@ def closest_counts(counts: Floats, variances: Floats, *, total: float) -> Floats
     return likeliest
 
 
-def shrunk_counts(counts: Floats, *, noise: float) -> Floats:
+def empirical_bayes_counts(counts: Floats, *, noise: float) -> Floats:
     """Return non-negative estimates of many noisy counts, by nonparametric empirical Bayes.
 
     The prior of true counts is the nonparametric maximum likelihood estimate (Kiefer and Wolfowitz 1956; by EM on a
@@ -156,7 +156,7 @@ def shrunk_counts(counts: Floats, *, noise: float) -> Floats:
     return shrunk
 
 
-def believed_counts(counts: Floats, base: Floats, *, variance: float) -> Floats:
+def james_stein_counts(counts: Floats, base: Floats, *, variance: float) -> Floats:
     """Return non-negative counts shrunk towards a base, adding up to the base's total (James and Stein, positive part).
 
     The difference from the base is multiplied by the share of it that noise does not explain.
@@ -170,4 +170,4 @@ def believed_counts(counts: Floats, base: Floats, *, variance: float) -> Floats:
     kept = max(0.0, 1 - counts.size * variance / max(float((apart**2).sum()), 1e-12))
     mixed = (base + kept * apart).ravel()
     total = max(float(base.sum()), 1.0)
-    return closest_counts(mixed, np.ones(mixed.size), total=total).reshape(counts.shape)
+    return project_to_simplex(mixed, np.ones(mixed.size), total=total).reshape(counts.shape)

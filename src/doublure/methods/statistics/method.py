@@ -33,7 +33,7 @@ from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.training.job import Job, State
 from doublure.training.owned import OwnerTasks
-from doublure.training.settings import MethodSettings, Work, by_kind, lowered
+from doublure.training.settings import MethodSettings, Work, by_kind, lower_settings
 
 if TYPE_CHECKING:
     from doublure.networks.array_generator import AnyGenerator
@@ -132,7 +132,7 @@ class Statistics(Method[StatisticsSettings, Encoder]):
 
     @override
     def rehearsed(self, settings: StatisticsSettings) -> StatisticsSettings:
-        return lowered(settings, fit_steps=1, batch=2, critic_steps=1, labeller_steps=1, view_images=100)
+        return lower_settings(settings, fit_steps=1, batch=2, critic_steps=1, labeller_steps=1, view_images=100)
 
     @override
     def white_box(self, encoder: Encoder, settings: StatisticsSettings, kept: State) -> Critic | None:

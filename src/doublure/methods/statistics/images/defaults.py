@@ -63,7 +63,7 @@ def precision(schema: Schema, noise_multiplier: float) -> float:
     return schema.public_units / max(1, classes_of(schema)) / noise_multiplier
 
 
-def by_public_facts(schema: Schema, settings: S, noise_multiplier: float) -> S:
+def choose_defaults(schema: Schema, settings: S, noise_multiplier: float) -> S:
     """Return the settings with those chosen that were not given; see the module's table.
 
     Args:

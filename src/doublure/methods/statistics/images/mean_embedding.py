@@ -75,7 +75,7 @@ class MeanTarget:
     deviations: Tensor
 
 
-def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding | GaussianMoments:
+def build_features(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding | GaussianMoments:
     """Return the features; their frequencies depend on the settings alone."""
     if settings.model == "gaussian":
         return GaussianMoments(of_images(encoder).body_shape)
@@ -89,7 +89,7 @@ def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedd
     )
 
 
-def generator_for(
+def build_generator(
     encoder: Encoder, settings: ImageStatisticsSettings, seed: int
 ) -> UpsamplingGenerator | GaussianImages:
     """Return an untrained generator."""
@@ -130,18 +130,18 @@ class ImageFit:
     distance: Callable[[nn.Module], Tensor] | None
 
 
-def learned(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> ImageFit:
+def fit_images(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> ImageFit:
     """Release the mean features of images, unless an interrupted run has, and make a generator from them."""
     if settings.model == "network":
-        fit = generator_fit(job, settings, sums)
+        fit = fit_generator(job, settings, sums)
         return ImageFit(generator=fit.average, shares=fit.shares, distance=fit.loss)
-    total = _total(job, sums, embedding(job.encoder, settings).to(job.device))
-    found = target(total, sums.deviations[0])
+    total = _total(job, sums, build_features(job.encoder, settings).to(job.device))
+    found = make_target(total, sums.deviations[0])
     generator = _gaussian(job.encoder, settings).knowing(found.means.cpu(), found.deviations.cpu())
     return ImageFit(generator=generator.to(job.device), shares=found.shares, distance=None)
 
 
-def generator_fit(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> GeneratorFit:
+def fit_generator(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> GeneratorFit:
     """Release the mean embedding of images, unless an interrupted run has, and fit a network completely.
 
     Args:
@@ -149,10 +149,10 @@ def generator_fit(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) 
         settings: The generator's training.
         sums: Makes the release.
     """
-    features = embedding(job.encoder, settings).to(job.device)
+    features = build_features(job.encoder, settings).to(job.device)
     total, kept = _total(job, sums, features), as_tensors(job.checkpoints.load() or {})
     with checkpoints.restoring():
-        fit = GeneratorFit(job, settings, features, target(total, sums.deviations[0]))
+        fit = GeneratorFit(job, settings, features, make_target(total, sums.deviations[0]))
         if "fit_step" in kept:
             fit.restore(kept)
     job.progress.stage("train the generator", settings.fit_steps)
@@ -223,7 +223,7 @@ def _released(sums: NoisySums, features: FeatureMap, classes: int) -> Tensor:
     return sums.release(summand, shape=summand.shape)
 
 
-def target(total: Tensor, noise: float) -> MeanTarget:
+def make_target(total: Tensor, noise: float) -> MeanTarget:
     """Return the target of a generator from noisy sums ``(K, D + 1)``."""
     counts = (total[:, -1] / COUNTED).clamp(min=_FEWEST)
     means = total[:, :-1] / (math.sqrt(1 - COUNTED**2) * counts[:, None])
@@ -306,7 +306,7 @@ class GeneratorFit:
 
     def state(self) -> dict[str, Tensor]:
         """Return everything that a resumed run needs."""
-        return network_states.written(*self._learning()) | {"fit_step": torch.tensor([self.done])}
+        return network_states.to_tensors(*self._learning()) | {"fit_step": torch.tensor([self.done])}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore a checkpoint."""

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import printable
-from doublure.methods.statistics.images.defaults import by_public_facts
+from doublure.methods.statistics.images.defaults import choose_defaults
 from doublure.methods.statistics.of_kind import StatisticsStrategy
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.sizes import (
@@ -66,15 +66,15 @@ class ImageStatistics(StatisticsStrategy[S]):
 
     @override
     def at_owner(self, encoder: Encoder, settings: S) -> OwnerTasks:
-        from doublure.methods.statistics.images.mean_embedding import FeatureSum, embedding
+        from doublure.methods.statistics.images.mean_embedding import FeatureSum, build_features
 
         return OwnerTasks(
-            summands={FeatureSum.name: lambda _: FeatureSum(embedding(encoder, settings), encoder.condition_width)}
+            summands={FeatureSum.name: lambda _: FeatureSum(build_features(encoder, settings), encoder.condition_width)}
         )
 
     @override
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
-        return self.resolve_defaults(schema, by_public_facts(schema, settings, noise_multiplier()))
+        return self.resolve_defaults(schema, choose_defaults(schema, settings, noise_multiplier()))
 
     @override
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
@@ -151,18 +151,18 @@ class ImageStatistics(StatisticsStrategy[S]):
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
-        from doublure.methods.statistics.images.mean_embedding import generator_for
+        from doublure.methods.statistics.images.mean_embedding import build_generator
         from doublure.networks.shares import with_shares
 
-        return with_shares(generator_for(encoder, settings, seed), encoder.condition_sizes.values())
+        return with_shares(build_generator(encoder, settings, seed), encoder.condition_sizes.values())
 
     @override
     def train(self, job: Job, settings: S) -> nn.Module:
-        from doublure.methods.statistics.images.mean_embedding import learned
+        from doublure.methods.statistics.images.mean_embedding import fit_images
         from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums
 
-        fit = learned(job, settings, NoisySums(job, job.accesses))
+        fit = fit_images(job, settings, NoisySums(job, job.accesses))
         return with_shares(fit.generator, job.encoder.condition_sizes.values(), fit.shares)
 
 

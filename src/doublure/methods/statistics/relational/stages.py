@@ -50,13 +50,13 @@ class Stage:
     known: int
 
 
-def stages_of(schema: Schema) -> tuple[Stage, ...]:
+def list_stages(schema: Schema) -> tuple[Stage, ...]:
     """Return the stages, in the order of fitting."""
     related = RelationalSchema.of(schema)
-    head = {count_name(name): count_of(related, name) for name in related.children}
+    head = {count_name(name): row_count(related, name) for name in related.children}
     head |= _columns(related, related.root, f"{related.root}.{{}}", together=True)
     found = [_stage(related, f"units of {related.root}", -1, False, head, 0)]
-    head = {count_name(name): count_of(related, name) for name in related.children}
+    head = {count_name(name): row_count(related, name) for name in related.children}
     head |= {
         name: _given(column) for name, column in _columns(related, related.root, f"{related.root}.{{}}").items()
     }  # missing is a value here: patterns of missing cells would be a further column that is not given
@@ -71,7 +71,7 @@ def stages_of(schema: Schema) -> tuple[Stage, ...]:
     return tuple(found)
 
 
-def purpose_of(stage: Stage, purpose: str) -> str:
+def stage_purpose(stage: Stage, purpose: str) -> str:
     """Return the purpose of a stage's release in the plan."""
     return f"{stage.name}: {purpose}"
 
@@ -112,7 +112,7 @@ def _stage(
     return Stage(name=name, child=child, following=following, schema=table, known=known)
 
 
-def count_of(schema: RelationalSchema, name: str) -> Column:
+def row_count(schema: RelationalSchema, name: str) -> Column:
     """Return the number of a unit's rows of a child table, as a column."""
     return IntegerColumn(bounds=(0, schema.most(name)), missing=False)
 
@@ -148,9 +148,9 @@ def _columns(
     found: dict[str, Column] = {}
     for own in [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]:
         if gap and own == order:
-            found[gap_name(name, own)] = gap_of(table, own)
+            found[gap_name(name, own)] = order_gap(table, own)
         elif own in above and (own != order or opening):
-            found[above_form(form, schema.root).format(own)] = above_of(
+            found[above_form(form, schema.root).format(own)] = root_gap(
                 schema, name, own, above[own], together=together
             )
         else:
@@ -158,13 +158,13 @@ def _columns(
     return found
 
 
-def gap_of(table: TableSchema, own: str) -> Column:
+def order_gap(table: TableSchema, own: str) -> Column:
     """Return the gap of an order from one row to the next, as a column."""
     domain = integer_domain(table, own)
     return IntegerColumn(bounds=(0, max(1, domain.last - domain.first)), missing=False)
 
 
-def above_of(schema: RelationalSchema, child: str, own: str, below: str, *, together: bool) -> Column:
+def root_gap(schema: RelationalSchema, child: str, own: str, below: str, *, together: bool) -> Column:
     """Return the gap of a column above one of the root, as a column.
 
     Args:

@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from doublure.encode.series_places import SeriesPlaces
 from doublure.methods.statistics.series import copula_plan
-from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, latent, positive
+from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, estimate_moments, make_positive
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.series.group_scores import ScoreMap
 from doublure.methods.statistics.series.marginal_tables import (
@@ -71,12 +71,12 @@ _SIMULATED, _STRENGTHS = 2000, np.linspace(0, 2, 9)
 _LEAST = 1e-9
 
 
-def untrained(encoder: Encoder, settings: SeriesStatisticsSettings) -> CopulaGenerator:
+def build(encoder: Encoder, settings: SeriesStatisticsSettings) -> CopulaGenerator:
     """Return an untrained generator of the encoder's shape."""
     return CopulaGenerator(_shape(_of_places(encoder), settings))
 
 
-def trained(job: Job, settings: SeriesStatisticsSettings) -> nn.Module:
+def fit(job: Job, settings: SeriesStatisticsSettings) -> nn.Module:
     """Make the plan's releases, and return the generator built from them, with its attributes' shares."""
     return _Fit(job, settings).generator()
 
@@ -115,7 +115,7 @@ class _Fit:
     def __init__(self, job: Job, settings: SeriesStatisticsSettings) -> None:
         self._job, self._settings = job, settings
         self._places = _of_places(job.encoder)
-        self._made = untrained(job.encoder, settings)
+        self._made = build(job.encoder, settings)
         self._shape = self._made.shape
         self._paid = {access.purpose: access for access in job.accesses if access.path is None}
         self._order = list(self._paid)
@@ -200,7 +200,7 @@ class _Fit:
             counted = roots[always, : self._shortest].mean()
             self._series = self._number(float(counted), each / math.sqrt(len(always) * self._shortest))
         if always and self._places.ends:
-            present[always] = reaching(roots[always].mean(0), self._series) / self._series
+            present[always] = count_reaching(roots[always].mean(0), self._series) / self._series
         tables = torch.ones(shape.parts, max(sizes) + 1, dtype=torch.float64)
         for channel, size in enumerate(sizes):
             tree = trees.tree(0, channel, totals=self._series * present[channel])
@@ -251,7 +251,7 @@ class _Fit:
         series = self._number(number, 2 * noise / math.sqrt(len(counted) * pairs))
         reach = np.full(length - 1, series)
         if self._places.ends:
-            reach = np.maximum(reaching(counted.sum((2, 3)).mean(0), series), 4 * noise / math.sqrt(len(counted)))
+            reach = np.maximum(count_reaching(counted.sum((2, 3)).mean(0), series), 4 * noise / math.sqrt(len(counted)))
         for place, channel in enumerate(gappy):
             chances, missing = gap_chances(counted[place], series=reach, deviation=noise)
             self._made.gaps[place] = torch.from_numpy(chances).float()
@@ -281,7 +281,7 @@ class _Fit:
                 counted = trees.levels[0][group, part, 0]
                 totals = np.full(shape.length, max(1.0, counted.mean()))
                 if self._places.ends:
-                    totals = np.maximum(reaching(counted, math.inf), 1.0)
+                    totals = np.maximum(count_reaching(counted, math.inf), 1.0)
                 tree = trees.tree(group, channel, totals=totals)
                 spread = np.take_along_axis(step_masses(tree, expected=expected), among, 1) * within
                 tables[group, part, : size + 1] = torch.from_numpy(cumulative(spread))
@@ -326,7 +326,7 @@ class _Fit:
         scale = np.concatenate([np.full(1 + shape.shifting, 1 / constant), np.full(shape.parts, bound / rest)])
         both = np.outer(scale, scale)
         # The sum is symmetric and its noise is not: the mean of both halves has less noise.
-        return latent(
+        return estimate_moments(
             ScoreProducts(
                 sums=(sums + sums.transpose(0, 2, 1)) / 2 * both,
                 deviations=noise / math.sqrt(2) * both,
@@ -352,7 +352,7 @@ class _Fit:
             made.effects.copy_(torch.from_numpy(in_steps(found.effects)))
         for group, covariance in enumerate(found.covariances):
             covariance = in_steps(in_steps(covariance).T)
-            covariance = positive((covariance + covariance.T) / 2)
+            covariance = make_positive((covariance + covariance.T) / 2)
             factor = np.linalg.cholesky(covariance + _LEAST * np.eye(len(covariance)))
             made.factors[group] = torch.from_numpy(factor)
         by_attribute = found.shares.reshape(shape.attribute_groups, shape.levels)
@@ -400,7 +400,7 @@ class _Fit:
         return total
 
 
-def reaching(counted: Floats, series: float) -> Floats:
+def count_reaching(counted: Floats, series: float) -> Floats:
     """Return how many series reach each step ``(steps,)``, from noisy counts: non-increasing, and at least 1."""
     from sklearn.isotonic import isotonic_regression
 

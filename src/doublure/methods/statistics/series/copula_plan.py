@@ -62,7 +62,7 @@ _MOST_NUMBERS = 50_000_000
 _LEAST_STEPS = 12
 
 
-def values_of(schema: SeriesSchema, channel: str) -> float:
+def count_values(schema: SeriesSchema, channel: str) -> float:
     """Return the number of values of a channel's step, missing included; infinite if it is not known yet."""
     column = schema.channels[channel]
     if column.grid is None or column.unit == 0:
@@ -77,7 +77,7 @@ def cut_noise(schema: SeriesSchema, noise_multiplier: float) -> float:
     return noise_multiplier * math.sqrt(parts / TABLE_SHARE) / schema.public_units
 
 
-def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
+def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
     """Return the settings with groups, tables and stretches decided where they were left open."""
     noise, parts = cut_noise(schema, noise_multiplier), len(schema.channels) * schema.length
     grouped, groups = list(settings.grouped or ()), 1
@@ -213,7 +213,7 @@ def warnings(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[
     )
 
 
-def explained(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[str, ...]:
+def explain(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[str, ...]:
     """Return a plan's lines about its shares and groups."""
     parts = "; ".join(f"{purpose} {share:.0%}" for purpose, share in shares(schema, settings).items())
     lines = [f"Shares of the budget: {parts}"]

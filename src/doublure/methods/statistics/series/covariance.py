@@ -1,7 +1,7 @@
 """Estimation of means and covariances of all channels' cosines from a noisy sum of outer products.
 
 All of it is post-processing. The noise of an entry does not depend on their number, so that all entries are released
-and noise is removed afterwards by shrinkage. For the covariance within groups, :func:`shrunk_covariance` works in
+and noise is removed afterwards by shrinkage. For the covariance within groups, :func:`shrink_covariance` works in
 three steps:
 
 1. Frequencies of one octave share a variance for each channel and a correlation of channels, which is similar in all
@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from doublure.methods.statistics.series.marginal_tables import Ints, octaves, shrunk
+from doublure.methods.statistics.series.marginal_tables import Ints, octaves, shrink
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class ScoreMoments:
     shares_within: Floats
 
 
-def latent(moments: ScoreProducts) -> ScoreMoments:
+def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
     """Return means and covariances.
 
     Over all steps and series the second moment of a channel's scores is one by construction. Clipping and shrinkage
@@ -107,7 +107,7 @@ def latent(moments: ScoreProducts) -> ScoreMoments:
     within = total[first:, first:] / series - np.einsum("g,gi,gj->ij", shares, means, means)
     within -= np.einsum("k,ki,kj->ij", effect_shares, effects, effects)
     deviation = of_entry * groups**0.5 / series
-    common = shrunk_covariance(within, deviation, channels=channels, weights=moments.weights)
+    common = shrink_covariance(within, deviation, channels=channels, weights=moments.weights)
     scaled = _scale(common, means, effects, shares, effect_shares, weights, channels)
     common = common * np.outer(scaled, scaled)
     means, effects = means * scaled, effects * scaled
@@ -119,7 +119,7 @@ def latent(moments: ScoreProducts) -> ScoreMoments:
             found = moments.sums[place, first:, first:] / count * np.outer(scaled, scaled)
             apart = found - np.outer(means[place], means[place]) - common
             block = common + _by_blocks(apart, (of_entry * scaled.mean() ** 2 / count) ** 2, octave)
-        covariances[place] = positive(block) / np.outer(weights, weights)
+        covariances[place] = make_positive(block) / np.outer(weights, weights)
     return ScoreMoments(
         shares=shares,
         means=means / weights,
@@ -170,7 +170,7 @@ def _within(moments: ScoreProducts, counts: Floats, together: Floats) -> Floats:
         apart = own[0, 1 : 1 + moments.shifts] / count - together
         noise = (moments.deviations[0, 1] / count) ** 2
         parts = np.split(apart, np.cumsum(moments.blocks)[:-1])
-        found.append(_shares(together + np.concatenate([shrunk(part, noise) for part in parts]), moments.blocks))
+        found.append(_shares(together + np.concatenate([shrink(part, noise) for part in parts]), moments.blocks))
     return np.stack(found)
 
 
@@ -185,13 +185,13 @@ def _scale(
 ) -> Floats:
     """Return the scales ``(D,)`` that restore each channel's second moment to one."""
     length = len(weights) // channels
-    own = np.diag(positive(common)) / weights**2
+    own = np.diag(make_positive(common)) / weights**2
     own = own + shares @ (means / weights) ** 2 + effect_shares @ (effects / weights) ** 2
     found = length / np.maximum(own.reshape(length, channels).sum(0), 1e-6)
     return np.tile(np.sqrt(np.clip(found, 1, _MOST_SCALED)), length)
 
 
-def shrunk_covariance(noisy: Floats, deviation: float, *, channels: int, weights: Floats) -> Floats:
+def shrink_covariance(noisy: Floats, deviation: float, *, channels: int, weights: Floats) -> Floats:
     """Return a denoised covariance of weighted cosines ``(D, D)``; see the module.
 
     Args:
@@ -239,14 +239,14 @@ def _shared_by_octaves(blocks: Floats, deviation: float, weights: Floats) -> tup
     scale = np.sqrt(np.outer(scale, scale))
     raw = whole / scale
     spread = sum(part**2 * var for part, var in zip(parts, noise, strict=True)) / scale**2
-    pooled = correlation(raw * np.maximum(0, 1 - spread / np.maximum(raw**2, 1e-12)))
+    pooled = make_correlation(raw * np.maximum(0, 1 - spread / np.maximum(raw**2, 1e-12)))
     for own, mean, strength, var in zip(members, means, strengths, noise, strict=True):
         unit = np.sqrt(np.outer(strength, strength))
         apart = mean / unit - pooled
         np.fill_diagonal(apart, 0)
         pairs, noise_of = channels * (channels - 1) / 2, (var / unit**2)[above].mean()
         share = max(0.0, 1 - noise_of * (pairs - 2) / max(float((apart[above] ** 2).sum()), 1e-12))
-        block = correlation(pooled + share * apart) * unit
+        block = make_correlation(pooled + share * apart) * unit
         np.fill_diagonal(block, strength)
         found[own] = block
     return found, pooled
@@ -257,7 +257,7 @@ def _strengths(diagonal: Floats, noise: float, deviation: float) -> Floats:
     channels = len(diagonal)
     if channels > 2:
         mean = max(float(diagonal.mean()), 1e-2 * deviation)
-        diagonal = mean + shrunk(diagonal - diagonal.mean(), 2 * noise * (1 - 1 / channels))
+        diagonal = mean + shrink(diagonal - diagonal.mean(), 2 * noise * (1 - 1 / channels))
         diagonal = np.maximum(diagonal, 0.1 * mean)
     found: Floats = np.maximum(diagonal, 1e-3 * max(float(diagonal.max()), deviation))
     return found
@@ -266,7 +266,7 @@ def _strengths(diagonal: Floats, noise: float, deviation: float) -> Floats:
 def _with_correlations(covariance: Floats, pooled: Floats, weights: Floats, channels: int) -> Floats:
     """Return a covariance whose channels have the pooled correlations over all frequencies."""
     size = len(weights)
-    covariance = positive(covariance)
+    covariance = make_positive(covariance)
     over_all = np.einsum("kckd,k->cd", covariance.reshape(size, channels, size, channels), 1 / weights**2)
     scale = np.sqrt(np.diag(over_all))
     turn = _power(pooled, 0.5) @ _power(over_all / np.outer(scale, scale), -0.5)
@@ -281,7 +281,7 @@ def _power(matrix: Floats, power: float) -> Floats:
     return found
 
 
-def correlation(matrix: Floats) -> Floats:
+def make_correlation(matrix: Floats) -> Floats:
     """Return a correlation matrix near a matrix: ones on the diagonal, and eigenvalues about the floor or above."""
     matrix = matrix.copy()
     np.fill_diagonal(matrix, 1)
@@ -292,7 +292,7 @@ def correlation(matrix: Floats) -> Floats:
     return found
 
 
-def positive(matrix: Floats) -> Floats:
+def make_positive(matrix: Floats) -> Floats:
     """Return a positive definite covariance with the same diagonal, by a floor on the correlation's eigenvalues."""
     scale = np.sqrt(np.maximum(np.diag(matrix), 1e-9))
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
@@ -304,7 +304,7 @@ def positive(matrix: Floats) -> Floats:
 
 def _by_octave(values: Floats, variance: float, octave: Ints) -> Floats:
     """Return numbers ``(D,)`` with each octave shrunk by itself."""
-    return np.concatenate([shrunk(values[octave == one], variance) for one in range(int(octave[-1]) + 1)])
+    return np.concatenate([shrink(values[octave == one], variance) for one in range(int(octave[-1]) + 1)])
 
 
 def _by_blocks(matrix: Floats, variance: float, octave: Ints) -> Floats:
@@ -313,6 +313,6 @@ def _by_blocks(matrix: Floats, variance: float, octave: Ints) -> Floats:
     for one in range(int(octave[-1]) + 1):
         for other in range(one, int(octave[-1]) + 1):
             rows, columns = np.flatnonzero(octave == one), np.flatnonzero(octave == other)
-            block = shrunk(matrix[np.ix_(rows, columns)], variance)
+            block = shrink(matrix[np.ix_(rows, columns)], variance)
             found[np.ix_(rows, columns)], found[np.ix_(columns, rows)] = block, block.T
     return found

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from doublure.methods.statistics.series.marginal_tables import shrunk
+from doublure.methods.statistics.series.marginal_tables import shrink
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def gap_chances(counted: Floats, *, series: float | Floats, deviation: float) ->
     missing = np.concatenate([here[:1], (here[1:] + there[:-1]) / 2, there[-1:]])
     mean = float(missing.mean())
     noise = float(np.mean(np.square(deviation / np.asarray(series))))
-    missing = np.clip(mean + shrunk(missing - mean, 2 * noise), 0, _MOST)
+    missing = np.clip(mean + shrink(missing - mean, 2 * noise), 0, _MOST)
     seen = counted[:, 1].sum()
     noise = deviation * np.sqrt(2 * len(counted))
     goes_on = float(np.clip(counted[:, 1, 1].sum() / seen, 0, 1)) if seen > 2 * noise else mean

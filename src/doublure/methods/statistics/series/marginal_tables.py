@@ -54,7 +54,7 @@ def octaves(count: int) -> Ints:
     return np.array([0 if k == 0 else int(np.log2(k)) + 1 for k in range(count)], dtype=np.int64)
 
 
-def shrunk(values: Floats, variance: float, *, kept: float = np.inf) -> Floats:
+def shrink(values: Floats, variance: float, *, kept: float = np.inf) -> Floats:
     """Return a block of noisy numbers shrunk towards zero (James and Stein, positive part).
 
     Args:
@@ -84,7 +84,7 @@ def step_masses(tree: NoisyTree, *, expected: Floats | None = None) -> Floats:
         if deviation > 0:
             apart = dct(counted - split, axis=0, norm="ortho")
             for one in range(int(octave[-1]) + 1):
-                apart[octave == one] = shrunk(apart[octave == one], deviation**2, kept=kept)
+                apart[octave == one] = shrink(apart[octave == one], deviation**2, kept=kept)
             split = split + idct(apart, axis=0, norm="ortho")
             split = _emptied(nodes, split, deviation)
         halves = np.empty((steps, 2 * nodes.shape[1]))

@@ -39,7 +39,7 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
         schema = _series(schema)
         model = settings.model
         if model is None:
-            most = max(copula_plan.values_of(schema, name) for name in schema.channels)
+            most = max(copula_plan.count_values(schema, name) for name in schema.channels)
             model = "chains" if most <= copula_plan.FEW_VALUES and schema.ends_at is None else "copula"
         if model == "chains" and schema.ends_at is not None:
             remedy = "leave it out, or take the attribute with from_length out"
@@ -64,7 +64,7 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
             return settings
         if settings.cut_noise is not None:
             raise SettingError("is filled in by the plan", field="cut_noise", remedy="leave it out")
-        return copula_plan.decided(_series(schema), settings, noise_multiplier())
+        return copula_plan.decide(_series(schema), settings, noise_multiplier())
 
     @override
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
@@ -83,7 +83,7 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
 
     @override
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        return () if settings.model == "chains" else copula_plan.explained(_series(schema), settings)
+        return () if settings.model == "chains" else copula_plan.explain(_series(schema), settings)
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
@@ -91,16 +91,16 @@ class TimeSeriesStatistics(StatisticsStrategy[S]):
         from doublure.networks.shares import with_shares
 
         if settings.model != "chains":
-            return copula_fit.with_attributes(copula_fit.untrained(encoder, settings), encoder)
-        return with_shares(transition_tables.initialised(encoder, settings), encoder.condition_sizes.values())
+            return copula_fit.with_attributes(copula_fit.build(encoder, settings), encoder)
+        return with_shares(transition_tables.build(encoder, settings), encoder.condition_sizes.values())
 
     @override
     def train(self, job: Job, settings: S) -> nn.Module:
         from doublure.methods.statistics.series import copula_fit, transition_tables
 
         if settings.model == "chains":
-            return transition_tables.fitted(job, settings, counted_events(job))
-        return copula_fit.trained(job, settings)
+            return transition_tables.fit(job, settings, counted_events(job))
+        return copula_fit.fit(job, settings)
 
 
 def _series(schema: Schema) -> SeriesSchema:

@@ -11,7 +11,7 @@ import numpy as np
 
 from doublure.encode.series_codes import LEVELS, SeriesCodes
 from doublure.methods.statistics import binning as grouping
-from doublure.methods.statistics.binning import Grouping, closest_counts
+from doublure.methods.statistics.binning import Grouping, project_to_simplex
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.counts import Axis, Table
@@ -133,7 +133,7 @@ class StepCounts:
             counts = sum((table.sum(0) / len(table) for table in tables), np.zeros(size))
             precision = sum(1 / len(table) for table in tables)
             noisy = np.full(size, self.variance / precision)
-            shares = closest_counts(counts / precision, noisy, total=self.rows) / self.rows
+            shares = project_to_simplex(counts / precision, noisy, total=self.rows) / self.rows
             shares = np.maximum(shares, LEAST_SHARE)
             found.append(shares / shares.sum())
         return found
@@ -141,9 +141,9 @@ class StepCounts:
 
 def _grouped(counts: Floats, noise: float, most: int, states: int) -> Grouping:
     """Return groups of codes of about equal mass, at most ``most`` beside the states."""
-    found = grouping.ordered(counts, noise=noise, most=most, states=states)
+    found = grouping.group_ordered(counts, noise=noise, most=most, states=states)
     for fewer in range(most - 1, 0, -1):
         if found.size <= most + states:
             break
-        found = grouping.ordered(counts, noise=noise, most=fewer, states=states)
+        found = grouping.group_ordered(counts, noise=noise, most=fewer, states=states)
     return found

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.encode.series_codes import SeriesCodes
-from doublure.methods.statistics.binning import believed_counts, closest_counts
+from doublure.methods.statistics.binning import james_stein_counts, project_to_simplex
 from doublure.methods.statistics.series.chain_fit import ChainTables, expected, fit_chain
 from doublure.methods.statistics.series.step_counts import LEAST_SHARE, StepCounts
 from doublure.methods.statistics.settings import MOST_GROUPS, PERSISTENCE, SeriesStatisticsSettings
@@ -33,7 +33,7 @@ _LEAST_KEPT = 0.05
 """Share of independence in the transitions that chains begin with."""
 
 
-def initialised(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
+def build(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
     """Return an untrained generator of the encoder's shape."""
     codes = _of_series(encoder)
     return ChainGenerator(
@@ -46,7 +46,7 @@ def initialised(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGe
     )
 
 
-def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> nn.Module:
+def fit(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> nn.Module:
     """Release the tables of a job's series and fit a generator to them.
 
     Args:
@@ -54,7 +54,7 @@ def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
         settings: With defaults resolved.
         events: The plan's events, one a release.
     """
-    generator = initialised(job.encoder, settings)
+    generator = build(job.encoder, settings)
     job.progress.stage("count", len(events))
     codes = _of_series(job.encoder)
     counts = StepCounts(job, codes, settings, events)
@@ -108,7 +108,9 @@ class _StepTables:
         """Return the tables of the chain of the channels' levels, padded to ``states``."""
         sizes = [each.size for each in self._counts.levels]
         masses = [
-            each.join(closest_counts(counts, np.full(len(counts), self._counts.fine_variance), total=self._counts.rows))
+            each.join(
+                project_to_simplex(counts, np.full(len(counts), self._counts.fine_variance), total=self._counts.rows)
+            )
             for each, counts in zip(self._counts.levels, self._counts.level_bins, strict=True)
         ]
         logs = torch.stack([_padded_logs(mass / self._counts.rows, states) for mass in masses])
@@ -173,7 +175,7 @@ class _StepTables:
 
         def effect(table: Floats, mass: Floats, shares: Floats) -> Floats:
             alone = np.outer(np.maximum(mass, LEAST_SHARE), shares) * self._counts.rows
-            found = believed_counts(table, alone, variance=self._counts.variance)
+            found = james_stein_counts(table, alone, variance=self._counts.variance)
             likelier: Floats = np.log(np.maximum(found / alone, _LEAST_EFFECT))
             return likelier
 
@@ -187,7 +189,7 @@ class _StepTables:
         """Return ``(groups,)`` the shares of a channel's groups over all steps."""
         counts, rows = self._counts.fine[channel], self._counts.rows * self._length
         noise = np.full(len(counts), self._counts.fine_variance * self._length)
-        masses: Floats = self._counts.groups[channel].join(closest_counts(counts, noise, total=rows)) / rows
+        masses: Floats = self._counts.groups[channel].join(project_to_simplex(counts, noise, total=rows)) / rows
         return masses
 
     def _masses_by_step(self, channel: int, masses: Floats) -> Floats:
@@ -207,7 +209,7 @@ class _StepTables:
                 add(step, table)
         variance = float((self._counts.variance / precision).mean())
         base = np.tile(masses * self._counts.rows, (self._length, 1))
-        found = np.maximum(believed_counts(counts / precision[:, None], base, variance=variance), LEAST_SHARE)
+        found = np.maximum(james_stein_counts(counts / precision[:, None], base, variance=variance), LEAST_SHARE)
         shares: Floats = found / found.sum(1, keepdims=True)
         return shares
 
@@ -221,11 +223,11 @@ class _StepTables:
         variance = self._counts.variance * len(self._counts.pairs[channel])
         total = self._counts.rows * len(self._counts.pairs[channel])
         alone = np.outer(masses, masses) * total
-        together = believed_counts(tables.sum(0), alone, variance=variance * len(tables))
+        together = james_stein_counts(tables.sum(0), alone, variance=variance * len(tables))
         found: Floats = np.empty_like(tables)
         for level, table in enumerate(tables):
             share = max(table.sum(), 1.0) / total
-            own = believed_counts(table, together * share, variance=variance)
+            own = james_stein_counts(table, together * share, variance=variance)
             sides = np.outer(own.sum(1), own.sum(0)) / own.sum()
             mixed = (1 - _LEAST_KEPT) * own + _LEAST_KEPT * sides + LEAST_SHARE * own.sum()
             found[level] = mixed / mixed.sum(1, keepdims=True)

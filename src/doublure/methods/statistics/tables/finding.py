@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from doublure.methods.statistics.binning import constant_pieces, shrunk_counts
+from doublure.methods.statistics.binning import constant_pieces, empirical_bayes_counts
 from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
 from doublure.private.queries.axes import Intervals
 
@@ -158,7 +158,7 @@ def take_repeated(leaves: ColumnLeaves, opened: CutCells, counted: Floats, noise
 
 def take_categories(leaves: ColumnLeaves, noise: float) -> None:
     """Estimate the masses of a long list of categories, by shrinkage over all of them."""
-    leaves.mass = shrunk_counts(leaves.mass, noise=noise)
+    leaves.mass = empirical_bayes_counts(leaves.mass, noise=noise)
 
 
 # -- inside ----------------------------------------------------------------------------------------------------------

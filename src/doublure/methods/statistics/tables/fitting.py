@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from doublure.methods.statistics.binning import closest_counts
+from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.leaves import Floats
-from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture, misfits
+from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture, squared_errors
 from doublure.methods.statistics.tables.noisy_tables import NoisyCounts, NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
-from doublure.methods.statistics.tables.published import published
+from doublure.methods.statistics.tables.published import name_tables
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
-from doublure.methods.statistics.tables.tree_fit import joint_tables
+from doublure.methods.statistics.tables.tree_fit import fit_edge
 from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.tree import TreeGenerator
-from doublure.networks.tree_draw import raked
+from doublure.networks.tree_draw import rake_factors
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 from doublure.training.job import Job
 
@@ -56,13 +56,13 @@ class TableFit:
         parts = np.split(np.arange(len(probabilities)), len(self.moments))
         for moments, rows in zip(self.moments, parts, strict=True):
             width = len(moments.single)
-            single, pairs, moved = misfits(probabilities[rows, :width], moments)
+            single, pairs, moved = squared_errors(probabilities[rows, :width], moments)
             total += pairs + float(single.sum()) / moments.cells
             gradient[rows, :width] = moved
         return total, gradient
 
 
-def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTables | None = None) -> TableFit:
+def release_and_fit(job: Job, settings: TableStatisticsSettings, tables: NoisyTables | None = None) -> TableFit:
     """Release the tables of a job's records and fit a mixture to them.
 
     Args:
@@ -72,8 +72,8 @@ def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTab
     """
     tables = tables or NoisyTables(job, settings)
     tables.count()
-    job.hand_out(published(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.published))
-    moments = [moments_of(tables, own) for own in range(len(tables.class_rows))]
+    job.hand_out(name_tables(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.published))
+    moments = [class_marginals(tables, own) for own in range(len(tables.class_rows))]
     rng = np.random.default_rng(job.seed)
     fits = [(own, components) for own in range(len(moments)) for components in settings.fits]
     total = len(fits) * settings.fit_steps
@@ -107,7 +107,7 @@ def _with_class(probabilities: Floats, own: int, tables: NoisyTables) -> Floats:
     return np.concatenate([probabilities, target], axis=1)
 
 
-def moments_of(tables: NoisyTables, own: int) -> NoisyMarginals:
+def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
     """Return the noisy tables of a class as shares of its rows: each node's groups, and every counted pair.
 
     Args:
@@ -154,10 +154,10 @@ def moments_of(tables: NoisyTables, own: int) -> NoisyMarginals:
 
 def _class_counts(counts: Floats, variances: Floats, own: int, rows: float) -> tuple[Floats, Floats]:
     """Return the most likely counts of a node's groups in a class, and their noise's variances."""
-    return closest_counts(counts[:, own], variances[:, own], total=rows), variances[:, own]
+    return project_to_simplex(counts[:, own], variances[:, own], total=rows), variances[:, own]
 
 
-def finished(job: Job, fit: TableFit) -> TreeGenerator:
+def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
     """Return the generator that draws along the tree within a mixture's components, and the target last."""
     tables = fit.tables
     nodes = tables.nodes
@@ -177,7 +177,7 @@ def finished(job: Job, fit: TableFit) -> TreeGenerator:
             above = tables.edges[edge][0]
             parent = turn[above]
             both, seen = (shares[above], shares[place]), _seen(tables, edge)
-            ties, leaning, inner = joint_tables(nodes[above], node, seen, both, weights, within=tables.pairs_within)
+            ties, leaning, inner = fit_edge(nodes[above], node, seen, both, weights, within=tables.pairs_within)
         leaves = node.leaves
         missing = leaves.domain.nullable and node.patterns is None
         drawn.append(
@@ -206,7 +206,7 @@ def finished(job: Job, fit: TableFit) -> TreeGenerator:
     rng = np.random.default_rng(job.seed)
     if not tables.pairs_within:  # otherwise the mixture, fitted to all pairs, is more precise than single columns
         wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
-        factors = raked(tree, wanted, rows_drawn(len(nodes)), rng)
+        factors = rake_factors(tree, wanted, rows_drawn(len(nodes)), rng)
         tree = replace(tree, nodes=tuple(replace(node, rake=own) for node, own in zip(drawn, factors, strict=True)))
     generator = TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
     generator.take(tree)

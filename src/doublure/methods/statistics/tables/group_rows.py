@@ -155,7 +155,7 @@ class GroupCheckpoints:
         return kept and {name: own for name, own in kept.items() if not name.startswith(_KEPT)}
 
 
-def of_groups(job: Job, tables: NoisyTables, components: int) -> Job:
+def with_group_view(job: Job, tables: NoisyTables, components: int) -> Job:
     """Return the job with records in groups, which follow from released tables.
 
     Args:
@@ -163,12 +163,12 @@ def of_groups(job: Job, tables: NoisyTables, components: int) -> Job:
         tables: The releases.
         components: Components of the mixture that the critic judges.
     """
-    view = in_groups(tables, components)
+    view = make_group_view(tables, components)
     own = GroupCheckpoints(job.checkpoints, view)
     return replace(job.seen(view), encoder=view.shapes(job.encoder.schema), checkpoints=own)  # type: ignore[arg-type]
 
 
-def in_groups(tables: NoisyTables, components: int = 1) -> GroupView:
+def make_group_view(tables: NoisyTables, components: int = 1) -> GroupView:
     """Return the view of records in the groups of released tables."""
     axes = [node.axis(node.coarse) for node in tables.nodes]
     if tables.target is not None:

@@ -142,7 +142,7 @@ _FULL = 1.25
 """Most mass of a group, as a multiple of its share."""
 
 
-def joined(leaves: ColumnLeaves, *, most: int, seen: float, least: float) -> Ints:
+def join_leaves(leaves: ColumnLeaves, *, most: int, seen: float, least: float) -> Ints:
     """Return the group of each leaf: groups of about equal mass, with heavy values and missing cells alone.
 
     Args:
@@ -168,7 +168,7 @@ def joined(leaves: ColumnLeaves, *, most: int, seen: float, least: float) -> Int
     return np.append(groups, groups.max() + 1) if leaves.domain.nullable else groups
 
 
-def coarser(leaves: ColumnLeaves, groups: Ints, *, most: int, least: float = 0.0) -> Ints:
+def coarsen(leaves: ColumnLeaves, groups: Ints, *, most: int, least: float = 0.0) -> Ints:
     """Return coarser groups of groups, by the leaves' masses; single heavy values stay alone."""
     size = int(groups.max()) + 1
     if size <= most + 2 or not leaves.domain.ordered:
@@ -186,7 +186,7 @@ def coarser(leaves: ColumnLeaves, groups: Ints, *, most: int, least: float = 0.0
     return found[groups]
 
 
-def rare_joined(groups: Ints, masses: Floats, *, seen: float, nullable: bool) -> Ints:
+def join_rare(groups: Ints, masses: Floats, *, seen: float, nullable: bool) -> Ints:
     """Return groups of categories with the rare ones joined; missing, the last, stays alone.
 
     Args:
@@ -209,7 +209,7 @@ def rare_joined(groups: Ints, masses: Floats, *, seen: float, nullable: bool) ->
     return found[groups]
 
 
-def finer(leaves: ColumnLeaves, groups: Ints, *, most: int) -> Ints:
+def split_groups(leaves: ColumnLeaves, groups: Ints, *, most: int) -> Ints:
     """Return groups of about equal mass nested in coarser ones."""
     full = _FULL * max(leaves.mass.sum(), _TINY) / most
     found, group, held = np.zeros(len(groups), dtype=np.int64), -1, 0.0

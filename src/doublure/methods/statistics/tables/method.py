@@ -18,8 +18,14 @@ from doublure.access import Access
 from doublure.errors import SettingError, printable
 from doublure.methods.statistics.of_kind import StatisticsStrategy, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
-from doublure.methods.statistics.tables.plan import PlannedReleases, counted_columns, focused, releases, seen_pairs
-from doublure.methods.statistics.tables.work import work_of
+from doublure.methods.statistics.tables.plan import (
+    PlannedReleases,
+    affordable_pairs,
+    counted_columns,
+    parse_focus,
+    plan_releases,
+)
+from doublure.methods.statistics.tables.work import estimate_work
 from doublure.schema import Schema
 from doublure.training.job import Job
 from doublure.training.settings import Work
@@ -45,7 +51,7 @@ class TableStatistics(StatisticsStrategy[S]):
                 "is not a column with declared values", field="within", remedy='name one, or none: within=""'
             )
         within = within if len(counted) > 1 else ""
-        focused(schema, settings.focus, within)
+        parse_focus(schema, settings.focus, within)
         return settings.model_copy(update={"within": within})
 
     @override
@@ -53,7 +59,7 @@ class TableStatistics(StatisticsStrategy[S]):
         if settings.seen is not None:
             raise SettingError("is filled in by the plan", field="seen", remedy="leave it out")
         noise = noise_multiplier()
-        scored, paired = seen_pairs(schema, settings.within or "", noise)
+        scored, paired = affordable_pairs(schema, settings.within or "", noise)
         update = {
             "scored": settings.scored or scored or 1,
             "paired": settings.paired or paired or 1,
@@ -85,7 +91,7 @@ class TableStatistics(StatisticsStrategy[S]):
 
     @override
     def work(self, schema: Schema, settings: S) -> Work:
-        return work_of(schema, settings, _planned(schema, settings))
+        return estimate_work(schema, settings, _planned(schema, settings))
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> AnyGenerator:
@@ -95,13 +101,13 @@ class TableStatistics(StatisticsStrategy[S]):
 
     @override
     def train(self, job: Job, settings: S) -> AnyGenerator:
-        from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
+        from doublure.methods.statistics.tables.fitting import build_generator, release_and_fit
 
-        return finished(job, fitted_mixture(job, settings))
+        return build_generator(job, release_and_fit(job, settings))
 
 
-def _planned(schema: Schema, settings: TableStatisticsSettings) -> PlannedReleases:
-    return releases(schema, settings.within or "", scored=settings.scored, paired=settings.paired, seen=settings.seen)
+def _planned(schema: Schema, own: TableStatisticsSettings) -> PlannedReleases:
+    return plan_releases(schema, own.within or "", scored=own.scored, paired=own.paired, seen=own.seen)
 
 
 def _values(schema: Schema, name: str) -> int:

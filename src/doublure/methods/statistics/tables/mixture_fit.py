@@ -74,7 +74,7 @@ class FittedMixture:
     misfit: float
 
 
-def misfits(probabilities: Floats, moments: NoisyMarginals) -> tuple[Floats, float, Floats]:
+def squared_errors(probabilities: Floats, moments: NoisyMarginals) -> tuple[Floats, float, Floats]:
     """Return the squared errors of a mixture of equally likely products, in units of the noise's variance.
 
     Args:
@@ -121,7 +121,7 @@ def fit_mixture(
     for step in range(steps):
         at(step)
         probabilities = _softmax(base + apart, moments)
-        single, misfit, gradient = misfits(probabilities, moments)
+        single, misfit, gradient = squared_errors(probabilities, moments)
         if misfit < _ENOUGH and _singles_fit(single):
             return FittedMixture(probabilities=probabilities, steps=step, misfit=misfit)
         rough, held = _roughness(apart, moments.alike)

@@ -8,9 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from doublure.methods.statistics.binning import closest_counts, shrunk_counts
-from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints, coarser, finer, joined, rare_joined
-from doublure.methods.statistics.tables.tails import BlankRun, blank_runs, joined_blanks
+from doublure.methods.statistics.binning import empirical_bayes_counts, project_to_simplex
+from doublure.methods.statistics.tables.leaves import (
+    ColumnLeaves,
+    Floats,
+    Ints,
+    coarsen,
+    join_leaves,
+    join_rare,
+    split_groups,
+)
+from doublure.methods.statistics.tables.tails import BlankRun, find_blanks, join_blanks
 from doublure.private.queries.axes import AnyAxis, Patterns
 from doublure.schema.columns import IntegerDomain
 
@@ -128,7 +136,7 @@ class Node:
         if not self.leaves.mass.any():  # a narrow column, whose rows were not located before
             self.own = np.arange(self.leaves.size)
         else:
-            self.own = joined(self.leaves, most=most, seen=_RARE * pair_noise, least=_LEAST_OWN * noise)
+            self.own = join_leaves(self.leaves, most=most, seen=_RARE * pair_noise, least=_LEAST_OWN * noise)
 
     def take_counts(self, total: float, *, most: int, pair_noise: float) -> None:
         """Estimate the leaves' masses from the column's own counts, and choose its groups in pairs.
@@ -143,13 +151,13 @@ class Node:
         clear = np.zeros(len(self.counts), dtype=bool)
         narrow = self.patterns is None and self.ordered and not self.leaves.mass.any()
         if self.leaves.empty.any() or narrow:
-            blanks, clear = blank_runs(self.leaves, self.own, self.counts, math.sqrt(self.variance))
+            blanks, clear = find_blanks(self.leaves, self.own, self.counts, math.sqrt(self.variance))
         counts, variances = self._seen_before(total, clear, blanks)
-        counts, variances, joined_to = joined_blanks(blanks, counts, variances)
+        counts, variances, joined_to = join_blanks(blanks, counts, variances)
         # 2. Non-negative counts that add up to all rows; a long list of categories is shrunk instead.
-        likely = closest_counts(counts, variances, total=total)
+        likely = project_to_simplex(counts, variances, total=total)
         if self.patterns is None and not self.ordered and len(counts) > _MANY:
-            likely = shrunk_counts(counts, noise=math.sqrt(self.variance))
+            likely = empirical_bayes_counts(counts, noise=math.sqrt(self.variance))
             likely *= total / max(likely.sum(), _LEAST)
         # 3. The rows of a run are spread over its blocks, then over their leaves.
         for blank in blanks:
@@ -163,10 +171,10 @@ class Node:
         self.leaves.mass = self.leaves.spread(self.own, likely)
         # 4. Groups of pairs, with the noisy counts and variances of their parts added up.
         least = _LEAST_PAIRED * math.sqrt(self.variance)
-        self.coarse = coarser(self.leaves, self.own, most=most, least=least)
+        self.coarse = coarsen(self.leaves, self.own, most=most, least=least)
         if not self.ordered and self.patterns is None:
             nullable = self.leaves.domain.nullable
-            self.coarse = rare_joined(self.own, likely, seen=_RARE * pair_noise, nullable=nullable)
+            self.coarse = join_rare(self.own, likely, seen=_RARE * pair_noise, nullable=nullable)
         group_of = self.coarse[np.unique(self.own, return_index=True)[1]]
         self.single = np.bincount(group_of, counts, self.size)
         self.single_variance = np.bincount(group_of, variances, self.size)
@@ -204,13 +212,13 @@ class Node:
 
     def believe(self, total: float) -> None:
         """Compute the most likely counts of the coarse groups, and spread them over the leaves."""
-        self.believed = closest_counts(self.single, self.single_variance, total=total)
+        self.believed = project_to_simplex(self.single, self.single_variance, total=total)
         self.leaves.mass = self.leaves.spread(self.coarse, self.believed)
 
     def refine(self, most: int) -> None:
         """Choose the groups in the tree's pairs."""
         if self.ordered:
-            self.fine = finer(self.leaves, self.coarse, most=most)
+            self.fine = split_groups(self.leaves, self.coarse, most=most)
         else:
             self.fine = self.own if int(self.own.max()) < 2 * most else self.coarse
 

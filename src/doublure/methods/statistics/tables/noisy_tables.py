@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from doublure.encode.table_values import TableValues
-from doublure.methods.statistics.binning import closest_counts
+from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import finding, plan
 from doublure.methods.statistics.tables.finding import CutCells
@@ -116,7 +116,7 @@ class NoisyTables:
             if isinstance(access.event, DiscreteGaussianEvent):
                 self._events[access.purpose], self._numbers[access.purpose] = access.event, number
         self._tables = KeptTables(job)
-        self._focus = plan.focused(encoder.schema, settings.focus, settings.within or "")
+        self._focus = plan.parse_focus(encoder.schema, settings.focus, settings.within or "")
         parts = list(enumerate(encoder.domains))
         self._columns = [(part, domain) for part, domain in parts if encoder.columns[part] != settings.within]
         last = [(part, domain) for part, domain in parts if encoder.columns[part] == settings.within]
@@ -238,7 +238,9 @@ class NoisyTables:
             return
         self.scores -= math.inf
         axes = [node.axis(node.coarse) for node in self.nodes]
-        shares = [closest_counts(node.single, node.single_variance, total=self.rows) / self.rows for node in self.nodes]
+        shares = [
+            project_to_simplex(node.single, node.single_variance, total=self.rows) / self.rows for node in self.nodes
+        ]
         # If not all pairs can be scored, pairs in focus come first, then columns that are near one another.
         both = sorted(combinations(range(count), 2), key=lambda pair: (not self._asked(pair), self._apart(pair)))
         both = both[: event.tables]
@@ -391,7 +393,7 @@ class NoisyTables:
             return both[:places]
         both = sorted((pair for pair in both if self.scores[pair] > -math.inf), key=lambda pair: -self.scores[pair])
         # The threshold in deviations allows at most _FALSE_A_NODE false pairs a node (Bonferroni).
-        chance = min(ndtr(-_CLEAR - plan.few_seen(self._settings.seen)), _FALSE_A_NODE * len(self.nodes) / len(both))
+        chance = min(ndtr(-_CLEAR - plan.few_units(self._settings.seen)), _FALSE_A_NODE * len(self.nodes) / len(both))
         clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * event.scale][:places]
         asked = [pair for pair in both if self._asked(pair)]
         chosen = [*asked, *(pair for pair in clear if pair not in asked)][:places]

@@ -37,7 +37,7 @@ SHARES = {
 }
 """Shares of the budget, in 1/σ²; the shares of releases that a table does not need go to its pairs."""
 _TO_COLUMNS, _FEW, _MANY = 0.08, 1500.0, 4500.0
-"""Share that moves from the tree to columns where units over noise are few (:func:`few_seen`), and the range of few.
+"""Share that moves from the tree to columns where units over noise are few (:func:`few_units`), and the range of few.
 
 With few units most pairs are noise at any share, and each pair inherits the errors of its columns."""
 
@@ -107,7 +107,7 @@ class PlannedReleases:
     pairs_within: bool
 
 
-def releases(
+def plan_releases(
     schema: Schema, within: str, *, scored: int | None = None, paired: int | None = None, seen: float | None = None
 ) -> PlannedReleases:
     """Return the releases of a schema's table.
@@ -131,7 +131,7 @@ def releases(
     beside = bool(within) and not pairs_within
     tables = {
         PATTERNS: patterns,
-        CELLS: sum(looked_for(schema, name) for name in names),
+        CELLS: sum(is_located(schema, name) for name in names),
         VALUES: len(numbers),
         REPEATED: len(numbers),
         COLUMNS: columns,
@@ -149,17 +149,17 @@ def releases(
     return PlannedReleases(tables=tables, shares=shares, pairs_within=pairs_within)
 
 
-def few_seen(seen: float | None) -> float:
+def few_units(seen: float | None) -> float:
     """Return 1 if units over noise are few, 0 if they are many or unknown, and a value between on a log scale."""
     return 0.0 if seen is None else min(1.0, max(0.0, math.log(_MANY / seen) / math.log(_MANY / _FEW)))
 
 
 def _shares_for(seen: float | None) -> dict[str, float]:
-    moved = round(_TO_COLUMNS * few_seen(seen), 4)
+    moved = round(_TO_COLUMNS * few_units(seen), 4)
     return {**SHARES, COLUMNS: SHARES[COLUMNS] + moved, TREE: SHARES[TREE] - moved}
 
 
-def seen_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[int, int]:
+def affordable_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[int, int]:
     """Return how many pairs to score and to count; for a wide table, no more than their noise allows.
 
     The noise of a score grows with the square root of the number of scores. If all pairs of a wide table were scored,
@@ -170,7 +170,7 @@ def seen_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[in
         within: The column that is drawn last, or an empty text.
         noise_multiplier: σ of all releases together.
     """
-    found = releases(schema, within)
+    found = plan_releases(schema, within)
     nodes, most = found.tables.get(TREE, 0) // COPIES[TREE] + 1, found.tables.get(SCORES, 0)
     seen = schema.public_units / noise_multiplier
     scored = found.shares.get(SCORES, 0.0) * (_SEEN_SCORE * seen) ** 2
@@ -201,7 +201,7 @@ def fine_groups(over_noise: float, units: float) -> int:
     return int(min(_MOST_FINE, max(usual, _FINE * math.sqrt(over_noise / _SEEN_EDGE))))
 
 
-def focused(schema: Schema, focus: tuple[str, ...], within: str) -> tuple[frozenset[str], ...]:
+def parse_focus(schema: Schema, focus: tuple[str, ...], within: str) -> tuple[frozenset[str], ...]:
     """Return the columns and pairs in focus, each as the names of its columns.
 
     Args:
@@ -249,7 +249,7 @@ def counted_columns(schema: Schema) -> list[str]:
     return [n for n, c in schema.columns.items() if c.modelled and n not in schema.derived]
 
 
-def looked_for(schema: Schema, name: str) -> bool:
+def is_located(schema: Schema, name: str) -> bool:
     """Return whether a column may first be counted in public cells, to find those that hold rows."""
     column = schema.columns[name]
     listed = column.listed and not column.ordered and 0 < len(column.domain) < LISTED  # one more value may be missing

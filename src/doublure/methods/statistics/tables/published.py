@@ -19,7 +19,7 @@ _ROUNDED = 1 / 12
 """Variance of rounding to whole numbers."""
 
 
-def published(
+def name_tables(
     encoder: TableValues, patterns: MissingPatterns | None, counted: list[CountedTable]
 ) -> tuple[NoisyTable, ...]:
     """Return counted tables with names for their columns and cells.

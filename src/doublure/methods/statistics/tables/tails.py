@@ -98,7 +98,7 @@ class BlankRun:
         return found
 
 
-def blank_runs(
+def find_blanks(
     leaves: ColumnLeaves, own: Ints, counts: Floats, noise: float
 ) -> tuple[list[BlankRun], npt.NDArray[np.bool_]]:
     """Return the runs of blocks that are not significant, and a mask ``(groups,)`` of the blocks that are.
@@ -166,7 +166,7 @@ def _continued(near: float, ratio: float, edges: Floats) -> Floats:
     return found
 
 
-def joined_blanks(blanks: list[BlankRun], counts: Floats, variances: Floats) -> tuple[Floats, Floats, Ints]:
+def join_blanks(blanks: list[BlankRun], counts: Floats, variances: Floats) -> tuple[Floats, Floats, Ints]:
     """Return counts and variances with each run as one group, shrunk towards its expected rows.
 
     Returns:

@@ -1,16 +1,16 @@
 """Joint tables of the tree's pairs within each component of a mixture, by post-processing of noisy tables.
 
-The steps for one edge, :func:`joint_tables`:
+The steps for one edge, :func:`fit_edge`:
 
-1. :func:`believed_table` denoises the noisy table around the mixture's expectation: a difference is kept where noise
+1. :func:`denoise` denoises the noisy table around the mixture's expectation: a difference is kept where noise
    does not explain it. For two ordered columns differences are taken as wavelets, which detect a ridge that no single
    cell shows.
-2. :func:`with_certainties` empties the cells beside a row's one clear cell if next to nothing was counted there and the
+2. :func:`empty_cells` empties the cells beside a row's one clear cell if next to nothing was counted there and the
    mixture expects more. It then scales the table to its margins: the columns' own counts, or the mixture's if pairs
    were counted within the target, where the mixture is more precise.
-3. :func:`fitted` finds the joint tables within components by iterative proportional fitting (Deming and Stephan 1940).
-   They agree with the table, and with the component's shares of the parent's and of the child's groups. Each is a
-   product of three factors, and only those are held.
+3. :func:`fit_factors` finds the joint tables within components by iterative proportional fitting (Deming and Stephan
+   1940). They agree with the table, and with the component's shares of the parent's and of the child's groups. Each is
+   a product of three factors, and only those are held.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from doublure.methods.statistics.binning import believed_counts
+from doublure.methods.statistics.binning import james_stein_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints
 from doublure.methods.statistics.tables.nodes import Node
 from doublure.methods.statistics.tables.noisy_tables import NoisyCounts
@@ -38,7 +38,7 @@ _ALL_BUT_SURE = 0.8
 _TINY, _NOTHING = 1e-12, 1e-18
 
 
-def joint_tables(
+def fit_edge(
     parent: Node,
     child: Node,
     table: NoisyCounts,
@@ -69,23 +69,23 @@ def joint_tables(
     # The mixture models coarse groups only; within each, fine groups follow the columns' own counts.
     expected = rows * (shares[0] * weights[:, None]).T @ shares[1]
     base = expected[np.ix_(up, down)] * spread[0][:, None] * spread[1][None]
-    found = believed_table(table, base, ordered=parent.ordered and child.ordered)
+    found = denoise(table, base, ordered=parent.ordered and child.ordered)
     if within:
         fine = base.sum(1), base.sum(0)
-    likely = with_certainties(found, base, table, fine, (up, down), enough=2.0 if within else _ALL_BUT_SURE)
+    likely = empty_cells(found, base, table, fine, (up, down), enough=2.0 if within else _ALL_BUT_SURE)
     # (f, m'): the child's fine groups added up to coarse ones, which the components' factors act on.
     grouped = np.zeros((len(up), child.size))
     np.add.at(grouped.T, down, likely.T)
     inner = likely / np.maximum(grouped[:, down], _TINY)
     inner = np.where(grouped[:, down] > 0, inner, spread[1][None])
-    ties, _, leaning = fitted(shares[0][:, up] * spread[0], shares[1], weights, grouped / grouped.sum())
+    ties, _, leaning = fit_factors(shares[0][:, up] * spread[0], shares[1], weights, grouped / grouped.sum())
     # Only proportions within a row matter: both factors are scaled to a maximum of 1, so that neither underflows.
     most = np.maximum(leaning.max(0), _NOTHING)
     ties *= most
     return ties / np.maximum(ties.max(1, keepdims=True), _NOTHING), leaning / most, inner
 
 
-def believed_table(table: NoisyCounts, base: Floats, *, ordered: bool) -> Floats:
+def denoise(table: NoisyCounts, base: Floats, *, ordered: bool) -> Floats:
     """Return a noisy table denoised around the mixture's expectation, ``(f, f')``.
 
     Args:
@@ -99,7 +99,7 @@ def believed_table(table: NoisyCounts, base: Floats, *, ordered: bool) -> Floats
     # shrinkage of all cells loses less than a threshold for each.
     kept = max(0.0, 1 - apart.size * noise**2 / max(float((apart**2).sum()), _TINY))
     if kept > _SIGNAL:
-        return believed_counts(counts, base, variance=noise**2)
+        return james_stein_counts(counts, base, variance=noise**2)
     if ordered and min(counts.shape) > _FEW:
         kept_apart = _waves_kept(apart, noise)
     else:
@@ -108,7 +108,7 @@ def believed_table(table: NoisyCounts, base: Floats, *, ordered: bool) -> Floats
     return found
 
 
-def with_certainties(
+def empty_cells(
     believed: Floats,
     base: Floats,
     table: NoisyCounts,
@@ -143,7 +143,7 @@ def with_certainties(
 _FEW = 6
 
 
-def fitted(
+def fit_factors(
     parent: Floats, child: Floats, weights: Floats, table: Floats, *, rounds: int = 25
 ) -> tuple[Floats, Floats, Floats]:
     """Return the factors of joint tables by iterative proportional fitting; all tables together add up to 1.

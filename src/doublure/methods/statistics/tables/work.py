@@ -40,7 +40,7 @@ def rows_drawn(nodes: int) -> int:
     return min(DRAWN, max(FEWEST_DRAWN, CELLS_DRAWN // max(1, nodes)))
 
 
-def work_of(schema: Schema, settings: TableStatisticsSettings, planned: PlannedReleases) -> Work:
+def estimate_work(schema: Schema, settings: TableStatisticsSettings, planned: PlannedReleases) -> Work:
     """Return the cost of counting and fitting.
 
     Args:
