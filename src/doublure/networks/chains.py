@@ -1,4 +1,4 @@
-"""A generator of series as codes: a level for each channel, and a Markov chain over steps that depends on it.
+"""A generator of series as codes: Markov chains over steps, given a level for each channel.
 
 Expected tables of neighbouring steps are exact products over the chain, so that it is fitted to noisy tables without
 sampling. Attributes shift the logits of each code at each step.

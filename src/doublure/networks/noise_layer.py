@@ -1,4 +1,6 @@
-"""A critic whose features pass through a layer of noise (Triastcyn & Faltings 2018, §4 and §5.2; 2019, §4.1 and §5.2).
+"""A critic whose features pass through a layer of noise.
+
+It is that of Triastcyn & Faltings (2018, §4 and §5.2; 2019, §4.1 and §5.2).
 
 The layer clips a record's features to a norm of at most C and adds N(0, σ²); a linear layer turns them into a score.
 It protects the *score*: one score of one record, under fixed weights, is a Gaussian mechanism. It protects no

@@ -1,4 +1,4 @@
-"""A generator of units of related tables: a row of the root, then the rows of each child table in order.
+"""A generator of units of related tables: the root's row, then each child table's rows.
 
 For each child table, one tree draws the first row given the root's, and another draws each next row given the root's
 and the row before, up to the unit's number of rows. A next row beyond the bounds of the order is rejected and drawn
