@@ -136,7 +136,7 @@ def test_a_run_that_was_cut_off_when_it_had_found_so_does_not_find_otherwise(wor
         patch.setattr(LedgerStore, "append", dies)
         with pytest.raises(Killed):
             db.fit(world / "d.npz", plan, ledger=world / "l", out=world / "run")
-    monkeypatch.setattr("doublure.methods.bayesgan.claim.claimed", lambda planned, *_: (planned, 0.1))
+    monkeypatch.setattr("doublure.methods.bayesgan.claim.final_claim", lambda planned, *_: (planned, 0.1))
     with pytest.raises(CeilingPassed):
         db.fit(world / "d.npz", plan, ledger=world / "l", out=world / "run", resume=True)
     assert db.load(world / "run").guarantee.kind == "dp"

@@ -195,8 +195,8 @@ BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
         (KeptTables, "released", (RELEASED, f"({RELEASED}, {BARE})[1]")),
         (noisy_tables.NoisyTables, "_count_columns", ("max(1.0, float((weights * totals).sum() / weights.sum()))",
                                                       "float(self._tables._job.records.n_units)")),
-        (table_fitting, "fitted_mixture", ("fitted.steps", "job.records.n_units")),
-        (table_fitting, "fitted_mixture", ("job.seed", "job.records.n_units")),
+        (table_fitting, "release_and_fit", ("fitted.steps", "job.records.n_units")),
+        (table_fitting, "release_and_fit", ("job.seed", "job.records.n_units")),
     ],
     ids=["groups", "tables", "rows", "log", "seed"],
 )  # fmt: skip

@@ -391,7 +391,7 @@ def test_records_are_counted_by_their_mechanism_alone(lab, monkeypatch):
 
 
 def test_a_method_that_counts_by_itself_is_caught(lab, monkeypatch):
-    lab.plant(table_fitting, "fitted_mixture", ("tables.count()", "list(job.records.chunks(9))\n    tables.count()"))
+    lab.plant(table_fitting, "release_and_fit", ("tables.count()", "list(job.records.chunks(9))\n    tables.count()"))
     with lab.caught():
         check_records_are_counted_by_their_mechanism_alone(lab, monkeypatch)
 

@@ -33,12 +33,12 @@ def plan(schema: db.Schema = UNLABELLED, **changes: Any) -> db.Plan:
 
 def forecast(made: db.Plan, share: float) -> float:
     """Return ε_μ if every distance were this share of the largest."""
-    return bayesian.forecast(made.settings, made.touches, delta=made.delta, share=share)
+    return bayesian.forecast_epsilon(made.settings, made.touches, delta=made.delta, share=share)
 
 
 def claimed(made: db.Plan, accountant: BayesianAccountant | None) -> tuple[db.Guarantee, float]:
     """Return what a run of the plan may claim, and the ε_μ that decided it."""
-    return bayesian.claimed(made.guarantee, made.settings, made.touches, accountant)
+    return bayesian.final_claim(made.guarantee, made.settings, made.touches, accountant)
 
 
 @pytest.fixture(scope="module")

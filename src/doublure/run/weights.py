@@ -12,7 +12,7 @@ from doublure.errors import InputError, RunFolderError, printable
 from doublure.guarantee import Guarantee, may_state_measured_epsilon
 from doublure.methods import registry as methods
 from doublure.networks.array_generator import AnyGenerator
-from doublure.networks.sampling import take_state
+from doublure.networks.sampling import load_state
 from doublure.planning import Plan
 from doublure.planning.plans import WORDS
 from doublure.schema import ResolvedSchema
@@ -63,7 +63,7 @@ def load_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, 
     with torch_for(f"method {method.name}"):
         generator = method.build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
     try:
-        take_state(generator, state)
+        load_state(generator, state)
     except RuntimeError:
         raise damaged_file(path) from None
     return generator.eval()
