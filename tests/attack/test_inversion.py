@@ -17,7 +17,7 @@ from doublure.attack import target_models as victims
 from doublure.attack.attack_data import make_attack_data
 from doublure.data.images import Images
 from doublure.private import accounting
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.schema import Schema
 
 CLASSES, SIDE = 6, 8
@@ -169,7 +169,7 @@ def test_the_private_students_steps_are_those_of_clipped_single_gradients(monkey
 
     def silence(self, size, std):
         drawn.append((size, std))
-        return Drawn(np.zeros(size, dtype=np.float32), std)
+        return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
     monkeypatch.setattr(OsKeyedNoise, "normal", silence)
     network = victims.perceptron(12, (9, 5), 3, torch.Generator().manual_seed(0))

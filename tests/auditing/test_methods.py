@@ -18,7 +18,7 @@ from doublure.data.records import taken
 from doublure.data.relational import open_related
 from doublure.errors import SettingError
 from doublure.private import whole_noise
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -122,7 +122,7 @@ def test_an_unknown_kind_is_refused():
 
 
 def test_a_method_without_its_noise_is_caught(monkeypatch):
-    monkeypatch.setattr(whole_noise, "gaussian", lambda counts, *, scale: Drawn(np.asarray(counts), scale))
+    monkeypatch.setattr(whole_noise, "gaussian", lambda counts, *, scale: ScaledNoise(np.asarray(counts), scale))
     report = audit_method("statistics", epsilon=0.5, delta=1e-5, runs=60, **QUICK)
     assert report.alarms
     assert report.lower_bound > 1.0

@@ -16,7 +16,7 @@ from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import DataError, RunFolderError, SettingError
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.run.synthesizer import Synthesizer
 
 
@@ -66,7 +66,7 @@ def test_the_kept_critic_is_the_one_that_was_trained(small):
     import torch
 
     folder = RunFolder.open(small.run)
-    syn, kept = synthesizer_of(folder), folder.load()
+    syn, kept = read_synthesizer(folder), folder.load()
     critic = WhiteBoxAccess(syn, kept).critic
     first = critic(small.frame(20))
     shifted = {name: value + (name == "critic") for name, value in kept.items()}

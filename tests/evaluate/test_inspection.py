@@ -23,7 +23,7 @@ from doublure.measures.images.alterations import ALTERATIONS, alter, list_altera
 from doublure.measures.images.fault_tests import InspectionSets
 from doublure.results import p_value, percent
 from doublure.schema import Schema
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 
 TEXT = "doublure: 1\nkind: images\nunits: 900\nimages: {shape: [12, 12, 1]}\nlabel: {values: [F, L, T]}\n"
 SEEN = 200
@@ -116,7 +116,7 @@ def quick():
     known, train = {}, classifiers.train_network
 
     def once(student, training, classes, seed, *, progress):
-        if classifiers.EPOCHS == 1 or not isinstance(progress, Silent):  # hurried, or listened to
+        if classifiers.EPOCHS == 1 or not isinstance(progress, SilentProgress):  # hurried, or listened to
             return train(student, training, classes, seed, progress=progress)
         key = (student, training.images.tobytes(), classes.tobytes(), seed)
         if key not in known:

@@ -16,7 +16,7 @@ from doublure.guarantee import Guarantee
 from doublure.ledger import Ledger
 from doublure.methods.noisecritic.settings import ESTIMATE_SEED, ESTIMATED_ON, NoisecriticSettings
 from doublure.schema import Schema
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 from doublure.support.tensors import sha256_of
 
 SENTENCE = "No privacy guarantee. Do not publish."
@@ -82,7 +82,7 @@ def test_what_was_released_is_no_real_data(tmp_path, synthesizer, real, holdout)
         with pytest.raises(SettingError, match="that was released"):
             evaluate.compare({"one": synthesizer}, data, kept)
         with pytest.raises(SettingError, match="that was released"):
-            read_attack_data(synthesizer, data, kept, inside=None, seed=0, shadows=1, progress=Silent())
+            read_attack_data(synthesizer, data, kept, inside=None, seed=0, shadows=1, progress=SilentProgress())
     assert [each.name for each in other.iterdir()] == ["data.csv"]
     assert not set(_recorded(synthesizer))
     ledger = Ledger.create(tmp_path / "book.ledger", dataset="d", epsilon=1.0, delta=1e-5)

@@ -20,7 +20,7 @@ from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points, embed_records
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 MOST_TARGETS = 10_000
 """Most records of either side that are attacked; of more, a uniform sample of units.
@@ -134,7 +134,7 @@ class AttackData:
     crafted: Callable[[int, np.random.Generator], Any] | None = None
     seed: int = 0
     shadows: int = 16
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=SilentProgress)
 
     @property
     def labelled_images(self) -> ImageSchema | None:

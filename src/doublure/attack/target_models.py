@@ -89,7 +89,7 @@ def train_privately(
     from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
     from doublure.private import accounting, noise
-    from doublure.private.clipping import Constant
+    from doublure.private.clipping import ConstantSchedule
     from doublure.private.critic_steps import CriticSteps
     from doublure.private.gradients import CriticLoss
     from doublure.private.mechanism import Mechanism
@@ -106,7 +106,7 @@ def train_privately(
     )
     settings = CriticSettings(
         loss=CriticLoss(kind="wgan"),
-        schedule=Constant(max_grad_norm=_CLIP),
+        schedule=ConstantSchedule(max_grad_norm=_CLIP),
         expected_units=len(inputs),
         paired=False,
     )

@@ -15,7 +15,7 @@ from doublure.evaluate.evaluation import about, load_both
 from doublure.report.audit import AttackReport
 from doublure.results import versions
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.run.synthesizer import Synthesizer
 from doublure.support.progress import Progress, following
 
@@ -51,7 +51,7 @@ def audit(
         syn, kept = run, None
     else:
         folder = RunFolder.open(Path(run))
-        syn, kept = synthesizer_of(folder), folder.load()
+        syn, kept = read_synthesizer(folder), folder.load()
     with following(progress, "audit") as listener:
         data = read_attack_data(
             syn, real, holdout, inside=WhiteBoxAccess(syn, kept), seed=seed, shadows=shadows, progress=listener

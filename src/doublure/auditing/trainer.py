@@ -26,7 +26,7 @@ from doublure.private.accounting import GaussianEvent
 from doublure.private.ranks import LocalContext
 from doublure.support.devices import chosen_device
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 _WIDTH = 8
 _OTHERS = 4
@@ -120,7 +120,7 @@ def audit_trainer(
     steps = iterations * n_critic
     noise = accounting.noise_multiplier(epsilon, delta, sample_rate, steps)
     event = GaussianEvent(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     listener.stage("audit the trainer", 4 * runs)
     sides = []
     for side, planted in enumerate((True, False)):
@@ -164,7 +164,7 @@ def _observations(
     import torch
 
     from doublure.private import noise
-    from doublure.private.clipping import Constant
+    from doublure.private.clipping import ConstantSchedule
     from doublure.private.critic_steps import CriticSteps
     from doublure.private.gradients import CriticLoss
     from doublure.private.queries.lot_gradients import CriticSettings
@@ -183,7 +183,7 @@ def _observations(
         ranks.assigned(records, records.fingerprint),
         CriticSettings(
             loss=CriticLoss(kind="wgan"),
-            schedule=Constant(max_grad_norm=max_grad_norm),
+            schedule=ConstantSchedule(max_grad_norm=max_grad_norm),
             expected_units=1.0,
             n_critic=n_critic,
         ),

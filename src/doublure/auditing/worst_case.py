@@ -34,7 +34,7 @@ from doublure.report.audit import AttackReport
 from doublure.results import versions
 from doublure.schema import Schema
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress, Silent, following
+from doublure.support.progress import Progress, SilentProgress, following
 
 THREAT_MODEL = ThreatModel(
     attack="worst-case",
@@ -145,7 +145,7 @@ def audit_runs(
     """
     if runs < FEWEST:
         raise SettingError(f"must be at least {FEWEST}", field="runs", remedy="use 1000 or more")
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     listener.stage("audit by many runs", 2 * runs)
     sides: list[list[Floats]] = [[], []]
     for number in range(runs):

@@ -78,7 +78,7 @@ def overlap(public: Given, private: Given, schema: Schema | str | Path, *, seed:
     """
     require_torch("overlap")
     plain = _undescribed(schema if isinstance(schema, Schema) else Schema.load(schema))
-    draw = np.random.default_rng(seeding.chosen(seed))
+    draw = np.random.default_rng(seeding.choose_seed(seed))
     (theirs, public_marks), (ours, marks) = _read(public, plain, "public"), _read(private, plain, "private")
     known = set(public_marks)
     same = np.array([mark in known for mark in marks], dtype=bool)

@@ -15,7 +15,7 @@ from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points, embed_records
-from doublure.support.seeding import of_32_bits
+from doublure.support.seeding import to_32_bits
 
 THREAT_MODEL = ThreatModel(
     attack="shadow",
@@ -54,7 +54,7 @@ def attack(data: AttackData) -> AttackResult:
         training_sets.append(features(own, drawn, queries))
         answers.append(inside)
         data.progress.at(number + 1)
-    forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=of_32_bits(data.seed))
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=to_32_bits(data.seed))
     forest.fit(np.concatenate(training_sets), np.concatenate(answers))
     scores = (forest.predict_proba(features(side, data.synthetic, queries))[:, 1] for side in (data.seen, data.unseen))
     size = f"{len(own) // 2:,} records a shadow"

@@ -18,7 +18,7 @@ from doublure.data.images.records import Pixels
 from doublure.encode.grids import Floats
 from doublure.measures.classification import Labels
 from doublure.measures.images.classifiers import count_steps, predict_each
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 
 def _turned(quarters: int) -> Callable[[Pixels], Pixels]:
@@ -101,7 +101,7 @@ def predict_alterations(
         pixels[which == code] = alter(pixels[which == code], name)
     trained = _with_class(pixels, codes[drawn], n_classes)
     hinted = [_with_class(images.images, of, n_classes) for images, of in seen]
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     listener.stage("train a classifier of alterations", count_steps(len(trained)))
     return predict_each("cnn", trained, which.astype(np.int64), hinted, len(names) + 1, seed, listener)
 

@@ -32,8 +32,8 @@ from doublure.data.images import Images
 from doublure.encode.grids import Floats
 from doublure.measures.classification import Labels, predict_logistic, spread_classes
 from doublure.support.devices import chosen_device
-from doublure.support.progress import Progress, Silent
-from doublure.support.seeding import of_32_bits
+from doublure.support.progress import Progress, SilentProgress
+from doublure.support.seeding import to_32_bits
 
 if TYPE_CHECKING:
     import torch
@@ -87,7 +87,7 @@ def predict(
         ``(M, K)`` probabilities.
     """
     codes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     return spread_classes(classes, len(test), n_classes, lambda: _TRAIN[name](training, codes, test, seed, listener))
 
 
@@ -230,7 +230,7 @@ def train_network(
     initialise(model, source)
     device = chosen_device()
     model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third quicker on a processor
-    _learn(model, training, torch.from_numpy(classes).to(device), source, rate, epochs, progress or Silent())
+    _learn(model, training, torch.from_numpy(classes).to(device), source, rate, epochs, progress or SilentProgress())
     return model.eval()
 
 
@@ -337,7 +337,7 @@ def _logistic(training: Images, classes: Labels, test: Images, seed: int, progre
 def _forest(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
     from sklearn.ensemble import RandomForestClassifier
 
-    model = RandomForestClassifier(_TREES, random_state=of_32_bits(seed)).fit(_pixels(training), classes)
+    model = RandomForestClassifier(_TREES, random_state=to_32_bits(seed)).fit(_pixels(training), classes)
     return np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)
 
 

@@ -41,7 +41,7 @@ from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score, interval, rate_score
 from doublure.results import Verdict, percent, versions
 from doublure.schema.images import ImageSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 MOST_IMAGES = 5_000
 """Most images that a classifier is trained or tested on; of more, a uniform sample is used."""
@@ -164,7 +164,7 @@ def evaluate_images(
     training_sets = {name: _sample(len(images), rng) for name, images in sets.images.items()}
     skipped = _skipped(schema, sets)
     trained = {"synthetic": training_sets["value"], "real": training_sets["real"], "test": training_sets["test"]}
-    listener, asked = progress or Silent(), () if skipped else tuple(classifiers)
+    listener, asked = progress or SilentProgress(), () if skipped else tuple(classifiers)
     kept = resamples or Resamples(seed=seed)
     if asked:
         listener.stage("train classifiers", len(asked) * len(_ROLES))

@@ -15,7 +15,7 @@ from doublure.measures.fault_tests import FaultStatistic, FaultTest, decide
 from doublure.measures.images.alterations import ALTERATIONS, FEWEST, list_alterations, predict_alterations
 from doublure.measures.images.classifiers import BATCH, cnn_flops, count_steps, predict_each
 from doublure.measures.images.feature_extractors import pixels
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 ROUGH = 0.4
 """Share of mislabelled images in a single correct run above which it cannot serve as a reference."""
@@ -57,7 +57,7 @@ def run_fault_tests(sets: InspectionSets, seed: int, progress: Progress | None =
         seed: Fixes the classifiers' randomness.
         progress: Receives progress events.
     """
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     learned = _altered(sets, seed, listener) | _flat(sets) | _labelled(sets, seed, listener)
     signs = learned | _unlike(sets) | _alike(sets)
     tested = bool(sets.right) and not (LABEL in signs and _rough(signs[LABEL].shares[1:]))

@@ -14,7 +14,7 @@ from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, le
 from doublure.measures.images.feature_extractors import encode_labels
 from doublure.results import INTERNAL, percent, span
 from doublure.schema.images import LABEL, ImageSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 SIZES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
 """Numbers of labels tried, besides all available ones."""
@@ -118,7 +118,7 @@ def label_curve(
     if schema.label is None:
         remedy = "give a schema that lists them"
         raise SchemaError("lists no classes that a classifier could be tested on", field=LABEL, remedy=remedy)
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     listener.stage("read the real images")
     content = open_data(real, schema.kind).load(schema).content
     if len(content) < _FEWEST:

@@ -26,7 +26,7 @@ from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import RelationalSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 MOST_UNITS = 100_000
 """Default limit of synthetic units drawn."""
@@ -143,7 +143,7 @@ def evaluate_related(
         baseline=coders.read(draw_independent(both.train, len(artificial), rng), "independent tables"),
         test=coders.read(both.test, "the holdout"),
     )
-    listener, own = progress or Silent(), {}
+    listener, own = progress or SilentProgress(), {}
     resampled = resamples or Resamples(seed=seed)
     for name in schema.tables if tables else ():
         frames = [each.frames[name] for each in (artificial, both.train, both.test)]

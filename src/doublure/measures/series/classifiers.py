@@ -38,7 +38,7 @@ from doublure.measures.scores import Score
 from doublure.measures.series.figures import PLACES, average, make_score
 from doublure.measures.series.statistics import encode_attributes
 from doublure.schema.series import SeriesSchema
-from doublure.support.seeding import of_32_bits
+from doublure.support.seeding import to_32_bits
 
 MOST_TRAINING = 4_000
 """Most series of a set that a classifier is trained or tested on; of more, a uniform sample is used."""
@@ -209,7 +209,7 @@ def _classes(training: Floats, classes: Labels, test: Floats, n_classes: int, se
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     rounds = max(20, 2 * ROUNDS // len(np.unique(classes)))
-    model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
+    model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=to_32_bits(seed))
     known = _known(training)
 
     def predict() -> Floats:

@@ -30,7 +30,7 @@ from doublure.measures.series.statistics import series_statistics
 from doublure.measures.series.verdict import verdict
 from doublure.results import Verdict, versions
 from doublure.schema.series import SeriesSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 MOST_SERIES = 20_000
 """Default limit of synthetic series drawn."""
@@ -108,7 +108,7 @@ def evaluate_series(
     sets = {"value": synthetic, "baseline": independent_steps(real, len(synthetic), rng), "real": real, "test": test}
     statistics = {name: series_statistics(schema, each) for name, each in sets.items()}
     clock = clock_texts(schema.series, schema.length)
-    listener, kept = progress or Silent(), resamples or Resamples(seed=seed)
+    listener, kept = progress or SilentProgress(), resamples or Resamples(seed=seed)
     apart = distances(schema, statistics)
     resample_distances(apart, statistics, kept)
     listener.stage("train models")

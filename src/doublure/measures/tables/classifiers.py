@@ -13,7 +13,7 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels, predict_logistic, spread_classes
 from doublure.measures.tables.features import FeatureTable
-from doublure.support.seeding import of_32_bits
+from doublure.support.seeding import to_32_bits
 
 Kind: TypeAlias = Literal["forest", "boosting", "logistic"]
 
@@ -52,7 +52,7 @@ def _forest(training: FeatureTable, classes: Labels, test: FeatureTable, seed: i
 
     # Half the rows per tree: as accurate within a tenth of a point on Adult, and a third faster.
     forest = RandomForestClassifier(
-        _TREES, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=of_32_bits(seed)
+        _TREES, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=to_32_bits(seed)
     )
     forest.fit(training.trees(), classes)
     # Threads would add the trees' votes in the order they finish, so the last bit would vary.
@@ -65,7 +65,7 @@ def _boosting(training: FeatureTable, classes: Labels, test: FeatureTable, seed:
 
     # One tree per class and round: fewer rounds where there are many classes.
     rounds = max(20, 2 * _TREES // len(np.unique(classes)))
-    boosting = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
+    boosting = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=to_32_bits(seed))
     # On a busy machine threads wait for one another: measured, one thread is five times as fast as two.
     with threadpool_limits(limits=1):
         return _chances(boosting.fit(training.trees(), classes), test.trees())

@@ -34,7 +34,7 @@ from doublure.measures.tables.utility import MOST_ROWS, TrainedOn, Utility, meas
 from doublure.measures.tables.verdict import verdict
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 
 class TableEvaluation(Evaluation):
@@ -130,7 +130,7 @@ def evaluate_table(
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.
     """
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     rng = np.random.default_rng(seed)
     coder = Coder(schema=schema)
     if not coder.names:
