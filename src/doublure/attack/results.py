@@ -122,7 +122,7 @@ class AttackResult(Result):
         rates: Further shares.
         roc: The ROC curve, for membership.
         claim: The claim under attack.
-        lower_bound: The ε that this attack proves to be exceeded, at 95 % confidence; null where it proves none.
+        lower_bound: Lower bound on ε shown by this attack, at 95 % confidence; null where it shows none.
         alarm: Whether the result exceeds the claim.
         notes: Facts a reader needs to interpret the figures.
         skipped: The reason why the attack was not made; null where it was.

@@ -1,4 +1,4 @@
-"""Worst-case audit by many runs: does a method reveal whether there are four records or five?
+"""Worst-case audit of a method by many runs on neighbouring data sets of four and five records.
 
 The attacker chose the data. Four records are alike; one of two data sets has a fifth that is as different as possible,
 in its content and its conditions. The method is fitted a thousand times on each. From the synthetic records alone, by

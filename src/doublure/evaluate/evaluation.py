@@ -244,7 +244,7 @@ def _attacked(
 
 
 def _lenient_series(schema: Any) -> Any:
-    """Include all series of a unit: a fit uses a random choice of them, while a measure has to repeat."""
+    """Include all series of a unit: a fit uses a random choice of them, while a measure has to be repeatable."""
     kept = schema.series.gaps == "missing"
     channels = {
         name: channel.model_copy(update={"missing": True}) if kept and channel.missing is False else channel

@@ -133,7 +133,7 @@ def _split(records: Any, at: int) -> tuple[Any, Any]:
 
 def _images(asked: _Request) -> Inspection:
     syn, right, seed = asked.syn, asked.right, asked.seed
-    schema = _schema_of(syn, right)
+    schema = _common_schema(syn, right)
     classes = 0 if schema.label is None else len(schema.label.domain)
     training, inspected, of_right = asked.drawn(*count_flops(schema.shape, classes, asked.size, len(right)))
     sets = InspectionSets(
@@ -203,7 +203,7 @@ def _unlike(records: str) -> SettingError:
 INSPECTIONS = ByKind[Callable[[_Request], Inspection]]("inspection", table=_rows, images=_images, series=_series)
 
 
-def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
+def _common_schema(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
     remedy = "compare runs with `doublure compare`, or evaluate the run"
     wrong = SettingError(f"is of kind {syn.schema.kind}; images can be inspected", field="run", remedy=remedy)
     schema = ImageSchema.of(syn.schema, wrong)

@@ -126,7 +126,7 @@ class Report(InternalReport, PageResult):
     @override
     def to_html(self) -> str:
         kind = PAGES[self.measured.kind]
-        return page.render(kind.template, _context_of(self, kind.content(self.measured)))
+        return page.render(kind.template, _page_context(self, kind.content(self.measured)))
 
     def _repr_html_(self) -> str:
         rows = [
@@ -293,7 +293,7 @@ def _hanging(pairs: Sequence[PairDependence]) -> list[dict[str, Any]]:
     ]
 
 
-def _context_of(report: Report, content: PageContent) -> dict[str, Any]:
+def _page_context(report: Report, content: PageContent) -> dict[str, Any]:
     found, verdict, records = report.measured, report.verdict, content.records
     return {
         "title": f"How good are the synthetic {records}?",
