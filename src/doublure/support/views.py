@@ -113,7 +113,7 @@ def list_values(values: Sequence[str], most: int) -> str:
     """Return the first values in one line, quoted where one contains a comma, and the number of the others.
 
     Example:
-        >>> listed(["Seattle, WA", "Boston, MA", "Paris"], 2)
+        >>> list_values(["Seattle, WA", "Boston, MA", "Paris"], 2)
         '"Seattle, WA", "Boston, MA" and 1 more'
     """
     quote = '"' if any("," in value for value in values) else ""
