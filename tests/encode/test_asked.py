@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from doublure.data.tables.fixing import has
 from doublure.encode.asked import common
 from doublure.encode.table_values import TableValues
 from doublure.schema import Schema
-from doublure.schema.allowed import Allowed, between, one_of
+from doublure.schema.allowed import Allowed, between, has, one_of
 
 SCHEMA = """
 doublure: 1

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tiers import examples
 
-from doublure.data.tables.rules import TableRules, snapped_numbers
+from doublure.data.tables.rules import TableRules
 from doublure.encode.table import TableEncoder
 from doublure.errors import SchemaError
 from doublure.schema import ResolvedSchema
@@ -257,18 +257,6 @@ def test_a_combination_that_is_not_listed_becomes_the_one_that_agrees_most() -> 
     table.fix(numbers, None)
     assert [numbers[name][0] for name in "abc"] == [1, 1, 2]
     assert not table.broken(numbers).any()
-
-
-def test_a_method_may_ask_which_cells_are_allowed_beside_others() -> None:
-    columns = {
-        "age": {"type": "integer", "bounds": [0, 99], "missing": False},
-        "job": {"type": "category", "values": ["none", "cook", "clerk"], "missing": True},
-    }
-    rule = {"implies": {"when": {"age": [0, 14]}, "then": {"job": ["none", "missing"]}}}
-    schema = schema_of(columns, [rule])
-    frame = pd.DataFrame({"age": [10, 40]})
-    fits = TableRules(schema).allowed("job", snapped_numbers(frame, schema.columns, ["age"]))
-    assert fits.tolist() == [[True, False, False, True], [True, True, True, True]]
 
 
 def test_rules_survive_their_own_file(tmp_path: Any) -> None:

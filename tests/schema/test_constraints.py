@@ -12,8 +12,8 @@ from tiers import examples
 
 from doublure.errors import SchemaError
 from doublure.schema import Schema
-from doublure.schema.constraints import AtMost, Equal, ordered
 from doublure.schema.resolving import agree
+from doublure.schema.rules import AtMost, Equal, ordered
 
 
 def test_every_column_comes_after_those_below_it() -> None:

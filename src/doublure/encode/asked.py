@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from doublure.data.tables.fixing import has
 from doublure.encode.columns import Discrete, RowEncoding
 from doublure.encode.grids import Floats
 from doublure.encode.numeric import Stepped
-from doublure.schema.allowed import Allowed
+from doublure.schema.allowed import Allowed, has
 
 if TYPE_CHECKING:
     from doublure.networks.steering import Spans

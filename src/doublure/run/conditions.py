@@ -24,14 +24,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from doublure.data.records import taken
-from doublure.data.tables.fixing import has
 from doublure.data.tables.rules import TableRules
 from doublure.encode.attribute_groups import codes_within
 from doublure.errors import SettingError, printable
 from doublure.schema import ResolvedSchema
-from doublure.schema.allowed import Allowed, between, one_of
+from doublure.schema.allowed import Allowed, between, has, one_of
 from doublure.schema.columns import Column, label
-from doublure.schema.rule_checks import clash
+from doublure.schema.rules import clash
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder

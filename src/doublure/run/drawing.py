@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from doublure.data.records import taken
-from doublure.data.tables.fixing import has
 from doublure.errors import SettingError, printable
 from doublure.networks.array_generator import AnyGenerator, Array
 from doublure.networks.sampling import rows_of
 from doublure.networks.steering import KnowsConditions
 from doublure.networks.tree import TreeGenerator
+from doublure.schema.allowed import has
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder

@@ -10,12 +10,19 @@ import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
 from doublure.schema.columns import Column
 from doublure.schema.scalars import Value, label
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from doublure.schema.columns.column import Floats
+
+    Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 MISSING = "missing"
 """How a rule writes an empty cell."""
@@ -59,6 +66,21 @@ class Allowed:
             return self.missing
         within = self.span is not None and self.span[0] - self.slack <= number <= self.span[1] + self.slack
         return within or any(abs(number - value) <= self.slack for value in self.values)
+
+
+def has(cells: Allowed, numbers: Floats) -> Mask:
+    """Return ``(N,)``: which numbers are among some cells."""
+    import numpy as np
+
+    found: Mask = np.isnan(numbers) & cells.missing
+    if cells.span is not None:
+        found |= (cells.span[0] - cells.slack <= numbers) & (numbers <= cells.span[1] + cells.slack)
+    if cells.values:
+        values = np.sort(np.asarray(cells.values))
+        places = np.clip(np.searchsorted(values, numbers), 1, max(1, len(values) - 1))
+        for beside in (values[np.minimum(places, len(values) - 1)], values[places - 1]):
+            found |= np.abs(numbers - beside) <= cells.slack
+    return found
 
 
 def allowed(column: Column, written: Any) -> Allowed:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from doublure.schema.columns import MOST_VALUES, Column
-from doublure.schema.constraints import Rule, ordered
 from doublure.schema.fact_states import Learn
+from doublure.schema.rules import Rule, ordered
 
 
 def agree(

@@ -3,7 +3,7 @@
 Turn by turn, and within a turn in this order: ``combinations``, ``implies``, ``sum`` (each as listed), ``at_most``;
 after every change the columns that ``equal`` and ``determines`` derive follow. Rows that still break a rule after the
 last turn take all columns that the rule holds together from another *sampled* row that keeps them all; where there is
-none, from the row that showed that the schema's rules can be kept (:func:`doublure.schema.rule_checks.witness`).
+none, from the row that showed that the schema's rules can be kept (:func:`doublure.schema.rules.witness`).
 
 Sampled rows may lend one another cells, at random. Records may not: without a source of randomness a row becomes what a
 public rule says of that row alone.
@@ -11,25 +11,23 @@ public rule says of that row alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from doublure.data.tables.cells import Floats
-from doublure.data.tables.fixing import AddsUp, Draw, Fires, Fixing, InTurn, Listed
 from doublure.errors import DataError, printable
 from doublure.schema import Schema
 from doublure.schema.columns import Column
-from doublure.schema.constraints import AtMost, Equal, names_of, word_of
-from doublure.schema.rule_checks import witness
-from doublure.schema.rules import Adds, Derived, Follows, InOrder, Kept, OneOf, rules_of
+from doublure.schema.rules import CellSource, NumericRules, Rule, witness
 
-Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+if TYPE_CHECKING:
+    from doublure.schema.allowed import Mask
+    from doublure.schema.rules.rule import Follow
 
 _TURNS = 6
-_ORDER: tuple[type[Kept], ...] = (OneOf, Follows, Adds, InOrder)
 
 
 class TableRules:
@@ -43,31 +41,20 @@ class TableRules:
         names: The columns that rules are about.
     """
 
-    def __init__(self, schema: Schema, own: Sequence[Any] | None = None) -> None:
+    def __init__(self, schema: Schema, own: Sequence[Rule] | None = None) -> None:
         rules = schema.constraints if own is None else own
         self._columns = schema.columns
-        self._rules = rules_of(schema.columns, rules)
-        self._derived = [(each, _function(each)) for each in self._rules.derived]
-        self._roots = {each.name: each.source for each in self._rules.derived}
-        self.names = tuple(dict.fromkeys(name for rule in rules for name in names_of(rule)))
-        kept = sorted(self._rules.kept, key=lambda rule: _ORDER.index(type(rule)))
-        self._fixing: list[Fixing] = [self._made(rule, rules) for rule in kept]
+        self._rules = NumericRules.from_rules(rules, schema.columns)
+        self._derived = {each.name: each for each in self._rules.derived}
+        self.names = tuple(dict.fromkeys(name for rule in rules for name in rule.names))
+        self._fixing = sorted(self._rules.kept, key=lambda rule: rule.turn)
 
-    def _made(self, rule: Any, rules: Sequence[Any]) -> Fixing:
-        if isinstance(rule, OneOf):
-            return Listed(rule)
-        if isinstance(rule, Follows):
-            return Fires(rule, self._columns, {name: self.root_of(name) for name in rule.then})
-        if isinstance(rule, Adds):
-            return AddsUp(rule, self._columns)
-        return InTurn(rule, self._columns, [each for each in rules if isinstance(each, AtMost)])
-
-    def root_of(self, name: str) -> tuple[str, Callable[[Floats], Floats]]:
+    def root_of(self, name: str) -> tuple[str, Follow]:
         """Return the modelled column that another follows from (often itself), and how."""
-        steps: list[Callable[[Floats], Floats]] = []
-        while name in self._roots:
-            steps.append(next(function for each, function in self._derived if each.name == name))
-            name = self._roots[name]
+        steps: list[Follow] = []
+        while name in self._derived:
+            steps.append(self._derived[name].follow)
+            name = self._derived[name].source
 
         def followed(numbers: Floats) -> Floats:
             for step in reversed(steps):
@@ -79,48 +66,18 @@ class TableRules:
     @property
     def movable(self) -> frozenset[str]:
         """The modelled columns that fixing may change, but for rows that no turn fixes."""
-        moved: set[str] = set()
-        for rule in self._rules.kept:
-            names = rule.then if isinstance(rule, Follows) else rule.names
-            moved |= {self.root_of(name)[0] for name in names}
-        return frozenset(moved)
+        return frozenset(self.root_of(name)[0] for rule in self._rules.kept for name in rule.moves)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def broken(self, numbers: Mapping[str, Floats]) -> Mask:
         """Return ``(N,)``: which rows break any rule."""
         found = np.zeros(_length(numbers), dtype=np.bool_)
-        for each, function in self._derived:
-            found |= ~_same(numbers[each.name], function(numbers[each.source]))
+        for each in self._rules.derived:
+            found |= ~_same(numbers[each.name], each.follow(numbers[each.source]))
         for rule in self._fixing:
             found |= rule.broken(numbers)
         return found
-
-    def allowed(self, name: str, others: Mapping[str, Floats]) -> Mask:
-        """Return ``(N, size)``: which values of a discrete column a row could have, beside cells that it has.
-
-        A method may ask while it samples; it need not, for decoded rows are fixed anyway.
-
-        Args:
-            name: A category, ordinal or boolean; its last value here is an empty cell, where there may be one.
-            others: Column -> ``(N,)`` numbers of cells that are drawn already.
-        """
-        column = self._columns[name]
-        values = [*map(float, range(len(column.domain))), *([np.nan] if column.may_be_missing else [])]
-        rows = _length(others)
-        fits = np.ones((rows, len(values)), dtype=np.bool_)
-        for place, value in enumerate(values):
-            known = {**others, name: np.full(rows, value)}
-            for each, function in self._derived:
-                if each.source in known:
-                    follows = function(known[each.source])
-                    if each.name in others:
-                        fits[:, place] &= _same(others[each.name], follows)
-                    known[each.name] = follows
-            for rule in self._fixing:
-                if set(rule.names) <= set(known):
-                    fits[:, place] &= ~rule.broken(known)
-        return fits
 
     # -- fixing -----------------------------------------------------------------------------------------------------
 
@@ -138,7 +95,8 @@ class TableRules:
                 off = rule.broken(numbers)
                 if off.any():
                     moved = True
-                    rule.fix(numbers, off, Draw(rng=rng, turn=turn, sound=~self.broken(numbers)))
+                    source = CellSource(rng=rng, turn=turn, sound=~self.broken(numbers), root_of=self.root_of)
+                    rule.fix(numbers, off, source)
                     self._follow(numbers)
             if not moved:
                 return
@@ -146,8 +104,8 @@ class TableRules:
             self._replace(numbers, component, rng)
 
     def _follow(self, numbers: dict[str, Floats]) -> None:
-        for each, function in self._derived:
-            numbers[each.name] = function(numbers[each.source])
+        for each in self._rules.derived:
+            numbers[each.name] = each.follow(numbers[each.source])
 
     def _replace(self, numbers: dict[str, Floats], component: frozenset[str], rng: np.random.Generator | None) -> None:
         """Give rows that no turn has fixed the cells of one that keeps all rules."""
@@ -203,7 +161,7 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     Raises:
         DataError: One breaks a rule, and the schema refuses that.
     """
-    own = [rule for rule in schema.constraints if not isinstance(rule, (Equal, AtMost))]
+    own = [rule for rule in schema.constraints if not rule.encoded]
     if not own:
         return frame
     if schema.misfit == "refuse":
@@ -212,7 +170,7 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
             if alone.broken(snapped_numbers(frame, schema.columns, alone.names)).any():
                 named = ", ".join(map(printable, alone.names))
                 remedy = "fix the rule or the data, or write misfit: coerce"
-                raise DataError(f"has records that break the rule {word_of(rule)}", field=named, remedy=remedy)
+                raise DataError(f"has records that break the rule {rule.word}", field=named, remedy=remedy)
         return frame
     rules = TableRules(schema, own)
     numbers = snapped_numbers(frame, schema.columns, rules.names)
@@ -223,20 +181,6 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 def snapped_numbers(frame: pd.DataFrame, columns: Mapping[str, Column], names: Iterable[str]) -> dict[str, Floats]:
     """Return the numbers of some columns' cells, each the nearest that a cell can have."""
     return {name: columns[name].snapped_numbers_of(frame[name]) for name in names}
-
-
-def _function(derived: Derived) -> Callable[[Floats], Floats]:
-    """Return how a whole column follows from another."""
-    if derived.pairs is None:
-        return lambda numbers: numbers * derived.times + derived.shift
-    keys = np.array(sorted(derived.pairs))
-    cells = np.array([derived.pairs[key] for key in keys])
-
-    def followed(numbers: Floats) -> Floats:
-        places = np.clip(np.searchsorted(keys, numbers), 0, len(keys) - 1)
-        return np.where(np.isnan(numbers), derived.hole, cells[places])
-
-    return followed
 
 
 def _same(left: Floats, right: Floats) -> Mask:

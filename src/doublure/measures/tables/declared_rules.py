@@ -11,7 +11,6 @@ from doublure.data.tables.cells import Floats
 from doublure.data.tables.rules import TableRules
 from doublure.intervals import Result
 from doublure.schema import ResolvedSchema
-from doublure.schema.constraints import word_of
 
 
 class BrokenRule(Result):
@@ -42,7 +41,7 @@ def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataF
     for rule in schema.constraints:
         alone = TableRules(schema, [rule])
         counts = [int(alone.broken(_numbers(schema, frame, alone.names)).sum()) for frame in (synthetic, real)]
-        found.append(BrokenRule(rule=word_of(rule), columns=alone.names, synthetic=counts[0], real=counts[1]))
+        found.append(BrokenRule(rule=rule.word, columns=alone.names, synthetic=counts[0], real=counts[1]))
     return tuple(found)
 
 

@@ -1,0 +1,92 @@
+"""``{determines: [INDP, INDP_CAT], map: FILE}``: a column that follows from another by a list, and is not modelled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field, StrictStr
+from typing_extensions import override
+
+from doublure.errors import printable
+from doublure.schema.columns import MOST_VALUES, Column
+from doublure.schema.rules.rule import DerivedColumn, Rule, Text, cells_reader, refuse_file
+from doublure.schema.rules.twins import twins
+from doublure.support import yaml12 as yaml_text
+
+
+class Determines(Rule):
+    """The second column follows from the first by a list."""
+
+    word: ClassVar[str] = "determines"
+    file_key: ClassVar[str | None] = "map"
+
+    determines: Annotated[tuple[StrictStr, StrictStr], Field()]
+    map: Annotated[Mapping[Text, Text], Field(min_length=1), BeforeValidator(refuse_file)]
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return self.determines
+
+    @property
+    @override
+    def derives(self) -> tuple[str, ...]:
+        return self.determines[1:]
+
+    @property
+    def _pair(self) -> str:
+        return " and ".join(map(printable, self.determines))
+
+    @override
+    def check(self, columns: Mapping[str, Column]) -> None:
+        super().check(columns)
+        first, second = (columns[name] for name in self.determines)
+        if "condition" in second.roles:
+            name = printable(self.determines[1])
+            raise ValueError(f"{name} is a condition, and determines derives it; remove the role")
+        every = f"determines lists every value of the first of {self._pair}"
+        if not (first.listed or first.integral):
+            raise ValueError(f"{every}; take a category or an integer")
+        if (first.size or 0) > MOST_VALUES:
+            raise ValueError(f"{every}, more than {MOST_VALUES}; group them")
+
+    @override
+    def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:
+        source, name = self.determines
+        first, second, pair = columns[source], columns[name], f"the map of {self._pair}"
+        read_key, read = (cells_reader(columns[each], f"{pair} at {printable(each)}") for each in self.determines)
+        every: dict[float, float] = {}
+        for key, cell in self.map.items():
+            every[read_key(key)] = read(cell)
+        hole = next((cell for key, cell in every.items() if math.isnan(key)), math.nan)
+        pairs = {key: cell for key, cell in every.items() if not math.isnan(key)}
+        count = first.size or 0
+        if len(pairs) < count:
+            raise ValueError(f"{pair} lacks {count - len(pairs)} of the first's {count} values; give each a line")
+        if first.may_be_missing and math.isnan(hole) and not second.may_be_missing:
+            raise ValueError(f"{pair} does not say what goes with an empty cell; give a line that begins empty")
+        yield DerivedColumn(name=name, source=source, pairs=pairs, hole=hole)
+
+    @classmethod
+    @override
+    def from_file(cls, rows: Sequence[Sequence[str]], written: Mapping[Any, Any]) -> Any:
+        header, *pairs = rows
+        names = written.get("determines")
+        wanted = [str(name) for name in names] if isinstance(names, list) else list(header)
+        if sorted(header) != sorted(wanted):
+            raise ValueError("needs a header that names the two columns")
+        found: dict[str, str] = {}
+        for pair in pairs:
+            first, second = pair if list(header) == wanted else reversed(pair)
+            if found.setdefault(first, second) != second:
+                raise ValueError("gives one value two")
+        return found
+
+    @classmethod
+    @override
+    def proposals(cls, types: Mapping[str, str]) -> Iterator[tuple[int, str, tuple[str, str]]]:
+        for place, pair, coarser in twins(types):
+            if coarser:
+                yield place, f"{{determines: {yaml_text.inline(list(pair))}, map: FILE}}", pair

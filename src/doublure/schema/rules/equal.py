@@ -1,0 +1,81 @@
+"""``{equal: [education, education-num]}``: columns that say the same, the first of which is modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from doublure.errors import printable
+from doublure.schema.columns import Column
+from doublure.schema.fact_states import Learn
+from doublure.schema.rules.rule import DerivedColumn, Names, Rule
+from doublure.schema.rules.twins import twins
+from doublure.support import yaml12 as yaml_text
+
+
+class Equal(Rule):
+    """The columns carry the same information, value by value in the order listed."""
+
+    word: ClassVar[str] = "equal"
+    encoded: ClassVar[bool] = True
+    repeats: ClassVar[bool] = True
+
+    equal: Names
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return self.equal
+
+    @property
+    @override
+    def derives(self) -> tuple[str, ...]:
+        return self.equal[1:]
+
+    @override
+    def check(self, columns: Mapping[str, Column]) -> None:
+        super().check(columns)
+        for name in self.derives:
+            _check_pair(self.equal[0], name, columns)
+
+    @override
+    def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:
+        first = columns[self.equal[0]]
+        for name in self.derives:
+            if first.size is None:
+                yield DerivedColumn(name=name, source=self.equal[0])
+                continue
+            start, begin = (0.0 if each.grid is None else each.grid[0] for each in (first, columns[name]))
+            times = columns[name].unit / first.unit
+            yield DerivedColumn(name=name, source=self.equal[0], shift=begin - start * times, times=times)
+
+    @classmethod
+    @override
+    def proposals(cls, types: Mapping[str, str]) -> Iterator[tuple[int, str, tuple[str, str]]]:
+        for place, pair, coarser in twins(types):
+            if not coarser:
+                yield place, f"{{equal: {yaml_text.inline(list(pair))}}}", pair
+
+
+def _check_pair(source: str, name: str, columns: Mapping[str, Column]) -> None:
+    first, column, pair = columns[source], columns[name], f"{printable(source)} and {printable(name)}"
+    if "condition" in column.roles:
+        raise ValueError(f"{printable(name)} is a condition; name it first in equal")
+    if column.learned:
+        raise ValueError(f"{printable(name)} is derived by equal, so nothing of it is learned; declare its facts")
+    if isinstance(first.missing, Learn) or column.may_be_missing != first.may_be_missing:
+        raise ValueError(f"{pair} are equal; declare the same missing for both")
+    sizes = first.size, column.size
+    if sizes[0] is None or sizes[1] is None:
+        if not first.alike(column) or first.listed:
+            raise ValueError(f"equal needs declared values or bounds for {pair}; declare them")
+        if _facts(first) != _facts(column):
+            raise ValueError(f"{pair} are equal; declare the same bounds, precision and step for both")
+    elif sizes[0] != sizes[1]:
+        raise ValueError(f"{printable(source)} has {sizes[0]} values and {printable(name)} has {sizes[1]}; fix one")
+
+
+def _facts(column: Column) -> tuple[Any, ...]:
+    return tuple(column.fact(name) for name in ("bounds", "precision", "step", "timezone"))

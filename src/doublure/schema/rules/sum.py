@@ -1,0 +1,140 @@
+"""``{sum: {total: t, of: [a, b]}}``: t is a + b."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import StrictStr
+from typing_extensions import override
+
+from doublure.errors import printable
+from doublure.schema.allowed import Allowed
+from doublure.schema.columns import Column
+from doublure.schema.fact_states import Frozen
+from doublure.schema.rules.rule import CellSource, Names, NumericRule, Row, Rule
+
+if TYPE_CHECKING:
+    from doublure.schema.allowed import Mask
+    from doublure.schema.columns.column import Floats
+
+
+class Addition(Frozen):
+    """A total and its parts."""
+
+    total: StrictStr
+    of: Names
+
+
+class Sum(Rule):
+    """The total is the sum of the parts (in rows where none of them is missing)."""
+
+    word: ClassVar[str] = "sum"
+    takes_derived: ClassVar[bool] = False
+
+    sum: Addition
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return (self.sum.total, *self.sum.of)
+
+    @override
+    def check(self, columns: Mapping[str, Column]) -> None:
+        super().check(columns)
+        every, name = [columns[each] for each in self.names], printable(self.sum.total)
+        total, *parts = every
+        for column in parts:
+            if not (column.alike(total) and column.adds_up):
+                raise ValueError(f"sum needs {name} and its parts to be all integer, or all real; fix")
+            if column.unit != total.unit:
+                raise ValueError(f"sum adds up to {name}; give total and parts the same precision and step")
+        known = [column.grid for column in every if column.grid is not None]
+        if len(known) < len(every) or any(column.may_be_missing for column in every):
+            return
+        (lowest, highest), *own = known
+        if sum(low for low, _ in own) > highest or sum(high for _, high in own) < lowest:
+            raise ValueError(f"no parts add up to a value of {name}; fix the bounds")
+
+    @override
+    def numeric(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
+        unit = columns[self.sum.total].unit
+        slack = 0.25 * unit if unit else 1e-9
+        yield ColumnSum(names=self.names, columns=columns, slack=slack, relative=not unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSum(NumericRule):
+    """``sum``: the total follows the parts; where it cannot, or every second turn, the parts follow the total."""
+
+    slack: float
+    relative: bool
+
+    @property
+    def total(self) -> str:
+        """The column of the sum."""
+        return self.names[0]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The columns that are added up."""
+        return self.names[1:]
+
+    @override
+    def kept(self, row: Row) -> bool:
+        off = row[self.total] - sum(row[name] for name in self.parts)
+        size = max(1.0, abs(row[self.total])) if self.relative else 1.0
+        return math.isnan(off) or abs(off) <= self.slack * size
+
+    @property
+    @override
+    def leads(self) -> tuple[str, ...]:
+        return (self.total,)
+
+    @override
+    def named(self) -> Iterator[tuple[str, Allowed]]:
+        ends = Allowed(values=tuple(end for name in self.names for end in self.columns[name].limits))
+        yield from ((name, ends) for name in self.names)
+
+    @override
+    def completed(self, name: str, row: Row) -> Iterator[float]:
+        rest = sum(row[each] for each in self.parts if each != name)
+        yield rest if name == self.total else row[self.total] - rest
+
+    @override
+    def broken(self, numbers: Mapping[str, Floats]) -> Mask:
+        import numpy as np
+
+        total = numbers[self.total]
+        size = np.maximum(1.0, np.abs(total)) if self.relative else 1.0
+        off: Mask = np.abs(total - self._added(numbers)) > self.slack * size
+        return off
+
+    @override
+    def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:
+        """Move the total to what the parts add up to, within its bounds, or the parts to the total, the last first."""
+        import numpy as np
+
+        ends = {name: self.columns[name].limits for name in self.names}
+        added, total = self._added(numbers), numbers[self.total]
+        wanted = total if source.turn % 2 else np.clip(added, *ends[self.total])
+        rest = wanted - added
+        for name in reversed(self.parts):
+            moved = self._rounded(np.clip(numbers[name] + rest, *ends[name]))
+            rest = self._rounded(rest - (moved - numbers[name]))
+            numbers[name] = np.where(off, moved, numbers[name])
+        numbers[self.total] = np.where(off, np.clip(self._added(numbers), *ends[self.total]), total)
+
+    def _added(self, numbers: Mapping[str, Floats]) -> Floats:
+        first, *others = (numbers[name] for name in self.parts)
+        for other in others:
+            first = first + other
+        return self._rounded(first)
+
+    def _rounded(self, values: Floats) -> Floats:
+        import numpy as np
+
+        decimals = self.columns[self.total].decimals
+        return values if decimals is None else np.round(values, decimals)
