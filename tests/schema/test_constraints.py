@@ -13,7 +13,8 @@ from tiers import examples
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.resolving import agree
-from doublure.schema.rules import AtMost, Equal, ordered
+from doublure.schema.rules.at_most import AtMost, ordered
+from doublure.schema.rules.equal import Equal
 
 
 def test_every_column_comes_after_those_below_it() -> None:

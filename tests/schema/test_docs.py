@@ -12,7 +12,7 @@ import pytest
 from doublure.drafting.draft import draft
 from doublure.schema import Schema
 from doublure.schema.columns import TYPES
-from doublure.schema.rules import MODELS
+from doublure.schema.rules.registry import MODELS
 from doublure.support import yaml12 as yaml_text
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/schema.md").read_text(encoding="utf-8")

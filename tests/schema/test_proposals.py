@@ -10,9 +10,9 @@ import pytest
 
 from doublure.drafting.check import check
 from doublure.drafting.draft import drafted
+from doublure.drafting.proposals import rules_for
 from doublure.errors import DataError, SchemaError
 from doublure.schema import Schema
-from doublure.schema.rules import proposed_rules
 
 N = 200
 DRAW = np.random.default_rng(3)
@@ -125,7 +125,7 @@ def test_the_pattern_that_says_most_of_a_name_describes_it(tmp_path: Path) -> No
 def test_rules_are_proposed_by_names_and_types() -> None:
     columns = {"education": "ordinal", "education-num": "integer", "INDP": "category", "INDP_CAT": "category"}
     columns |= {"start": "date", "end": "date", "seen": "datetime", "num": "integer"}
-    assert [rule for rule, _ in proposed_rules(columns)] == [
+    assert [rule for rule, _ in rules_for(columns)] == [
         "- {equal: [education, education-num]}",
         "- {determines: [INDP, INDP_CAT], map: FILE}",
         "- {at_most: [start, end]}",

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from doublure.drafting.proposals import rules_for
 from doublure.errors import printable
-from doublure.schema.rules import proposed_rules
 from doublure.schema.schema import Schema
 from doublure.support import yaml12 as yaml_text
 
@@ -43,7 +43,7 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
         )
     together = [frozenset(rule.names) for rule in schema.constraints]
     proposed = 0
-    for rule, names in proposed_rules({name: column.shown_type for name, column in schema.columns.items()}):
+    for rule, names in rules_for({name: column.shown_type for name, column in schema.columns.items()}):
         if not any(set(names) <= known for known in together):
             proposed += 1
             yield Ask("constraints", f"may hold, by the names of {' and '.join(map(printable, names))}", rule)

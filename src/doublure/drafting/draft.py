@@ -22,13 +22,12 @@ from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import Entry, entry_for, read_codebook
 from doublure.drafting.opening import SKELETON, opened
-from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for
+from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import Storage, first_cells, storage_types
 from doublure.errors import SchemaError, printable
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.kinds import KINDS, ByKind
-from doublure.schema.rules import proposed_rules
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
@@ -309,7 +308,7 @@ def _columns(made: Draft) -> str:
         text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
         if (proposal := made.proposals.get(name)) is not None:
             text += f"  # {_proposed_line(name, proposal)}\n"
-    rules = [rule for rule, _ in proposed_rules({name: column["type"] for name, column in columns.items()})]
+    rules = [rule for rule, _ in rules_for({name: column["type"] for name, column in columns.items()})]
     return text + "\n" + _ASKED + "".join(f"# {line}\n" for line in ["constraints:", *(rules or _RULES)])
 
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 
 from doublure.drafting.storage_types import SHARE, Storage, is_blank, storage_of
+from doublure.schema.rules.registry import MODELS
+from doublure.schema.rules.rule import Likeness
+from doublure.support import yaml12 as yaml_text
 
 _MOST_CODES = 20
 _FEWEST = 40
@@ -33,6 +37,8 @@ _COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?", re.ASCII)
 _TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?", re.ASCII)
 _HOUR = re.compile(r"hr|hour|hours|time|clock", re.IGNORECASE)
 _WORDS = re.compile(r"\S+\s+\S+\s+\S.*", re.DOTALL)
+_TWIN = re.compile(r"[ _.-]?(num|number|nr|code|name|label|text|desc|description|cat|category|group|decile)$", re.I)
+_COARSER = {"cat", "category", "group", "decile"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,3 +202,31 @@ _FORMS: Mapping[Storage, Callable[[Sequence[str]], Proposal | None]] = {
     "text": _of_texts,
     "real": _of_decimals,
 }
+
+
+# -- rules, by names and types alone ------------------------------------------------------------------------------
+
+
+def rules_for(columns: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield rules that may hold, as YAML to paste, and their columns: by the names and types of columns alone.
+
+    Args:
+        columns: Name -> type.
+    """
+    suggested = {model.suggested_by: model for model in MODELS}
+    for likeness, pair in _alike(columns):
+        rule = suggested[likeness]
+        file = "" if rule.file_key is None else f", {rule.file_key}: FILE"
+        yield f"- {{{rule.word}: {yaml_text.inline(list(pair))}{file}}}", pair
+
+
+def _alike(columns: Mapping[str, str]) -> Iterator[tuple[Likeness, tuple[str, str]]]:
+    for name in columns:
+        ending = _TWIN.search(name)
+        bare = "" if ending is None else name[: ending.start()].lower()
+        twin = next((other for other in columns if other.lower() == bare), None)
+        if ending is not None and twin is not None:
+            yield "a coarser name" if ending[1].lower() in _COARSER else "one name", (twin, name)
+    for kind in ("date", "datetime"):
+        for both in pairwise(name for name, type_ in columns.items() if type_ == kind):
+            yield "two times", both

@@ -30,7 +30,7 @@ from doublure.encode.grids import Floats, Grid, grid_of
 from doublure.encode.numeric import Binned, Number, Numerics, Part, Scaled, Stepped, number_encoding
 from doublure.schema import Schema
 from doublure.schema.columns import Column, RealColumn
-from doublure.schema.rules import compared, ordered, reaches
+from doublure.schema.rules.at_most import compared, ordered, reaches
 from doublure.schema.scalars import EXACT
 
 

@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from doublure.data.records import taken
-from doublure.data.tables.rules import TableRules
 from doublure.encode.attribute_groups import codes_within
 from doublure.errors import SettingError, printable
 from doublure.schema import ResolvedSchema
 from doublure.schema.allowed import Allowed, between, has, one_of
 from doublure.schema.columns import Column, label
-from doublure.schema.rules import clash
+from doublure.schema.rules.rule_set import RuleSet
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -121,7 +120,8 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     fixed: dict[str, tuple[int, ...]] = {}
     by_rejection: dict[str, Allowed] = {}
     checked: dict[str, Allowed] = {}
-    conditions, held = set(schema.with_role("condition")), set(TableRules(schema).names if schema.only_columns else ())
+    conditions, rules = set(schema.with_role("condition")), schema.constraints if schema.only_columns else ()
+    held = {name for rule in rules for name in rule.names}
     for asked, value in given.items():
         name = schema.asked(asked)
         column = schema.columns.get(name)
@@ -149,7 +149,7 @@ def _refuse_clash(asked: Mapping[str, Allowed], schema: ResolvedSchema) -> None:
     Raises:
         SettingError: Naming the columns.
     """
-    if schema.only_columns and (names := clash(schema.columns, schema.constraints, asked)):
+    if schema.only_columns and (names := RuleSet(schema.constraints, schema.columns).clash(asked)):
         field = f"given {', '.join(map(printable, names))}"
         remedy = "ask for cells that the schema's constraints allow"
         raise SettingError("is what no row can be by the declared rules", field=field, remedy=remedy)

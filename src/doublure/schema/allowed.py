@@ -20,8 +20,6 @@ from doublure.schema.scalars import Value, label
 if TYPE_CHECKING:
     import numpy as np
 
-    from doublure.schema.columns.column import Floats
-
     Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 MISSING = "missing"
@@ -68,8 +66,10 @@ class Allowed:
         return within or any(abs(number - value) <= self.slack for value in self.values)
 
 
-def has(cells: Allowed, numbers: Floats) -> Mask:
-    """Return ``(N,)``: which numbers are among some cells."""
+def has(cells: Allowed, numbers: Any) -> Any:
+    """Return ``(N,)``: which numbers are among some cells; of one float, whether it is."""
+    if isinstance(numbers, float):
+        return cells.has(numbers)
     import numpy as np
 
     found: Mask = np.isnan(numbers) & cells.missing

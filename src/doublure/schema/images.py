@@ -11,7 +11,7 @@ from typing_extensions import override
 from doublure.errors import SchemaError
 from doublure.schema.columns import CategoryColumn, Role
 from doublure.schema.fact_states import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, listed, plain
-from doublure.schema.rules import Rule
+from doublure.schema.rules.rule import Rule
 from doublure.schema.scalars import whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.support import yaml12 as yaml_text

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import MODELS, models, types
-from doublure.schema.rules import MODELS as RULES
+from doublure.schema.rules.registry import MODELS as RULES
 from doublure.support.guessing import nearest
 
 if TYPE_CHECKING:

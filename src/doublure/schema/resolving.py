@@ -11,7 +11,8 @@ from typing import Any
 
 from doublure.schema.columns import MOST_VALUES, Column
 from doublure.schema.fact_states import Learn
-from doublure.schema.rules import Rule, ordered
+from doublure.schema.rules.at_most import ordered
+from doublure.schema.rules.rule import Rule
 
 
 def agree(

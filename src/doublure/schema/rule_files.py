@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from doublure.errors import SchemaError
-from doublure.schema.rules import MODELS, Rule
+from doublure.schema.rules.registry import MODELS
+from doublure.schema.rules.rule import Rule
 
 MOST_ROWS = 1_000_000
 _LARGEST_FILE = 50_000_000

@@ -27,7 +27,8 @@ from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
 from doublure.schema.release_words import ReleaseWords
 from doublure.schema.rule_files import with_files
-from doublure.schema.rules import Rule, derived_by
+from doublure.schema.rules.rule import Rule
+from doublure.schema.rules.rule_set import derived_by
 from doublure.schema.scalars import Misfit, Positive
 from doublure.schema.written import Written
 from doublure.support import yaml12 as yaml_text

@@ -8,9 +8,9 @@ import pandas as pd
 
 from doublure.data.tables import cells
 from doublure.data.tables.cells import Floats
-from doublure.data.tables.rules import TableRules
 from doublure.intervals import Result
 from doublure.schema import ResolvedSchema
+from doublure.schema.rules.rule_set import RuleSet
 
 
 class BrokenRule(Result):
@@ -39,7 +39,7 @@ def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataF
     """
     found = []
     for rule in schema.constraints:
-        alone = TableRules(schema, [rule])
+        alone = RuleSet([rule], schema.columns)
         counts = [int(alone.broken(_numbers(schema, frame, alone.names)).sum()) for frame in (synthetic, real)]
         found.append(BrokenRule(rule=rule.word, columns=alone.names, synthetic=counts[0], real=counts[1]))
     return tuple(found)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby, pairwise
+from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
@@ -14,8 +15,7 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
-from doublure.schema.rules.rule import CellSource, Names, NumericRule, Row, Rule
-from doublure.support import yaml12 as yaml_text
+from doublure.schema.rules.rule import CellSource, Likeness, Names, NumericRule, Rule
 
 if TYPE_CHECKING:
     from doublure.schema.allowed import Mask
@@ -27,13 +27,9 @@ class AtMost(Rule):
 
     word: ClassVar[str] = "at_most"
     encoded: ClassVar[bool] = True
+    suggested_by: ClassVar[Likeness | None] = "two times"
 
     at_most: Names
-
-    @property
-    @override
-    def names(self) -> tuple[str, ...]:
-        return self.at_most
 
     @override
     def check(self, columns: Mapping[str, Column]) -> None:
@@ -53,19 +49,12 @@ class AtMost(Rule):
                 raise ValueError(f"no value of {printable(left)} is at most one of {printable(right)}; fix the bounds")
 
     @override
-    def numeric(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
+    def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
         every = [rule for rule in beside if isinstance(rule, AtMost)]
         if self is every[-1]:
             chains = ordered(every)
             lists, names = tuple(rule.at_most for rule in every), tuple(name for name, _ in chains)
             yield ColumnOrder(names=names, columns=columns, chains=chains, lists=lists)
-
-    @classmethod
-    @override
-    def proposals(cls, types: Mapping[str, str]) -> Iterator[tuple[int, str, tuple[str, str]]]:
-        for kind in ("date", "datetime"):
-            for pair in pairwise(name for name, own in types.items() if own == kind):
-                yield len(types), f"{{at_most: {yaml_text.inline(list(pair))}}}", pair
 
 
 def _check_pair(left: str, right: str, columns: Mapping[str, Column]) -> None:
@@ -140,25 +129,19 @@ class ColumnOrder(NumericRule):
         return tuple(sorted(reaches(self.chains)))
 
     @override
-    def kept(self, row: Row) -> bool:
-        return not any(low in row and high in row and row[low] > row[high] for low, high in self._pairs)
-
-    @override
-    def possible(self, row: Row) -> bool:
-        return self.kept(row)
-
-    @override
     def named(self) -> Iterator[tuple[str, Allowed]]:
         columns = (self.columns[name] for name in self.names)
         ends = tuple(end for column in columns if column.bounded for end in column.limits)
         yield from ((name, Allowed(values=ends)) for name in self.names)
 
     @override
-    def broken(self, numbers: Mapping[str, Floats]) -> Mask:
-        import numpy as np
+    def broken(self, numbers: Mapping[str, Any]) -> Any:
+        pairs = ((low, high) for low, high in self._pairs if low in numbers and high in numbers)
+        return reduce(or_, (numbers[low] > numbers[high] for low, high in pairs), False)
 
-        off: Mask = np.logical_or.reduce([numbers[low] > numbers[high] for low, high in self._pairs])
-        return off
+    @override
+    def possible(self, row: Mapping[str, float]) -> bool:
+        return not self.broken(row)
 
     @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from doublure.errors import printable
 from doublure.schema.columns import Column
-from doublure.schema.rules.numeric import NumericRules
 from doublure.schema.rules.rule import Rule
-from doublure.schema.rules.witness import witness
+from doublure.schema.rules.rule_set import RuleSet
 
 
 class RulesDoNotFit(ValueError):
@@ -28,7 +27,7 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
         try:
             rule.check(columns)
             if rule.settled(columns):
-                NumericRules.from_rules([rule], columns)
+                RuleSet([rule], columns)
         except ValueError as error:
             found.append(str(error))
     if len(found) > 1:
@@ -56,10 +55,10 @@ def _check_together(rules: Sequence[Rule], columns: Mapping[str, Column]) -> Non
             raise ValueError(f"{rule.word} names {name}, which follows from another column; name that one")
     _refuse_bought(rules, columns)
     known = [rule for rule in rules if rule.settled(columns)]
-    numeric = NumericRules.from_rules(known, columns)
+    together = RuleSet(known, columns)
     plain = {name for rule in known if not rule.encoded for name in rule.names}
-    for component in numeric.components:
-        if component & plain and witness(component, columns, numeric) is None:
+    for component in together.components:
+        if component & plain and together.witness(component) is None:
             named = ", ".join(sorted(map(printable, component)))
             raise ValueError(f"no row was found that keeps all rules of {named}; fix or remove one of them")
 

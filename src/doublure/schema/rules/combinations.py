@@ -14,7 +14,7 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
-from doublure.schema.rules.rule import CellSource, Names, NumericRule, Row, Rule, Text, cells_reader, refuse_file
+from doublure.schema.rules.rule import CellSource, Names, NumericRule, Rule, Text, cells_reader, refuse_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,7 @@ class Combinations(Rule):
                 raise ValueError(f"combinations names {printable(name)}, a real number; take values that can be listed")
 
     @override
-    def numeric(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
+    def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
         readers = [cells_reader(columns[name], f"combinations at {printable(name)}") for name in self.names]
         if any(len(row) != len(readers) for row in self.combinations.rows):
             raise ValueError("combinations has a row of another length than its columns; fix it")
@@ -76,12 +76,9 @@ class ListedTuples(NumericRule):
     certain: ClassVar[bool] = True
 
     @override
-    def kept(self, row: Row) -> bool:
-        return _key(row[name] for name in self.names) in self._lines
-
-    @override
-    def broken(self, numbers: Mapping[str, Floats]) -> Mask:
-        return self._found(numbers) < 0
+    def broken(self, numbers: Mapping[str, Any]) -> Any:
+        cells = [numbers[name] for name in self.names]
+        return _key(cells) not in self._lines if isinstance(cells[0], float) else self._found(numbers) < 0
 
     @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:

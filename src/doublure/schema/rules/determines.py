@@ -11,9 +11,7 @@ from typing_extensions import override
 
 from doublure.errors import printable
 from doublure.schema.columns import MOST_VALUES, Column
-from doublure.schema.rules.rule import DerivedColumn, Rule, Text, cells_reader, refuse_file
-from doublure.schema.rules.twins import twins
-from doublure.support import yaml12 as yaml_text
+from doublure.schema.rules.rule import DerivedColumn, Likeness, Rule, Text, cells_reader, refuse_file
 
 
 class Determines(Rule):
@@ -21,14 +19,10 @@ class Determines(Rule):
 
     word: ClassVar[str] = "determines"
     file_key: ClassVar[str | None] = "map"
+    suggested_by: ClassVar[Likeness | None] = "a coarser name"
 
     determines: Annotated[tuple[StrictStr, StrictStr], Field()]
     map: Annotated[Mapping[Text, Text], Field(min_length=1), BeforeValidator(refuse_file)]
-
-    @property
-    @override
-    def names(self) -> tuple[str, ...]:
-        return self.determines
 
     @property
     @override
@@ -83,10 +77,3 @@ class Determines(Rule):
             if found.setdefault(first, second) != second:
                 raise ValueError("gives one value two")
         return found
-
-    @classmethod
-    @override
-    def proposals(cls, types: Mapping[str, str]) -> Iterator[tuple[int, str, tuple[str, str]]]:
-        for place, pair, coarser in twins(types):
-            if coarser:
-                yield place, f"{{determines: {yaml_text.inline(list(pair))}, map: FILE}}", pair

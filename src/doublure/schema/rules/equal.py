@@ -10,9 +10,7 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Learn
-from doublure.schema.rules.rule import DerivedColumn, Names, Rule
-from doublure.schema.rules.twins import twins
-from doublure.support import yaml12 as yaml_text
+from doublure.schema.rules.rule import DerivedColumn, Likeness, Names, Rule
 
 
 class Equal(Rule):
@@ -21,13 +19,9 @@ class Equal(Rule):
     word: ClassVar[str] = "equal"
     encoded: ClassVar[bool] = True
     repeats: ClassVar[bool] = True
+    suggested_by: ClassVar[Likeness | None] = "one name"
 
     equal: Names
-
-    @property
-    @override
-    def names(self) -> tuple[str, ...]:
-        return self.equal
 
     @property
     @override
@@ -50,13 +44,6 @@ class Equal(Rule):
             start, begin = (0.0 if each.grid is None else each.grid[0] for each in (first, columns[name]))
             times = columns[name].unit / first.unit
             yield DerivedColumn(name=name, source=self.equal[0], shift=begin - start * times, times=times)
-
-    @classmethod
-    @override
-    def proposals(cls, types: Mapping[str, str]) -> Iterator[tuple[int, str, tuple[str, str]]]:
-        for place, pair, coarser in twins(types):
-            if not coarser:
-                yield place, f"{{equal: {yaml_text.inline(list(pair))}}}", pair
 
 
 def _check_pair(source: str, name: str, columns: Mapping[str, Column]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, StrictStr
 from typing_extensions import override
@@ -13,7 +15,7 @@ from doublure.errors import printable
 from doublure.schema.allowed import Allowed, Cells, allowed, has
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
-from doublure.schema.rules.rule import CellSource, NumericRule, Row, Rule
+from doublure.schema.rules.rule import CellSource, NumericRule, Rule
 
 if TYPE_CHECKING:
     from doublure.schema.allowed import Mask
@@ -52,7 +54,7 @@ class Implies(Rule):
                 raise ValueError(f"{change}, and a condition stays as asked for; turn it round")
 
     @override
-    def numeric(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
+    def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
         when, then = (
             {name: _allowed(columns[name], name, cells) for name, cells in side.items()}
             for side in (self.implies.when, self.implies.then)
@@ -77,11 +79,6 @@ class ImpliedCells(NumericRule):
     when: Mapping[str, Allowed]
     then: Mapping[str, Allowed]
 
-    @override
-    def kept(self, row: Row) -> bool:
-        fires = all(cells.has(row[name]) for name, cells in self.when.items())
-        return not fires or all(cells.has(row[name]) for name, cells in self.then.items())
-
     @property
     @override
     def leads(self) -> tuple[str, ...]:
@@ -98,8 +95,8 @@ class ImpliedCells(NumericRule):
         return tuple(self.then)
 
     @override
-    def broken(self, numbers: Mapping[str, Floats]) -> Mask:
-        return _all_of(self.when, numbers) & ~_all_of(self.then, numbers)
+    def broken(self, numbers: Mapping[str, Any]) -> Any:
+        return _all_of(self.when, numbers) > _all_of(self.then, numbers)  # true, and false
 
     @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:
@@ -124,11 +121,8 @@ class ImpliedCells(NumericRule):
             numbers[root] = moved
 
 
-def _all_of(side: Mapping[str, Allowed], numbers: Mapping[str, Floats]) -> Mask:
-    import numpy as np
-
-    found: Mask = np.logical_and.reduce([has(cells, numbers[name]) for name, cells in side.items()])
-    return found
+def _all_of(side: Mapping[str, Allowed], numbers: Mapping[str, Any]) -> Any:
+    return reduce(and_, (has(cells, numbers[name]) for name, cells in side.items()))
 
 
 def _followed(cells: Allowed, root: Column, follow: Follow) -> Allowed:

@@ -37,23 +37,3 @@ if TYPE_CHECKING:
 else:
     AnyRule = union_of(MODELS)
     """A rule of a schema file. The only place where rules are a union."""
-
-
-def derived_by(rules: Sequence[Rule], *, repeated: bool = False) -> dict[str, str]:
-    """Return the columns that follow from another: ``{derived: source}``.
-
-    Args:
-        rules: The schema's.
-        repeated: Only those that say the same as their source, value by value (``equal``).
-    """
-    return {name: rule.names[0] for rule in rules if rule.repeats or not repeated for name in rule.derives}
-
-
-def proposed_rules(types: Mapping[str, str]) -> list[tuple[str, tuple[str, str]]]:
-    """Return rules that may hold, as YAML to paste, and their columns: by the names and types of columns alone.
-
-    Args:
-        types: Column -> type.
-    """
-    found = [each for model in MODELS for each in model.proposals(types)]
-    return [(f"- {rule}", pair) for _, rule, pair in sorted(found, key=lambda each: each[0])]

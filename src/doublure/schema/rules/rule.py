@@ -10,8 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, StrictStr
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
     Follow: TypeAlias = Callable[[Floats], Floats]
 
-Row: TypeAlias = Mapping[str, float]
+Likeness: TypeAlias = Literal["one name", "a coarser name", "two times"]
 Names: TypeAlias = Annotated[tuple[StrictStr, ...], Field(min_length=2)]
 
 
@@ -60,7 +59,7 @@ class DerivedColumn:
         pairs: Cell of the other -> cell; None: it is ``times`` the other's number, and ``shift`` higher.
         shift: See ``pairs``.
         times: See ``pairs``.
-        hole: Of an empty cell.
+        hole: The cell that goes with an empty one.
     """
 
     name: str
@@ -70,28 +69,17 @@ class DerivedColumn:
     times: float = 1.0
     hole: float = math.nan
 
-    def of(self, number: float) -> float:
-        """Return the cell that goes with one of the source."""
-        if math.isnan(number):
-            return self.hole
-        return number * self.times + self.shift if self.pairs is None else self.pairs[number]
-
-    def follow(self, numbers: Floats) -> Floats:
-        """Return the ``(N,)`` cells that go with those of the source."""
-        import numpy as np
-
+    def follow(self, numbers: Any) -> Any:
+        """Return the cells that go with those of the source: ``(N,)``, or of one row."""
         if self.pairs is None:
             return numbers * self.times + self.shift
-        keys, cells = self._listed
-        places = np.clip(np.searchsorted(keys, numbers), 0, len(keys) - 1)
-        return np.where(np.isnan(numbers), self.hole, cells[places])
-
-    @cached_property
-    def _listed(self) -> tuple[Floats, Floats]:
+        if isinstance(numbers, float):
+            return self.hole if math.isnan(numbers) else self.pairs[numbers]
         import numpy as np
 
-        keys, cells = zip(*sorted((self.pairs or {}).items()), strict=True)
-        return np.array(keys), np.array(cells)
+        keys, cells = map(np.array, zip(*sorted(self.pairs.items()), strict=True))
+        places = np.clip(np.searchsorted(keys, numbers), 0, len(keys) - 1)
+        return np.where(np.isnan(numbers), self.hole, cells[places])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,15 +120,25 @@ class NumericRule(ABC):
     columns: Mapping[str, Column]
     tuples: tuple[tuple[float, ...], ...] = ()
 
-    # -- one row ---------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def broken(self, numbers: Mapping[str, Any]) -> Any:
+        """Return ``(N,)`` which rows break it, each read by itself; of one row of floats, whether it does."""
 
     @abstractmethod
-    def kept(self, row: Row) -> bool:
-        """Return whether a row with all of its columns keeps it."""
+    def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:
+        """Change the cells of rows that break it, by replacing whole arrays.
 
-    def possible(self, row: Row) -> bool:
-        """Return whether a row that lacks columns may still keep it."""
-        return not set(self.names) <= set(row) or self.kept(row)
+        Rows that still break a rule after the last turn take all columns that rules join from another row.
+        """
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """The columns that fixing may change."""
+        return self.names
+
+    def possible(self, row: Mapping[str, float]) -> bool:
+        """Return whether a row, which may lack columns, may keep it."""
+        return not set(self.names) <= set(row) or not self.broken(row)
 
     @property
     def leads(self) -> tuple[str, ...]:
@@ -151,27 +149,9 @@ class NumericRule(ABC):
         """Yield columns and cells of theirs at which a row may keep or break it."""
         yield from ()
 
-    def completed(self, name: str, row: Row) -> Iterator[float]:
+    def completed(self, name: str, row: Mapping[str, float]) -> Iterator[float]:
         """Yield numbers of the one column that a row lacks with which it keeps the rule."""
         yield from ()
-
-    # -- whole columns ---------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def broken(self, numbers: Mapping[str, Floats]) -> Mask:
-        """Return ``(N,)``: which rows break it. Each is read by itself."""
-
-    @property
-    def moves(self) -> tuple[str, ...]:
-        """The columns that fixing may change."""
-        return self.names
-
-    @abstractmethod
-    def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:
-        """Change the cells of rows that break it, by replacing whole arrays.
-
-        Rows that still break a rule after the last turn take all columns that rules join from another row.
-        """
 
 
 class Rule(Frozen):
@@ -187,11 +167,13 @@ class Rule(Frozen):
     """Whether it may name a column that another rule derives."""
     file_key: ClassVar[str | None] = None
     """The key that may name a CSV file beside the schema."""
+    suggested_by: ClassVar[Likeness | None] = None
+    """The likeness of two columns by which a draft proposes it."""
 
     @property
-    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """The columns that it is about, each once."""
+        return tuple(getattr(self, self.word))
 
     @property
     def derives(self) -> tuple[str, ...]:
@@ -237,7 +219,7 @@ class Rule(Frozen):
         """
         yield from ()
 
-    def numeric(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
+    def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
         """Yield it on numbers, unless it derives columns.
 
         Args:
@@ -265,15 +247,6 @@ class Rule(Frozen):
             ValueError: They do not fit; the end of a sentence that begins with the file.
         """
         return rows
-
-    @classmethod
-    def proposals(cls, types: Mapping[str, str]) -> Iterator[tuple[int, str, tuple[str, str]]]:
-        """Yield rules that may hold, by the names and types of columns alone: place, YAML to paste, columns.
-
-        Args:
-            types: Column -> type.
-        """
-        yield from ()
 
 
 def cells_reader(column: Column, where: str) -> Callable[[str], float]:

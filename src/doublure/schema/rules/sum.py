@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import StrictStr
 from typing_extensions import override
@@ -14,7 +15,7 @@ from doublure.errors import printable
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
-from doublure.schema.rules.rule import CellSource, Names, NumericRule, Row, Rule
+from doublure.schema.rules.rule import CellSource, Names, NumericRule, Rule
 
 if TYPE_CHECKING:
     from doublure.schema.allowed import Mask
@@ -59,7 +60,7 @@ class Sum(Rule):
             raise ValueError(f"no parts add up to a value of {name}; fix the bounds")
 
     @override
-    def numeric(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
+    def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
         unit = columns[self.sum.total].unit
         slack = 0.25 * unit if unit else 1e-9
         yield ColumnSum(names=self.names, columns=columns, slack=slack, relative=not unit)
@@ -82,12 +83,6 @@ class ColumnSum(NumericRule):
         """The columns that are added up."""
         return self.names[1:]
 
-    @override
-    def kept(self, row: Row) -> bool:
-        off = row[self.total] - sum(row[name] for name in self.parts)
-        size = max(1.0, abs(row[self.total])) if self.relative else 1.0
-        return math.isnan(off) or abs(off) <= self.slack * size
-
     @property
     @override
     def leads(self) -> tuple[str, ...]:
@@ -99,18 +94,15 @@ class ColumnSum(NumericRule):
         yield from ((name, ends) for name in self.names)
 
     @override
-    def completed(self, name: str, row: Row) -> Iterator[float]:
+    def completed(self, name: str, row: Mapping[str, float]) -> Iterator[float]:
         rest = sum(row[each] for each in self.parts if each != name)
         yield rest if name == self.total else row[self.total] - rest
 
     @override
-    def broken(self, numbers: Mapping[str, Floats]) -> Mask:
-        import numpy as np
-
-        total = numbers[self.total]
-        size = np.maximum(1.0, np.abs(total)) if self.relative else 1.0
-        off: Mask = np.abs(total - self._added(numbers)) > self.slack * size
-        return off
+    def broken(self, numbers: Mapping[str, Any]) -> Any:
+        total, added = numbers[self.total], reduce(add, (numbers[name] for name in self.parts))
+        off, slack = abs(total - added), self.slack
+        return (off > slack) & (off > slack * abs(total)) if self.relative else off > slack
 
     @override
     def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:
@@ -128,10 +120,7 @@ class ColumnSum(NumericRule):
         numbers[self.total] = np.where(off, np.clip(self._added(numbers), *ends[self.total]), total)
 
     def _added(self, numbers: Mapping[str, Floats]) -> Floats:
-        first, *others = (numbers[name] for name in self.parts)
-        for other in others:
-            first = first + other
-        return self._rounded(first)
+        return self._rounded(reduce(add, (numbers[name] for name in self.parts)))
 
     def _rounded(self, values: Floats) -> Floats:
         import numpy as np

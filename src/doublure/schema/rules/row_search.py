@@ -1,7 +1,4 @@
-"""Whether rules can be kept together: shown by a row that keeps them all (:func:`witness`).
-
-It is looked for among the ends, the middles and the values that the rules themselves name.
-"""
+"""A search for a row that keeps all rules, among the ends, the middles and the values that the rules name."""
 
 from __future__ import annotations
 
@@ -11,63 +8,35 @@ from itertools import pairwise
 
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
-from doublure.schema.rules.numeric import NumericRules
-from doublure.schema.rules.rule import Rule
+from doublure.schema.rules.rule import DerivedColumn, NumericRule
 
 _MOST_STEPS = 50_000
 _FEW_VALUES = 64
 
 
-def witness(
-    component: frozenset[str],
-    columns: Mapping[str, Column],
-    rules: NumericRules,
-    asked: Mapping[str, Allowed] | None = None,
-) -> dict[str, float] | None:
-    """Return cells of some columns that keep all rules between them, or None if none were found.
+class RowSearch:
+    """A search for a row that keeps all rules between some columns.
 
     Args:
         component: Columns that no rule joins with others.
         columns: All columns.
-        rules: All rules.
+        derived: Columns that follow from others, each after its source.
+        rules: The rest of all rules.
         asked: Column -> the cells that it may have; all if not given.
     """
-    return _RowSearch(component, columns, rules, asked or {}).found()
 
-
-def clash(columns: Mapping[str, Column], rules: Sequence[Rule], asked: Mapping[str, Allowed]) -> list[str]:
-    """Return the columns of which no row can have what is asked for, by the rules alone; none where one can.
-
-    All facts have to be known. A search that cannot be sure counts as one that found a row.
-
-    Args:
-        columns: All columns.
-        rules: All rules.
-        asked: Column -> the cells that fit.
-    """
-    numeric = NumericRules.from_rules(rules, columns)
-    for component in numeric.components:
-        own = {name: cells for name, cells in asked.items() if name in component}
-        if not own:
-            continue
-        search = _RowSearch(component, columns, numeric, own)
-        if search.found() is None and search.sure:
-            return sorted(own)
-    return []
-
-
-class _RowSearch:
     def __init__(
         self,
         component: frozenset[str],
         columns: Mapping[str, Column],
-        rules: NumericRules,
+        derived: Sequence[DerivedColumn],
+        rules: Sequence[NumericRule],
         asked: Mapping[str, Allowed],
     ) -> None:
         self._columns = columns
         self._asked = asked
-        self._derived = [each for each in rules.derived if each.name in component]
-        self._rules = [rule for rule in rules.kept if set(rule.names) <= component]
+        self._derived = [each for each in derived if each.name in component]
+        self._rules = [rule for rule in rules if set(rule.names) <= component]
         self._tuples = [rule for rule in self._rules if rule.tuples]
         follows = {each.name for each in self._derived}
         first = [name for rule in sorted(self._rules, key=lambda rule: -rule.turn) for name in rule.leads]
@@ -116,7 +85,7 @@ class _RowSearch:
     def _tried(self, row: dict[str, float], turn: int) -> dict[str, float] | None:
         for each in self._derived:
             if each.source in row and each.name not in row:
-                row[each.name] = each.of(row[each.source])
+                row[each.name] = each.follow(row[each.source])
         possible = all(rule.possible(row) for rule in self._rules)
         wanted = all(cells.has(row[name]) for name, cells in self._asked.items() if name in row)
         return self._go(row, turn) if possible and wanted else None
