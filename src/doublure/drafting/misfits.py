@@ -20,11 +20,10 @@ from doublure.data.tables import cells, distinct_cells
 from doublure.data.tables.arrow_cells import Raw, as_series
 from doublure.data.tables.csv_records import UNREAD
 from doublure.data.tables.opening import open_table
-from doublure.data.tables.rules import snapped_numbers
+from doublure.data.tables.rules import broken_by
 from doublure.errors import DataError, SettingError, printable
 from doublure.schema.columns import Column
 from doublure.schema.rules.registry import MODELS
-from doublure.schema.rules.rule_set import RuleSet
 from doublure.schema.schema import Schema
 from doublure.schema.tables import TableSchema
 from doublure.support.files import check_output, write_atomic
@@ -192,9 +191,7 @@ def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Ite
     for rule in schema.constraints:
         if faulty & set(rule.names) or not rule.settled(schema.columns):
             continue
-        alone = RuleSet([rule], schema.columns)
-        numbers = snapped_numbers(frame, schema.columns, alone.names)
         broken = _BROKEN.format(rule.word)
         why = next((reason for reason in TOLERATED if reason.startswith(broken)), broken)
-        for row in np.flatnonzero(alone.broken(numbers)):
+        for row in np.flatnonzero(broken_by(rule, frame, schema.columns)):
             yield Misfit(int(row), ", ".join(map(printable, rule.names)), "", why)

@@ -17,10 +17,10 @@ from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen, Learn
 from doublure.schema.related_table import RelatedTable
 from doublure.schema.rules.at_most import AtMost, compared
-from doublure.schema.rules.checks import check_rules
 from doublure.schema.rules.equal import Equal
 from doublure.schema.rules.registry import union_of
 from doublure.schema.rules.rule import Rule
+from doublure.schema.rules.rule_set import check_rules
 
 
 class Summed(Frozen):

@@ -12,8 +12,8 @@ from doublure.errors import SchemaError, printable
 from doublure.schema.columns import AnyColumn
 from doublure.schema.fact_states import plain
 from doublure.schema.resolving import agree
-from doublure.schema.rules.checks import check_rules
 from doublure.schema.rules.registry import AnyRule
+from doublure.schema.rules.rule_set import check_rules
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import ResolvedSchema, Schema
 from doublure.schema.written import TextForm, Written

@@ -7,6 +7,7 @@ Of sampled rows most keep an ``at_most`` already: numbers that it orders are dec
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,13 @@ from doublure.data.tables.cells import Floats
 from doublure.errors import DataError, printable
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.columns import Column
+from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import RuleSet
+
+if TYPE_CHECKING:
+    from doublure.schema.allowed import Mask
+
+    Cells: TypeAlias = pd.DataFrame | Mapping[str, pd.Series[Any]]
 
 
 def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -35,9 +42,8 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         return frame
     if schema.misfit == "refuse":
         for rule in own:
-            alone = RuleSet([rule], schema.columns)
-            if alone.broken(snapped_numbers(frame, schema.columns, alone.names)).any():
-                named = ", ".join(map(printable, alone.names))
+            if broken_by(rule, frame, schema.columns).any():
+                named = ", ".join(map(printable, rule.names))
                 remedy = "fix the rule or the data, or write misfit: coerce"
                 raise DataError(f"has records that break the rule {rule.word}", field=named, remedy=remedy)
         return frame
@@ -75,6 +81,11 @@ def keep(
     return frame
 
 
-def snapped_numbers(frame: pd.DataFrame, columns: Mapping[str, Column], names: Iterable[str]) -> dict[str, Floats]:
+def broken_by(rule: Rule, frame: Cells, columns: Mapping[str, Column]) -> Mask:
+    """Return ``(N,)``: which rows of canonical cells break a rule, every fact of whose columns is known."""
+    return RuleSet([rule], columns).broken(snapped_numbers(frame, columns, rule.names))
+
+
+def snapped_numbers(frame: Cells, columns: Mapping[str, Column], names: Iterable[str]) -> dict[str, Floats]:
     """Return the numbers of some columns' cells, each the nearest that a cell can have."""
     return {name: columns[name].snapped_numbers_of(frame[name]) for name in names}

@@ -1,16 +1,16 @@
-"""How many rows break each declared rule."""
+"""The number of rows that break each declared rule."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
 from doublure.data.tables import cells
-from doublure.data.tables.cells import Floats
+from doublure.data.tables.rules import broken_by
 from doublure.intervals import Result
 from doublure.schema import ResolvedSchema
-from doublure.schema.rules.rule_set import RuleSet
 
 
 class BrokenRule(Result):
@@ -39,9 +39,10 @@ def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataF
     """
     found = []
     for rule in schema.constraints:
-        alone = RuleSet([rule], schema.columns)
-        counts = [int(alone.broken(_numbers(schema, frame, alone.names)).sum()) for frame in (synthetic, real)]
-        found.append(BrokenRule(rule=rule.word, columns=alone.names, synthetic=counts[0], real=counts[1]))
+        counts = [
+            int(broken_by(rule, _read(schema, frame, rule.names), schema.columns).sum()) for frame in (synthetic, real)
+        ]
+        found.append(BrokenRule(rule=rule.word, columns=rule.names, synthetic=counts[0], real=counts[1]))
     return tuple(found)
 
 
@@ -54,12 +55,11 @@ def sentence(rules: Sequence[BrokenRule]) -> str:
     return f"Synthetic rows break declared rules: {told}."
 
 
-def _numbers(schema: ResolvedSchema, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Floats]:
-    """Return cells as numbers; a hole is one, even where the schema says that there is none."""
+def _read(schema: ResolvedSchema, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.Series[Any]]:
+    """Return canonical cells; a hole is one, even where the schema says that there is none."""
     found = {}
     for name in names:
         column = schema.columns[name]
         open_to_holes = column if column.may_be_missing else column.model_copy(update={"missing": True})
-        canonical = cells.canonical(frame[name].reset_index(drop=True), open_to_holes, name)
-        found[name] = column.snapped_numbers_of(canonical)
+        found[name] = cells.canonical(frame[name].reset_index(drop=True), open_to_holes, name)
     return found

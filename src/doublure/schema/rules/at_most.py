@@ -63,14 +63,10 @@ def _check_pair(left: str, right: str, columns: Mapping[str, Column]) -> None:
         raise ValueError(f"at_most needs {pair} to be of one type; use numbers, dates or ordinals")
     if lower.domain != upper.domain:
         raise ValueError(f"at_most compares {pair}; list the same values for both")
-    if _facts(lower) != _facts(upper):
+    if any(lower.fact(fact) != upper.fact(fact) for fact in ("precision", "step", "timezone")):
         raise ValueError(f"at_most compares {pair}; give both the same precision, step and timezone")
     if "condition" in (*lower.roles, *upper.roles):
         raise ValueError(f"at_most may change {pair}, and a condition stays as asked for; remove the role")
-
-
-def _facts(column: Column) -> tuple[Any, ...]:
-    return tuple(column.fact(name) for name in ("precision", "step", "timezone"))
 
 
 # -- of all rules ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, StrictStr
 from typing_extensions import override
@@ -12,6 +14,9 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.columns import MOST_VALUES, Column
 from doublure.schema.rules.rule import DerivedColumn, Likeness, Rule, Text, cells_reader, refuse_file
+
+if TYPE_CHECKING:
+    from doublure.schema.columns.column import Floats
 
 
 class Determines(Rule):
@@ -61,7 +66,7 @@ class Determines(Rule):
             raise ValueError(f"{pair} lacks {count - len(pairs)} of the first's {count} values; give each a line")
         if first.may_be_missing and math.isnan(hole) and not second.may_be_missing:
             raise ValueError(f"{pair} does not say what goes with an empty cell; give a line that begins empty")
-        yield DerivedColumn(name=name, source=source, pairs=pairs, hole=hole)
+        yield DerivedColumn(name, source, _ListedCells(pairs, hole))
 
     @classmethod
     @override
@@ -77,3 +82,24 @@ class Determines(Rule):
             if found.setdefault(first, second) != second:
                 raise ValueError("gives one value two")
         return found
+
+
+@dataclass(frozen=True)
+class _ListedCells:
+    pairs: Mapping[float, float]
+    hole: float
+
+    def __call__(self, numbers: Any) -> Any:
+        if isinstance(numbers, float):
+            return self.hole if math.isnan(numbers) else self.pairs[numbers]
+        import numpy as np
+
+        keys, cells = self._sorted
+        places = np.clip(np.searchsorted(keys, numbers), 0, len(keys) - 1)
+        return np.where(np.isnan(numbers), self.hole, cells[places])
+
+    @cached_property
+    def _sorted(self) -> tuple[Floats, ...]:
+        import numpy as np
+
+        return tuple(map(np.array, zip(*sorted(self.pairs.items()), strict=True)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -36,14 +36,8 @@ class Equal(Rule):
 
     @override
     def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:
-        first = columns[self.equal[0]]
         for name in self.derives:
-            if first.size is None:
-                yield DerivedColumn(name=name, source=self.equal[0])
-                continue
-            start, begin = (0.0 if each.grid is None else each.grid[0] for each in (first, columns[name]))
-            times = columns[name].unit / first.unit
-            yield DerivedColumn(name=name, source=self.equal[0], shift=begin - start * times, times=times)
+            yield DerivedColumn(name, self.equal[0], _as_number_of(columns[self.equal[0]], columns[name]))
 
 
 def _check_pair(source: str, name: str, columns: Mapping[str, Column]) -> None:
@@ -58,11 +52,17 @@ def _check_pair(source: str, name: str, columns: Mapping[str, Column]) -> None:
     if sizes[0] is None or sizes[1] is None:
         if not first.alike(column) or first.listed:
             raise ValueError(f"equal needs declared values or bounds for {pair}; declare them")
-        if _facts(first) != _facts(column):
+        if any(first.fact(fact) != column.fact(fact) for fact in ("bounds", "precision", "step", "timezone")):
             raise ValueError(f"{pair} are equal; declare the same bounds, precision and step for both")
     elif sizes[0] != sizes[1]:
         raise ValueError(f"{printable(source)} has {sizes[0]} values and {printable(name)} has {sizes[1]}; fix one")
 
 
-def _facts(column: Column) -> tuple[Any, ...]:
-    return tuple(column.fact(name) for name in ("bounds", "precision", "step", "timezone"))
+def _as_number_of(source: Column, column: Column) -> Callable[[Any], Any]:
+    """Return what turns numbers of a column into those of another with as many values."""
+    times, shift = 1.0, 0.0
+    if source.size is not None:
+        times = column.unit / source.unit
+        first, begin = (0.0 if each.grid is None else each.grid[0] for each in (source, column))
+        shift = begin - first * times
+    return lambda numbers: numbers * times + shift

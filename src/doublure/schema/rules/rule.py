@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Field, StrictStr
 
@@ -49,37 +49,18 @@ def refuse_file(value: object) -> object:
     return value
 
 
-@dataclass(frozen=True, kw_only=True)
-class DerivedColumn:
+class DerivedColumn(NamedTuple):
     """A column that follows from another.
 
     Attributes:
         name: The column.
         source: The other.
-        pairs: Cell of the other -> cell; None: it is ``times`` the other's number, and ``shift`` higher.
-        shift: See ``pairs``.
-        times: See ``pairs``.
-        hole: The cell that goes with an empty one.
+        follow: The cells that go with those of the source: ``(N,)``, or of one row, NaN for an empty one.
     """
 
     name: str
     source: str
-    pairs: Mapping[float, float] | None = None
-    shift: float = 0.0
-    times: float = 1.0
-    hole: float = math.nan
-
-    def follow(self, numbers: Any) -> Any:
-        """Return the cells that go with those of the source: ``(N,)``, or of one row."""
-        if self.pairs is None:
-            return numbers * self.times + self.shift
-        if isinstance(numbers, float):
-            return self.hole if math.isnan(numbers) else self.pairs[numbers]
-        import numpy as np
-
-        keys, cells = map(np.array, zip(*sorted(self.pairs.items()), strict=True))
-        places = np.clip(np.searchsorted(keys, numbers), 0, len(keys) - 1)
-        return np.where(np.isnan(numbers), self.hole, cells[places])
+    follow: Callable[[Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
