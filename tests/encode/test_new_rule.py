@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from ratchets import files
 
 from doublure.data.tables.opening import open_table
 from doublure.drafting.misfits import misfits
@@ -93,6 +95,16 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def schema_of(misfit: str = "refuse", rules: str = RULES) -> ResolvedSchema:
     return ResolvedSchema.parse(TEXT.replace("MISFIT", misfit).replace("RULES", rules))
+
+
+def test_nobody_asks_which_rule_it_is() -> None:
+    words, asking = {model.__name__ for model in MODELS}, []
+    for name, tree, _ in files():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+                asked = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
+                asking += [name] if words & asked else []
+    assert set(asking) == {"schema/rules/at_most.py"}  # all such rules are one order
 
 
 def test_it_is_part_of_the_schema() -> None:

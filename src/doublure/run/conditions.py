@@ -27,7 +27,7 @@ from doublure.data.records import taken
 from doublure.encode.attribute_groups import codes_within
 from doublure.errors import SettingError, printable
 from doublure.schema import ResolvedSchema
-from doublure.schema.allowed import Allowed, between, has, one_of
+from doublure.schema.allowed import Allowed, between, one_of
 from doublure.schema.columns import Column, label
 from doublure.schema.rules.rule_set import RuleSet
 
@@ -63,7 +63,7 @@ class Given:
         """Return the records that fit."""
         for name, cells in {**self.by_rejection, **self.checked}.items():
             beside = records if hasattr(records, "__getitem__") else records.attributes
-            records = taken(records, has(cells, self.schema.columns[name].snapped_numbers_of(beside[name])))
+            records = taken(records, cells.has(self.schema.columns[name].snapped_numbers_of(beside[name])))
         return records
 
 
@@ -120,8 +120,7 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     fixed: dict[str, tuple[int, ...]] = {}
     by_rejection: dict[str, Allowed] = {}
     checked: dict[str, Allowed] = {}
-    conditions, rules = set(schema.with_role("condition")), schema.constraints if schema.only_columns else ()
-    held = {name for rule in rules for name in rule.names}
+    conditions = set(schema.with_role("condition"))
     for asked, value in given.items():
         name = schema.asked(asked)
         column = schema.columns.get(name)
@@ -137,7 +136,7 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
             by_rejection[name] = cells
             continue
         fixed[name] = _listed(cells)
-        if name in held:
+        if schema.only_columns and any(name in rule.names for rule in schema.constraints):
             checked[name] = cells
     _refuse_clash({**by_rejection, **checked}, schema)
     return Given(schema=schema, fixed=fixed, by_rejection=by_rejection, checked=checked)

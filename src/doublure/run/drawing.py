@@ -13,7 +13,6 @@ from doublure.networks.array_generator import AnyGenerator, Array
 from doublure.networks.sampling import rows_of
 from doublure.networks.steering import KnowsConditions
 from doublure.networks.tree import TreeGenerator
-from doublure.schema.allowed import has
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -79,7 +78,7 @@ class Drawing:
         rows = self._rows(_PILOT, rng)
         frame = self._encoder.decode(rows, rng)
         for name in unsure:
-            fits = has(asked[name], self.given.schema.columns[name].snapped_numbers_of(frame[name]))
+            fits = asked[name].has(self.given.schema.columns[name].snapped_numbers_of(frame[name]))
             said = np.ones(len(fits), dtype=np.bool_)
             for part, spans in self._encoder.spans({name: asked[name]}).items():
                 own = rows[:, part]

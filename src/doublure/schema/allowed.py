@@ -58,29 +58,23 @@ class Allowed:
     missing: bool = False
     slack: float = 0.0
 
-    def has(self, number: float) -> bool:
-        """Say whether a cell is one of them; NaN is an empty one."""
-        if math.isnan(number):
-            return self.missing
-        within = self.span is not None and self.span[0] - self.slack <= number <= self.span[1] + self.slack
-        return within or any(abs(number - value) <= self.slack for value in self.values)
+    def has(self, numbers: Any) -> Any:
+        """Return ``(N,)``: which numbers are among them, NaN for an empty cell; of one float, whether it is."""
+        if isinstance(numbers, float):
+            within = self.span is not None and self.span[0] - self.slack <= numbers <= self.span[1] + self.slack
+            near = within or any(abs(numbers - value) <= self.slack for value in self.values)
+            return self.missing if math.isnan(numbers) else near
+        import numpy as np
 
-
-def has(cells: Allowed, numbers: Any) -> Any:
-    """Return ``(N,)``: which numbers are among some cells; of one float, whether it is."""
-    if isinstance(numbers, float):
-        return cells.has(numbers)
-    import numpy as np
-
-    found: Mask = np.isnan(numbers) & cells.missing
-    if cells.span is not None:
-        found |= (cells.span[0] - cells.slack <= numbers) & (numbers <= cells.span[1] + cells.slack)
-    if cells.values:
-        values = np.sort(np.asarray(cells.values))
-        places = np.clip(np.searchsorted(values, numbers), 1, max(1, len(values) - 1))
-        for beside in (values[np.minimum(places, len(values) - 1)], values[places - 1]):
-            found |= np.abs(numbers - beside) <= cells.slack
-    return found
+        found = np.isnan(numbers) & self.missing
+        if self.span is not None:
+            found |= (self.span[0] - self.slack <= numbers) & (numbers <= self.span[1] + self.slack)
+        if self.values:
+            values = np.sort(np.asarray(self.values))
+            places = np.clip(np.searchsorted(values, numbers), 1, max(1, len(values) - 1))
+            for beside in (values[np.minimum(places, len(values) - 1)], values[places - 1]):
+                found |= np.abs(numbers - beside) <= self.slack
+        return found
 
 
 def allowed(column: Column, written: Any) -> Allowed:

@@ -12,7 +12,7 @@ from pydantic import Field, StrictStr
 from typing_extensions import override
 
 from doublure.errors import printable
-from doublure.schema.allowed import Allowed, Cells, allowed, has
+from doublure.schema.allowed import Allowed, Cells, allowed
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.rules.rule import CellSource, NumericRule, Rule
@@ -106,7 +106,7 @@ class ImpliedCells(NumericRule):
         fires = _all_of(self.when, numbers)
         for name, cells in self.then.items():
             root, follow = source.root_of(name)
-            fits = has(cells, numbers[name])
+            fits = cells.has(numbers[name])
             rows = np.flatnonzero(off & ~fits)
             if not len(rows):
                 continue
@@ -122,7 +122,7 @@ class ImpliedCells(NumericRule):
 
 
 def _all_of(side: Mapping[str, Allowed], numbers: Mapping[str, Any]) -> Any:
-    return reduce(and_, (has(cells, numbers[name]) for name, cells in side.items()))
+    return reduce(and_, (cells.has(numbers[name]) for name, cells in side.items()))
 
 
 def _followed(cells: Allowed, root: Column, follow: Follow) -> Allowed:
@@ -132,8 +132,8 @@ def _followed(cells: Allowed, root: Column, follow: Follow) -> Allowed:
     if root.size is None:
         return cells
     values = root.limits[0] + root.unit * np.arange(root.size, dtype=np.float64)
-    hole = root.may_be_missing and bool(has(cells, follow(np.array([np.nan])))[0])
-    return Allowed(values=tuple(values[has(cells, follow(values))]), missing=hole, slack=1e-6)
+    hole = root.may_be_missing and bool(cells.has(follow(np.array([np.nan])))[0])
+    return Allowed(values=tuple(values[cells.has(follow(values))]), missing=hole, slack=1e-6)
 
 
 def _nearest(cells: Allowed, numbers: Floats, *, even: bool) -> Floats:
