@@ -24,7 +24,7 @@ from doublure.data.tables.on_disk import TableOnDisk, TablePart
 from doublure.errors import DataError, Interrupted, SettingError
 from doublure.ledger import Ledger
 from doublure.planning.machine import bytes_of
-from doublure.private.codes import Codes
+from doublure.private.codes import ColumnCodes
 from doublure.private.partitions import SequentialPartitions
 from doublure.run.record_sources import OnDiskRecords
 from doublure.support.number_files import NumberFile
@@ -208,7 +208,7 @@ def test_a_stopped_run_goes_on_with_its_codes_and_reads_no_data(monkeypatch, tmp
     ledger = stopped(monkeypatch, tmp_path)
     codes = tmp_path / "run" / "internal" / "codes"
     assert codes.stat().st_mode & 0o777 == 0o600
-    kept = Codes.opened(codes)
+    kept = ColumnCodes.open(codes)
     assert kept is not None
     table = pa.Table.from_pandas(people(), preserve_index=False)
 

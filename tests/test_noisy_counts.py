@@ -14,7 +14,7 @@ from doublure import noisy_counts
 from doublure.errors import SettingError
 from doublure.noisy_counts import Grid
 from doublure.private import whole_noise
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 from doublure.private.queries.facts import counted_on
 
 ALPHA = 1e-6
@@ -152,7 +152,7 @@ def test_bounds_never_fail(values, epsilon):
 
 
 def test_bounds_fall_back_on_what_is_public(monkeypatch):
-    monkeypatch.setattr(whole_noise, "laplace", lambda counts, **_: Drawn(np.asarray(counts), 1.0))
+    monkeypatch.setattr(whole_noise, "laplace", lambda counts, **_: ScaledNoise(np.asarray(counts), 1.0))
     assert noisy_bounds([], epsilon=1.0, max_records=1, candidates=[0, 5, 9]) == (0, 9)
     assert noisy_bounds([], epsilon=1.0, max_records=1, magnitude=300) == (-500, 500)
     assert noisy_bounds([3.0], epsilon=1.0, max_records=1) == (2, 5)

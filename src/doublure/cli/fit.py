@@ -64,9 +64,9 @@ def fit(
     from doublure.planning.explain import warned
     from doublure.releasing.plain_words import opening
     from doublure.run.fitting import fit as run
-    from doublure.run.ranks import FollowerRun, own_device, together
+    from doublure.run.ranks import FollowerRun, join_ranks, own_device
 
-    with together() as ranks:
+    with join_ranks() as ranks:
         if isinstance(ranks, FollowerRun):  # rank 0 says for all what there is to say
             ranks.follow(data, device=own_device(device), threads=threads)
             raise typer.Exit

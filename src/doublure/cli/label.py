@@ -81,11 +81,11 @@ def curve(
     config: Config = None,
 ) -> Outcome:
     """Say how accurate a classifier gets with so many labels, beside as many real images. Internal."""
-    from doublure.measures.images.label_curve import classifier_named, label_curve
+    from doublure.measures.images.label_curve import find_classifier, label_curve
     from doublure.releasing.labelling import read_back
     from doublure.support.devices import use_threads
 
-    who = classifier_named(classifier)
+    who = find_classifier(classifier)
     if threads is not None:
         use_threads(threads)
     found = read_back(task, schema)

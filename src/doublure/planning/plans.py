@@ -13,7 +13,7 @@ from typing import Any, Literal
 from doublure.access import Access, events
 from doublure.errors import InputError, SettingError
 from doublure.guarantee import FLOATING, Guarantee
-from doublure.ledger.chain import canonical
+from doublure.ledger.chain import canonical_json
 from doublure.methods import choice
 from doublure.methods import registry as methods
 from doublure.methods.method import settings_of
@@ -94,7 +94,7 @@ class Plan(PlanContents):
     def sha256(self) -> str:
         """The SHA-256 of what it does and claims; estimates of time and memory, and warnings, have no part in it."""
         kept = {key: value for key, value in self.to_json().items() if key not in _BINDS_NOBODY}
-        return hashlib.sha256(canonical(kept)).hexdigest()
+        return hashlib.sha256(canonical_json(kept)).hexdigest()
 
     @property
     def answered_facts(self) -> tuple[Access, ...]:

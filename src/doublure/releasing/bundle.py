@@ -22,7 +22,7 @@ from doublure.advisories import REMEDY, known_fault
 from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
 from doublure.guarantee import Kind
 from doublure.ledger import Ledger
-from doublure.ledger.chain import canonical
+from doublure.ledger.chain import canonical_json
 from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
 from doublure.releasing.checking import DICTIONARY
@@ -112,7 +112,7 @@ def release(
         refuse_none(syn.tables)
     book, reservation = ledger_of(syn, ledger)
     with files.whole_folder(asked) as staging, following(progress, "release") as listener:
-        entropy = seeding.chosen(seed)
+        entropy = seeding.choose_seed(seed)
         holds: dict[str, int | None] = {}
         for form in forms:
             holds |= write_released(
@@ -190,7 +190,7 @@ def ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Led
         remedy = found.remedy if ledger is not None else "put it back as it was, or name it with --ledger"
         raise LedgerError(found.message, field=found.field, remedy=remedy) from None
     for record in mine:
-        if record.kind == "reserve" and canonical(record.body["plan"]) != canonical(facts(syn.plan)):
+        if record.kind == "reserve" and canonical_json(record.body["plan"]) != canonical_json(facts(syn.plan)):
             raise RunFolderError("is not the plan that the ledger paid for", field="plan.json", remedy=_EDITED)
     book.refuse_release(kept["reservation"], syn.guarantee.kind)
     book.refuse_other_generator(kept["reservation"], syn.run.get("generator_sha256"))

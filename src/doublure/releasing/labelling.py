@@ -174,16 +174,16 @@ def by_classifier(
         InputError: The public images do not fit their schema.
     """
     from doublure.measures.images.classifiers import predict
-    from doublure.measures.images.feature_extractors import codes_of
+    from doublure.measures.images.feature_extractors import encode_labels
 
     said, theirs = Provenance.read(provenance), _labelled_schema(_image_schema(syn), schema)
-    own_seed, column = seeding.chosen(seed), theirs.columns[LABEL]
+    own_seed, column = seeding.choose_seed(seed), theirs.columns[LABEL]
     source = open_data(public, theirs.kind)
     source.check(theirs)
     with following(progress, "label") as listener:
         listener.stage("read the public images")
         training = source.load(theirs).content
-        codes = codes_of(theirs, training)
+        codes = encode_labels(theirs, training)
         _refuse_unseen_classes(theirs, codes)
         listener.stage("draw synthetic images")
         drawn = syn.sample(n, seed=own_seed)

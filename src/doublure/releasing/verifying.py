@@ -22,7 +22,7 @@ from doublure.advisories import REMEDY, known_fault
 from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError, SettingError, printable
 from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_what_was_measured
 from doublure.ledger import Ledger
-from doublure.ledger.chain import canonical
+from doublure.ledger.chain import canonical_json
 from doublure.ledger.shapes import NONCE
 from doublure.releasing.card import draws_the_same, page_of
 from doublure.releasing.checking import PAGE, check_contents
@@ -117,7 +117,7 @@ def claims_sha256(card: Mapping[str, Any]) -> str:
     """Return the SHA-256 of what a card says, apart from what is only known once the ledger has recorded it."""
     claims = {key: value for key, value in card.items() if key != "ledger"}
     claims["files"] = [file for file in card["files"] if file.get("path") != PAGE]
-    return hashlib.sha256(canonical(claims)).hexdigest()
+    return hashlib.sha256(canonical_json(claims)).hexdigest()
 
 
 def _failed(what: str, field: object) -> GateFailed:

@@ -17,7 +17,7 @@ from doublure.data.tables import writing as tables
 from doublure.data.tables.writing import write_table
 from doublure.errors import SettingError
 from doublure.run.loading import load
-from doublure.run.synthesizer import Synthesizer, counted
+from doublure.run.synthesizer import Synthesizer, require_count
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.relational import RelationalSchema
@@ -25,7 +25,7 @@ from doublure.schema.series import SeriesSchema
 from doublure.support import seeding
 from doublure.support.devices import chosen_device, use_device, use_threads
 from doublure.support.files import Unwritable, holds_anything, whole_folder
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 PART_CHUNKS = 20
 
@@ -76,7 +76,7 @@ def write_sample(
     Raises:
         SettingError: The ending is not of the data's kind, or a setting is out of its range.
     """
-    size = counted(n)
+    size = require_count(n)
     helped = others or Others()
     writer = WRITERS[syn.schema.kind]
     if writer.in_parts and not path.suffix:
@@ -85,7 +85,7 @@ def write_sample(
             path,
             size,
             given=given,
-            seed=seeding.chosen(seed),
+            seed=seeding.choose_seed(seed),
             spreadsheet_safe=spreadsheet_safe,
             run=helped.run,
             settings=helped.settings,
@@ -124,7 +124,7 @@ def write_released(
     Returns:
         File -> how many records are in it.
     """
-    size, writer = counted(n), WRITERS[syn.schema.kind]
+    size, writer = require_count(n), WRITERS[syn.schema.kind]
     if writer.split is None:
         name = f"data.{form}"
         write_sample(syn, folder / name, n, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress)
@@ -135,7 +135,7 @@ def write_released(
 
 def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -> Iterator[Any]:
     """Yield the chunks, telling how many of the ``n`` records are there."""
-    listener, done = progress or Silent(), 0
+    listener, done = progress or SilentProgress(), 0
     listener.stage(name, n)
     for chunk in chunks:
         yield chunk
@@ -306,9 +306,9 @@ def write_parts(
     """
     if holds_anything(out):
         raise Unwritable(out, FileExistsError(17, "File exists"))
-    asked = _Asked(n, seeding.chosen(seed), dict(given or {}), spreadsheet_safe)
+    asked = _Asked(n, seeding.choose_seed(seed), dict(given or {}), spreadsheet_safe)
     chunk = KINDS[syn.schema.kind].chunk
-    listener, each = progress or Silent(), PART_CHUNKS * chunk
+    listener, each = progress or SilentProgress(), PART_CHUNKS * chunk
     listener.stage(f"draw {out.name}", n)
     with whole_folder(out) as folder:
         if syn.by_rejection(asked.given):

@@ -21,7 +21,7 @@ from doublure.private import facts, whole_noise
 from doublure.private.accounting import ApproximateEvent, PureEvent
 from doublure.private.executed import as_priced
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries import facts as module
 from doublure.private.queries.facts import Categories, Fact, Shares, query_of
 from doublure.schema import Schema
@@ -328,7 +328,7 @@ def frozen(patch, counts):
     }[counts]
 
     def laplace(exact, *, epsilon, moved):
-        return Drawn(np.array([held(place) for place in range(len(exact))]), moved / epsilon)
+        return ScaledNoise(np.array([held(place) for place in range(len(exact))]), moved / epsilon)
 
     def thresholded(exact, *, epsilon, delta, moved):
         return whole_noise.Released({"nurse": 9, "cook": 9, "judge": 12}, moved / epsilon, delta)
