@@ -20,7 +20,7 @@ from doublure.data.tables import cells, distinct_cells
 from doublure.data.tables.arrow_cells import Raw, as_series
 from doublure.data.tables.csv_records import UNREAD
 from doublure.data.tables.opening import open_table
-from doublure.data.tables.rules import broken_by
+from doublure.data.tables.rules import find_violations
 from doublure.errors import DataError, SettingError, printable
 from doublure.schema.columns import Column
 from doublure.schema.rules.registry import MODELS
@@ -193,5 +193,5 @@ def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Ite
             continue
         broken = _BROKEN.format(rule.word)
         why = next((reason for reason in TOLERATED if reason.startswith(broken)), broken)
-        for row in np.flatnonzero(broken_by(rule, frame, schema.columns)):
+        for row in np.flatnonzero(find_violations(rule, frame, schema.columns)):
             yield Misfit(int(row), ", ".join(map(printable, rule.names)), "", why)

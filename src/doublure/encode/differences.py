@@ -30,7 +30,7 @@ from doublure.encode.grids import Floats, Grid, grid_of
 from doublure.encode.numeric import Binned, IntegerEncoding, Number, Numerics, Part, Scaled, number_encoding
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IntegerDomain, RealColumn
-from doublure.schema.rules.at_most import compared, ordered, reaches
+from doublure.schema.rules.at_most import compared_pairs, order_columns, ordered_pairs
 from doublure.schema.scalars import EXACT
 
 
@@ -106,7 +106,7 @@ def gaps_of(schema: Schema, numerics: Numerics, bins: int) -> dict[str, Gap]:
     firsts = _firsts(schema)
     gaps: dict[str, Gap] = {}
     spans: dict[str, _Reach] = {}
-    for name, _ in ordered(schema.constraints):
+    for name, _ in order_columns(schema.constraints):
         column = schema.columns[name]
         ends = column.grid
         if column.listed or ends is None:  # an ordinal, or bounds that are still to be learned
@@ -140,9 +140,9 @@ def in_turn(names: Iterable[str], gaps: Mapping[str, Gap]) -> list[str]:
 def _firsts(schema: Schema) -> dict[str, str]:
     """Return, for each column that is second to others, the one that it is measured from."""
     lows: dict[str, list[str]] = {}
-    for left, right in compared(schema.constraints):
+    for left, right in compared_pairs(schema.constraints):
         lows.setdefault(right, []).append(left)
-    reached = reaches(ordered(schema.constraints))
+    reached = ordered_pairs(order_columns(schema.constraints))
     return {
         name: next(low for low in below if not any((low, other) in reached for other in below))
         for name, below in lows.items()

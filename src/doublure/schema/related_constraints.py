@@ -16,7 +16,7 @@ from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen, Learn
 from doublure.schema.related_table import RelatedTable
-from doublure.schema.rules.at_most import AtMost, compared
+from doublure.schema.rules.at_most import AtMost, compared_pairs
 from doublure.schema.rules.equal import Equal
 from doublure.schema.rules.registry import union_of
 from doublure.schema.rules.rule import Rule
@@ -69,7 +69,7 @@ def within_table(rules: Sequence[Rule], table: str) -> tuple[Rule, ...]:
 
 def across_tables(rules: Sequence[Rule]) -> tuple[tuple[str, str], ...]:
     """Return the pairs ``(low, high)`` of columns of two tables of which the first is at most the second."""
-    return tuple((low, high) for low, high in compared(rules) if table_of(low) != table_of(high))
+    return tuple((low, high) for low, high in compared_pairs(rules) if table_of(low) != table_of(high))
 
 
 def sums(rules: Sequence[Rule]) -> dict[str, str]:

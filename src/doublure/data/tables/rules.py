@@ -42,7 +42,7 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         return frame
     if schema.misfit == "refuse":
         for rule in own:
-            if broken_by(rule, frame, schema.columns).any():
+            if find_violations(rule, frame, schema.columns).any():
                 named = ", ".join(map(printable, rule.names))
                 remedy = "fix the rule or the data, or write misfit: coerce"
                 raise DataError(f"has records that break the rule {rule.word}", field=named, remedy=remedy)
@@ -81,7 +81,7 @@ def keep(
     return frame
 
 
-def broken_by(rule: Rule, frame: Cells, columns: Mapping[str, Column]) -> Mask:
+def find_violations(rule: Rule, frame: Cells, columns: Mapping[str, Column]) -> Mask:
     """Return ``(N,)``: which rows of canonical cells break a rule, every fact of whose columns is known."""
     return RuleSet([rule], columns).broken(snapped_numbers(frame, columns, rule.names))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from doublure.data.tables import cells
-from doublure.data.tables.rules import broken_by
+from doublure.data.tables.rules import find_violations
 from doublure.intervals import Result
 from doublure.schema import ResolvedSchema
 
@@ -39,9 +39,8 @@ def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataF
     """
     found = []
     for rule in schema.constraints:
-        counts = [
-            int(broken_by(rule, _read(schema, frame, rule.names), schema.columns).sum()) for frame in (synthetic, real)
-        ]
+        frames = (_read(schema, frame, rule.names) for frame in (synthetic, real))
+        counts = [int(find_violations(rule, frame, schema.columns).sum()) for frame in frames]
         found.append(RuleViolations(rule=rule.word, columns=rule.names, synthetic=counts[0], real=counts[1]))
     return tuple(found)
 

@@ -40,10 +40,10 @@ class AtMost(Rule):
     @classmethod
     @override
     def check_together(cls, rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
-        chains = ordered(rules)
+        chains = order_columns(rules)
         if {name for name, _ in chains} & {name for rule in rules for name in rule.derives}:
             raise ValueError("at_most names a column that equal derives; name the first of the equal ones")
-        for left, right in sorted(reaches(chains)):
+        for left, right in sorted(ordered_pairs(chains)):
             lowest, highest = columns[left].grid, columns[right].grid
             if lowest and highest and lowest[0] > highest[1]:
                 raise ValueError(f"no value of {printable(left)} is at most one of {printable(right)}; fix the bounds")
@@ -52,7 +52,7 @@ class AtMost(Rule):
     def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
         every = [rule for rule in beside if isinstance(rule, AtMost)]
         if self is every[-1]:
-            chains = ordered(every)
+            chains = order_columns(every)
             lists, names = tuple(rule.at_most for rule in every), tuple(name for name, _ in chains)
             yield ColumnOrder(names=names, columns=columns, chains=chains, lists=lists)
 
@@ -72,21 +72,21 @@ def _check_pair(left: str, right: str, columns: Mapping[str, Column]) -> None:
 # -- of all rules ------------------------------------------------------------------------------------------------------
 
 
-def compared(rules: Sequence[Rule]) -> Iterator[tuple[str, str]]:
+def compared_pairs(rules: Sequence[Rule]) -> Iterator[tuple[str, str]]:
     """Yield the pairs (low, high) of which an ``at_most`` names one after the other."""
     for rule in rules:
         if isinstance(rule, AtMost):
             yield from pairwise(rule.at_most)
 
 
-def ordered(rules: Sequence[Rule]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def order_columns(rules: Sequence[Rule]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return every column that an ``at_most`` names after those it must not be below: ``(name, (below, …))``.
 
     Raises:
         ValueError: The rules go round in a circle.
     """
     below: dict[str, set[str]] = {}
-    for left, right in compared(rules):
+    for left, right in compared_pairs(rules):
         below.setdefault(left, set())
         below.setdefault(right, set()).add(left)
     try:
@@ -96,7 +96,7 @@ def ordered(rules: Sequence[Rule]) -> tuple[tuple[str, tuple[str, ...]], ...]:
         raise ValueError(f"at_most goes round in a circle through {name}; write equal, or remove one") from None
 
 
-def reaches(chains: Sequence[tuple[str, tuple[str, ...]]]) -> set[tuple[str, str]]:
+def ordered_pairs(chains: Sequence[tuple[str, tuple[str, ...]]]) -> set[tuple[str, str]]:
     """Return all pairs (low, high) that the chains order, directly or through others."""
     under: dict[str, set[str]] = {}
     for name, below in chains:
@@ -122,7 +122,7 @@ class ColumnOrder(NumericRule):
 
     @cached_property
     def _pairs(self) -> tuple[tuple[str, str], ...]:
-        return tuple(sorted(reaches(self.chains)))
+        return tuple(sorted(ordered_pairs(self.chains)))
 
     @override
     def named(self) -> Iterator[tuple[str, Allowed]]:

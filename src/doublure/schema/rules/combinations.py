@@ -14,7 +14,7 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
-from doublure.schema.rules.rule import CellSource, Names, NumericRule, Rule, Text, cells_reader, refuse_file
+from doublure.schema.rules.rule import CellSource, Names, NumericRule, Rule, Text, make_reader, refuse_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +55,7 @@ class Combinations(Rule):
 
     @override
     def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
-        readers = [cells_reader(columns[name], f"combinations at {printable(name)}") for name in self.names]
+        readers = [make_reader(columns[name], f"combinations at {printable(name)}") for name in self.names]
         if any(len(row) != len(readers) for row in self.combinations.rows):
             raise ValueError("combinations has a row of another length than its columns; fix it")
         tuples = (tuple(read(cell) for read, cell in zip(readers, row, strict=True)) for row in self.combinations.rows)

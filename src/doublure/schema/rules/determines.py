@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from doublure.errors import printable
 from doublure.schema.columns import MOST_VALUES, Column
-from doublure.schema.rules.rule import DerivedColumn, Likeness, Rule, Text, cells_reader, refuse_file
+from doublure.schema.rules.rule import DerivedColumn, Likeness, Rule, Text, make_reader, refuse_file
 
 if TYPE_CHECKING:
     from doublure.schema.columns.column import Floats
@@ -55,7 +55,7 @@ class Determines(Rule):
     def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:
         source, name = self.determines
         first, second, pair = columns[source], columns[name], f"the map of {self._pair}"
-        read_key, read = (cells_reader(columns[each], f"{pair} at {printable(each)}") for each in self.determines)
+        read_key, read = (make_reader(columns[each], f"{pair} at {printable(each)}") for each in self.determines)
         every: dict[float, float] = {}
         for key, cell in self.map.items():
             every[read_key(key)] = read(cell)

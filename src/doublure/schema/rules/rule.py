@@ -230,7 +230,7 @@ class Rule(Frozen):
         return rows
 
 
-def cells_reader(column: Column, where: str) -> Callable[[str], float]:
+def make_reader(column: Column, where: str) -> Callable[[str], float]:
     """Return what reads a column's cells as a file holds them into numbers; an empty text is an empty cell.
 
     Args:
