@@ -54,10 +54,7 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
 
 def keep(
-    frame: pd.DataFrame,
-    schema: ResolvedSchema,
-    rng: np.random.Generator | None = None,
-    rules: RuleSet | None = None,
+    frame: pd.DataFrame, schema: ResolvedSchema, rng: np.random.Generator | None = None, rules: RuleSet | None = None
 ) -> pd.DataFrame:
     """Return the frame with every rule kept in every row and derived columns filled in.
 

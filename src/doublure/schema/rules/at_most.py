@@ -8,18 +8,14 @@ from functools import cached_property, reduce
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby, pairwise
 from operator import or_
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from doublure.errors import printable
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
-from doublure.schema.rules.rule import CellSource, Likeness, Names, NumericRule, Rule
-
-if TYPE_CHECKING:
-    from doublure.schema.allowed import Mask
-    from doublure.schema.columns.column import Floats
+from doublure.schema.rules.rule import CellSource, Floats, Likeness, Mask, Names, NumericRule, Rule
 
 
 class AtMost(Rule):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 from typing_extensions import override
@@ -14,15 +14,18 @@ from typing_extensions import override
 from doublure.errors import printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
-from doublure.schema.rules.rule import CellSource, Names, NumericRule, Rule, Text, make_reader, refuse_file
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from doublure.schema.allowed import Mask
-    from doublure.schema.columns.column import Floats
-
-    Ints = np.ndarray[Any, np.dtype[np.int64]]
+from doublure.schema.rules.rule import (
+    CellSource,
+    Floats,
+    Ints,
+    Mask,
+    Names,
+    NumericRule,
+    Rule,
+    Text,
+    make_reader,
+    refuse_file,
+)
 
 
 class Tuples(Frozen):

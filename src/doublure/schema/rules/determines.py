@@ -6,33 +6,26 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, StrictStr
 from typing_extensions import override
 
 from doublure.errors import printable
 from doublure.schema.columns import MOST_VALUES, Column
-from doublure.schema.rules.rule import DerivedColumn, Likeness, Rule, Text, make_reader, refuse_file
-
-if TYPE_CHECKING:
-    from doublure.schema.columns.column import Floats
+from doublure.schema.rules.rule import DerivedColumn, Floats, Likeness, Rule, Text, make_reader, refuse_file
 
 
 class Determines(Rule):
     """The second column follows from the first by a list."""
 
     word: ClassVar[str] = "determines"
+    deriving: ClassVar[bool] = True
     file_key: ClassVar[str | None] = "map"
     suggested_by: ClassVar[Likeness | None] = "a coarser name"
 
     determines: Annotated[tuple[StrictStr, StrictStr], Field()]
     map: Annotated[Mapping[Text, Text], Field(min_length=1), BeforeValidator(refuse_file)]
-
-    @property
-    @override
-    def derives(self) -> tuple[str, ...]:
-        return self.determines[1:]
 
     @property
     def _pair(self) -> str:

@@ -17,16 +17,12 @@ class Equal(Rule):
     """The columns carry the same information, value by value in the order listed."""
 
     word: ClassVar[str] = "equal"
+    deriving: ClassVar[bool] = True
     encoded: ClassVar[bool] = True
     repeats: ClassVar[bool] = True
     suggested_by: ClassVar[Likeness | None] = "one name"
 
     equal: Names
-
-    @property
-    @override
-    def derives(self) -> tuple[str, ...]:
-        return self.equal[1:]
 
     @override
     def check(self, columns: Mapping[str, Column]) -> None:

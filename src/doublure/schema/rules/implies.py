@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, StrictStr
 from typing_extensions import override
@@ -15,12 +15,7 @@ from doublure.errors import printable
 from doublure.schema.allowed import Allowed, Cells, allowed
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
-from doublure.schema.rules.rule import CellSource, NumericRule, Rule
-
-if TYPE_CHECKING:
-    from doublure.schema.allowed import Mask
-    from doublure.schema.columns.column import Floats
-    from doublure.schema.rules.rule import Follow
+from doublure.schema.rules.rule import CellSource, Floats, Follow, Mask, NumericRule, Rule
 
 
 class Implication(Frozen):
@@ -59,7 +54,7 @@ class Implies(Rule):
             {name: _allowed(columns[name], name, cells) for name, cells in side.items()}
             for side in (self.implies.when, self.implies.then)
         )
-        yield ImpliedCells(names=self.names, columns=columns, when=when, then=then)
+        yield ImpliedCells(names=self.names, columns=columns, leads=tuple(when), when=when, then=then)
 
 
 def _allowed(column: Column, name: str, cells: object) -> Allowed:
@@ -78,11 +73,6 @@ class ImpliedCells(NumericRule):
 
     when: Mapping[str, Allowed]
     then: Mapping[str, Allowed]
-
-    @property
-    @override
-    def leads(self) -> tuple[str, ...]:
-        return tuple(self.when)
 
     @override
     def named(self) -> Iterator[tuple[str, Allowed]]:
@@ -137,13 +127,7 @@ def _followed(cells: Allowed, root: Column, follow: Follow) -> Allowed:
 
 
 def _nearest(cells: Allowed, numbers: Floats, *, even: bool) -> Floats:
-    """Return the nearest of some cells to each number: the first of them where there is no order, or no number.
-
-    Args:
-        cells: Where to.
-        numbers: ``(N,)``, NaN for an empty cell.
-        even: The numbers have an order.
-    """
+    """Return the nearest of some cells to each number: the first of them where there is no order, or no number."""
     import numpy as np
 
     if cells.span is not None:

@@ -56,7 +56,7 @@ class RowSearch:
         """Whether finding no row means that there is none: sums have more rows than the ends and middles looked at."""
         return self._steps <= _MOST_STEPS and all(rule.certain for rule in self._rules)
 
-    def found(self) -> dict[str, float] | None:
+    def find(self) -> dict[str, float] | None:
         """Return the first row that keeps all rules."""
         return self._go({}, 0)
 

@@ -25,11 +25,11 @@ from doublure.support.views import in_words
 if TYPE_CHECKING:
     import numpy as np
 
-    from doublure.schema.allowed import Mask
-    from doublure.schema.columns.column import Floats
-
-    Follow: TypeAlias = Callable[[Floats], Floats]
-
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+Rng: TypeAlias = "np.random.Generator"
+Follow: TypeAlias = Callable[[Floats], Floats]
 Likeness: TypeAlias = Literal["one name", "a coarser name", "two times"]
 Names: TypeAlias = Annotated[tuple[StrictStr, ...], Field(min_length=2)]
 
@@ -74,7 +74,7 @@ class CellSource:
         root_of: Column -> the modelled column that it follows from (often itself), and the way.
     """
 
-    rng: np.random.Generator | None
+    rng: Rng | None
     turn: int
     sound: Mask
     root_of: Callable[[str], tuple[str, Follow]]
@@ -88,6 +88,7 @@ class NumericRule(ABC):
         names: The columns that it is about.
         columns: All columns, every fact of these known.
         tuples: The only cells that they may have together, if these are listed.
+        leads: The columns that a search for a row fills first.
     """
 
     turn: ClassVar[int] = 2
@@ -100,6 +101,7 @@ class NumericRule(ABC):
     names: tuple[str, ...]
     columns: Mapping[str, Column]
     tuples: tuple[tuple[float, ...], ...] = ()
+    leads: tuple[str, ...] = ()
 
     @abstractmethod
     def broken(self, numbers: Mapping[str, Any]) -> Any:
@@ -121,11 +123,6 @@ class NumericRule(ABC):
         """Return whether a row, which may lack columns, may keep it."""
         return not set(self.names) <= set(row) or not self.broken(row)
 
-    @property
-    def leads(self) -> tuple[str, ...]:
-        """The columns that a search for a row fills first."""
-        return ()
-
     def named(self) -> Iterator[tuple[str, Allowed]]:
         """Yield columns and cells of theirs at which a row may keep or break it."""
         yield from ()
@@ -142,6 +139,8 @@ class Rule(Frozen):
     """The key that tells it from other rules."""
     encoded: ClassVar[bool] = False
     """Whether the encoding takes care of it: records that break it are taken, and facts of its columns bought."""
+    deriving: ClassVar[bool] = False
+    """Whether all of its columns follow from the first."""
     repeats: ClassVar[bool] = False
     """Whether columns that it derives say the same as their source, value by value."""
     takes_derived: ClassVar[bool] = True
@@ -159,7 +158,7 @@ class Rule(Frozen):
     @property
     def derives(self) -> tuple[str, ...]:
         """The columns that follow from the first of :attr:`names`, and are not modelled."""
-        return ()
+        return self.names[1:] if self.deriving else ()
 
     def settled(self, columns: Mapping[str, Column]) -> bool:
         """Return whether every fact of its columns is declared."""

@@ -14,22 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Any
 
 from doublure.errors import printable
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
 from doublure.schema.rules.row_search import RowSearch
-from doublure.schema.rules.rule import CellSource, DerivedColumn, NumericRule, Rule
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from doublure.schema.allowed import Mask
-    from doublure.schema.columns.column import Floats
-    from doublure.schema.rules.rule import Follow
-
-    Ints = np.ndarray[Any, np.dtype[np.int64]]
+from doublure.schema.rules.rule import CellSource, DerivedColumn, Floats, Follow, Ints, Mask, NumericRule, Rng, Rule
 
 _TURNS = 6
 
@@ -98,13 +88,13 @@ class RuleSet:
         for component in self.components:
             own = {name: cells for name, cells in asked.items() if name in component}
             search = RowSearch(component, self._columns, self.derived, self.kept, own)
-            if own and search.found() is None and search.sure:
+            if own and search.find() is None and search.sure:
                 return sorted(own)
         return []
 
     def witness(self, component: frozenset[str]) -> dict[str, float] | None:
         """Return cells of columns that no rule joins with others that keep all rules, or None if none were found."""
-        return RowSearch(component, self._columns, self.derived, self.kept, {}).found()
+        return RowSearch(component, self._columns, self.derived, self.kept, {}).find()
 
     def broken(self, numbers: Mapping[str, Floats]) -> Mask:
         """Return ``(N,)``: which rows break any rule."""
@@ -117,7 +107,7 @@ class RuleSet:
             found |= rule.broken(numbers)
         return found
 
-    def fix(self, numbers: dict[str, Floats], rng: np.random.Generator | None) -> None:
+    def fix(self, numbers: dict[str, Floats], rng: Rng | None) -> None:
         """Change cells in place until every row keeps every rule.
 
         Args:
@@ -143,7 +133,7 @@ class RuleSet:
         for each in self.derived:
             numbers[each.name] = each.follow(numbers[each.source])
 
-    def _replace(self, numbers: dict[str, Floats], component: frozenset[str], rng: np.random.Generator | None) -> None:
+    def _replace(self, numbers: dict[str, Floats], component: frozenset[str], rng: Rng | None) -> None:
         """Give rows that no turn has fixed the cells of one that keeps all rules."""
         import numpy as np
 
@@ -167,17 +157,12 @@ class RuleSet:
             numbers[name] = np.where(off, row[name], numbers[name])
 
     def _alike(
-        self,
-        numbers: Mapping[str, Floats],
-        component: frozenset[str],
-        rows: Ints,
-        lenders: Ints,
-        rng: np.random.Generator,
+        self, numbers: Mapping[str, Floats], component: frozenset[str], rows: Ints, lenders: Ints, rng: Rng
     ) -> Ints:
         """Return a lender for each row: one with the same conditions, where there is one."""
         import numpy as np
 
-        chosen = rng.choice(lenders, len(rows))
+        chosen: Ints = rng.choice(lenders, len(rows))
         for name in sorted(component):
             if "condition" not in self._columns[name].roles:
                 continue
@@ -263,11 +248,6 @@ def derived_by(rules: Sequence[Rule], *, repeated: bool = False) -> dict[str, st
 
 
 def _in_turn(derived: Mapping[str, DerivedColumn]) -> tuple[DerivedColumn, ...]:
-    """Return derived columns, each after its source.
-
-    Raises:
-        ValueError: They go round in a circle.
-    """
     try:
         turns = TopologicalSorter({name: {each.source} for name, each in derived.items()}).static_order()
         return tuple(derived[name] for name in turns if name in derived)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import StrictStr
 from typing_extensions import override
@@ -15,11 +15,7 @@ from doublure.errors import printable
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
-from doublure.schema.rules.rule import CellSource, Names, NumericRule, Rule
-
-if TYPE_CHECKING:
-    from doublure.schema.allowed import Mask
-    from doublure.schema.columns.column import Floats
+from doublure.schema.rules.rule import CellSource, Floats, Mask, Names, NumericRule, Rule
 
 
 class Addition(Frozen):
@@ -62,8 +58,8 @@ class Sum(Rule):
     @override
     def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
         unit = columns[self.sum.total].unit
-        slack = 0.25 * unit if unit else 1e-9
-        yield ColumnSum(names=self.names, columns=columns, slack=slack, relative=not unit)
+        slack, leads = 0.25 * unit if unit else 1e-9, (self.sum.total,)
+        yield ColumnSum(names=self.names, columns=columns, leads=leads, slack=slack, relative=not unit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,21 +69,6 @@ class ColumnSum(NumericRule):
     slack: float
     relative: bool
 
-    @property
-    def total(self) -> str:
-        """The column of the sum."""
-        return self.names[0]
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The columns that are added up."""
-        return self.names[1:]
-
-    @property
-    @override
-    def leads(self) -> tuple[str, ...]:
-        return (self.total,)
-
     @override
     def named(self) -> Iterator[tuple[str, Allowed]]:
         ends = Allowed(values=tuple(end for name in self.names for end in self.columns[name].limits))
@@ -95,13 +76,14 @@ class ColumnSum(NumericRule):
 
     @override
     def completed(self, name: str, row: Mapping[str, float]) -> Iterator[float]:
-        rest = sum(row[each] for each in self.parts if each != name)
-        yield rest if name == self.total else row[self.total] - rest
+        total, *parts = self.names
+        rest = sum(row[each] for each in parts if each != name)
+        yield rest if name == total else row[total] - rest
 
     @override
     def broken(self, numbers: Mapping[str, Any]) -> Any:
-        total, added = numbers[self.total], reduce(add, (numbers[name] for name in self.parts))
-        off, slack = abs(total - added), self.slack
+        total, *parts = (numbers[name] for name in self.names)
+        off, slack = abs(total - reduce(add, parts)), self.slack
         return (off > slack) & (off > slack * abs(total)) if self.relative else off > slack
 
     @override
@@ -109,21 +91,21 @@ class ColumnSum(NumericRule):
         """Move the total to what the parts add up to, within its bounds, or the parts to the total, the last first."""
         import numpy as np
 
-        ends = {name: self.columns[name].limits for name in self.names}
-        added, total = self._added(numbers), numbers[self.total]
-        wanted = total if source.turn % 2 else np.clip(added, *ends[self.total])
-        rest = wanted - added
-        for name in reversed(self.parts):
-            moved = self._rounded(np.clip(numbers[name] + rest, *ends[name]))
-            rest = self._rounded(rest - (moved - numbers[name]))
-            numbers[name] = np.where(off, moved, numbers[name])
-        numbers[self.total] = np.where(off, np.clip(self._added(numbers), *ends[self.total]), total)
+        name, *parts = self.names
+        ends = {each: self.columns[each].limits for each in self.names}
+        added, total = self._added(numbers), numbers[name]
+        rest = (total if source.turn % 2 else np.clip(added, *ends[name])) - added
+        for part in reversed(parts):
+            moved = self._rounded(np.clip(numbers[part] + rest, *ends[part]))
+            rest = self._rounded(rest - (moved - numbers[part]))
+            numbers[part] = np.where(off, moved, numbers[part])
+        numbers[name] = np.where(off, np.clip(self._added(numbers), *ends[name]), total)
 
     def _added(self, numbers: Mapping[str, Floats]) -> Floats:
-        return self._rounded(reduce(add, (numbers[name] for name in self.parts)))
+        return self._rounded(reduce(add, (numbers[name] for name in self.names[1:])))
 
     def _rounded(self, values: Floats) -> Floats:
         import numpy as np
 
-        decimals = self.columns[self.total].decimals
+        decimals = self.columns[self.names[0]].decimals
         return values if decimals is None else np.round(values, decimals)
