@@ -313,14 +313,14 @@ def test_a_ledger_that_cannot_be_written_ends_the_run_before_noise(small, book, 
 def test_learned_bounds_are_always_bounds(small, bought, monkeypatch):
     """However few the records and however large the noise, an answer that was paid for can be used."""
     from doublure.data.tables.opening import open_table
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
     from doublure.private.mechanism import Mechanism
 
     table = open_table(small.frame()).load(small.bought)
     question = next(question for question in small.bought.questions if question.fact == "bounds")
     access = next(access for access in bought.learned if access.path == question.path)
     for answer in [(-2e16, -1e16), (1e16, 2e16), (-1e16, 1e16), (0.0, 50.0), (-5.0, 0.0)]:
-        monkeypatch.setattr(Grid, "bounds", lambda *_, answer=answer, **__: answer)
+        monkeypatch.setattr(CandidateGrid, "bounds", lambda *_, answer=answer, **__: answer)
         mechanism = Mechanism([access], noise=OsKeyedNoise(), authorise=lambda access, step: None)
         answered = facts.learn(question, table, small.bought, mechanism=mechanism, access=access, learned={})
         learned = {question.path: answered}

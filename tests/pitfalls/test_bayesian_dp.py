@@ -588,7 +588,7 @@ def test_no_estimate_is_printed_as_epsilon(usual, tmp_path):
 def test_a_plan_that_prints_its_ceiling_as_epsilon_is_caught(lab, usual, tmp_path):
     from doublure.planning import explain as words
 
-    lab.plant(words, "budget_of", ("made.worst_case is None", "True"))
+    lab.plant(words, "describe_budget", ("made.worst_case is None", "True"))
     with lab.caught():
         check_no_estimate_is_printed_as_epsilon(usual, tmp_path)
 

@@ -147,7 +147,7 @@ def test_what_reads_noisy_counts_is_given_no_others():
     for path in columns:  # a column names a partition, which is public, and is given no count
         nodes = ast.walk(ast.parse(path.read_text()))
         taken = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "doublure.noisy_counts"]
-        assert {alias.name for node in taken for alias in node.names} == {"Grid"}
+        assert {alias.name for node in taken for alias in node.names} == {"CandidateGrid"}
     asked = {
         node.module
         for node in ast.walk(ast.parse((SOURCE / "noisy_counts.py").read_text()))

@@ -20,7 +20,7 @@ from doublure.data.series import Series
 from doublure.evaluate import Report
 from doublure.measures.series import evaluate_series
 from doublure.releasing.card import card_page
-from doublure.releasing.examples import Examples
+from doublure.releasing.examples import ExampleRecords
 from doublure.report.audit import AttackReport
 from doublure.report.comparison import ComparedRun, Comparison
 from doublure.schema import Schema
@@ -122,7 +122,7 @@ def public_page(card):
         {"name": "education", "type": "category", "values": values, "missing": True},
         {"name": "age", "type": "integer", "bounds": [0, 99], "description": "in years, " * 40},
     ]
-    examples = Examples(
+    examples = ExampleRecords(
         rows={"": {"education": tuple(values[:3]), "age": ("1", "2", "3")}},
         series=tuple({"litres": (0.0, 1.0, float(number))} for number in range(3)),
     )

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Device, Json, Threads
-from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import SettingError, escaped
 
 
@@ -37,7 +37,7 @@ def evaluate(
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Compare synthetic with real data. Internal: do not publish the page."""
     from doublure import evaluate as measures
     from doublure.guarantee import figure
@@ -76,4 +76,4 @@ def evaluate(
     if (estimate := RunFolder(run).estimate) is not None:
         data["estimate"] = estimate
         text = f"{text}\nε_μ as measured, of which only the ceiling is published: {figure(estimate['epsilon_mu'])}."
-    return Outcome(data=data, text=text)
+    return VerbResult(data=data, text=text)

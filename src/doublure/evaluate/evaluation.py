@@ -26,7 +26,7 @@ from doublure.measures.tables.evaluation import evaluate_table
 from doublure.measures.tables.one_source import differ
 from doublure.methods import registry as methods
 from doublure.report.evaluation import Report
-from doublure.results import About
+from doublure.results import SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import ByKind
 from doublure.support.progress import Progress, following
@@ -151,9 +151,9 @@ def make_report(
     )
 
 
-def about(syn: Synthesizer) -> About:
+def about(syn: Synthesizer) -> SynthesizerFacts:
     """Return the name, settings and claim of a synthesizer."""
-    return About(
+    return SynthesizerFacts(
         method=syn.plan.method,
         guarantee_kind=syn.guarantee.kind,
         guarantee=syn.guarantee.sentence,

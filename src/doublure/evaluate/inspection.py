@@ -29,7 +29,7 @@ from doublure.measures.images.slices import slices
 from doublure.measures.series.fault_tests import series_fault_statistics
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.fault_tests import row_fault_statistics
-from doublure.planning.machine import seconds_of
+from doublure.planning.machine import estimate_seconds
 from doublure.report.inspection import Inspection
 from doublure.results import versions
 from doublure.run.synthesizer import Synthesizer
@@ -91,7 +91,7 @@ class _Request:
             steps: Number of their steps.
         """
         runs, size, seed = len(self.right), self.size, self.seed
-        seconds = seconds_of(Work(flops=flops, steps=steps, memory_bytes=0))
+        seconds = estimate_seconds(Work(flops=flops, steps=steps, memory_bytes=0))
         how = (
             f"then train networks for {steps:,} steps: some {seconds:.0f} s of a core" if steps else "train no network"
         )

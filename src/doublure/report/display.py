@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 
 from doublure.errors import InputError
-from doublure.results import About, Verdict
+from doublure.results import SynthesizerFacts, Verdict
 from doublure.support import views
 from doublure.support.files import write_atomic
 from doublure.support.progress import in_notebook
@@ -23,7 +23,7 @@ from doublure.support.progress import in_notebook
 _HEIGHT = 640
 
 
-def outcome_html(title: str, about: About | None, said: Verdict, internal: str | None) -> str:
+def outcome_html(title: str, about: SynthesizerFacts | None, said: Verdict, internal: str | None) -> str:
     """Return an audit or an inspection as HTML.
 
     Args:

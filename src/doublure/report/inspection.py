@@ -16,7 +16,7 @@ from doublure.measures.images.slices import ClassSlice
 from doublure.report import page
 from doublure.report.display import outcome_html
 from doublure.report.files import PageResult
-from doublure.results import About, Verdict, p_value, percent, span
+from doublure.results import SynthesizerFacts, Verdict, p_value, percent, span
 from doublure.support.files import Form
 
 _NO_GUARANTEE = "No privacy guarantee. Do not publish."
@@ -40,8 +40,8 @@ class Inspection(PageResult):
     form: ClassVar[Form] = "inspection"
 
     version: Literal[2] = 2
-    about: About
-    against: tuple[About, ...] = ()
+    about: SynthesizerFacts
+    against: tuple[SynthesizerFacts, ...] = ()
     records: str = "images"
     images: int
     seed: int

@@ -43,7 +43,7 @@ from doublure.ledger import Budget, Ledger
 from doublure.ledger.request import charge
 from doublure.methods import registry as methods
 from doublure.planning import Plan
-from doublure.planning.machine import RecordPlacement, bytes_of, placement_of, refuse_too_large
+from doublure.planning.machine import RecordPlacement, choose_placement, parse_bytes, refuse_too_large
 from doublure.run.engines import LOCAL, Engine, place_data, refuse_held
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
@@ -124,10 +124,10 @@ def fit(
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
     if not resume:  # the reserved plan is compared with the folder's and the ledger's: it was paid for as it is
         _refuse_forged(plan)
-    chosen, most = methods.method(plan.method), bytes_of(memory)
+    chosen, most = methods.method(plan.method), parse_bytes(memory)
     elsewhere = isinstance(data, RemoteSource) or engine != LOCAL
     refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
-    placement = placement_of(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
+    placement = choose_placement(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
     if engine != LOCAL:
         refuse_held(plan, parted=placement is RecordPlacement.IN_PARTITIONS)
     if ranks is not None:

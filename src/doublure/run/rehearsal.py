@@ -20,7 +20,7 @@ from doublure.encode.choice import encoder_for
 from doublure.errors import DoublureError, SettingError, printable
 from doublure.methods import registry as methods
 from doublure.networks.sampling import take_state
-from doublure.planning.machine import seconds_of
+from doublure.planning.machine import estimate_seconds
 from doublure.private import facts
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, PureEvent
 from doublure.private.mechanism import Mechanism
@@ -94,7 +94,7 @@ def _quick(chosen: Method, plan: Plan) -> MethodSettings | None:
         return None
     nobody = plan.schema.model_copy(update={"units": 1})
     longest = max(_SECONDS, _SHARE * plan.seconds_estimate)
-    return settings if seconds_of(chosen.work(nobody, settings)) <= longest else None
+    return settings if estimate_seconds(chosen.work(nobody, settings)) <= longest else None
 
 
 def _trained(chosen: Method, plan: Plan, settings: MethodSettings, encoder: Encoder, device: str) -> Any:

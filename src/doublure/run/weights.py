@@ -9,7 +9,7 @@ from typing import Any
 from doublure._version import __version__
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, printable
-from doublure.guarantee import Guarantee, may_state_what_was_measured
+from doublure.guarantee import Guarantee, may_state_measured_epsilon
 from doublure.methods import registry as methods
 from doublure.networks.array_generator import AnyGenerator
 from doublure.networks.sampling import take_state
@@ -85,7 +85,7 @@ def read_plan(written: dict[str, Any], made: object, field: Path) -> Plan:
         return Plan.from_json(written, reprice=False)
     except InputError:
         claim = written.get("guarantee")
-        if isinstance(claim, dict) and may_state_what_was_measured(claim):
+        if isinstance(claim, dict) and may_state_measured_epsilon(claim):
             message = "states a Bayesian claim that this doublure does not make"
             remedy = "plan again, and fit anew; do not release it with an older one, which states the measured ε_μ"
             raise RunFolderError(message, field=field, remedy=remedy) from None

@@ -16,7 +16,7 @@ from doublure.access import Access
 from doublure.data.series import open_series
 from doublure.data.tables.opening import Table, open_table
 from doublure.errors import NotAsPriced, SchemaError, SettingError
-from doublure.noisy_counts import Grid
+from doublure.noisy_counts import CandidateGrid
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import ApproximateEvent, PureEvent
 from doublure.private.executed import as_priced
@@ -122,7 +122,7 @@ def bounds_over(points):
 
     class Theirs(IntegerColumn):
         def partition(self, magnitude):
-            return Grid(points=np.array(points))
+            return CandidateGrid(points=np.array(points))
 
         def numbers_of(self, cells):
             raise AssertionError("no method of a column is given a private cell")
@@ -282,8 +282,10 @@ def test_numbers_are_counted_on_the_grid_and_at_its_ends():
 
 def test_a_grid_is_as_fine_as_its_column():
     pay = query("columns.pay.bounds").grid
-    assert pay.points.tolist() == Grid.of_decades(integer=False, precision=2, magnitude=300).points.tolist()
-    assert pay.points.tolist() != Grid.of_decades(integer=False, precision=None, magnitude=300).points.tolist()
+    assert pay.points.tolist() == CandidateGrid.from_decades(integer=False, precision=2, magnitude=300).points.tolist()
+    assert (
+        pay.points.tolist() != CandidateGrid.from_decades(integer=False, precision=None, magnitude=300).points.tolist()
+    )
 
 
 def test_the_values_of_shares_are_those_found_and_what_others_are_called_once():

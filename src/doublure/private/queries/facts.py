@@ -29,7 +29,7 @@ from typing_extensions import override
 
 from doublure import noisy_counts
 from doublure.errors import SchemaError
-from doublure.noisy_counts import Grid
+from doublure.noisy_counts import CandidateGrid
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
 from doublure.schema import Question, Schema
 from doublure.schema.columns import Column, label
@@ -147,7 +147,7 @@ class Bounds(_ColumnFact):
     """The number of cells in each part of a public grid."""
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> CandidateGrid:
         """The column's public partition.
 
         Raises:
@@ -199,7 +199,7 @@ class Shares(_ColumnFact):
         return {label(value): float(share) for value, share in zip(self.domain, found, strict=True)}
 
 
-def counted_on(values: npt.NDArray[np.float64], grid: Grid) -> IntArray:
+def counted_on(values: npt.NDArray[np.float64], grid: CandidateGrid) -> IntArray:
     """Return the number of values in each cell of a grid ``(cells,)``; NaN is left out, and values are clamped."""
     points = grid.points
     clamped = np.clip(values[~np.isnan(values)], points[0], points[-1])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -266,7 +266,7 @@ class Column(Frozen):
             for low, high in intervals
         ]
 
-    def partition(self, magnitude: float | None) -> Grid:
+    def partition(self, magnitude: float | None) -> CandidateGrid:
         """Return the public grid over which bounds are bought; a query clips numbers onto it itself.
 
         Args:

@@ -18,7 +18,7 @@ from doublure.schema.scalars import EXACT
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
 
 MOST_CELLS = 1_000
@@ -193,10 +193,10 @@ class NumberColumn(BoundedColumn):
             )
 
     @override
-    def partition(self, magnitude: float | None) -> Grid:
-        from doublure.noisy_counts import Grid
+    def partition(self, magnitude: float | None) -> CandidateGrid:
+        from doublure.noisy_counts import CandidateGrid
 
-        return Grid.of_decades(integer=self.integral, precision=self.decimals, magnitude=magnitude)
+        return CandidateGrid.from_decades(integer=self.integral, precision=self.decimals, magnitude=magnitude)
 
     @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:
