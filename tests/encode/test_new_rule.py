@@ -23,7 +23,7 @@ from doublure.run import conditions
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema import schema as schemas
 from doublure.schema.columns import Column
-from doublure.schema.rules.registry import MODELS, union_of
+from doublure.schema.rules.registry import MODELS, make_union
 from doublure.schema.rules.rule import CellSource, Names, NumericRule, Rule
 from doublure.schema.tables import TableSchema
 
@@ -62,7 +62,7 @@ class EvenNumbers(NumericRule):
 class EvenSchema(TableSchema):
     """A table whose rules may be even, too."""
 
-    constraints: tuple[union_of((*MODELS, Even)), ...] = ()  # type: ignore[valid-type]
+    constraints: tuple[make_union((*MODELS, Even)), ...] = ()  # type: ignore[valid-type]
 
 
 class ResolvedEvenSchema(EvenSchema, ResolvedSchema):

@@ -18,7 +18,7 @@ from doublure.schema.fact_states import Frozen, Learn
 from doublure.schema.related_table import RelatedTable
 from doublure.schema.rules.at_most import AtMost, compared_pairs
 from doublure.schema.rules.equal import Equal
-from doublure.schema.rules.registry import union_of
+from doublure.schema.rules.registry import make_union
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import check_rules
 
@@ -51,7 +51,7 @@ class ChildSum(Rule):
 if TYPE_CHECKING:
     RelatedConstraint: TypeAlias = Rule
 else:
-    RelatedConstraint = union_of((Equal, AtMost, ChildSum))
+    RelatedConstraint = make_union((Equal, AtMost, ChildSum))
 
 
 def table_of(name: str) -> str:

@@ -33,7 +33,7 @@ class Equal(Rule):
     @override
     def derivations(self, columns: Mapping[str, Column]) -> Iterator[DerivedColumn]:
         for name in self.derives:
-            yield DerivedColumn(name, self.equal[0], _as_number_of(columns[self.equal[0]], columns[name]))
+            yield DerivedColumn(name, self.equal[0], _make_conversion(columns[self.equal[0]], columns[name]))
 
 
 def _check_pair(source: str, name: str, columns: Mapping[str, Column]) -> None:
@@ -54,7 +54,7 @@ def _check_pair(source: str, name: str, columns: Mapping[str, Column]) -> None:
         raise ValueError(f"{printable(source)} has {sizes[0]} values and {printable(name)} has {sizes[1]}; fix one")
 
 
-def _as_number_of(source: Column, column: Column) -> Callable[[Any], Any]:
+def _make_conversion(source: Column, column: Column) -> Callable[[Any], Any]:
     """Return what turns numbers of a column into those of another with as many values."""
     times, shift = 1.0, 0.0
     if source.size is not None:

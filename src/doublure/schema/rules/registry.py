@@ -20,7 +20,7 @@ from doublure.schema.rules.sum import Sum
 MODELS: tuple[type[Rule], ...] = (Equal, AtMost, Implies, Determines, Sum, Combinations)
 
 
-def union_of(models: Sequence[type[Rule]]) -> Any:
+def make_union(models: Sequence[type[Rule]]) -> Any:
     """Return the type of any of some rules, told apart by their words."""
 
     def word(data: object) -> str | None:
@@ -35,5 +35,5 @@ def union_of(models: Sequence[type[Rule]]) -> Any:
 if TYPE_CHECKING:
     AnyRule: TypeAlias = Rule
 else:
-    AnyRule = union_of(MODELS)
+    AnyRule = make_union(MODELS)
     """A rule of a schema file. The only place where rules are a union."""

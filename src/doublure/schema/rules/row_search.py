@@ -1,4 +1,4 @@
-"""A search for a row that keeps all rules, among the ends, the middles and the values that the rules name."""
+"""A search for a row that keeps all rules, among ends, middles and values that they name."""
 
 from __future__ import annotations
 
