@@ -163,7 +163,7 @@ def write_figure(value: float | None) -> str:
     """Return a figure as written in a sentence.
 
     Example:
-        >>> written(0.51234), written(None)
+        >>> write_figure(0.51234), write_figure(None)
         ('0.512', 'not estimable')
     """
     return "not estimable" if value is None else f"{value:.3f}"

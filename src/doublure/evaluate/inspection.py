@@ -35,7 +35,7 @@ from doublure.results import versions
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
-from doublure.support.progress import Progress, following
+from doublure.support.progress import Progress, listen
 from doublure.training.settings import Work
 
 LOOKED_AT = 2_000
@@ -66,12 +66,17 @@ def inspect(
 
     Raises:
         SettingError: One of the others has other records; or there is none, and the records are no images.
+
+    Example:
+        >>> found = db.evaluate.inspect(syn, syn, progress=False)
+        >>> found.verdict.headline
+        'Nothing stands out in 2,000 synthetic rows.'
     """
     right = tuple(against) if isinstance(against, Sequence) else () if against is None else (against,)
     look = INSPECTIONS[syn.schema.kind]
     if images < 1:
         raise SettingError("must be at least 1", field="images", remedy="leave it out")
-    with following(progress, "inspect") as listener:
+    with listen(progress, "inspect") as listener:
         return look(_Request(syn=syn, right=right, size=images, seed=seed, listener=listener))
 
 

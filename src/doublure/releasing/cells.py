@@ -81,7 +81,7 @@ class DescribedColumn:
         """
         model, missing, bounds = type_named(str(entry["type"])), entry["missing"], entry["bounds"]
         values = [str(value) for value in entry["values"] or (_BOOLEANS if model.truth else ())]
-        ends = None if bounds is None or model.listed else tuple(_number_of(model.clock, end) for end in bounds)
+        ends = None if bounds is None or model.listed else tuple(_parse_number(model.clock, end) for end in bounds)
         if ends is not None and len(ends) != 2:
             raise ValueError(own)
         precision = entry.get("precision")
@@ -100,7 +100,7 @@ class DescribedColumn:
     def _fractional(self) -> bool:
         return self.model.bounded and self.model.clock is None and not self.model.integral
 
-    # -- reading -------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def of_texts(self, texts: Sequence[str]) -> Cells:
         """Read cells of a CSV file.
@@ -110,7 +110,7 @@ class DescribedColumn:
         """
         column = np.array(texts, dtype=object)
         missing = np.isin(column, list(self.tokens))
-        return self._read(column, missing, _number_of)
+        return self._read(column, missing, _parse_number)
 
     def of_values(self, column: pd.Series[Any] | Cells) -> Cells:
         """Read cells of a Parquet file or an array.
@@ -127,7 +127,7 @@ class DescribedColumn:
             return np.where(missing, np.nan, seconds / SECONDS[self.model.clock])
         if not self.model.listed and series.dtype.kind in "iuf":
             return series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return self._read(series.to_numpy(dtype=object), missing, _number_of)
+        return self._read(series.to_numpy(dtype=object), missing, _parse_number)
 
     def _read(self, column: Cells, missing: Cells, number: Callable[[Clock | None, Any], float]) -> Cells:
         """Read cells, each distinct one once."""
@@ -151,7 +151,7 @@ class DescribedColumn:
             found = np.array([*read, math.nan], dtype=np.float64)
         return found[np.where(missing, -1, codes)]
 
-    # -- checking -----------------------------------------------------------------------------------------------
+    # -- checking ------------------------------------------------------------------------------------------------------
 
     def fault(self, cells: Cells) -> str | None:
         """Return the fault of read cells; None where all are as the dictionary says."""
@@ -214,7 +214,7 @@ def _is_number(text: str) -> bool:
     return len(text) <= _LONGEST and _NUMBER.fullmatch(text) is not None
 
 
-def _number_of(clock: Clock | None, value: Any) -> float:
+def _parse_number(clock: Clock | None, value: Any) -> float:
     """Return a bound or a cell as a number.
 
     Raises:

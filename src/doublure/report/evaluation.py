@@ -88,6 +88,11 @@ class Report(InternalReport, PageResult):
         attacks: A search for copies, and an attack on membership, where records were kept aside.
         attacks_skipped: The reason where there are none.
         measured: The evaluation of the kind of data.
+
+    Example:
+        >>> overall = report.table.overall.score
+        >>> 0 <= overall.value <= overall.real == 100
+        True
     """
 
     suspicion: str | None = None

@@ -302,10 +302,10 @@ def _cnn(shape: tuple[int, int, int], n_classes: int) -> nn.Sequential:
 def _resnet(shape: tuple[int, int, int], n_classes: int) -> nn.Sequential:
     from torch import nn
 
-    from doublure.networks.residual import Residual
+    from doublure.networks.residual import ResidualBlock
 
     first = [nn.Conv2d(shape[0], 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU()]
-    blocks = [Residual(32, 32), Residual(32, 64, stride=2), Residual(64, 128, stride=2)]
+    blocks = [ResidualBlock(32, 32), ResidualBlock(32, 64, stride=2), ResidualBlock(64, 128, stride=2)]
     return nn.Sequential(*first, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, n_classes))
 
 

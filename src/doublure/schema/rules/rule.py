@@ -19,7 +19,7 @@ from doublure.schema.allowed import Allowed, one_of
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.scalars import label
-from doublure.support.guessing import meant
+from doublure.support.guessing import suggest
 from doublure.support.views import in_words
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Rule(Frozen):
         """
         for name in self.names:
             if name not in columns:
-                remedy = meant(name, columns) or "fix the name"
+                remedy = suggest(name, columns) or "fix the name"
                 raise ValueError(f"{self.word} names {printable(name)}, which is not a column; {remedy}")
             if not columns[name].modelled:
                 raise ValueError(f"{self.word} names {printable(name)}, and an id is not modelled; leave it out")
