@@ -17,6 +17,8 @@ from typing import Any
 import pandas as pd
 
 from doublure.drafting.storage_types import SHARE, Storage, is_blank, storage_of
+from doublure.schema.rules.registry import MODELS
+from doublure.schema.rules.rule import Likeness
 from doublure.support import yaml12 as yaml_text
 
 _MOST_CODES = 20
@@ -202,7 +204,7 @@ _FORMS: Mapping[Storage, Callable[[Sequence[str]], Proposal | None]] = {
 }
 
 
-# -- rules and roles, by names and types alone ---------------------------------------------------------------------
+# -- rules, by names and types alone ------------------------------------------------------------------------------
 
 
 def rules_for(columns: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -211,16 +213,20 @@ def rules_for(columns: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]
     Args:
         columns: Name -> type.
     """
+    suggested = {model.suggested_by: model for model in MODELS}
+    for likeness, pair in _alike(columns):
+        rule = suggested[likeness]
+        file = "" if rule.file_key is None else f", {rule.file_key}: FILE"
+        yield f"- {{{rule.word}: {yaml_text.inline(list(pair))}{file}}}", pair
+
+
+def _alike(columns: Mapping[str, str]) -> Iterator[tuple[Likeness, tuple[str, str]]]:
     for name in columns:
         ending = _TWIN.search(name)
         bare = "" if ending is None else name[: ending.start()].lower()
         twin = next((other for other in columns if other.lower() == bare), None)
         if ending is not None and twin is not None:
-            pair = yaml_text.inline([twin, name])
-            coarser = ending[1].lower() in _COARSER
-            rule = f"- {{determines: {pair}, map: FILE}}" if coarser else f"- {{equal: {pair}}}"
-            yield rule, (twin, name)
+            yield "a coarser name" if ending[1].lower() in _COARSER else "one name", (twin, name)
     for kind in ("date", "datetime"):
-        named = [name for name, type_ in columns.items() if type_ == kind]
-        for both in pairwise(named):
-            yield f"- {{at_most: {yaml_text.inline(list(both))}}}", both
+        for both in pairwise(name for name, type_ in columns.items() if type_ == kind):
+            yield "two times", both
