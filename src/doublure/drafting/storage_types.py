@@ -13,10 +13,11 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
-from doublure.data.tables.cells import ISO
-from doublure.data.tables.distinct_cells import distinct, unwrapped
+from doublure.data.tables.arrow_text import unwrapped
 from doublure.data.tables.opening import TableSource
 from doublure.errors import DataError
+from doublure.schema.columns.calendar_cells import ISO
+from doublure.schema.distinct_cells import UNREADABLE, distinct
 
 Storage: TypeAlias = Literal["integer", "real", "boolean", "date", "datetime", "text"]
 
@@ -25,7 +26,6 @@ SHARE = 0.95
 _BLANK = {"", "?", "-", ".", "na", "n/a", "nan", "<na>", "nat", "null", "none"}
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,14})")  # 007 and long digits are codes, not numbers
 _REAL = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
-_UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
 
 
 def storage_types(source: TableSource) -> dict[str, Storage]:
@@ -68,7 +68,7 @@ def storage_of(cells: pd.Series[Any]) -> Storage:
             days = plain.notna() & (plain == plain.dt.normalize())
             return "date" if days.sum() >= SHARE * max(1, plain.notna().sum()) else "datetime"
         codes, uniques = distinct(plain)
-    except _UNREADABLE:
+    except UNREADABLE:
         return "text"
     forms = [_form(unique) for unique in uniques]
     return _majority([forms[code] for code in codes if code >= 0])

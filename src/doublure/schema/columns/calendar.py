@@ -10,12 +10,15 @@ from typing_extensions import override
 
 from doublure.schema.columns.column import Clock
 from doublure.schema.columns.number import PARTS, BoundedColumn
+from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from doublure.noisy_counts import Grid
     from doublure.schema.columns.column import Floats
+    from doublure.schema.columns.spelling import Spelling
 
 EPOCH = datetime.datetime(1970, 1, 1)
 SECONDS = {"D": 86_400.0, "s": 1.0}
@@ -29,6 +32,30 @@ class CalendarColumn(BoundedColumn):
     """A column of times: whole units of :attr:`clock` since 1970, on the column's own clock."""
 
     clock: ClassVar[Clock]
+
+    @override
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        import pandas as pd
+
+        from doublure.schema.columns.calendar_cells import moments
+
+        return pd.Series(moments(raw, self, name, misfit))
+
+    @override
+    def read_at_once(self, raw: pa.Array, name: str, misfit: Misfit) -> pd.Series[Any] | None:
+        import pandas as pd
+
+        from doublure.schema.columns.at_once import moments_at_once
+        from doublure.schema.columns.calendar_cells import NOT_A_TIME, fitting_moments
+
+        found = moments_at_once(raw, [*self.missing_tokens, *NOT_A_TIME])
+        return None if found is None else pd.Series(fitting_moments(found, self, misfit))
+
+    @override
+    def spelling(self, date_format: str | None, decimal: str | None, thousands: str | None) -> Spelling | None:
+        from doublure.schema.columns.spelling import respelt_dates
+
+        return None if date_format is None else respelt_dates(date_format, self.missing_tokens)
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:

@@ -10,13 +10,15 @@ from pydantic import Field, StrictBool, model_validator
 
 from doublure.errors import SchemaError
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
-from doublure.schema.scalars import Meaning, Token, Value
+from doublure.schema.scalars import Meaning, Misfit, Token, Value
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    import pyarrow as pa
 
     from doublure.noisy_counts import Grid
+    from doublure.schema.columns.spelling import Spelling
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -211,6 +213,32 @@ class Column(Frozen):
     def zero_apart(self) -> bool:
         """Whether zero is a state of its own."""
         return 0.0 in self.repeated
+
+    @abstractmethod
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        """Return ``(N,)`` raw cells in canonical form, each read by itself.
+
+        Args:
+            raw: Cells of NumPy's or pandas' own types, or Python's objects.
+            name: The column's name.
+            misfit: What becomes of a cell that does not fit.
+
+        Raises:
+            DataError: A cell does not fit; it names the column and the rule, never the cell.
+            TypeError: A cell is none of this type; like it what else ``distinct_cells.UNREADABLE`` names.
+        """
+
+    def read_at_once(self, raw: pa.Array, name: str, misfit: Misfit) -> pd.Series[Any] | None:
+        """Return what :meth:`read` returns of Arrow's cells, all read together; None where it has to be asked.
+
+        Raises:
+            DataError: As :meth:`read`.
+        """
+        return None
+
+    def spelling(self, date_format: str | None, decimal: str | None, thousands: str | None) -> Spelling | None:
+        """Return how texts in a table's own spelling are rewritten before they are read; None where they stay."""
+        return None
 
     @abstractmethod
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:

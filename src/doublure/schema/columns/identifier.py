@@ -10,6 +10,7 @@ from typing_extensions import override
 from doublure.errors import SchemaError
 from doublure.schema.columns.column import Column, Missing
 from doublure.schema.fact_states import Fact, Learn
+from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +27,12 @@ class IdColumn(Column):
 
     type: Literal["id"] = "id"
     missing: Fact[Missing] = False
+
+    @override
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        from doublure.schema.columns.listed_cells import labels
+
+        return labels(raw, self, name, misfit)
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:

@@ -11,13 +11,15 @@ from pydantic import Field, StrictBool, StrictFloat, model_validator
 from typing_extensions import override
 
 from doublure.schema.columns.column import Column, Scale
-from doublure.schema.scalars import EXACT
+from doublure.schema.scalars import EXACT, Misfit
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from doublure.noisy_counts import Grid
     from doublure.schema.columns.column import Floats
+    from doublure.schema.columns.spelling import Spelling
 
 MOST_CELLS = 1_000
 """Edges or spikes of a column."""
@@ -109,6 +111,31 @@ class NumberColumn(BoundedColumn):
     @override
     def repeated(self) -> tuple[float, ...]:
         return tuple(sorted({*self.spikes, *((0.0,) if self.zero_inflated else ())}))
+
+    @override
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        import pandas as pd
+
+        from doublure.schema.columns.number_cells import numbers
+
+        return pd.Series(numbers(raw, self, name, misfit))
+
+    @override
+    def read_at_once(self, raw: pa.Array, name: str, misfit: Misfit) -> pd.Series[Any] | None:
+        import pandas as pd
+
+        from doublure.schema.columns.at_once import numbers_at_once
+        from doublure.schema.columns.number_cells import NOT_A_NUMBER, fitting_numbers
+
+        found = numbers_at_once(raw, [*self.missing_tokens, *NOT_A_NUMBER])
+        return None if found is None else pd.Series(fitting_numbers(found, self, name, misfit))
+
+    @override
+    def spelling(self, date_format: str | None, decimal: str | None, thousands: str | None) -> Spelling | None:
+        from doublure.schema.columns.spelling import respelt_numbers
+
+        marked = decimal or thousands
+        return respelt_numbers(decimal or ".", thousands, self.missing_tokens) if marked else None
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:

@@ -14,30 +14,20 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from doublure.data.tables.arrow_text import in_pandas, readable
 from doublure.schema.scalars import Misfit
 
 Cell = TypeVar("Cell")
+
+
+class NulByte(ValueError):
+    """A text that no CSV file or terminal shows whole."""
+
 
 UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
 """What reading a cell that fits no rule may raise."""
 _NOTHING = frozenset({type(None), type(pd.NA), type(pd.NaT)})
 _ALIKE = frozenset({str, bool, int, float, datetime.date})
 """The types of which equal cells read alike: of one of these, and of no two together."""
-
-
-def unwrapped(raw: pd.Series[Any]) -> pd.Series[Any]:
-    """Return Arrow-backed, sparse and foreign columns as numpy's of this machine, pandas' nullable or object ones."""
-    if isinstance(raw.dtype, pd.ArrowDtype):
-        import pyarrow as pa
-
-        plain: pa.Array | pa.ChunkedArray = readable(pa.array(raw.array))
-        return in_pandas(plain)
-    if isinstance(raw.dtype, pd.SparseDtype):
-        return pd.Series(np.asarray(raw))
-    if isinstance(raw.dtype, np.dtype) and not raw.dtype.isnative:  # pandas counts none in another byte order
-        return raw.astype(raw.dtype.newbyteorder("="))
-    return raw
 
 
 def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[object]]:
