@@ -139,9 +139,9 @@ def test_tables_in_memory_tell_nothing():
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (cells, "canonical",
-         (f"raise {REFUSED} from None", "raise DataError(str(list(raw)), field=name, remedy='mend it')")),
-        (cells, "canonical", (f"raise {REFUSED} from None", f"raise {REFUSED}")),
+        (cells, "_refusals",
+         (f"raise {REFUSED} from None", "raise DataError(str(sys.exc_info()[1]), field=name, remedy='mend it')")),
+        (cells, "_refusals", (f"raise {REFUSED} from None", f"raise {REFUSED}")),
         (listed_cells, "_other_places", ('"has values outside the schema\'s list"', "f'{text} is not listed'")),
     ],
     ids=["cells shown", "cause shown", "value shown"],

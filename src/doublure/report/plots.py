@@ -21,6 +21,7 @@ from doublure.measures.tables.distributions import Density, Frequencies
 from doublure.measures.tables.quantiles import QuantileShares
 from doublure.report.drawing import BASELINE, FAINT, INK, REAL, RULE, SYNTHETIC, draw
 from doublure.report.page import shown
+from doublure.schema.columns import type_named
 
 _WHAT = {"autocorrelation": "Autocorrelation", "spectrum": "Spectrum", "apart": "Distance by step"}
 
@@ -28,7 +29,6 @@ _ALONG = {"autocorrelation": ("lag, steps", "correlation"), "spectrum": ("cycles
 _DASHES: Mapping[str, Any] = {REAL: "solid", SYNTHETIC: (0, (4, 1.6)), BASELINE: (0, (1, 1.6))}
 _AREA = 0.3
 _NEAR = 0.13
-_TIMES = frozenset({"date", "datetime"})
 
 _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#f4f5f7", "#a9b3c1", "#4a586d", "#1b2431"])
 _GAP = LinearSegmentedColormap.from_list("gap", ["#1f5fa8", "#9fc0e2", "#f4f5f7", "#f0b493", "#c4410f"])
@@ -197,7 +197,7 @@ def _quantile_bins(axes: Axes, entry: QuantileShares) -> None:
     places = np.arange(len(entry.bins) + 1)
     _areas(axes, np.asarray(entry.real), np.asarray(entry.synthetic), places)
     axes.set_xlim(0, places[-1])
-    most = 3 if entry.kind in _TIMES else 5
+    most = 3 if _is_named(entry.kind) else 5
     at = np.unique(np.linspace(0, len(entry.bins) - 1, min(most, len(entry.bins))).round().astype(int))
     bins = [entry.bins[int(place)] for place in at]
     told = [next((edge for edge in edges if edge is not None), 0.0) for edges in bins]
@@ -363,7 +363,7 @@ def _whole_ticks(first: float, last: float, kind: str) -> np.ndarray[Any, Any]:
     """Return a few round places between two numbers; the middle of days and moments, whose names are long."""
     from matplotlib.ticker import MaxNLocator
 
-    if kind in _TIMES:
+    if _is_named(kind):
         return np.asarray([(first + last) / 2])
     ticks = MaxNLocator(5, integer=kind == "integer").tick_values(first, last)
     return np.asarray([tick for tick in ticks if first <= tick <= last])
@@ -391,20 +391,19 @@ def _percent_axis(axis: Any, highest: float, set_limits: Callable[[float, float]
     set_limits(0, highest * 1.08)
 
 
+def _is_named(kind: str) -> bool:
+    """Whether a column type names its numbers, as days and moments have names."""
+    return type_named(kind).axis_text(0.0) is not None
+
+
 def _ticks(values: Iterable[float], kind: str) -> list[str]:
-    """Return the names of places on an axis; of moments the clock, too, where two are of one day."""
-    names = [_tick(float(value), kind) for value in values]
-    if kind != "datetime" or len(set(names)) == len(names):
-        return names
-    moments = np.asarray([round(value) for value in values]).astype("datetime64[s]")
-    return [f"{np.datetime_as_string(moment, 'm')[11:]}\n{day}" for moment, day in zip(moments, names, strict=True)]
+    """Return the names of places on an axis."""
+    numbers = [float(value) for value in values]
+    return type_named(kind).axis_texts(numbers) or [_tick(number, kind) for number in numbers]
 
 
 def _tick(value: float, kind: str) -> str:
-    """Return a short number or day."""
-    if kind in _TIMES:
-        moment = np.datetime64(round(value), "D" if kind == "date" else "s")
-        return str(moment.astype("datetime64[D]"))
+    """Return a short number."""
     if value != round(value) or abs(value) >= 1e4:
         value = float(f"{value:.3g}")  # which may be the next power of ten
     size = abs(value)

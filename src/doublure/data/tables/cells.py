@@ -23,7 +23,8 @@ above 2^53 before it comes here. Messages name the column, never the cell.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -47,13 +48,31 @@ def canonical(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit = "
     Raises:
         DataError: Naming the column and the rule, never the cell; with ``misfit="coerce"`` never.
     """
-    try:
+    with _refusals(column, name):
         values = column.read(unwrapped(raw), name, misfit)
+    return admitted(values, column, name, misfit)
+
+
+def canonical_again(made: pd.Series[Any], column: Column, name: str) -> pd.Series[Any]:
+    """Return a column that is canonical already, or sampled, in canonical form.
+
+    Raises:
+        DataError: Naming the column and the rule, never the cell.
+    """
+    with _refusals(column, name):
+        values = column.reread(unwrapped(made), name)
+    return admitted(values, column, name, "refuse")
+
+
+@contextmanager
+def _refusals(column: Column, name: str) -> Iterator[None]:
+    """Name the column and the rule where a cell cannot be read, and never the cell."""
+    try:
+        yield
     except NulByte:
         raise DataError("has cells with NUL bytes", field=name, remedy="export the data again as UTF-8 text") from None
     except UNREADABLE:  # the message of the original would show a cell
         raise DataError(f"has cells that are no {column.type}", field=name, remedy=column.expected) from None
-    return admitted(values, column, name, misfit)
 
 
 def admitted(values: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> pd.Series[Any]:

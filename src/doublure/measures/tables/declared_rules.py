@@ -61,6 +61,6 @@ def _numbers(schema: ResolvedSchema, frame: pd.DataFrame, names: Sequence[str]) 
     for name in names:
         column = schema.columns[name]
         open_to_holes = column if column.may_be_missing else column.model_copy(update={"missing": True})
-        canonical = cells.canonical(frame[name].reset_index(drop=True), open_to_holes, name)
+        canonical = cells.canonical_again(frame[name].reset_index(drop=True), open_to_holes, name)
         found[name] = column.snapped_numbers_of(canonical)
     return found

@@ -11,6 +11,7 @@ from doublure.schema.columns.integer import IntegerColumn
 from doublure.schema.columns.listed import MOST_VALUES, ChoiceColumn, ListedColumn
 from doublure.schema.columns.number import BoundedColumn, NumberColumn
 from doublure.schema.columns.ordinal import OrdinalColumn
+from doublure.schema.columns.parsed import ParsedColumn
 from doublure.schema.columns.real import RealColumn
 from doublure.schema.columns.registry import (
     MODELS,
@@ -45,6 +46,7 @@ __all__ = [
     "ListedColumn",
     "NumberColumn",
     "OrdinalColumn",
+    "ParsedColumn",
     "RealColumn",
     "Role",
     "Scale",

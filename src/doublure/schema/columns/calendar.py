@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 EPOCH = datetime.datetime(1970, 1, 1)
 SECONDS = {"D": 86_400.0, "s": 1.0}
 """The length of a clock's unit."""
+_OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2}(?::[0-9]{2})?)$")
+_RELEASED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)?")
 _COARSE_DAYS = 31.0
 _YEARS = range(1850, 2151)
 """The years whose first days may be bought bounds."""
@@ -128,9 +131,36 @@ class CalendarColumn(BoundedColumn):
 
     @override
     def text_of(self, number: float) -> str:
+        return self.axis_text(number)
+
+    @override
+    @classmethod
+    def axis_text(cls, number: float) -> str:
         import numpy as np
 
-        return str(np.datetime64(round(number), self.clock))
+        return str(np.datetime64(round(number), cls.clock))
+
+    @override
+    @classmethod
+    def axis_texts(cls, numbers: Sequence[float]) -> list[str] | None:
+        """Return days; of moments the clock, too, where two are of one day."""
+        days, _, clocks = zip(*(cls.axis_text(number).partition("T") for number in numbers), strict=True)
+        if len(set(days)) == len(days) or not all(clocks):
+            return list(days)
+        return [f"{clock[:5]}\n{day}" for clock, day in zip(clocks, days, strict=True)]
+
+    @override
+    @classmethod
+    def released_number(cls, cell: Any) -> float:
+        if isinstance(cell, str):
+            if _RELEASED.fullmatch(cell := _OFFSET.sub("", cell)) is None:
+                raise ValueError
+            found = datetime.datetime.fromisoformat(cell)
+        elif isinstance(cell, datetime.datetime):
+            found = cell.replace(tzinfo=None)
+        else:
+            found = datetime.datetime(cell.year, cell.month, cell.day)
+        return (found - EPOCH).total_seconds() / SECONDS[cls.clock]
 
 
 def moment(written: object) -> datetime.datetime:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, StrictBool, model_validator
 
 from doublure.errors import SchemaError
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
-from doublure.schema.scalars import Meaning, Misfit, Token, Value
+from doublure.schema.scalars import Meaning, Misfit, Token, Value, is_plain_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,8 +39,8 @@ class Column(Frozen):
     if TYPE_CHECKING:
         type: str
 
-    like: ClassVar[str]
-    """The column type of this package that it is, or behaves like."""
+    like: ClassVar[str | None] = None
+    """The column type of this package that it is, or behaves like; None where there is none."""
     facts: ClassVar[tuple[str, ...]] = ("missing",)
     """The names of its facts, in the order in which a schema lists them."""
     modelled: ClassVar[bool] = True
@@ -53,6 +53,8 @@ class Column(Frozen):
     """Whether its values are a list."""
     bounded: ClassVar[bool] = False
     """Whether its values are numbers or times between bounds."""
+    plain: ClassVar[bool] = False
+    """Whether its cells are its numbers, so that zero, signs and round ones mean something to a reader."""
     ordered: ClassVar[bool] = False
     """Whether a range of its values means something."""
     integral: ClassVar[bool] = False
@@ -78,8 +80,8 @@ class Column(Frozen):
 
     @property
     def shown_type(self) -> str:
-        """The column type of this package that data dictionaries and reports name."""
-        return self.like
+        """The column type that data dictionaries and reports name: one of this package where it behaves like one."""
+        return self.like or self.type
 
     @property
     def read_as(self) -> Column:
@@ -114,7 +116,7 @@ class Column(Frozen):
 
     def alike(self, other: Column) -> bool:
         """Return whether another column holds values of the same kind."""
-        return self.like == other.like
+        return self.shown_type == other.shown_type
 
     def placeholder(self, fact: str) -> str:
         """Return the YAML that declares a fact, with words in capitals to replace."""
@@ -236,6 +238,14 @@ class Column(Frozen):
         """
         return None
 
+    def reread(self, cells: pd.Series[Any], name: str) -> pd.Series[Any]:
+        """Return ``(N,)`` canonical or sampled cells in canonical form.
+
+        Raises:
+            DataError, TypeError: As :meth:`read`.
+        """
+        return self.read(cells, name, "refuse")
+
     def spelling(self, date_format: str | None, decimal: str | None, thousands: str | None) -> Spelling | None:
         """Return how texts in a table's own spelling are rewritten before they are read; None where they stay."""
         return None
@@ -275,6 +285,39 @@ class Column(Frozen):
     @abstractmethod
     def text_of(self, number: float) -> str:
         """Return a number as labels and axes show it."""
+
+    @classmethod
+    def axis_text(cls, number: float) -> str | None:
+        """Return a number as a page names it; None for one that is shown as it is."""
+        return None
+
+    @classmethod
+    def axis_texts(cls, numbers: Sequence[float]) -> list[str] | None:
+        """Return numbers as the places of an axis are named; None for those that are shown as they are."""
+        found = [text for number in numbers if (text := cls.axis_text(number)) is not None]
+        return found if len(found) == len(numbers) else None
+
+    @classmethod
+    def released_number(cls, cell: Any) -> float:
+        """Return the number of a cell of a released file, or of a bound in its dictionary.
+
+        Raises:
+            TypeError, ValueError: It has none.
+        """
+        if isinstance(cell, bool):
+            raise TypeError
+        if isinstance(cell, str) and not is_plain_number(cell):
+            raise ValueError
+        return float(cell)
+
+    @classmethod
+    def claims(cls, cell: object) -> bool:
+        """Say whether a cell of a table without a schema has the form of this type, so that a draft may name it."""
+        return False
+
+    def learnable(self, fact: str) -> bool:
+        """Return whether a fact can be bought."""
+        return not (self.ordered and fact == "values") and not ("condition" in self.roles and fact == "missing")
 
     def partition(self, magnitude: float | None) -> Grid:
         """Return the public grid over which bounds are bought; a query clips numbers onto it itself.

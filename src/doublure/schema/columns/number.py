@@ -85,6 +85,7 @@ class BoundedColumn(Column):
 class NumberColumn(BoundedColumn):
     """A column of plain numbers, and how they are spread."""
 
+    plain: ClassVar[bool] = True
     adds_up: ClassVar[bool] = True
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [LOWER, UPPER]"}
     expected: ClassVar[str] = (
