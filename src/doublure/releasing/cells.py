@@ -50,6 +50,7 @@ class ToldColumn:
         bounds: The lowest and the highest number; None where none are said.
         precision: Decimals; None where none are said.
         tokens: The texts that mean missing in a CSV file.
+        defused: Whether text that a spreadsheet would run has an apostrophe before it.
         nullable: Whether a cell may be missing.
     """
 
@@ -60,6 +61,7 @@ class ToldColumn:
     bounds: tuple[float, float] | None = None
     precision: int | None = None
     tokens: frozenset[str] = frozenset({""})
+    defused: bool = False
     nullable: bool = False
 
     @classmethod
@@ -88,6 +90,7 @@ class ToldColumn:
             bounds=None if ends is None else (ends[0], ends[1]),
             precision=None if precision is None else int(precision),
             tokens=frozenset({"", *(missing if isinstance(missing, list) else ())}),
+            defused=safe,
             nullable=bool(missing),
         )
 
@@ -135,14 +138,16 @@ class ToldColumn:
             found = np.array([*labels, None], dtype=object)
         else:
             try:
-                number = self.model.released_number
-                read = [number(each) if used else math.nan for each, used in zip(different, wanted, strict=True)]
+                read = [self._number(each) if used else math.nan for each, used in zip(different, wanted, strict=True)]
             except (TypeError, ValueError, OverflowError):
                 raise Unfit from None
             if not np.isfinite(np.array(read, dtype=np.float64)[wanted]).all():
                 raise Unfit
             found = np.array([*read, math.nan], dtype=np.float64)
         return found[np.where(missing, -1, codes)]
+
+    def _number(self, cell: Any) -> float:
+        return self.model.released_number(cell.removeprefix("'") if self.defused and isinstance(cell, str) else cell)
 
     # -- what they may be ----------------------------------------------------------------------------------------
 

@@ -262,6 +262,10 @@ class Column(Frozen):
     def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
         """Return ``(N,)`` numbers as canonical cells, as loaded tables have them."""
 
+    def csv_cells(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+        """Return ``(N,)`` canonical or sampled cells as a CSV file is to have them."""
+        return cells
+
     def rounded(self, numbers: Floats) -> Floats:
         """Return ``(N,)`` numbers with no more decimals than cells have."""
         return numbers
@@ -311,8 +315,12 @@ class Column(Frozen):
         return float(cell)
 
     @classmethod
-    def claims(cls, cell: object) -> bool:
-        """Say whether a cell of a table without a schema has the form of this type, so that a draft may name it."""
+    def claims(cls, text: str) -> bool:
+        """Say whether a cell of a table without a schema has the form of this type, so that a draft may name it.
+
+        Args:
+            text: A cell as text, without spaces around. Private.
+        """
         return False
 
     def learnable(self, fact: str) -> bool:

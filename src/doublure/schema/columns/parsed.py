@@ -121,6 +121,10 @@ class ParsedColumn(BoundedColumn):
         return pd.Series(formatted(numbers, lambda number: text_in(self, number)), dtype="str")
 
     @override
+    def csv_cells(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+        return ParsedColumn.cells_of(self, self.numbers_of(cells))
+
+    @override
     def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
         import pandas as pd
 
