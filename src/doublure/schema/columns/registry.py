@@ -22,6 +22,7 @@ from doublure.schema.columns.integer import IntegerColumn
 from doublure.schema.columns.ordinal import OrdinalColumn
 from doublure.schema.columns.parsed import ParsedColumn, check_parsing
 from doublure.schema.columns.real import RealColumn
+from doublure.schema.columns.time import TimeColumn
 
 MODELS: tuple[type[Column], ...] = (
     IntegerColumn,
@@ -31,6 +32,7 @@ MODELS: tuple[type[Column], ...] = (
     BooleanColumn,
     DateColumn,
     DatetimeColumn,
+    TimeColumn,
     IdColumn,
 )
 TYPES: tuple[str, ...] = tuple(model.model_fields["type"].default for model in MODELS)
