@@ -154,7 +154,7 @@ class ParsedColumn(BoundedColumn):
     @override
     @classmethod
     def released_number(cls, cell: Any) -> float:
-        found = parsed_number(cls(), cell)  # type: ignore[call-arg]
+        found = parsed_number(cls.model_construct(), cell)
         if found is None:
             raise ValueError
         return found
@@ -184,7 +184,7 @@ def check_parsing(model: type[ParsedColumn]) -> None:
     name, field = model.__name__, "column type"
     if not model.examples:
         raise SettingError(f"{name} has no examples", field=field, remedy='add examples = {"a cell": its number}')
-    column = model()  # type: ignore[call-arg]
+    column = model.model_construct()
     for cells in ([*model.examples], [*reversed(model.examples)]):
         for cell in cells:
             parsed_number(column, _NONSENSE)

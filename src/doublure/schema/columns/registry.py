@@ -17,6 +17,7 @@ from doublure.schema.columns.category import CategoryColumn
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.date import DateColumn
 from doublure.schema.columns.datetime import DatetimeColumn
+from doublure.schema.columns.duration import DurationColumn
 from doublure.schema.columns.identifier import IdColumn
 from doublure.schema.columns.integer import IntegerColumn
 from doublure.schema.columns.ordinal import OrdinalColumn
@@ -33,6 +34,7 @@ MODELS: tuple[type[Column], ...] = (
     DateColumn,
     DatetimeColumn,
     TimeColumn,
+    DurationColumn,
     IdColumn,
 )
 TYPES: tuple[str, ...] = tuple(model.model_fields["type"].default for model in MODELS)
