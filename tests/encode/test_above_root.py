@@ -13,8 +13,8 @@ from planting import plant
 import doublure as db
 from doublure.data.relational import open_related
 from doublure.encode.above_root import above_root
+from doublure.encode.columns import integer_domain
 from doublure.encode.relational import RelationalEncoder
-from doublure.encode.wholes import whole_of
 from doublure.methods.statistics.relational import fitting, stages
 from doublure.methods.statistics.relational.fitting import StageValues
 from doublure.methods.statistics.relational.stages import stages_of
@@ -113,11 +113,11 @@ def test_stages_count_what_units_hold():
     compact = encoder.compact(open_related(made_up()).load(encoder.schema).content)
     for stage in stages_of(encoder.schema):
         values = StageValues(encoder, stage)
-        assert [whole.column for whole in values.wholes] == list(stage.schema.columns)
+        assert values.columns == list(stage.schema.columns)
         held = compact[compact[:, 0] >= (0 if stage.child < 0 else 2 if stage.following else 1)][:, values.parts]
-        for place, whole in enumerate(values.wholes):
-            assert whole.first <= held[:, place].min()
-            assert held[:, place].max() <= whole.last + whole.nullable
+        for place, domain in enumerate(values.domains):
+            assert domain.first <= held[:, place].min()
+            assert held[:, place].max() <= domain.last + domain.nullable
     assert "orders, above customers.placed" in stages_of(encoder.schema)[1].schema.columns
     assert "orders, before, above customers.paid" in stages_of(encoder.schema)[2].schema.columns
     assert "orders, before.placed" in stages_of(encoder.schema)[2].schema.columns
@@ -131,8 +131,8 @@ def check_a_plan_counts_as_many_values_as_records_have():
     """Missing ones among them: what a stage's table is planned for is what its records are counted by."""
     encoder = RelationalEncoder(resolved(GAPPY))
     for stage in stages_of(encoder.schema):
-        planned = [whole_of(stage.schema, name) for name in stage.schema.columns]
-        counted = StageValues(encoder, stage).wholes
+        planned = [integer_domain(stage.schema, name) for name in stage.schema.columns]
+        counted = StageValues(encoder, stage).domains
         assert [(own.first, own.last + own.nullable) for own in planned] == [
             (own.first, own.last + own.nullable) for own in counted
         ]
@@ -144,7 +144,7 @@ def test_a_plan_counts_as_many_values_as_records_have():
 
 @pytest.mark.parametrize("name", ["_counted", "above_of"])
 def test_a_missing_value_that_is_left_out_is_caught(monkeypatch, name):
-    plant(monkeypatch, stages, name, ("beyond = 0 if together else int(whole.nullable)", "beyond = 0"))
+    plant(monkeypatch, stages, name, ("beyond = 0 if together else int(domain.nullable)", "beyond = 0"))
     with pytest.raises(AssertionError):
         check_a_plan_counts_as_many_values_as_records_have()
 

@@ -65,9 +65,9 @@ def cells(encoder, name, low=None, high=None, values=None):
 def test_exactly_the_numbers_that_are_told_decode_to_what_is_asked_for(encoder, name, asked):
     wanted = cells(encoder, name, **asked)
     ((part, spans),) = encoder.spans({name: wanted}).items()
-    whole = encoder.wholes[part]
-    numbers = np.arange(whole.first, whole.last + 1 + whole.nullable)
-    rows = np.tile([own.first for own in encoder.wholes], (len(numbers), 1)).astype(float)
+    domain = encoder.domains[part]
+    numbers = np.arange(domain.first, domain.last + 1 + domain.nullable)
+    rows = np.tile([own.first for own in encoder.domains], (len(numbers), 1)).astype(float)
     rows[:, part] = numbers
     decoded = encoder.decode(torch.from_numpy(rows))
     fits = has(wanted, encoder.schema.columns[name].snapped_numbers_of(decoded[name]))

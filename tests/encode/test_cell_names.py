@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure.encode.cell_names import interval_names
-from doublure.encode.columns import encodings
 from doublure.encode.table_values import TableValues
 from doublure.private.queries.axes import Intervals
 from doublure.schema import Schema
@@ -38,7 +36,7 @@ def encoder():
 
 @pytest.fixture(scope="module")
 def named(encoder):
-    parts = {whole.column: part for part, whole in enumerate(encoder.wholes)}
+    parts = {name: part for part, name in enumerate(encoder.columns)}
 
     def of(column, starts, cells=None):
         cells = np.arange(len(starts)) if cells is None else np.asarray(cells)
@@ -76,12 +74,6 @@ def test_a_gap_says_what_it_is_measured_from(named):
     assert named("stop", [0, 1]) == ("stop above start", ("0", "1..9"))
 
 
-def test_numbers_in_bins_have_no_names():
-    binned = encodings(Schema.parse(SCHEMA), ["age"], "bins", 4)["age"]
-    with pytest.raises(TypeError, match="whole numbers"):
-        interval_names(binned, np.zeros(1), np.zeros(1, dtype=np.int64), 1)
-
-
 def test_every_value_lies_in_the_range_that_names_its_cell(encoder):
     ages = np.arange(18, 41)
     frame = pd.DataFrame(
@@ -89,7 +81,7 @@ def test_every_value_lies_in_the_range_that_names_its_cell(encoder):
          "pay": 1000, "job": "cook", "member": True, "start": 1, "stop": 2}
     )  # fmt: skip
     axis = Intervals(part=0, starts=np.array([18.0, 21, 29, 30]), cells=np.array([0, 1, 2, 1]), size=3)
-    assert encoder.wholes[0].column == "age"
+    assert encoder.columns[0] == "age"
     _, names = encoder.axis(0, axis.starts, axis.cells, axis.size)
     for age, cell in zip(ages, axis.of(encoder.compact(frame)), strict=True):
         ranges = [(part.split("..") * 2)[:2] for part in names[cell].split(" | ")]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.encode.wholes import Whole
 from doublure.methods.statistics.tables.leaves import Leaves
 from doublure.methods.statistics.tables.nodes import Node
+from doublure.schema.columns import IntegerDomain, NumberDomain
 
 GROUPS, ROWS, NOISE = 24, 5000.0, 40.0
 TRUTH = np.full(GROUPS, ROWS / GROUPS)
@@ -15,8 +15,8 @@ TRUTH = np.full(GROUPS, ROWS / GROUPS)
 
 def node(before: np.ndarray, counted: np.ndarray, *, ordered: bool = True, nullable: bool = False) -> Node:
     """Return a column of single values in groups of one each, as it was looked for and then counted."""
-    whole = Whole(column="x", first=0, last=GROUPS - 1, nullable=nullable, ordered=ordered, number=ordered)
-    leaves = Leaves.of(whole, 0, np.arange(GROUPS))
+    domain = (NumberDomain if ordered else IntegerDomain)(first=0, last=GROUPS - 1, nullable=nullable)
+    leaves = Leaves.of(domain, 0, np.arange(GROUPS))
     leaves.mass = np.append(before, 0.0) if nullable else before.copy()
     return Node(leaves=leaves, own=np.arange(GROUPS + nullable), counts=counted, variance=NOISE**2)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.encode.public_cells import public_cells
-from doublure.encode.wholes import Whole
 from doublure.methods.statistics.tables import finding
 from doublure.methods.statistics.tables.leaves import Leaves
 from doublure.methods.statistics.tables.nodes import Node
 from doublure.methods.statistics.tables.tails import Blank
+from doublure.schema.columns import NumberDomain
 
 ROWS, CENTS, LAST = 20_000, 100, 10**8
 CELL_NOISE, PART_NOISE, GROUP_NOISE = 73.0, 61.0, 55.0
@@ -25,8 +24,8 @@ def dollars(rng: np.random.Generator, *, above: float, centre: float, spread: fl
 
 def read(values: np.ndarray, rng: np.random.Generator, last: int = LAST, *, nullable: bool = False) -> Node:
     """Return the column as it is looked for and then counted; ``last + 1`` is missing."""
-    whole = Whole(column="x", first=0, last=last, nullable=nullable, ordered=True, number=True)
-    leaves = Leaves.of(whole, 0, public_cells(whole))
+    domain = NumberDomain(first=0, last=last, nullable=nullable)
+    leaves = Leaves.of(domain, 0, domain.initial_partition())
     seen = leaves.axis(np.arange(leaves.size))
     leaves.mass = counted(seen, values, rng, CELL_NOISE)
     opened = finding.full_cells(leaves, CELL_NOISE)
@@ -106,12 +105,12 @@ def test_a_tail_goes_on_as_rows_decrease_towards_it(last, most):
 
 def test_values_that_nobody_has_stay_rare():
     """Of 0 to 20 children, 6 to 20 are noise alone: their sum was one row in a hundred."""
-    whole = Whole(column="x", first=0, last=20, nullable=False, ordered=True, number=True)
+    domain = NumberDomain(first=0, last=20, nullable=False)
     beyond, apart = [], []
     for seed in range(12):
         rng = np.random.default_rng(seed)
         values = np.minimum(rng.poisson(0.6, ROWS), 5)
-        node = Node(leaves=Leaves.of(whole, 0, np.arange(21)), variance=GROUP_NOISE**2)
+        node = Node(leaves=Leaves.of(domain, 0, np.arange(21)), variance=GROUP_NOISE**2)
         node.join(most=36, noise=GROUP_NOISE, pair_noise=2 * GROUP_NOISE)
         node.counts = counted(node.axis(node.own), values, rng, GROUP_NOISE)
         node.take_counts(float(ROWS), most=16, pair_noise=2 * GROUP_NOISE)
@@ -146,8 +145,8 @@ def test_without_rows_nearer_is_likelier(before, after, order):
 
 def test_regions_are_blocks_of_cells():
     """Beyond what was seen and in long gaps, six public cells a block; short gaps belong to what is around them."""
-    whole = Whole(column="x", first=0, last=99, nullable=False, ordered=True, number=True)
-    leaves = Leaves.of(whole, 0, np.arange(100))
+    domain = NumberDomain(first=0, last=99, nullable=False)
+    leaves = Leaves.of(domain, 0, np.arange(100))
     leaves.mass[[30, 34, 60]] = 50.0
     leaves.mark_empty()
     below, gap, above = leaves.empty[:30], leaves.empty[35:60], leaves.empty[61:]

@@ -15,8 +15,6 @@ import pandas as pd
 from doublure.data.tables import cells
 from doublure.encode.cell_names import interval_names
 from doublure.encode.columns import encoding
-from doublure.encode.public_cells import cut, public_cells
-from doublure.encode.wholes import whole_of
 from doublure.private.queries import facts
 from doublure.schema import Schema, allowed
 
@@ -95,13 +93,13 @@ def _names(text: str) -> tuple[str, ...]:
 @cache
 def domain_of(text: str) -> Domain:
     """Return a column's whole numbers."""
-    whole = whole_of(schema_of(text), "a")
-    return Domain(whole.first, whole.last, whole.nullable, public_cells(whole))
+    own = column_of(text).integer_domain()
+    return Domain(own.first, own.last, own.nullable, own.initial_partition())
 
 
 def parts_of(text: str, first: int, last: int) -> npt.NDArray[np.int64]:
     """Return where the parts of a full cell begin."""
-    return cut(first, last, whole=whole_of(schema_of(text), "a"))
+    return column_of(text).integer_domain().split_cell(first, last)
 
 
 def wholes_of(text: str, canonical: pd.Series[Any]) -> Floats:

@@ -8,24 +8,16 @@ counted, and the rule kept when a unit is decoded (:mod:`doublure.encode.across_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from doublure.encode.columns import encodings
-from doublure.encode.numeric import Stepped
+from doublure.encode.numeric import IntegerEncoding
 from doublure.errors import SchemaError
 from doublure.networks.related_layout import Above
+from doublure.schema.columns import IntegerDomain
 from doublure.schema.related_constraints import across_tables
 from doublure.schema.relational import RelationalSchema
 
 _IN_COMMON = 0.5
 """A gap is counted where the bounds of both share this much of what either covers."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Steps:
-    first: int
-    last: int
-    unit: float
 
 
 def above_root(schema: RelationalSchema, child: str) -> dict[str, str]:
@@ -76,10 +68,10 @@ def places_above(
     return tuple(found)
 
 
-def _steps(schema: RelationalSchema, table: str, name: str) -> _Steps | None:
+def _steps(schema: RelationalSchema, table: str, name: str) -> IntegerDomain | None:
     """Return a column's numbers; None where it is measured from another of its table, or a fact is not known."""
     try:
         steps = encodings(schema.modelled(table), [name], "steps", 1)[name]
     except SchemaError:
         return None
-    return _Steps(first=steps.ends[0], last=steps.ends[1], unit=steps.unit) if isinstance(steps, Stepped) else None
+    return steps.domain if isinstance(steps, IntegerEncoding) else None

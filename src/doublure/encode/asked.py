@@ -11,7 +11,7 @@ import numpy as np
 from doublure.data.tables.fixing import has
 from doublure.encode.columns import Discrete, RowEncoding
 from doublure.encode.grids import Floats
-from doublure.encode.numeric import Stepped
+from doublure.encode.numeric import IntegerEncoding
 from doublure.schema.allowed import Allowed
 
 if TYPE_CHECKING:
@@ -32,20 +32,20 @@ def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floa
     if isinstance(own, Discrete):
         values = own.cells
         return _listed(np.flatnonzero(has(cells, values if followed is None else followed(values))))
-    if not isinstance(own, Stepped):
+    if not isinstance(own, IntegerEncoding):
         return None
-    (first, last), hole = own.ends, own.column.may_be_missing
+    first, last, unit, hole = own.domain.first, own.domain.last, own.domain.unit, own.domain.nullable
     if followed is not None:
         if last - first > _MOST_LISTED:
             return None
         numbers = own.numbers([np.arange(first, last + 1 + hole, dtype=np.float64)], None)
         return _listed(first + np.flatnonzero(has(cells, followed(numbers))))
-    found = {round(value / own.unit) for value in cells.values}
+    found = {round(value / unit) for value in cells.values}
     if cells.missing and hole:
         found.add(last + 1)
     if cells.span is not None:
         low, high = cells.span[0] - cells.slack, cells.span[1] + cells.slack
-        span = max(first, math.ceil(low / own.unit - _ROUNDED)), min(last, math.floor(high / own.unit + _ROUNDED))
+        span = max(first, math.ceil(low / unit - _ROUNDED)), min(last, math.floor(high / unit + _ROUNDED))
         beside = _listed(np.array(sorted(step for step in found if not span[0] <= step <= span[1])))
         return (*((span,) if span[0] <= span[1] else ()), *beside)
     return _listed(np.array(sorted(found)))

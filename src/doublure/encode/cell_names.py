@@ -9,10 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from doublure.encode.columns import Discrete, RowEncoding
+from doublure.encode.columns import RowEncoding
 from doublure.encode.differences import Gap
-from doublure.encode.numeric import Stepped
-from doublure.schema.columns import label
 
 MISSING = "(missing)"
 
@@ -32,31 +30,14 @@ def interval_names(
         starts: ``(n,)`` where intervals begin, ascending; the one after a column's last value is missing.
         cells: ``(n,)`` the cell of each interval.
         size: How many cells.
-
-    Raises:
-        TypeError: The column is encoded neither as a list nor in steps.
     """
     own = encoding.steps if isinstance(encoding, Gap) else encoding
+    first, last, unit = own.domain.first, own.domain.last, own.domain.unit
+    begins = np.flatnonzero(np.append(True, np.diff(cells) != 0) | (starts > last))
+    lows = np.maximum(starts[begins], first)
+    highs = np.minimum(np.append(starts[begins[1:]] - 1, last), last)
+    texts = own.column.interval_texts(zip((lows * unit).tolist(), (highs * unit).tolist(), strict=True))
     parts: list[list[str]] = [[] for _ in range(size)]
-    if isinstance(own, Discrete):
-        values = [*(label(value) for value in own.column.domain), *([MISSING] if own.column.may_be_missing else [])]
-        places = np.maximum(np.searchsorted(starts, np.arange(len(values)), side="right") - 1, 0)
-        for value, cell in zip(values, cells[places].tolist(), strict=True):
-            parts[cell].append(value)
-    elif isinstance(own, Stepped):
-        first, last = own.ends
-        begins = np.flatnonzero(np.append(True, np.diff(cells) != 0) | (starts > last))
-        ends = np.minimum(np.append(starts[begins[1:]] - 1, last), last)
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            missing = starts[begin] > last
-            parts[int(cells[begin])].append(
-                MISSING if missing else _range(own, max(first, int(starts[begin])), int(end))
-            )
-    else:
-        raise TypeError("cells of whole numbers alone have names")
+    for begin, text in zip(begins.tolist(), texts, strict=True):
+        parts[int(cells[begin])].append(MISSING if starts[begin] > last else text)
     return tuple(" | ".join(names) for names in parts)
-
-
-def _range(own: Stepped, first: int, last: int) -> str:
-    low, high = own.column.text_of(first * own.unit), own.column.text_of(last * own.unit)
-    return low if first >= last else f"{low}..{high}"

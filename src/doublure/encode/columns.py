@@ -29,15 +29,15 @@ from doublure.encode.grids import Floats as Floats
 from doublure.encode.grids import Grid as Grid
 from doublure.encode.grids import grid_of as grid_of
 from doublure.encode.numeric import Binned as Binned
+from doublure.encode.numeric import IntegerEncoding as IntegerEncoding
 from doublure.encode.numeric import Number as Number
 from doublure.encode.numeric import Numerics as Numerics
 from doublure.encode.numeric import Part as Part
 from doublure.encode.numeric import Scaled as Scaled
-from doublure.encode.numeric import Stepped as Stepped
 from doublure.encode.numeric import number_encoding
 from doublure.errors import SchemaError
 from doublure.schema import Schema
-from doublure.schema.columns import Column, label
+from doublure.schema.columns import Column, IntegerDomain
 
 _GUESSED_VALUES = 50
 
@@ -46,8 +46,16 @@ class ColumnEncoding(Protocol):
     """One column's two-way mapping."""
 
     @property
+    def column(self) -> Column:
+        """The public facts."""
+
+    @property
     def parts(self) -> tuple[Part, ...]:
         """The column's blocks, in order."""
+
+    @property
+    def domain(self) -> IntegerDomain:
+        """The integers that stand for the column's values."""
 
     def compact(self, column: pd.Series[Any]) -> list[Floats]:
         """Return one array ``(N,)`` a part: codes for a softmax, values for a scalar."""
@@ -69,6 +77,11 @@ class Discrete:
         return (Part(kind="softmax", size=len(self.column.domain) + missing, states=missing),)
 
     @property
+    def domain(self) -> IntegerDomain:
+        """The places of its values."""
+        return self.column.integer_domain()
+
+    @property
     def cells(self) -> Floats:
         """Each code's cell as a number: the code, NaN for missing."""
         codes = np.arange(self.parts[0].size, dtype=np.float64)
@@ -80,19 +93,15 @@ class Discrete:
         The loader has refused unlisted values where the schema names no ``other``; a cell that is missing although
         the schema was *told by a noisy count* that none is, counts as the first value.
         """
-        categories = column.astype("category")
-        labels = [label(value) for value in categories.cat.categories]
-        place = {label(value): code for code, value in enumerate(self.column.domain)}
-        fallback = 0 if self.column.fallback is None else place[label(self.column.fallback)]
+        codes, other = self.column.numbers_of(column), self.column.fallback
+        fallback = 0.0 if other is None else self.column.number_of(other)
         missing = len(self.column.domain) if self.column.may_be_missing else fallback
-        table = np.array([*(place.get(text, fallback) for text in labels), missing], dtype=np.float64)
-        return [table[categories.cat.codes.to_numpy()]]
+        return [np.where(np.isnan(codes), np.where(column.isna(), missing, fallback), codes)]
 
     def restore(self, values: Sequence[Floats], rng: np.random.Generator | None) -> pd.Series[Any]:
         """Return a categorical over the schema's values (booleans as ``bool`` or ``boolean``)."""
         codes = values[0].astype(np.int64)
-        codes = np.where(codes >= len(self.column.domain), -1, codes)
-        return self.column.cells_of(np.where(codes < 0, np.nan, codes))
+        return self.column.cells_of(np.where((codes < 0) | (codes >= len(self.column.domain)), np.nan, codes))
 
 
 RowEncoding: TypeAlias = ColumnEncoding | Gap
@@ -111,6 +120,15 @@ def encodings(schema: Schema, names: Iterable[str], numerics: Numerics, bins: in
     """Return the encodings of the columns named, every fact of which is known."""
     gaps = gaps_of(schema, numerics, bins)
     return {name: gaps.get(name) or encoding(schema.columns[name], numerics, bins) for name in names}
+
+
+def integer_domain(schema: Schema, name: str) -> IntegerDomain:
+    """Return the integers that a column of a table is counted by, which are those of its gap where it has one.
+
+    Raises:
+        SchemaError: A fact of it is not known yet.
+    """
+    return encodings(schema, [name], "steps", 1)[name].domain
 
 
 def estimated_width(schema: Schema, numerics: Numerics, bins: int) -> int:

@@ -28,9 +28,9 @@ from itertools import pairwise
 import numpy as np
 
 from doublure.encode.grids import Floats, Grid, grid_of
-from doublure.encode.numeric import Binned, Number, Numerics, Part, Scaled, Stepped, number_encoding
+from doublure.encode.numeric import Binned, IntegerEncoding, Number, Numerics, Part, Scaled, number_encoding
 from doublure.schema import Schema
-from doublure.schema.columns import Column, RealColumn
+from doublure.schema.columns import Column, IntegerDomain, RealColumn
 from doublure.schema.constraints import AtMost, ordered
 from doublure.schema.scalars import EXACT
 
@@ -48,8 +48,13 @@ class Gap:
 
     first: str
     own: Number
-    steps: Binned | Scaled | Stepped
+    steps: Binned | Scaled | IntegerEncoding
     floor: float
+
+    @property
+    def domain(self) -> IntegerDomain:
+        """The integers that stand for gaps."""
+        return self.steps.domain
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -172,7 +177,7 @@ def _gap(schema: Schema, pair: tuple[str, str], before: _Reach, numerics: Numeri
 def _as_column(second: Column, grid: Grid) -> RealColumn:
     """Return a gap's own facts; they are not checked again, for a gap may span more than a column's bounds may."""
     return RealColumn.model_construct(
-        bounds=(grid.lower, grid.upper), zero_inflated=grid.lower == 0, missing=second.missing
+        bounds=(grid.lower, grid.upper), step=grid.unit or None, zero_inflated=grid.lower == 0, missing=second.missing
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from doublure.errors import SchemaError
 from doublure.schema.columns import Column
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
@@ -95,12 +94,10 @@ def grid_of(column: Column) -> Grid:
     Raises:
         SchemaError: The bounds are not known yet.
     """
-    bounds = column.grid
-    if bounds is None:
-        raise SchemaError("is not known yet", field="bounds", remedy="declare it or let fit() learn it first")
+    lower, upper = column.known_grid
     return Grid(
-        lower=bounds[0],
-        upper=bounds[1],
+        lower=lower,
+        upper=upper,
         unit=column.unit,
         even=column.declared_scale == "linear" or column.clock is not None,
         declared=column.cuts,

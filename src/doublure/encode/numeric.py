@@ -6,7 +6,6 @@ ratio where a non-negative number spans three orders of magnitude from 1 or its 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +16,9 @@ import pandas as pd
 from typing_extensions import override
 
 from doublure.encode.grids import Floats, Grid
-from doublure.schema.columns import Column
+from doublure.schema.columns import Column, IntegerDomain
 
 Numerics: TypeAlias = Literal["bins", "scaled", "steps"]
-
-_FINEST = 9
-"""Of a number without a unit, that many digits of the bounds are kept as steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +47,11 @@ class Number:
 
     column: Column
     grid: Grid
+
+    @property
+    def domain(self) -> IntegerDomain:
+        """The integers that stand for its values."""
+        return self.column.integer_domain()
 
     @property
     def zero(self) -> bool:
@@ -180,24 +181,8 @@ class Scaled(Coded):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stepped(Coded):
-    """A number as the value itself, in whole steps from zero; missing is the step after the last.
-
-    A number without a unit is taken in steps of a power of ten, a billion of which the bounds hold at most.
-    """
-
-    @property
-    def unit(self) -> float:
-        """What one step is worth."""
-        if self.grid.unit:
-            return self.grid.unit
-        span = max(self.grid.upper - self.grid.lower, np.finfo(float).tiny)
-        return float(10.0 ** max(-300, math.floor(math.log10(span)) - _FINEST + 1))
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        """The first and the last step."""
-        return round(self.grid.lower / self.unit), round(self.grid.upper / self.unit)
+class IntegerEncoding(Coded):
+    """A number as the integer that stands for it, in whole steps from zero; missing is the step after the last."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -206,22 +191,21 @@ class Stepped(Coded):
 
     @override
     def coded(self, values: Floats) -> list[Floats]:
-        first, last = self.ends
-        steps = np.clip(np.rint(self._present(values) / self.unit), first, last)
-        return [np.where(np.isnan(values), last + 1.0, steps) if self.column.may_be_missing else steps]
+        domain = self.domain
+        steps = np.clip(np.rint(self._present(values) / domain.unit), domain.first, domain.last)
+        return [np.where(np.isnan(values), domain.last + 1.0, steps) if domain.nullable else steps]
 
     @override
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None) -> Floats:
-        first, last = self.ends
-        steps = values[0]
-        numbers = self.grid.snap(np.clip(steps, first, last) * self.unit)
-        return np.where(steps > last, np.nan, numbers) if self.column.may_be_missing else numbers
+        domain, steps = self.domain, values[0]
+        numbers = self.grid.snap(np.clip(steps, domain.first, domain.last) * domain.unit)
+        return np.where(steps > domain.last, np.nan, numbers) if domain.nullable else numbers
 
 
-def number_encoding(column: Column, grid: Grid, numerics: Numerics, bins: int) -> Binned | Scaled | Stepped:
+def number_encoding(column: Column, grid: Grid, numerics: Numerics, bins: int) -> Binned | Scaled | IntegerEncoding:
     """Return the encoding of a number, in at most so many bins, scaled, or in steps."""
     if numerics == "steps":
-        return Stepped(column=column, grid=grid)
+        return IntegerEncoding(column=column, grid=grid)
     if numerics == "scaled" and grid.upper > grid.lower:
         return Scaled(column=column, grid=grid)
     edges = grid.edges(bins, without_zero=column.zero_apart)

@@ -56,7 +56,7 @@ class RelationalEncoder(Encoder):
             own, order = self.tables[name], self.schema.tables[name].order
             at = -1 if order is None else own.columns.index(order)
             above = places_above(self.schema, name, tuple(own.columns), tuple(root.columns))
-            places.append((name, self.schema.most(name), own.width, at, 0 if at < 0 else own.wholes[at].last, above))
+            places.append((name, self.schema.most(name), own.width, at, 0 if at < 0 else own.domains[at].last, above))
         self.layout = Layout.of(root.width, places)
         self.width = self.layout.drawn_width
         self.condition_width = root.condition_width

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from doublure.data.tables.rules import TableRules
 from doublure.encode import constraints
-from doublure.encode.columns import Binned, Floats, Numerics, RowEncoding, Scaled, Stepped, encodings
+from doublure.encode.columns import Binned, Floats, IntegerEncoding, Numerics, RowEncoding, Scaled, encodings
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
 from doublure.encode.pairwise_swapping import Ints, pairwise_swapped
@@ -120,7 +120,7 @@ class TableEncoder(Encoder):
             numbers, base = own.own.snap(own.own.column.numbers_of(cells)), before[own.first]
             before[name] = np.fmax(numbers, base)
             return own.coded(numbers, base)
-        if name in self._firsts and isinstance(own, (Binned, Scaled, Stepped)):
+        if name in self._firsts and isinstance(own, (Binned, Scaled, IntegerEncoding)):
             before[name] = own.snap(own.column.numbers_of(cells))
         return own.compact(cells)
 
@@ -194,7 +194,7 @@ class TableEncoder(Encoder):
             numbers = own.numbers(values, rng, base)
             before[name] = np.fmax(numbers, base)
             return own.own.column.cells_of(numbers)
-        if name in self._firsts and isinstance(own, (Binned, Scaled, Stepped)):
+        if name in self._firsts and isinstance(own, (Binned, Scaled, IntegerEncoding)):
             before[name] = own.numbers(values, rng)
             return own.column.cells_of(before[name])
         return own.restore(values, rng)

@@ -19,7 +19,6 @@ from doublure.encode.cell_names import axis_name, interval_names
 from doublure.encode.columns import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.table import TableEncoder
-from doublure.encode.wholes import whole_of_encoding
 from doublure.errors import InputError
 from doublure.networks.steering import Spans
 from doublure.schema import ResolvedSchema
@@ -37,15 +36,16 @@ class TableValues(TableEncoder):
         schema: Every fact known.
 
     Attributes:
-        wholes: Of each part what its numbers stand for, in order; conditions last.
+        columns: The name of each part's column, in order; conditions last.
+        domains: Of each part the integers that stand for its values.
     """
 
     of_wholes: ClassVar[bool] = True
 
     def __init__(self, schema: ResolvedSchema) -> None:
         super().__init__(schema, numerics="steps", bins=1)
-        self.wholes = tuple(whole_of_encoding(schema, name, self._encodings[name]) for name in self.columns)
-        self.width = len(self.wholes)
+        self.domains = tuple(self._encodings[name].domain for name in self.columns)
+        self.width = len(self.domains)
         self.body_shape = (self.width,)
 
     def axis(self, part: int, starts: Floats, cells: Ints, size: int) -> tuple[str, tuple[str, ...]]:
@@ -57,7 +57,7 @@ class TableValues(TableEncoder):
             cells: ``(n,)`` the cell of each.
             size: How many cells.
         """
-        column = self.wholes[part].column
+        column = self.columns[part]
         own = self._encodings[column]
         return axis_name(column, own), interval_names(own, starts, cells, size)
 
@@ -87,12 +87,12 @@ class TableValues(TableEncoder):
         values = as_array(rows)[:, : self.width].astype(np.float64)
         if not np.isfinite(values).all():
             raise InputError("has values that are not finite", field="generator", remedy="fit again")
-        ends = [(whole.first, whole.last + whole.nullable) for whole in self.wholes]
+        ends = [(own.first, own.last + own.nullable) for own in self.domains]
         return self._decoded([np.clip(values[:, at], *ends[at]) for at in range(self.width)], rng)
 
     @override
     def uniform(self, n: int, rng: np.random.Generator) -> Array:
-        values = [rng.integers(own.first, own.last + own.nullable + 1, n) for own in self.wholes]
+        values = [rng.integers(own.first, own.last + own.nullable + 1, n) for own in self.domains]
         return np.stack(values, axis=1).astype(np.float64)
 
     @override

@@ -89,10 +89,17 @@ def placed(
     if begin is None:
         raise SettingError("is no engine", field="engine", remedy=f"choose {' or '.join(_ENGINES)}")
     with begin(scheduler, threads) as workers:
-        yield data if workers is None else _on(data, plan, workers)
+        if workers is None:
+            yield data
+            return
+        records = _on(data, plan, workers)
+        try:
+            yield records
+        finally:
+            records.forget()
 
 
-def _on(data: Any, plan: Plan, workers: DaskWorkers) -> RemoteSource:
+def _on(data: Any, plan: Plan, workers: DaskWorkers) -> WorkerRecords:
     path = Path(data).absolute() if isinstance(data, (str, os.PathLike)) else data
     source = open_data(path, plan.kind, plan.schema.written)
     if not isinstance(source, TableSource):

@@ -254,7 +254,7 @@ class OnDiskRecords(RecordSource):
             return self._kept
         if not isinstance(encoder, TableValues):
             raise TypeError("only whole numbers are spilled")
-        types = [narrowest(whole.first, whole.last + whole.nullable) for whole in encoder.wholes]
+        types = [narrowest(own.first, own.last + own.nullable) for own in encoder.domains]
         table = self._table
         codes = Codes.written(
             self._compact(encoder),

@@ -137,8 +137,8 @@ class WorkerRecords(RemoteSource):
         known = self._hear(self._codes)
         if not self._cells:
             self._refuse_too_few(iter(known))
-        self._cells = []
-        self._facts = PartitionFacts(len(encoder.wholes), self._facts.most_records)
+        self._cells.clear()
+        self._facts = PartitionFacts(len(encoder.domains), self._facts.most_records)
         return self
 
     @property
@@ -149,6 +149,11 @@ class WorkerRecords(RemoteSource):
     def partitions(self, check: Callable[[], None]) -> Partitions[Countable]:
         """Return the records as queries count them."""
         return self._partitions(self._codes, check)
+
+    def forget(self) -> None:
+        """Let the workers drop their cells and codes, also where a cycle of references outlives the fit."""
+        self._cells.clear()
+        self._codes.clear()
 
     # -- what workers are asked --------------------------------------------------------------------------------------
 

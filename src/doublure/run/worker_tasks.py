@@ -316,6 +316,6 @@ def answered(part: Any, query: Query[Any], sample_rate: float) -> Response:
 
 
 def _codes(encoder: TableValues, frames: Any) -> list[npt.NDArray[Any]]:
-    types = [narrowest(whole.first, whole.last + whole.nullable) for whole in encoder.wholes]
+    types = [narrowest(own.first, own.last + own.nullable) for own in encoder.domains]
     found = [[*whole_columns(encoder.compact(frame), types)] for frame in frames]
     return [np.concatenate(columns) for columns in zip(*found, strict=True)]

@@ -3,11 +3,12 @@
 from doublure.schema.columns.boolean import BooleanColumn, truth_of
 from doublure.schema.columns.calendar import EPOCH, SECONDS, CalendarColumn
 from doublure.schema.columns.category import CategoryColumn
-from doublure.schema.columns.column import Clock, Column, Role, Scale
+from doublure.schema.columns.column import Clock, Column, Role
 from doublure.schema.columns.date import DateColumn
 from doublure.schema.columns.datetime import DatetimeColumn
 from doublure.schema.columns.identifier import IdColumn
 from doublure.schema.columns.integer import IntegerColumn
+from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale, TimeDomain
 from doublure.schema.columns.listed import MOST_VALUES, ChoiceColumn, ListedColumn
 from doublure.schema.columns.number import BoundedColumn, NumberColumn
 from doublure.schema.columns.ordinal import OrdinalColumn
@@ -43,13 +44,16 @@ __all__ = [
     "DatetimeColumn",
     "IdColumn",
     "IntegerColumn",
+    "IntegerDomain",
     "ListedColumn",
     "NumberColumn",
+    "NumberDomain",
     "OrdinalColumn",
     "ParsedColumn",
     "RealColumn",
     "Role",
     "Scale",
+    "TimeDomain",
     "Value",
     "label",
     "models",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 from doublure.schema.columns.column import Clock
+from doublure.schema.columns.integer_domain import IntegerDomain, TimeDomain
 from doublure.schema.columns.number import PARTS, BoundedColumn
 from doublure.schema.scalars import Misfit
 
@@ -114,6 +115,11 @@ class CalendarColumn(BoundedColumn):
 
         years = np.array([f"{year}-01-01" for year in _YEARS], dtype=f"datetime64[{self.clock}]")
         return Grid.of_points(years.astype(np.float64))
+
+    @override
+    def integer_domain(self) -> IntegerDomain:
+        (lower, upper), unit = self.known_grid, self.integer_unit
+        return TimeDomain(first=round(lower / unit), last=round(upper / unit), nullable=self.may_be_missing, unit=unit)
 
     @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:

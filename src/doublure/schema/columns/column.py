@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, StrictBool, model_validator
 
 from doublure.errors import SchemaError
+from doublure.schema.columns.integer_domain import IntegerDomain, Scale
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.scalars import Meaning, Misfit, Token, Value, is_plain_number
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 Role: TypeAlias = Literal["target", "condition"]
 Clock: TypeAlias = Literal["D", "s"]
 """A unit of time as NumPy writes it: days, seconds."""
-Scale: TypeAlias = Literal["linear", "log", "symlog"]
 Missing: TypeAlias = StrictBool | Annotated[tuple[Token, ...], Field(min_length=1)]
 
 
@@ -177,6 +177,17 @@ class Column(Frozen):
         return self.grid
 
     @property
+    def known_grid(self) -> tuple[float, float]:
+        """The lowest and the highest number.
+
+        Raises:
+            SchemaError: They are not known yet.
+        """
+        if self.grid is None:
+            raise SchemaError("is not known yet", field="bounds", remedy="declare it or let fit() learn it first")
+        return self.grid
+
+    @property
     def size(self) -> int | None:
         """The number of values that a cell can have; None where it is infinite or unknown."""
         return None
@@ -290,6 +301,13 @@ class Column(Frozen):
     def text_of(self, number: float) -> str:
         """Return a number as labels and axes show it."""
 
+    def interval_texts(self, intervals: Iterable[tuple[float, float]]) -> list[str]:
+        """Return intervals of numbers, both ends included, as labels show them and requests read them."""
+        return [
+            self.text_of(low) if low >= high else f"{self.text_of(low)}..{self.text_of(high)}"
+            for low, high in intervals
+        ]
+
     @classmethod
     def axis_text(cls, number: float) -> str | None:
         """Return a number as a page names it; None for one that is shown as it is."""
@@ -345,6 +363,14 @@ class Column(Frozen):
     def countable(self, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
         """Return bought bounds as a schema may declare them."""
         return bounds
+
+    @abstractmethod
+    def integer_domain(self) -> IntegerDomain:
+        """Return the integers that stand for its values, with the public tree above them.
+
+        Raises:
+            SchemaError: A fact of it is not known yet.
+        """
 
     @model_validator(mode="after")
     def _roles_fit(self) -> Column:

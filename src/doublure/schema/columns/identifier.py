@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.schema.columns.column import Floats
+    from doublure.schema.columns.integer_domain import IntegerDomain
 
 
 class IdColumn(Column):
@@ -73,6 +74,15 @@ class IdColumn(Column):
     @override
     def text_of(self, number: float) -> str:
         return f"{number:.0f}"
+
+    @override
+    def integer_domain(self) -> IntegerDomain:
+        """Refuse: ids have no numbers.
+
+        Raises:
+            SchemaError: Always.
+        """
+        _refuse()
 
     @model_validator(mode="after")
     def _nothing_to_learn(self) -> IdColumn:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, StrictFloat, model_validator
 from typing_extensions import override
 
 from doublure.schema.columns.column import Column
+from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.fact_states import UNDECLARED, Fact, Learn, OptionalFact
 from doublure.schema.scalars import Misfit, Token, Value, label
 from doublure.support.guessing import meant
@@ -93,9 +94,19 @@ class ChoiceColumn(Column):
     def text_of(self, number: float) -> str:
         return self.labels[int(number)]
 
+    @override
+    def interval_texts(self, intervals: Iterable[tuple[float, float]]) -> list[str]:
+        labels = self.labels
+        return [" | ".join(labels[int(low) : int(high) + 1]) for low, high in intervals]
+
     def advice_for(self, written: object) -> str:
         """Return the advice to give one of the values: they are public, and named where they are few."""
         return meant(label(written), self.labels, otherwise="give a value that the schema lists")
+
+    @override
+    def integer_domain(self) -> IntegerDomain:
+        last = max(0, len(self.domain) - 1)
+        return IntegerDomain(first=0, last=last, nullable=self.may_be_missing, ordered=self.ordered)
 
     def _dtype(self) -> pd.CategoricalDtype:
         """Return the schema's values as they are; as labels where no column of a table could hold them together."""

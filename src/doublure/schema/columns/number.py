@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, StrictBool, StrictFloat, model_validator
 from typing_extensions import override
 
-from doublure.schema.columns.column import Column, Scale
+from doublure.schema.columns.column import Column
+from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
 from doublure.schema.scalars import EXACT, Misfit
 
 if TYPE_CHECKING:
@@ -65,6 +67,30 @@ class BoundedColumn(Column):
         if self.unit:
             inside = lower + np.rint((inside - lower) / self.unit) * self.unit
         return self.rounded(inside) + 0.0
+
+    @property
+    def integer_unit(self) -> float:
+        """The number that one integer stands for: :attr:`unit`, or a power of ten, a billion of which bounds hold."""
+        if self.unit:
+            return self.unit
+        lower, upper = self.known_grid
+        span = max(upper - lower, sys.float_info.min)
+        return float(10.0 ** max(-300, math.floor(math.log10(span)) - BILLION + 1))
+
+    @override
+    def integer_domain(self) -> IntegerDomain:
+        (lower, upper), unit = self.known_grid, self.integer_unit
+        first, last = round(lower / unit), round(upper / unit)
+        edges, spikes = (sorted({round(value / unit) for value in own}) for own in (self.cuts, self.repeated))
+        return NumberDomain(
+            first=first,
+            last=last,
+            nullable=self.may_be_missing,
+            unit=unit,
+            scale=self.declared_scale,
+            edges=tuple(edge for edge in edges if first < edge <= last),
+            spikes=tuple(value for value in spikes if first <= value <= last),
+        )
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> BoundedColumn:

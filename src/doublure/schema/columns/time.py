@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
-from doublure.schema.columns.column import Scale
+from doublure.schema.columns.integer_domain import Scale
 from doublure.schema.columns.parsed import ParsedColumn, WrittenCell
 from doublure.schema.fact_states import Fact
 from doublure.schema.scalars import Positive

@@ -170,7 +170,7 @@ class StageValues(TableValues):
                 left = TableValues(_facts({left_name(child.name): rows_left(child.most)}))
                 sources += [(left, 0, "{}"), *((each, place, _before(form, child.name)) for each, place, form in row)]
                 if child.order >= 0:
-                    order = own.wholes[child.order].column
+                    order = own.columns[child.order]
                     table = TableSchema.of(related.modelled(child.name))
                     gap = TableValues(_facts({gap_name(child.name, order): gap_of(table, order)}))
                     row[child.order] = (gap, 0, "{}")
@@ -179,9 +179,8 @@ class StageValues(TableValues):
         self._sources = sources
         self.parts: Ints = np.array(parts, dtype=np.int64)
         self.schema = counts.schema  # which says of a unit that it has one row
-        self.wholes = tuple(
-            replace(each.wholes[place], column=form.format(each.wholes[place].column)) for each, place, form in sources
-        )
+        self.columns = [form.format(each.columns[place]) for each, place, form in sources]
+        self.domains = tuple(each.domains[place] for each, place, _ in sources)
         self.width = len(sources)
         self.condition_sizes = encoder.condition_sizes if stage.child < 0 else {}
         self.condition_width = sum(self.condition_sizes.values())

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from doublure.encode.above_root import above_root
-from doublure.encode.wholes import whole_of
+from doublure.encode.columns import integer_domain
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import CategoryColumn, Column, IntegerColumn
@@ -161,8 +161,8 @@ def _columns(
 
 def gap_of(table: TableSchema, own: str) -> Column:
     """Return the gap of an order from one row to the next, as a column."""
-    whole = whole_of(table, own)
-    return IntegerColumn(bounds=(0, max(1, whole.last - whole.first)), missing=False)
+    domain = integer_domain(table, own)
+    return IntegerColumn(bounds=(0, max(1, domain.last - domain.first)), missing=False)
 
 
 def above_of(schema: RelationalSchema, child: str, own: str, below: str, *, together: bool) -> Column:
@@ -175,16 +175,17 @@ def above_of(schema: RelationalSchema, child: str, own: str, below: str, *, toge
         below: The root's.
         together: Whether missing cells stay what they are; else they are a value like others, the last.
     """
-    whole, base = whole_of(schema.modelled(child), own), whole_of(schema.modelled(schema.root), below)
-    widest = max(1, whole.last - base.first)
-    beyond = 0 if together else int(whole.nullable)
-    return IntegerColumn(bounds=(0, widest + beyond), missing=whole.nullable if together else False)
+    domain = integer_domain(schema.modelled(child), own)
+    base = integer_domain(schema.modelled(schema.root), below)
+    widest = max(1, domain.last - base.first)
+    beyond = 0 if together else int(domain.nullable)
+    return IntegerColumn(bounds=(0, widest + beyond), missing=domain.nullable if together else False)
 
 
 def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
     column = table.columns[own]
     try:
-        whole = whole_of(table, own)
+        domain = integer_domain(table, own)
     except SchemaError:  # a fact of it is to be learned
         missing = column.missing if together else False
         if column.listed:
@@ -194,10 +195,10 @@ def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
     if together and column.listed:
         return column.model_copy(update={"roles": tuple(r for r in column.roles if r == "condition")})
     missing = column.missing if together else False
-    beyond = 0 if together else int(whole.nullable)
+    beyond = 0 if together else int(domain.nullable)
     if column.listed:
-        return CategoryColumn(values=tuple(range(whole.last + 1 + beyond)), missing=False)
-    return IntegerColumn(bounds=_held(whole.first, max(whole.last + beyond, whole.first + 1)), missing=missing)
+        return CategoryColumn(values=tuple(range(domain.last + 1 + beyond)), missing=False)
+    return IntegerColumn(bounds=_held(domain.first, max(domain.last + beyond, domain.first + 1)), missing=missing)
 
 
 def _held(first: int, last: int) -> tuple[int, int]:

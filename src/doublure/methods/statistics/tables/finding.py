@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from doublure.encode.public_cells import cut
 from doublure.methods.statistics.binning import shrunk_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
 from doublure.private.queries.axes import Intervals
@@ -65,7 +64,7 @@ class Opened:
         elsewhere = len(self.starts)
         after = leaves.ends[self.cells] + 1
         after = after[~np.isin(after, self.starts)]
-        first = np.array([leaves.whole.first] if leaves.whole.first not in self.starts else [], dtype=np.int64)
+        first = np.array([leaves.domain.first] if leaves.domain.first not in self.starts else [], dtype=np.int64)
         starts = np.concatenate([self.starts, after, first])
         cells = np.concatenate([np.arange(elsewhere), np.full(len(after) + len(first), elsewhere)])
         order = np.argsort(starts, kind="stable")
@@ -80,7 +79,7 @@ def full_cells(leaves: Leaves, noise: float) -> Opened:
     wide = leaves.ends > leaves.starts
     cells = np.flatnonzero((leaves.mass[:count] > _CLEAR * noise) & wide)
     starts, ends = leaves.starts, leaves.ends
-    parts = [cut(int(starts[cell]), int(ends[cell]), whole=leaves.whole) for cell in cells]
+    parts = [leaves.domain.split_cell(int(starts[cell]), int(ends[cell])) for cell in cells]
     return Opened.of_parts(leaves, cells, parts)
 
 

@@ -177,12 +177,12 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
             both, seen = (shares[above], shares[place]), _seen(tables, edge)
             ties, leaning, inner = joint_tables(nodes[above], node, seen, both, weights, within=tables.pairs_within)
         leaves = node.leaves
-        missing = leaves.whole.nullable and node.patterns is None
+        missing = leaves.domain.nullable and node.patterns is None
         drawn.append(
             TreeNode(
                 part=leaves.part,
                 parent=parent,
-                starts=np.append(leaves.starts, leaves.whole.last + 1) if missing else leaves.starts,
+                starts=np.append(leaves.starts, leaves.domain.last + 1) if missing else leaves.starts,
                 widths=leaves.width.astype(np.int64),
                 mass=leaves.mass,
                 fine=node.fine,

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from doublure.encode.wholes import Whole
 from doublure.private.queries.axes import Intervals
+from doublure.schema.columns import IntegerDomain
 
 Floats: TypeAlias = npt.NDArray[Any]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -27,7 +27,7 @@ class Leaves:
     """A column's leaves and what is known of them so far.
 
     Attributes:
-        whole: The public facts of its values.
+        domain: The integers that stand for its values.
         part: Its place in a compact record.
         starts: ``(n,)`` where each leaf begins.
         mass: ``(n + 1,)`` or, where no cell may be missing, ``(n,)``: about how many rows each has, missing last.
@@ -35,7 +35,7 @@ class Leaves:
         empty: ``(n,)`` 0 where rows were seen; elsewhere the number of its block, from 1.
     """
 
-    whole: Whole
+    domain: IntegerDomain
     part: int
     starts: Ints
     mass: Floats
@@ -43,21 +43,21 @@ class Leaves:
     empty: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, whole: Whole, part: int, starts: Ints) -> Leaves:
+    def of(cls, domain: IntegerDomain, part: int, starts: Ints) -> Leaves:
         """Return leaves of which nothing is known."""
-        size = len(starts) + whole.nullable
-        return cls(whole=whole, part=part, starts=starts, mass=np.zeros(size), cells=starts)
+        size = len(starts) + domain.nullable
+        return cls(domain=domain, part=part, starts=starts, mass=np.zeros(size), cells=starts)
 
     @property
     def ends(self) -> Ints:
         """``(n,)`` the last value of each leaf."""
-        return np.append(self.starts[1:] - 1, self.whole.last)
+        return np.append(self.starts[1:] - 1, self.domain.last)
 
     @property
     def width(self) -> Floats:
         """``(leaves,)`` how many values each has; missing counts as one."""
         widths = (self.ends - self.starts + 1).astype(np.float64)
-        return np.append(widths, 1.0) if self.whole.nullable else widths
+        return np.append(widths, 1.0) if self.domain.nullable else widths
 
     @property
     def _cell(self) -> Ints:
@@ -84,11 +84,11 @@ class Leaves:
     @property
     def size(self) -> int:
         """How many leaves, missing included."""
-        return len(self.starts) + self.whole.nullable
+        return len(self.starts) + self.domain.nullable
 
     def axis(self, groups: Ints, size: int | None = None) -> Intervals:
         """Return the axis on which each leaf counts in its group ``(leaves,)``."""
-        starts = np.append(self.starts, self.whole.last + 1) if self.whole.nullable else self.starts
+        starts = np.append(self.starts, self.domain.last + 1) if self.domain.nullable else self.starts
         return Intervals(
             part=self.part, starts=starts.astype(np.float64), cells=groups, size=size or int(groups.max()) + 1
         )
@@ -155,7 +155,7 @@ def joined(leaves: Leaves, *, most: int, seen: float, least: float) -> Ints:
     body = np.maximum(leaves.mass[:count], 0)
     if count <= most:
         groups = np.arange(count)
-    elif not leaves.whole.ordered:
+    elif not leaves.domain.ordered:
         heaviest = np.argsort(-body, kind="stable")[: 2 * most]
         alone = np.sort(heaviest[body[heaviest] > seen])
         groups = np.full(count, len(alone))
@@ -165,15 +165,15 @@ def joined(leaves: Leaves, *, most: int, seen: float, least: float) -> Ints:
         regions = leaves.empty if len(leaves.empty) else np.zeros(count, dtype=np.int64)
         groups = _by_mass(body, single, regions, max(body[~single].sum() / most, least, _TINY))
     groups = np.unique(groups, return_inverse=True)[1].reshape(-1)
-    return np.append(groups, groups.max() + 1) if leaves.whole.nullable else groups
+    return np.append(groups, groups.max() + 1) if leaves.domain.nullable else groups
 
 
 def coarser(leaves: Leaves, groups: Ints, *, most: int, least: float = 0.0) -> Ints:
     """Return coarser groups of groups, by the leaves' masses; single values with much mass stay alone."""
     size = int(groups.max()) + 1
-    if size <= most + 2 or not leaves.whole.ordered:
+    if size <= most + 2 or not leaves.domain.ordered:
         return groups
-    body = size - leaves.whole.nullable
+    body = size - leaves.domain.nullable
     masses = np.bincount(groups, np.maximum(leaves.mass, 0), size)[:body]
     first = np.unique(groups, return_index=True)[1][:body]
     full = max(masses.sum(), _TINY) / most
@@ -181,7 +181,7 @@ def coarser(leaves: Leaves, groups: Ints, *, most: int, least: float = 0.0) -> I
     single = lone & _declared_or(leaves, np.zeros(len(leaves.starts), bool))[first] | lone & (masses >= 0.6 * full)
     full = max(masses[~single].sum() / most, least, _TINY)
     found = _by_mass(masses, single, np.zeros(body, dtype=np.int64), full)
-    if leaves.whole.nullable:
+    if leaves.domain.nullable:
         found = np.append(found, found.max() + 1)
     return found[groups]
 
@@ -234,4 +234,4 @@ def _by_mass(masses: Floats, single: npt.NDArray[np.bool_], regions: Ints, full:
 
 
 def _declared_or(leaves: Leaves, others: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    return np.isin(leaves.starts, leaves.whole.spikes) | others
+    return np.isin(leaves.starts, leaves.domain.spikes) | others

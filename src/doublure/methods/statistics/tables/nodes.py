@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from doublure.encode.wholes import Whole
 from doublure.methods.statistics.binning import closest_counts, shrunk_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves, coarser, finer, joined, rare_joined
 from doublure.methods.statistics.tables.tails import Blank, blank_runs, joined_blanks
 from doublure.private.queries.axes import AnyAxis, Patterns
+from doublure.schema.columns import IntegerDomain
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,8 +82,8 @@ class Node:
     def of_patterns(cls, patterns: MissingTogether, counts: Floats, noise: float) -> Node:
         """Return the node of the patterns, with their counts."""
         kept = len(patterns.bits)
-        whole = Whole(column="", first=0, last=kept - 1, nullable=False, ordered=False)
-        node = cls(leaves=Leaves.of(whole, -1, np.arange(kept)), patterns=patterns, own=np.arange(kept))
+        domain = IntegerDomain(first=0, last=kept - 1, nullable=False)
+        node = cls(leaves=Leaves.of(domain, -1, np.arange(kept)), patterns=patterns, own=np.arange(kept))
         node.counts = np.bincount(patterns.nearest, counts, kept)
         node.variance = noise**2 * len(counts) / kept
         return node
@@ -108,12 +108,12 @@ class Node:
     @property
     def ordered(self) -> bool:
         """Whether neighbouring groups are alike."""
-        return self.leaves.whole.ordered
+        return self.leaves.domain.ordered
 
     @property
     def neighbours(self) -> Ints:
         """``(m,)`` 1 for each group of pairs whose next one is its neighbour."""
-        last = self.size - 1 - self.leaves.whole.nullable
+        last = self.size - 1 - self.leaves.domain.nullable
         return (np.arange(self.size) < last).astype(np.int64) * int(self.ordered)
 
     def axis(self, groups: Ints) -> AnyAxis:
@@ -161,7 +161,7 @@ class Node:
         least = _LEAST_PAIRED * math.sqrt(self.variance)
         self.coarse = coarser(self.leaves, self.own, most=most, least=least)
         if not self.ordered and self.patterns is None:
-            nullable = self.leaves.whole.nullable
+            nullable = self.leaves.domain.nullable
             self.coarse = rare_joined(self.own, likely, seen=_RARE * pair_noise, nullable=nullable)
         group_of = self.coarse[np.unique(self.own, return_index=True)[1]]
         self.single = np.bincount(group_of, counts, self.size)
@@ -176,10 +176,10 @@ class Node:
         """
         counts, variances = self.counts, np.full(len(self.counts), self.variance)
         before = np.bincount(self.own, np.maximum(self.leaves.mass, 0.0), len(counts))
-        body = len(counts) - self.leaves.whole.nullable
+        body = len(counts) - self.leaves.domain.nullable
         if self.patterns is not None or not self.ordered or body < _SOME or before[:body].sum() <= 0:
             return counts, variances
-        rest = total - (counts[body] if self.leaves.whole.nullable else 0.0) - counts[clear].sum()
+        rest = total - (counts[body] if self.leaves.domain.nullable else 0.0) - counts[clear].sum()
         before[:body] *= max(rest, 1.0) / before[:body].sum()
         apart = counts - before
         seen = ~clear & (np.arange(len(counts)) < body)

@@ -6,7 +6,7 @@ The plan (:mod:`doublure.methods.statistics.tables.plan`) has fixed how many tab
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import overload
@@ -14,9 +14,7 @@ from typing import overload
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from doublure.encode.public_cells import public_cells
 from doublure.encode.table_values import TableValues
-from doublure.encode.wholes import Whole
 from doublure.methods.statistics.binning import closest_counts
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import finding, plan
@@ -25,6 +23,7 @@ from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
 from doublure.methods.statistics.tables.nodes import MissingTogether, Node
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.axes import Intervals, Patterns, Table
+from doublure.schema.columns import IntegerDomain
 from doublure.training.checkpoints import KeptTables
 from doublure.training.job import Job
 
@@ -105,10 +104,10 @@ class NoisyTables:
                 self._events[access.purpose], self._numbers[access.purpose] = access.event, number
         self._tables = KeptTables(job)
         self._focus = plan.focused(encoder.schema, settings.focus, settings.within or "")
-        wholes = list(enumerate(encoder.wholes))
-        self._columns = [(part, whole) for part, whole in wholes if whole.column != settings.within]
-        last = [(part, whole) for part, whole in wholes if whole.column == settings.within]
-        self.target: Whole | None = last[0][1] if last else None
+        parts = list(enumerate(encoder.domains))
+        self._columns = [(part, domain) for part, domain in parts if encoder.columns[part] != settings.within]
+        last = [(part, domain) for part, domain in parts if encoder.columns[part] == settings.within]
+        self.target: IntegerDomain | None = last[0][1] if last else None
         self.target_part = last[0][0] if last else -1
         self.pairs_within = (
             self.target is not None and plan.BY_TARGET not in self._events and (plan.PAIRS in self._events)
@@ -139,9 +138,9 @@ class NoisyTables:
 
     def _count_patterns(self) -> None:
         """Release how often each pattern of missing cells occurs."""
-        nullable = [(part, whole) for part, whole in self._columns if whole.nullable]
+        nullable = [(part, domain) for part, domain in self._columns if domain.nullable]
         some = 2 <= len(nullable) <= plan.MOST_PATTERNS
-        parts, marks = tuple(part for part, _ in nullable), tuple(whole.last + 1.0 for _, whole in nullable)
+        parts, marks = tuple(part for part, _ in nullable), tuple(domain.last + 1.0 for _, domain in nullable)
         cells = np.arange(2 ** len(parts) if some else 1)
         wanted = [(Patterns(parts=parts, marks=marks, cells=cells, size=len(cells)),)] if some else []
         for noisy in self._released(plan.PATTERNS, wanted):
@@ -151,7 +150,7 @@ class NoisyTables:
 
     def _find_values(self) -> None:
         """Release where the rows of wide columns are, then which single values they have."""
-        columns = [Node(leaves=Leaves.of(whole, part, _first_leaves(whole))) for part, whole in self._columns]
+        columns = [Node(leaves=Leaves.of(own, part, own.initial_partition())) for part, own in self._columns]
         self.nodes += columns
         wide = [node.leaves for node in columns if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
         wide = wide[: self._places(plan.CELLS) // plan.COPIES[plan.CELLS]]
@@ -159,7 +158,7 @@ class NoisyTables:
         noises = {}
         for leaves, noisy in zip(wide, looked, strict=True):
             leaves.mass, noises[id(leaves)] = noisy.counts.copy(), math.sqrt(noisy.variance)
-        numbers = [leaves for leaves in wide if leaves.whole.number]
+        numbers = [leaves for leaves in wide if leaves.domain.divisible]
         opened = [finding.full_cells(leaves, noises[id(leaves)]) for leaves in numbers]
         parts = self._opened(plan.VALUES, numbers, opened)
         part_noises = [math.sqrt(noisy.variance) for noisy in parts]
@@ -173,7 +172,7 @@ class NoisyTables:
         for leaves, own, noisy in zip(numbers, again, parts, strict=True):
             finding.take_repeated(leaves, own, noisy.counts, math.sqrt(noisy.variance))
         for leaves in wide:
-            if leaves.whole.number:
+            if leaves.domain.divisible:
                 leaves.mark_empty()
             else:
                 finding.take_categories(leaves, noises[id(leaves)])
@@ -242,7 +241,7 @@ class NoisyTables:
         one, other = pair
         if self.nodes[one].patterns is None:
             return other - one
-        return 0 if self.nodes[other].leaves.whole.nullable else len(self.nodes)
+        return 0 if self.nodes[other].leaves.domain.nullable else len(self.nodes)
 
     def _count_pairs(self) -> None:
         """Release the pairs that clearly depend on one another; every node is in one at least."""
@@ -323,7 +322,7 @@ class NoisyTables:
 
     def _weight(self, *nodes: Node) -> float:
         """Return how much the noise of a table of these nodes matters beside that of others."""
-        names = frozenset(node.leaves.whole.column for node in nodes)
+        names = self._names(nodes)
         within = frozenset([self._settings.within])
         if names in self._focus or names | within in self._focus:
             return _FOCUSED
@@ -331,7 +330,11 @@ class NoisyTables:
 
     def _asked(self, pair: tuple[int, int]) -> bool:
         """Say whether a pair is asked for, whatever its score."""
-        return frozenset(node.leaves.whole.column for node in self._both(pair)) in self._focus
+        return self._names(self._both(pair)) in self._focus
+
+    def _names(self, nodes: Iterable[Node]) -> frozenset[str]:
+        """Return the columns of nodes; the patterns of missing cells have no name."""
+        return frozenset(self.encoder.columns[node.leaves.part] if node.patterns is None else "" for node in nodes)
 
     def _released(self, purpose: str, wanted: Sequence[Table], weights: Sequence[float] | None = None) -> list[Noisy]:
         """Make a release of as many tables as were planned.
@@ -441,12 +444,8 @@ def _times(cells: Sequence[int], places: int, weights: Sequence[float] | None = 
     return [int(often) for often in times]
 
 
-def _first_leaves(whole: Whole) -> Ints:
-    return public_cells(whole) if whole.number else np.arange(whole.first, whole.last + 1)
-
-
-def _each_value(whole: Whole, part: int) -> Intervals:
-    values = np.arange(whole.first, whole.last + 1 + whole.nullable)
+def _each_value(domain: IntegerDomain, part: int) -> Intervals:
+    values = np.arange(domain.first, domain.last + 1 + domain.nullable)
     return Intervals(part=part, starts=values.astype(np.float64), cells=np.arange(len(values)), size=len(values))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from doublure.encode.wholes import whole_of
+from doublure.encode.columns import integer_domain
 from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema import Schema
 
@@ -241,7 +241,7 @@ def _cells_within(schema: Schema, names: list[str], within: str) -> float:
 
 
 def _groups(schema: Schema, name: str) -> int:
-    return _WIDE_GROUPS if may_be_wide(schema, name) else min(_WIDE_GROUPS, whole_of(schema, name).size)
+    return _WIDE_GROUPS if may_be_wide(schema, name) else min(_WIDE_GROUPS, integer_domain(schema, name).size)
 
 
 def counted_columns(schema: Schema) -> list[str]:
@@ -262,6 +262,6 @@ def may_be_wide(schema: Schema, name: str) -> bool:
     if column.listed and not column.domain:
         return True
     try:
-        return whole_of(schema, name).size > NARROW
+        return integer_domain(schema, name).size > NARROW
     except SchemaError:
         return True

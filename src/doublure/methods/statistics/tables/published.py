@@ -51,7 +51,7 @@ def _named(encoder: TableValues, patterns: MissingTogether | None, axis: AnyAxis
         return encoder.axis(axis.part, axis.starts, axis.cells, axis.size)
     if not isinstance(axis, Patterns) or patterns is None:
         raise TypeError("an axis of tables is one of intervals or of patterns")
-    columns = [encoder.wholes[part].column for part in patterns.parts]
+    columns = [encoder.columns[part] for part in patterns.parts]
     parts: list[list[str]] = [[] for _ in range(axis.size)]
     for bits in patterns.bits:  # every other pattern counts as the one of these that is most alike
         missing = [column for column, bit in zip(columns, bits, strict=True) if bit]

@@ -104,7 +104,7 @@ def blank_runs(leaves: Leaves, own: Ints, counts: Floats, noise: float) -> tuple
         noise: Standard deviation of each.
     """
     first = np.unique(own, return_index=True)[1]
-    body = len(counts) - leaves.whole.nullable
+    body = len(counts) - leaves.domain.nullable
     block = np.zeros(len(counts), dtype=bool)
     block[:body] = leaves.empty[first[:body]] > 0 if len(leaves.empty) else True
     clear = np.zeros(len(counts), dtype=bool)

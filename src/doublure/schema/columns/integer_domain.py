@@ -1,0 +1,216 @@
+"""The integers that stand for a column's values, and the public tree above them.
+
+A column says its tree by two methods of a domain: where public cells begin, and where the parts of one begin. Both see
+public facts alone. Others take them checked, by :meth:`IntegerDomain.initial_partition` and
+:meth:`IntegerDomain.split_cell`, and a query puts each record in one cell by itself: a wrong tree is refused, and moves
+no sensitivity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from typing_extensions import override
+
+from doublure.errors import SchemaError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+Scale: TypeAlias = Literal["linear", "log", "symlog"]
+
+_FEW = 128
+"""Of so many values each is a cell."""
+_EVEN = 128
+_RATIO = 1.1
+_DECADES = 1_000.0
+_SINGLE = 64
+"""A full cell of so many values is cut into single ones."""
+_ROUND = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntegerDomain:
+    """The integers that stand for a column's values; all of it is public.
+
+    A tree of its own is stated by a subclass that overrides :meth:`starts` and :meth:`parts`: blocks above codes,
+    years above days.
+
+    Attributes:
+        first: The lowest integer.
+        last: The highest.
+        nullable: Whether ``last + 1`` stands for missing.
+        ordered: Whether neighbours belong together.
+        unit: The number that one integer stands for; a list counts places.
+        spikes: Integers that are declared to stand out.
+    """
+
+    divisible: ClassVar[bool] = False
+    """Whether records are looked for from public cells down, by parts of those that are full."""
+
+    first: int
+    last: int
+    nullable: bool
+    ordered: bool = False
+    unit: float = 1.0
+    spikes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse ends that are no integers in order."""
+        if type(self.first) is not int or type(self.last) is not int or self.first > self.last:
+            raise SchemaError(
+                f"{type(self).__name__} has ends that are no integers in order",
+                field="integer domain",
+                remedy="give first and last as integers, first <= last",
+            )
+
+    @property
+    def size(self) -> int:
+        """The number of values, missing included."""
+        return self.last - self.first + 1 + self.nullable
+
+    def starts(self) -> Ints:
+        """Return where public cells begin, ascending; missing is not among them."""
+        import numpy as np
+
+        return np.arange(self.first, self.last + 1)
+
+    def parts(self, first: int, last: int) -> Ints:
+        """Return where the parts of a cell begin, ascending.
+
+        Args:
+            first: The cell's first integer.
+            last: The cell's last.
+        """
+        import numpy as np
+
+        return np.arange(first, last + 1)
+
+    def initial_partition(self) -> Ints:
+        """Return where public cells begin, checked.
+
+        Raises:
+            SchemaError: They are not ascending integers from the first on.
+        """
+        return _checked(self.starts(), self.first, self.last, f"{type(self).__name__}.starts")
+
+    def split_cell(self, first: int, last: int) -> Ints:
+        """Return where the parts of a cell begin, checked.
+
+        Args:
+            first: The cell's first integer.
+            last: The cell's last.
+
+        Raises:
+            SchemaError: They are not ascending integers from the cell's first on.
+        """
+        return _checked(self.parts(first, last), first, last, f"{type(self).__name__}.parts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberDomain(IntegerDomain):
+    """The integers of a number, whose values may span decades.
+
+    Where they do, or have both signs, cells are single values near zero and then of one ratio (symlog). They begin at
+    the same places whatever the bounds: bounds a hundred times too wide add some empty cells, and change no other.
+
+    Attributes:
+        scale: The width of public cells, if that is declared.
+        edges: Where public cells begin, if that is declared.
+    """
+
+    divisible: ClassVar[bool] = True
+
+    ordered: bool = True
+    scale: Scale | None = None
+    edges: tuple[int, ...] = ()
+
+    @override
+    def starts(self) -> Ints:
+        import numpy as np
+
+        if self.last - self.first + 1 <= _FEW:
+            return np.arange(self.first, self.last + 1)
+        alone = np.array(self.spikes, dtype=np.int64)
+        starts = np.concatenate([self._cells(), [self.first, self.last], alone, alone + 1])
+        return np.unique(starts[(starts >= self.first) & (starts <= self.last)]).astype(np.int64)
+
+    @override
+    def parts(self, first: int, last: int) -> Ints:
+        """Return single values where there are few; else round values, which are what people write, and the gaps."""
+        import numpy as np
+
+        if last - first + 1 <= _SINGLE:
+            return np.arange(first, last + 1)
+        step = next(step for step in _round_steps() if last // step - -(-first // step) < _ROUND)
+        alone = np.arange(-(-first // step), last // step + 1) * step
+        return np.unique(np.concatenate([[first], alone, alone[alone < last] + 1])).astype(np.int64)
+
+    def _cells(self) -> Ints:
+        import numpy as np
+
+        if self.edges:
+            return np.array(self.edges)
+        if self.scale == "linear" or (self.scale is None and not _spans_decades(self.first, self.last)):
+            return _even(self.first, self.last, _EVEN)
+        return _symlog(self.first, self.last)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeDomain(NumberDomain):
+    """The integers of a time, which has no small and no round values: all cells are of equal width."""
+
+    scale: Scale | None = "linear"
+
+    @override
+    def parts(self, first: int, last: int) -> Ints:
+        import numpy as np
+
+        return np.arange(first, last + 1) if last - first + 1 <= _SINGLE else _even(first, last, _ROUND)
+
+
+def _checked(starts: Any, first: int, last: int, where: str) -> Ints:
+    import numpy as np
+
+    found = np.asarray(starts)
+    integers = found.ndim == 1 and found.size > 0 and np.issubdtype(found.dtype, np.integer)
+    if not integers or found[0] != first or found[-1] > last or not (found[1:] > found[:-1]).all():
+        raise SchemaError(
+            "gives cells that do not divide the integers they lie above",
+            field=where,
+            remedy="return the first integer of each as an array, ascending, the first of all first",
+        )
+    return found.astype(np.int64)
+
+
+def _even(first: int, last: int, cells: int) -> Ints:
+    import numpy as np
+
+    return np.unique(np.linspace(first, last + 1, cells + 1).astype(np.int64)[:-1])
+
+
+def _round_steps() -> Iterator[int]:
+    return (times * 10**power for power in range(19) for times in (1, 2, 5))
+
+
+def _spans_decades(first: int, last: int) -> bool:
+    if first <= 0 <= last:
+        return True
+    least, most = sorted((abs(first), abs(last)))
+    return most / max(least, 1) >= _DECADES
+
+
+def _symlog(first: int, last: int) -> Ints:
+    """Return zero, single values beside it, then cells of one ratio on both sides; the ends alone."""
+    import numpy as np
+
+    most, end, ends = max(abs(first), abs(last)), 1, []
+    while end <= most + 1:
+        ends.append(end)
+        end = max(end + 1, round(end * _RATIO))
+    above = np.array([*ends, end], dtype=np.int64)
+    return np.concatenate([1 - above[::-1], [0], above, [first + 1]])
