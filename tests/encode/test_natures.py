@@ -454,6 +454,16 @@ def test_what_is_declared_of_cells_is_in_the_tree():
     assert {0, 1} <= {*natures.domain_of(NATURES["integer with zeros"].text).starts.tolist()}
 
 
+def test_times_are_looked_for_where_clocks_divide_the_day():
+    day = NATURES["time of the whole day"].text
+    assert {*range(0, 86_400, 900)} <= {*natures.domain_of(day).starts.tolist()}
+    assert {*range(900, 1800, 60)} <= {*natures.parts_of(day, 900, 1799).tolist()}  # whole minutes, each alone
+    span = "{type: duration, bounds: ['0:00:00', '99:00:00'], missing: false}"
+    assert {*range(36_000, 72_001, 1800)} <= {*natures.parts_of(span, 36_000, 72_000).tolist()}
+    in_minutes = span.replace("missing", "step: 60, missing")
+    assert {*range(600, 1201, 30)} <= {*natures.parts_of(in_minutes, 600, 1200).tolist()}
+
+
 # -- what is bought ----------------------------------------------------------------------------------------------------
 
 BOUNDS = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
+from doublure.schema.columns.integer_domain import IntegerDomain, SecondsDomain
 from doublure.schema.columns.parsed import ParsedColumn
 from doublure.schema.scalars import Positive, is_plain_number
 
@@ -47,6 +48,10 @@ class DurationColumn(ParsedColumn):
     type: Literal["duration"] = "duration"
     step: Positive = Field(default=1, description="seconds between neighbouring values")
     numbers_in: Literal["s", "min", "h", "d"] | None = Field(default=None, description="the unit of bare numbers")
+
+    @override
+    def integer_domain(self) -> IntegerDomain:
+        return SecondsDomain(**vars(super().integer_domain()))
 
     @override
     def parse(self, cell: Any) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import override
 
-from doublure.schema.columns.integer_domain import Scale
+from doublure.schema.columns.integer_domain import IntegerDomain, SecondsDomain
 from doublure.schema.columns.parsed import ParsedColumn, WrittenCell
 from doublure.schema.fact_states import Fact
 from doublure.schema.scalars import Positive
@@ -40,8 +40,12 @@ class TimeColumn(ParsedColumn):
 
     @property
     @override
-    def declared_scale(self) -> Scale | None:
-        return "linear"  # no time of day is small
+    def cuts(self) -> tuple[float, ...]:
+        return self.points[1:-1]  # no time of day is small: public cells are quarters of an hour
+
+    @override
+    def integer_domain(self) -> IntegerDomain:
+        return SecondsDomain(**vars(super().integer_domain()))
 
     @override
     def parse(self, cell: Any) -> float:
