@@ -18,6 +18,7 @@ from tiers import exhaustive
 import doublure as db
 from doublure.attack import registry as table
 from doublure.cli.main import VERBS, app
+from doublure.errors import GateFailed
 from doublure.releasing.bundle import verify
 from doublure.schema import Schema
 from doublure.schema.series import Windows
@@ -105,6 +106,8 @@ def test_a_type_of_a_new_nature_works(tmp_path):
     assert evaluated == "One-way TVD"
     assert released == "4 True"
     assert re.search(r"[34]:\d\d/km", (tmp_path / "runners.html").read_text(encoding="utf-8"))  # on an axis
+    with pytest.raises(GateFailed, match="names the type pace, which is not registered where it is verified"):
+        verify(tmp_path / "bundle")
     assert "3:00/km to 7:00/km" in (tmp_path / "bundle" / "card.html").read_text(encoding="utf-8")
 
 

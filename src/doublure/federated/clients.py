@@ -41,7 +41,7 @@ from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
 from doublure.private.owner_partitions import EmptyRecords, OwnerPartitions
 from doublure.private.queries.counts import Counts
-from doublure.private.queries.facts import Cells, Fact
+from doublure.private.queries.facts import Cells, Fact, Shares
 from doublure.run.record_sources import RemoteSource
 from doublure.schema import Schema
 from doublure.support import files
@@ -364,7 +364,7 @@ class Clients(RemoteSource):
             yield self._names[node], said
 
     def _encode_fact(self, query: Fact) -> Message:
-        asked, domain = query.question, getattr(query, "domain", None)
+        asked, domain = query.question, query.domain if isinstance(query, Shares) else None
         learned = any(each.column == asked.column and each.fact == "values" for each in self._plan.schema.questions)
         values = {} if domain is None or not learned else {"values": [str(each) for each in domain]}
         return Message({"path": asked.path, **values})

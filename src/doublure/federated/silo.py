@@ -332,8 +332,9 @@ class Silo:
         found = ResolvedSchema.parse(text)
         planned = self._plan.schema
         learned = {
-            each.path: found.units if each.column is None else getattr(found.columns.get(each.column), each.fact, None)
+            each.path: found.units if each.column is None else found.columns[each.column].fact(each.fact)
             for each in planned.questions
+            if each.column is None or each.column in found.columns
         }
         if planned.resolve(learned).to_yaml() != found.to_yaml():
             raise _Refusal("it declares other facts", field="schema", remedy="give every owner the same plan.json")

@@ -41,13 +41,13 @@ class Points:
     Attributes:
         values: ``(N, d)`` float64.
         blocks: What the numbers are of: a column, a channel, an attribute, the pixels.
-        discrete: The blocks that are corners.
+        corners: The blocks that are corners.
         bodies: Of records that are more than columns, the numbers that stand in an order: pixels, or a channel's steps.
     """
 
     values: Floats
     blocks: Mapping[str, slice]
-    discrete: frozenset[str]
+    corners: frozenset[str]
     bodies: tuple[slice, ...] = ()
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
     coders = Coders.of(schema)
     root = of_table(coders.root, units.root)
     parts = {f"{schema.root}.{name}": root.values[:, block] for name, block in root.blocks.items()}
-    discrete = {f"{schema.root}.{name}" for name in root.discrete}
+    corners = {f"{schema.root}.{name}" for name in root.corners}
     for child in schema.children:
         many = units.content.counts(child)
         parts[f"rows of {child}"] = many[:, None] / schema.most(child)
@@ -125,7 +125,7 @@ def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
         ends[0, some], ends[1, some] = own.values[first[some]], own.values[(first + many - 1)[some]]
         for name, block in own.blocks.items():
             parts[f"{child}.{name}"] = np.concatenate([mean[:, block], ends[0, :, block], ends[1, :, block]], axis=1)
-    return _joined(parts, discrete)
+    return _joined(parts, corners)
 
 
 POINTS: ByKind[Callable[[Any, Any, str], Points]] = ByKind(
@@ -135,15 +135,15 @@ POINTS: ByKind[Callable[[Any, Any, str], Points]] = ByKind(
 
 def of_table(coder: Coder, table: Coded) -> Points:
     """Return the rows of a table that is coded already."""
-    parts, discrete = {}, set()
+    parts, corners = {}, set()
     for place, (name, size) in enumerate(zip(coder.names, coder.sizes, strict=True)):
         if name in table.numbers:
             share = coder.place(name, table.numbers[name])
             parts[name] = np.stack([np.nan_to_num(share), np.isnan(share)], axis=1)
         else:
             parts[name] = _corner(table.codes[:, place], size)
-            discrete.add(name)
-    return _joined(parts, discrete)
+            corners.add(name)
+    return _joined(parts, corners)
 
 
 def _channel(schema: SeriesSchema, name: str, values: Floats) -> Floats:
@@ -154,18 +154,18 @@ def _channel(schema: SeriesSchema, name: str, values: Floats) -> Floats:
     return np.concatenate([np.nan_to_num(share), np.isnan(share)], axis=1)
 
 
-def _corners(discrete: Encoding, cells: Any) -> Floats:
-    return _corner(discrete.compact(cells)[0].astype(np.int64), discrete.parts[0].size)
+def _corners(encoding: Encoding, cells: Any) -> Floats:
+    return _corner(encoding.compact(cells)[0].astype(np.int64), encoding.parts[0].size)
 
 
 def _corner(codes: np.ndarray[Any, Any], size: int) -> Floats:
     return np.asarray(np.eye(size)[codes] / math.sqrt(2), dtype=np.float64)
 
 
-def _joined(parts: Mapping[str, Floats], discrete: Any) -> Points:
+def _joined(parts: Mapping[str, Floats], corners: Any) -> Points:
     blocks, first = {}, 0
     for name, part in parts.items():
         blocks[name] = slice(first, first + part.shape[1])
         first += part.shape[1]
     values = np.concatenate(list(parts.values()), axis=1).astype(np.float64)
-    return Points(values=values, blocks=blocks, discrete=frozenset(discrete))
+    return Points(values=values, blocks=blocks, corners=frozenset(corners))

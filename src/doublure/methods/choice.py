@@ -54,7 +54,7 @@ def _of_images(schema: Schema, epsilon: float) -> tuple[str, str]:
 
 def _of_each_label(schema: Schema) -> float:
     """Return how many images of a label there are on average; of all labels, where these are to be learned."""
-    values = getattr(schema.columns["label"], "values", None)
+    values = schema.columns["label"].fact("values")
     return schema.public_units / (len(values) if isinstance(values, Sized) else 1)
 
 

@@ -267,7 +267,7 @@ def unshared_conditions(method: Method[Any, Any], schema: Schema) -> tuple[str, 
         f"{printable(name)} is a condition without shares, and {method.name} counts none: its values are sampled "
         "equally often, not as often as in the data; declare or learn shares"
         for name in schema.with_role("condition")
-        if getattr(schema.columns[name], "shares", None) is None
+        if schema.columns[name].fact("shares") is None
     )
 
 

@@ -65,7 +65,7 @@ def _lines(asked: Schema, resolved: ResolvedSchema) -> Iterator[str]:
 def _answer(question: Question, resolved: ResolvedSchema) -> str:
     if question.column is None:
         return f"{resolved.units:,}"
-    found = getattr(resolved.columns[question.column], question.fact)
+    found = resolved.columns[question.column].fact(question.fact)
     if question.fact == "bounds":
         return " to ".join(_text(end) for end in found)
     if isinstance(found, Mapping):

@@ -375,8 +375,9 @@ MODELS: dict[str, tuple[type[Schema], type[ResolvedSchema]]] = {}
 
 
 def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:
-    """Return the values of a discrete column, or an empty tuple."""
-    return tuple(getattr(schema.columns[name], "domain", ()))
+    """Return the values of a column's list; none where it has no list, or there is no such column."""
+    column = schema.columns.get(name)
+    return () if column is None else tuple(column.domain)
 
 
 def _as_files_say(definitions: dict[str, Any]) -> None:

@@ -44,7 +44,7 @@ def attack(data: AttackData) -> AttackResult:
     own, other = (_hits(side, released, told, secret) for side in (few.seen, few.unseen))
     truth = few.seen.points.of(secret)
     guessed = int(_right(truth, told[rng.integers(len(told), size=n)]).sum())
-    if secret in released.discrete:  # to name the most frequent value is a better guess than to draw one
+    if secret in released.corners:  # to name the most frequent value is a better guess than to draw one
         guessed = max(guessed, int(_right(truth, np.tile(_most_frequent(told), (n, 1))).sum()))
     hits = Hits(attack=own, control=other, baseline=guessed, trials=n)
     return result(THREAT_MODEL, data, hits, notes=(f"The attribute is {secret}; {n:,} targets of each side.",))
@@ -58,10 +58,10 @@ def _secret(data: AttackData) -> str | None:
     target = data.schema.target if data.schema.only_columns else None
     if target is not None:
         return data.schema.derived.get(target, target)
-    if LABEL in points.discrete:
+    if LABEL in points.corners:
         return LABEL
     names = list(points.blocks)
-    return next((name for name in reversed(names) if name in points.discrete), names[-1])
+    return next((name for name in reversed(names) if name in points.corners), names[-1])
 
 
 def _hits(side: RealRecords, released: Points, told: Floats, secret: str) -> int:

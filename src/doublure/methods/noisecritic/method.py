@@ -35,6 +35,7 @@ from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.noise import secret_draws
 from doublure.schema import Schema
 from doublure.schema.images import LABEL
+from doublure.schema.schema import domain_of
 from doublure.training.architectures import critic_of, image_critic, vector_critic
 from doublure.training.job import Job
 from doublure.training.settings import MethodSettings, Work, by_kind
@@ -123,7 +124,7 @@ class Noisecritic(Gan[_Settings]):
         if scale > _LOUD * voters:
             heard = f"the noise on a count of votes is {scale:.3g}, and {voters:.3g} vote in a group"
             found.append(f"{heard}: labels will often be wrong; give more label_epsilon or fewer label_groups")
-        groups, labels = settings.label_groups or 1, len(getattr(schema.columns.get(LABEL), "domain", ()))
+        groups, labels = settings.label_groups or 1, len(domain_of(schema, LABEL))
         if groups < labels:
             few = f"{groups} groups vote, one label each, and there are {labels}"
             found.append(f"{few}: some will be lost; give at least {labels} label_groups")

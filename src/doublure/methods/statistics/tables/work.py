@@ -15,6 +15,7 @@ from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.plan import Releases, counted_columns
 from doublure.schema import Schema
 from doublure.schema.columns import Column
+from doublure.schema.schema import domain_of
 from doublure.training.settings import Work
 
 DRAWN, FEWEST_DRAWN, CELLS_DRAWN = 20_000, 8_000, 4_000_000
@@ -50,7 +51,7 @@ def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases
     """
     columns = [schema.columns[name] for name in counted_columns(schema) if name != settings.within]
     rows, nodes = schema.public_units * schema.unit.max_records, len(columns) + (plan.PATTERNS in planned.tables)
-    values = max(2, len(getattr(schema.columns.get(settings.within or ""), "domain", ())))
+    values = max(2, len(domain_of(schema, settings.within or "")))
     classes, beside = values if planned.pairs_within else 1, plan.BY_TARGET in planned.tables
     groups = [_joined(column, _groups(settings, planned, classes)) for column in columns]
     most_fine = plan.fine_groups(_over_noise(settings, planned, plan.TREE), rows)
