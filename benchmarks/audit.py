@@ -25,7 +25,7 @@ from doublure.auditing.trainer import audit_trainer
 from doublure.private import clipping
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.executed import Executed
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries import lot_gradients
 from results import add, finished, known
 
@@ -33,7 +33,7 @@ from results import add, finished, known
 def half_the_noise() -> AbstractContextManager[Any]:
     honest = OsKeyedNoise.normal
 
-    def misleading(self: OsKeyedNoise, size: int, std: float) -> Drawn:
+    def misleading(self: OsKeyedNoise, size: int, std: float) -> ScaledNoise:
         return honest(self, size, std / 2)._replace(scale=std)
 
     return patch.object(OsKeyedNoise, "normal", misleading)
@@ -42,8 +42,10 @@ def half_the_noise() -> AbstractContextManager[Any]:
 def twice_the_clip() -> AbstractContextManager[Any]:
     honest = clipping.clipped_sum
 
-    def misleading(lot: clipping.Lot, *, max_grad_norm: float, together: float | None = None) -> clipping.ClippedSum:
-        found = honest(lot, max_grad_norm=2 * max_grad_norm, together=together)
+    def misleading(
+        lot: clipping.GradientLot, *, max_grad_norm: float, per_batch: float | None = None
+    ) -> clipping.ClippedSum:
+        found = honest(lot, max_grad_norm=2 * max_grad_norm, per_batch=per_batch)
         return replace(found, sensitivity=max_grad_norm)
 
     return patch.object(lot_gradients, "clipped_sum", misleading)

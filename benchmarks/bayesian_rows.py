@@ -12,7 +12,7 @@ import numpy as np
 
 import doublure as db
 from doublure.data.images import Images
-from doublure.measures.images.classifiers import transformed
+from doublure.measures.images.classifiers import map_batches
 from results import mean_and_range
 
 DELTA_MU = 1e-10
@@ -40,7 +40,7 @@ def annotator_accuracy(
     labeller = getattr(synthesizer.generator, "labeller", None)
     if labeller is None:
         return None
-    scores = transformed(labeller, Images(images=images))
+    scores = map_batches(labeller, Images(images=images))
     return float((scores.argmax(1) == labels).mean())
 
 

@@ -34,7 +34,7 @@ import doublure as db
 from doublure.cli.options import settings
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.evaluate import Inspection, inspect
-from doublure.measures.images.alterations import altered
+from doublure.measures.images.alterations import alter
 from doublure.results import p_value, percent, span
 from fits import kept
 from images import DELTA, schema_of
@@ -62,7 +62,7 @@ class Fault:
 
 def _turned(images: Array, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     which = rng.random(len(images)) < SHARE
-    images[which] = altered(images[which], "turned left")
+    images[which] = alter(images[which], "turned left")
     return images, labels
 
 
@@ -84,7 +84,7 @@ def _strangers(images: Array, labels: Array, rng: np.random.Generator) -> tuple[
 def _slice(images: Array, labels: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     del rng
     which = labels == _CLASS
-    images[which] = altered(images[which], "upside down")
+    images[which] = alter(images[which], "upside down")
     return images, labels
 
 

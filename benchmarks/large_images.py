@@ -27,7 +27,7 @@ import doublure as db
 from doublure.cli.options import settings
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet
-from doublure.measures.images.texture import figures_of
+from doublure.measures.images.texture import measure_texture
 from doublure.schema import Schema
 from fits import kept
 from real_images import SHARED, images_of
@@ -84,7 +84,7 @@ def one(options: argparse.Namespace, epsilon: float, seed: int) -> dict[str, Any
     synthesizer, cost, _ = kept(plan, data, cell, seed)
     made = synthesizer.sampling_with(**settings(options.sampled)).sample(LOOKED_AT, seed=seed)
     real = Images(images=images[np.random.default_rng(0).permutation(len(images))[:LOOKED_AT]])
-    figures = {"synthetic": figures_of(made), "real": figures_of(real)}
+    figures = {"synthetic": measure_texture(made), "real": measure_texture(real)}
     shares = {key: round(figures["synthetic"][key] / figures["real"][key], 3) for key in figures["real"]}
     name = f"{options.data}-{images.shape[1]}-{epsilon:g}-{seed}.png"
     rows = (("real", real.images[:SHOWN]), ("synthetic", made.images[:SHOWN]))

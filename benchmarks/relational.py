@@ -29,7 +29,7 @@ import doublure as db
 from doublure.data.relational import RelatedRows, open_related
 from doublure.measures.relational import evaluate_related
 from doublure.measures.relational.histories import aggregates
-from doublure.measures.relational.units import Coders, independent
+from doublure.measures.relational.units import UnitCoder, draw_independent
 from doublure.schema.relational import RelationalSchema
 from related_data import RELATED
 from related_dpsynth import related
@@ -117,7 +117,7 @@ def figures(
     row: dict[str, Any] = {
         score.key.removesuffix(f" {child}"): [score.value, score.baseline, score.real] for score in found.scores
     }
-    floor = independent(real, len(real), np.random.default_rng(seed))
+    floor = draw_independent(real, len(real), np.random.default_rng(seed))
     if data == "stays":
         row["later_after_30"] = [_later_after(each) for each in (drawn, floor, real)]
         row["auc"] = [_auc(each, kept, schema, seed) for each in (drawn, floor, real)]
@@ -177,7 +177,7 @@ def _auc(trained: RelatedRows, tested: RelatedRows, schema: db.Schema, seed: int
     columns = dict(schema.tables["stays"].columns)
     left = {name: column for name, column in columns.items() if name != "readmitted"}
     stays = schema.tables["stays"].model_copy(update={"columns": left})
-    coders = Coders.of(schema.model_copy(update={"tables": {**schema.tables, "stays": stays}}))
+    coders = UnitCoder.of(schema.model_copy(update={"tables": {**schema.tables, "stays": stays}}))
     sides = []
     for units in (trained, tested):
         marked = (units.frames["stays"]["readmitted"] == "<30").to_numpy()

@@ -35,7 +35,7 @@ import torch
 import doublure as db
 from doublure.data.series import Series, open_series
 from doublure.measures.series import evaluate_series
-from doublure.measures.series.plot_data import Pair
+from doublure.measures.series.plot_data import SeriesPair
 from doublure.schema import Schema
 from results import FIGURES, by_cell, finished, measure
 
@@ -246,7 +246,7 @@ def picture(options: argparse.Namespace) -> None:
     draw_pairs(rows, FIGURES / "series-nearest.png")
 
 
-def draw_pairs(rows: Mapping[str, Sequence[Pair]], path: Path) -> None:
+def draw_pairs(rows: Mapping[str, Sequence[SeriesPair]], path: Path) -> None:
     """Draw a row of panes a data set: a synthetic series, and the real one that is nearest to it."""
     import matplotlib as mpl
 

@@ -33,9 +33,9 @@ import torch
 from torch import Tensor, nn
 
 from doublure.private.clipping import clipped_sum
-from doublure.private.gradients import CriticLoss, RecordGradients, Records, UnitGradients
+from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs, UnitGradients
 from doublure.private.gradients.reference import vectorised
-from doublure.private.gradients.terms import Units
+from doublure.private.gradients.terms import UnitMembership
 from gpus import finished, named, there
 
 CLIP = 1.0
@@ -43,7 +43,7 @@ SAME = 1e-3
 TURN = 3
 """Steps in a turn: a trainer, too, makes several steps of the critic before anything else."""
 
-Step = Callable[[Records], Tensor | None]
+Step = Callable[[RecordPairs], Tensor | None]
 """One step; returns the flat gradient where that costs nothing, for the comparison."""
 
 
@@ -93,12 +93,12 @@ class Case:
         """The critic's loss."""
         return CriticLoss(kind="wgan", gradient_penalty=self.penalty)
 
-    def records(self, device: str = "cpu") -> Records:
+    def records(self, device: str = "cpu") -> RecordPairs:
         """Return the lot, the same every time."""
         source = torch.Generator().manual_seed(0)
         real, fake = torch.rand(2, self.lot, *self.shape, generator=source).to(device)
         mix = torch.rand(self.lot, generator=source).to(device)
-        return Records(real=real, fake=fake if self.paired else None, mix=mix)
+        return RecordPairs(real=real, fake=fake if self.paired else None, mix=mix)
 
 
 CASES = {
@@ -134,7 +134,7 @@ def apart(critic: Critic, loss: CriticLoss) -> Step:
     """No privacy: real and generated records in two forward passes, as most training scripts do."""
     optimiser = _optimiser(critic)
 
-    def step(records: Records) -> None:
+    def step(records: RecordPairs) -> None:
         optimiser.zero_grad()
         loss.per_record(critic, records).sum().backward()
         optimiser.step()
@@ -146,7 +146,7 @@ def together(critic: Critic, loss: CriticLoss) -> Step:
     """No privacy: real and generated records in one forward pass."""
     optimiser = _optimiser(critic)
 
-    def step(records: Records) -> None:
+    def step(records: RecordPairs) -> None:
         optimiser.zero_grad()
         real, fake = critic(torch.cat([records.real, records.fake])).chunk(2)
         values = loss.on_real(real) + loss.on_fake(fake)
@@ -164,7 +164,7 @@ def doublure(critic: Critic, loss: CriticLoss, clip: float = CLIP) -> Step:
     """Factor pairs: this package."""
     optimiser, gradients = _optimiser(critic), RecordGradients(critic, loss)
 
-    def step(records: Records) -> Tensor:
+    def step(records: RecordPairs) -> Tensor:
         return _update(critic, optimiser, clipped_sum(gradients.lot(records), max_grad_norm=clip).total)
 
     return step
@@ -174,10 +174,10 @@ def vmapped(critic: Critic, loss: CriticLoss) -> Step:
     """``torch.func.vmap(grad)``, every record's gradient written out."""
     optimiser, parameters = _optimiser(critic), list(critic.parameters())
 
-    def step(records: Records) -> Tensor:
+    def step(records: RecordPairs) -> Tensor:
         terms = vectorised(critic, parameters, loss, records)
         index = torch.arange(len(records), device=records.real.device)
-        part = UnitGradients(index, terms, Units(index, len(index), single=True), parameters)
+        part = UnitGradients(index, terms, UnitMembership(index, len(index), single=True), parameters)
         norms = torch.stack([term.values.flatten(1).square().sum(1) for term in terms]).sum(0).sqrt()
         return _update(critic, optimiser, part.weighted_sum((CLIP / norms).clamp(max=1)))
 
@@ -194,7 +194,7 @@ def opacus_hooks(critic: Critic, loss: CriticLoss) -> Step:
         _optimiser(critic), noise_multiplier=0.0, max_grad_norm=CLIP, expected_batch_size=1, loss_reduction="sum"
     )
 
-    def step(records: Records) -> Tensor:
+    def step(records: RecordPairs) -> Tensor:
         optimiser.zero_grad()
         loss.per_record(wrapped, records).sum().backward()
         optimiser.step()
@@ -221,7 +221,7 @@ def opacus_ghost(critic: Critic, loss: CriticLoss) -> Step:
     )
     total = DPLossFastGradientClipping(wrapped, optimiser, OnReal(), loss_reduction="sum")
 
-    def step(records: Records) -> Tensor:
+    def step(records: RecordPairs) -> Tensor:
         optimiser.zero_grad()
         total(wrapped(records.real, None), None).backward()
         optimiser.step()

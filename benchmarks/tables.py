@@ -32,7 +32,7 @@ from adult import SHARED
 from doublure.data.tables.opening import open_table
 from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.features import target_of
+from doublure.measures.tables.features import find_target
 from doublure.measures.tables.fidelity import Tables
 from doublure.measures.tables.regression import regression
 from doublure.measures.tables.rules import rules
@@ -145,7 +145,7 @@ def coherence(
     read = {name: coder.read(frame, name) for name, frame in (("made", made), ("real", real), ("held", held))}
     baseline = independent_columns(read["real"], len(made), rng)
     compared = Tables(train=read["real"], synthetic=read["made"], baseline=baseline, holdout=read["held"])
-    kept, target = rules(coder, compared), target_of(coder, read["real"])
+    kept, target = rules(coder, compared), find_target(coder, read["real"])
     broken = [rule.broken.value for rule in kept.rules]  # the most often broken ones, and most break none
     explained = None if target is None else regression(coder, target, compared, rng)
     signs = [own.value for own in explained.scores if own.key == "coefficient_signs"] if explained else []

@@ -16,7 +16,7 @@ import numpy as np
 from doublure.data.images import Images
 from doublure.intervals import Result
 from doublure.measures.classification import Labels
-from doublure.measures.images.classifiers import ClassifierName, trained, transformed
+from doublure.measures.images.classifiers import ClassifierName, map_batches, train_network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ def tune(
     """
     found = []
     for candidate in candidates:
-        model = trained(candidate.student, *training, seed, rate=candidate.rate, epochs=candidate.epochs)
+        model = train_network(candidate.student, *training, seed, rate=candidate.rate, epochs=candidate.epochs)
         both = (_loss(model, *validation) for validation in (artificial, real))
         losses = Losses(**vars(candidate), **dict(zip(("artificial", "real"), both, strict=True)))
         done(losses)
@@ -99,7 +99,7 @@ def tune(
 def _loss(model: Any, images: Images, classes: Labels) -> float:
     import torch
 
-    known = transformed(lambda batch: torch.log_softmax(model(batch), dim=1), images)
+    known = map_batches(lambda batch: torch.log_softmax(model(batch), dim=1), images)
     missing = classes >= known.shape[1]  # a class that the training set lacks has no output, and no chance
     if missing.any():
         known = np.pad(known, [(0, 0), (0, int(classes.max()) + 1 - known.shape[1])], constant_values=-100.0)

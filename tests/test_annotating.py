@@ -15,7 +15,7 @@ import doublure as db
 from doublure.data.images import open_images
 from doublure.errors import DataError, InputError, SchemaError, SettingError
 from doublure.measures.images.classifiers import learning_curve
-from doublure.releasing.labelling import Labelled, by_classifier, hand_out, read_back
+from doublure.releasing.labelling import LabelledImages, by_classifier, hand_out, read_back
 from doublure.run.synthesizer import Synthesizer
 
 TEXT = "doublure: 1\nkind: images\nunits: 300\nimages: {shape: [6, 5, 3]}\nlabel: {values: [cat, dog]}\n"
@@ -122,7 +122,7 @@ def test_nothing_is_claimed_of_a_picture_that_was_not_handed_out(task: Path) -> 
 def test_labels_come_back_in_the_schemas_own_values(task: Path, synthesizers: dict[bool, Synthesizer]) -> None:
     fill(task, ["cat", "dog", "", " dog ", "", "cat", "cat"])
     found = read_back(task)
-    assert isinstance(found, Labelled)
+    assert isinstance(found, LabelledImages)
     assert (len(found.images), found.left) == (5, 2)
     assert found.images.labels is not None
     assert found.images.labels.tolist() == ["cat", "dog", "dog", "cat", "cat"]

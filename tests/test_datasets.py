@@ -24,7 +24,7 @@ import pytest
 import yaml
 
 from doublure import datasets
-from doublure.datasets.downloading import Member, RemoteFile
+from doublure.datasets.downloading import ArchiveMember, RemoteFile
 from doublure.errors import DataError, InputError, SettingError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -461,7 +461,7 @@ def test_optional_files_wait_to_be_asked_for(tmp_path: Path) -> None:
 # --- readers ------------------------------------------------------------------------------------------------------
 
 
-def placed(name: str, contents: dict[str, bytes], folder: Path, **members: Member) -> datasets.DatasetInfo:
+def placed(name: str, contents: dict[str, bytes], folder: Path, **members: ArchiveMember) -> datasets.DatasetInfo:
     """Put files where a data set's own would be, and describe them under its name."""
     entry = datasets.info(name)
     files = []
@@ -508,7 +508,9 @@ def test_adult_test_split_from_its_published_file(tmp_path: Path) -> None:
 
 def test_a_table_is_read_out_of_its_archive(tmp_path: Path) -> None:
     body = b"p,x,s\ne,b,?\n"
-    member = Member(path="inside/agaricus-lepiota.data", bytes=len(body), sha256=hashlib.sha256(body).hexdigest())
+    member = ArchiveMember(
+        path="inside/agaricus-lepiota.data", bytes=len(body), sha256=hashlib.sha256(body).hexdigest()
+    )
     archive = zipped({"../evil": b"outside", "inside/agaricus-lepiota.data": body})
     entry = placed("mushroom", {"mushroom.zip": archive}, tmp_path, member=member)
     frame = datasets.load(dataclasses.replace(entry, columns=("class", "cap-shape", "cap-surface")), folder=tmp_path)
@@ -526,7 +528,7 @@ def test_an_archive_without_the_member_is_one_line(tmp_path: Path, inside: dict[
 def test_water_meters_from_their_published_form(tmp_path: Path) -> None:
     """Moments become moments; the name, the semicolons and the rest are the publisher's."""
     body = b"user key;datetime;meter reading;diff\nm1;01/03/2016 00:28:55;68321;10\nm1;31/03/2016 23:59:59;68325;4\n"
-    member = Member(path="swm_trialA.csv", bytes=len(body), sha256=hashlib.sha256(body).hexdigest())
+    member = ArchiveMember(path="swm_trialA.csv", bytes=len(body), sha256=hashlib.sha256(body).hexdigest())
     entry = placed("daiad-water", {"swm_trialA.zip": zipped({"swm_trialA.csv": body})}, tmp_path, member=member)
     frame = datasets.load(entry, folder=tmp_path)
     assert list(frame.columns) == ["meter", "time", "reading", "litres"]
@@ -624,7 +626,7 @@ def test_cifar10_comes_from_the_binary_archive(tmp_path: Path) -> None:
     labels = np.arange(6, dtype=np.uint8)
     records = np.concatenate([labels[:, None], images.transpose(0, 3, 1, 2).reshape(6, -1)], axis=1)
     members = {
-        f"m{place}": Member(path=f"cifar-10-batches-bin/{name}", bytes=2 * 3073, split=split)
+        f"m{place}": ArchiveMember(path=f"cifar-10-batches-bin/{name}", bytes=2 * 3073, split=split)
         for place, (name, split) in enumerate([("one.bin", "train"), ("two.bin", "train"), ("test.bin", "test")])
     }
     sink = io.BytesIO()

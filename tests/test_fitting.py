@@ -150,7 +150,7 @@ def test_noise_is_new_with_the_same_seed(small, book):
 def test_progress_is_told(small, book):
     told = []
 
-    class Listener(progress.Silent):
+    class Listener(progress.SilentProgress):
         def stage(self, name, total=None):
             told.append((name, total))
 
@@ -313,14 +313,14 @@ def test_a_ledger_that_cannot_be_written_ends_the_run_before_noise(small, book, 
 def test_learned_bounds_are_always_bounds(small, bought, monkeypatch):
     """However few the records and however large the noise, an answer that was paid for can be used."""
     from doublure.data.tables.opening import open_table
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
     from doublure.private.mechanism import Mechanism
 
     table = open_table(small.frame()).load(small.bought)
     question = next(question for question in small.bought.questions if question.fact == "bounds")
     access = next(access for access in bought.learned if access.path == question.path)
     for answer in [(-2e16, -1e16), (1e16, 2e16), (-1e16, 1e16), (0.0, 50.0), (-5.0, 0.0)]:
-        monkeypatch.setattr(Grid, "bounds", lambda *_, answer=answer, **__: answer)
+        monkeypatch.setattr(CandidateGrid, "bounds", lambda *_, answer=answer, **__: answer)
         mechanism = Mechanism([access], noise=OsKeyedNoise(), authorise=lambda access, step: None)
         answered = facts.learn(question, table, small.bought, mechanism=mechanism, access=access, learned={})
         learned = {question.path: answered}
@@ -472,8 +472,8 @@ def test_of_two_copies_the_second_is_refused_while_the_first_is_unfinished(small
 def test_a_crash_while_resuming_loses_no_session(small, book, tmp_path, monkeypatch):
     """The ledger has the new session and the folder only the promise of it, again and again."""
     begun(small, small.plan, book, tmp_path, 3, monkeypatch)
-    note = running.Run._note
-    monkeypatch.setattr(running.Run, "_note", lambda *_, **__: (_ for _ in ()).throw(SystemExit))
+    note = running.FitRun._note
+    monkeypatch.setattr(running.FitRun, "_note", lambda *_, **__: (_ for _ in ()).throw(SystemExit))
     for _ in range(3):
         with pytest.raises(SystemExit):
             db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
@@ -482,7 +482,7 @@ def test_a_crash_while_resuming_loses_no_session(small, book, tmp_path, monkeypa
     with pytest.raises(SystemExit):
         db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
     monkeypatch.setattr(db.Ledger, "resume", resume)
-    monkeypatch.setattr(running.Run, "_note", note)
+    monkeypatch.setattr(running.FitRun, "_note", note)
     db.fit(small.frame(), small.plan, ledger=book, out=tmp_path / "run", resume=True)
     assert status(tmp_path / "run") == "done"
     assert "next_sessions" not in json.loads((tmp_path / "run" / "run.json").read_text())["ledger"]
@@ -601,7 +601,7 @@ def test_two_that_begin_at_once_pay_once(small, book, tmp_path, monkeypatch):
 # -- stopped by the user -----------------------------------------------------------------------------------------------
 
 
-class StopAt(progress.Silent):
+class StopAt(progress.SilentProgress):
     """Sends a signal when a stage begins, or when so many steps are done."""
 
     def __init__(self, name, done=None, number=signal.SIGINT):

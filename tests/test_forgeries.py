@@ -32,8 +32,8 @@ from doublure.guarantee import Guarantee
 from doublure.releasing import cells, checking, drawings, reading, signing, verifying
 from doublure.releasing.checking import PAGE, check_contents
 from doublure.releasing.generator import publish
-from doublure.releasing.issuing import entry_of, write_page
-from doublure.releasing.reading import Misread
+from doublure.releasing.issuing import file_entry, write_page
+from doublure.releasing.reading import ContentMismatch
 from doublure.releasing.writing import WRITERS
 from doublure.support import files
 
@@ -201,7 +201,7 @@ class Forged:
         """Make hashes and page consistent, and sign with the forger's own key."""
         self.hash_again()
         if page:
-            with contextlib.suppress(Misread, SettingError):  # then nobody can draw it
+            with contextlib.suppress(ContentMismatch, SettingError):  # then nobody can draw it
                 card = self.card
                 about = {"watermark": card["watermark"], "guarantee": card["guarantee"]["sentence"]}
                 write_page(self.path, card, check_contents(self.path, card, about))
@@ -211,7 +211,7 @@ class Forged:
 
     def hash_again(self):
         present = [file for file in self.card["files"] if (self.path / file["path"]).exists()]
-        self.claim(files=[entry_of(self.path, file["path"], file["rows"]) for file in present])
+        self.claim(files=[file_entry(self.path, file["path"], file["rows"]) for file in present])
 
     def write(self, records, *forms):
         """Write records in some of the forms, as doublure writes them; return how many each file has."""
@@ -401,7 +401,7 @@ def slightly_better_claim(forged):
 
 def one_more_file(forged):
     people().to_csv(forged.path / "real.csv", index=False)
-    forged.claim(files=[*forged.card["files"], entry_of(forged.path, "real.csv", 200)])
+    forged.claim(files=[*forged.card["files"], file_entry(forged.path, "real.csv", 200)])
 
 
 def another_version(forged):
@@ -768,12 +768,13 @@ def files_of(forged):
 # -- planted: each check finds what no other does ---------------------------------------------------------------------
 
 UNCHECKED = {
-    "bounds": (cells.ToldColumn, "fault", ("numbers.max() > self.bounds[1] + slack", "False"),
+    "bounds": (cells.DescribedColumn, "fault", ("numbers.max() > self.bounds[1] + slack", "False"),
                "table", "data.*: a number outside its bounds"),
-    "decimals": (cells.ToldColumn, "fault", ("decimals is not None", "False"), "series", "data.*: too many decimals"),
-    "lists": (cells.ToldColumn, "fault", ("set(cells[~missing]) <= set(self.values)", "True"),
+    "decimals": (cells.DescribedColumn, "fault", ("decimals is not None", "False"),
+                 "series", "data.*: too many decimals"),
+    "lists": (cells.DescribedColumn, "fault", ("set(cells[~missing]) <= set(self.values)", "True"),
               "images", "data.npz: a label that is not listed"),
-    "missing": (cells.ToldColumn, "fault", ("not self.nullable", "False"), "series", "data.*: a missing step"),
+    "missing": (cells.DescribedColumn, "fault", ("not self.nullable", "False"), "series", "data.*: a missing step"),
     "forms": (checking, "_side_by_side", ("not _agree(first, other)", "False"), "table", "data.csv: other rows"),
     "arrays beside rows": (checking, "_side_by_side", ("not _agree(first, other)", "False"),
                            "series", "data.npz: other series"),
@@ -782,20 +783,20 @@ UNCHECKED = {
     "rows": (checking, "_check_tables", ("listed[name] != numbered.records", "False"), "table", "data.*: a row more"),
     "images": (checking, "_check_images", ("number != listed['data.npz']", "False"),
                "images", "data.npz: an image more"),
-    "ids": (checking._Numbered, "check", ("not np.array_equal(batch[key], counted)", "False"),
+    "ids": (checking._NumberingCheck, "check", ("not np.array_equal(batch[key], counted)", "False"),
             "table", "data.*: an id of the private side"),
-    "foreign keys": (checking._Numbered, "_check_foreign", ("keys[-1] > rows", "False"),
+    "foreign keys": (checking._NumberingCheck, "_check_foreign", ("keys[-1] > rows", "False"),
                      "relational", "stays.*: a key that no parent has"),
-    "children": (checking._Numbered, "_check_foreign", ("many.max() > most", "False"),
+    "children": (checking._NumberingCheck, "_check_foreign", ("many.max() > most", "False"),
                  "relational", "stays.*: too many rows on one"),
-    "steps": (checking._Numbered, "_check_steps", ("not (on | begins).all()", "False"),
+    "steps": (checking._NumberingCheck, "_check_steps", ("not (on | begins).all()", "False"),
               "series", "data.*: a number of the private side"),
     "files": (checking, "_check_tables",
               ("set(listed) != {f'{table.name}{form}' for table in tables for form in forms}", "False"),
               "table", "card.json: a file more"),
     "marks of files": (reading, "check_said", ("about is not None", "False"),
                        "images", "data.npz: another guarantee"),
-    "arrays": (reading, "images_of",
+    "arrays": (reading, "read_images",
                ("set(headers) != {'images', *ABOUT, *(() if label is None else ('labels',))}", "False"),
                "images", "data.npz: an array more"),
     "noisy tables": (checking, "_check_noisy_tables", ("number != rows", "False"), "table", "tables: a count less"),
@@ -803,10 +804,10 @@ UNCHECKED = {
                               "table", "dictionary.json: another mark"),
     "a generator's plan": (checking, "_check_generator", ("touches != card.get('touches')", "False"),
                            "generator", "card.json: another plan"),
-    "the page": (verifying, "_checked_page", ("draws_the_same(page_of(folder, card, described), written)", "True"),
+    "the page": (verifying, "_checked_page", ("draws_the_same(draw_page(folder, card, described), written)", "True"),
                  "table", "card.html: a script"),
     "pages of other versions": (verifying, "_checked_page",
-                                ("if not former:\n    raise _failed('is not the page that the card gives', PAGE)",
+                                ("if not former:\n    raise refusal('is not the page that the card gives', PAGE)",
                                  "if former:\n    return 'drawn again'"),
                                 "table", "card.html: of another version"),
     "what follows pixels": (drawings, "_pixels_of", ("reader.unused_data", "False"),

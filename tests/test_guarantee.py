@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from doublure.errors import RunFolderError
-from doublure.guarantee import BAYESIAN_ASSUMPTIONS, CHOICE_OF_KIND, WATERMARKS, Guarantee, beside, figure, rounded_up
+from doublure.guarantee import (
+    BAYESIAN_ASSUMPTIONS,
+    CHOICE_OF_KIND,
+    WATERMARKS,
+    Guarantee,
+    derived_claims,
+    figure,
+    rounded_up,
+)
 
 DP = {
     "kind": "dp", "epsilon": 1.0, "delta": 1e-5, "accountant": "pld", "sample_rate": 0.01, "noise_multiplier": 1.1,
@@ -229,14 +237,14 @@ def test_figures_are_rounded_up(value, digits, rounded):
 
 def test_what_a_claim_says_of_groups_and_of_most_records():
     dp = {"epsilon": 0.5, "delta": 1e-6}
-    assert beside("dp", dp) == [
+    assert derived_claims("dp", dp) == [
         ("a group of 2", "ε = 1, δ = 2.649e-06"),  # δ (1 + e^½)
         ("a group of 5", "ε = 2.5, δ = 1.724e-05"),
     ]
-    assert beside("dp", {"epsilon": 9.0, "delta": 1e-6})[1:] == []  # of five nothing would be guaranteed
-    assert beside("none", dp) == beside("empirical", dp) == []
-    bayesian = beside("bayesian-dp", dp | {"epsilon_mu": 3.0, "delta_mu": 1e-10})
-    assert bayesian[:2] == beside("dp", dp)
+    assert derived_claims("dp", {"epsilon": 9.0, "delta": 1e-6})[1:] == []  # of five nothing would be guaranteed
+    assert derived_claims("none", dp) == derived_claims("empirical", dp) == []
+    bayesian = derived_claims("bayesian-dp", dp | {"epsilon_mu": 3.0, "delta_mu": 1e-10})
+    assert bayesian[:2] == derived_claims("dp", dp)
     assert bayesian[2:] == [
         ("2 records like the others", "ε_μ ≤ 6, δ_μ = 8.069e-08"),  # 2 e⁶ δ_μ
         ("5 records like the others", "ε_μ ≤ 15, δ_μ = 0.001635"),

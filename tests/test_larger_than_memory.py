@@ -23,8 +23,8 @@ from doublure.cli.main import app
 from doublure.data.tables.on_disk import TableOnDisk, TablePart
 from doublure.errors import DataError, Interrupted, SettingError
 from doublure.ledger import Ledger
-from doublure.planning.machine import bytes_of
-from doublure.private.codes import Codes
+from doublure.planning.machine import parse_bytes
+from doublure.private.codes import ColumnCodes
 from doublure.private.partitions import SequentialPartitions
 from doublure.run.record_sources import OnDiskRecords
 from doublure.support.number_files import NumberFile
@@ -208,7 +208,7 @@ def test_a_stopped_run_goes_on_with_its_codes_and_reads_no_data(monkeypatch, tmp
     ledger = stopped(monkeypatch, tmp_path)
     codes = tmp_path / "run" / "internal" / "codes"
     assert codes.stat().st_mode & 0o777 == 0o600
-    kept = Codes.opened(codes)
+    kept = ColumnCodes.open(codes)
     assert kept is not None
     table = pa.Table.from_pandas(people(), preserve_index=False)
 
@@ -303,12 +303,12 @@ def test_a_full_disk_is_named_and_costs_nothing(monkeypatch, tmp_path):
 
 
 def test_memory_is_an_amount():
-    assert [bytes_of(each) for each in ("2GB", "1.5 GiB", "500mb", 7, "100", None)] == [
+    assert [parse_bytes(each) for each in ("2GB", "1.5 GiB", "500mb", 7, "100", None)] == [
         2 * 10**9, 3 * 2**29, 500 * 10**6, 7, 100, None,
     ]  # fmt: skip
     for wrong in ("", "two", "-1GB", "0", "1PB", True, -5):
         with pytest.raises(SettingError, match="no amount"):
-            bytes_of(wrong)
+            parse_bytes(wrong)
 
 
 def test_too_little_memory_is_refused_before_anything_is_charged(tmp_path):
@@ -339,12 +339,12 @@ def test_what_does_not_fit_in_the_machine_is_read_in_partitions(monkeypatch):
     plan = db.plan(many, method="statistics", epsilon=20.0, delta=1e-12, accountant="rdp")
     chosen = registry.method("statistics")
     monkeypatch.setattr(machine, "memory_bytes", lambda: 4 * 10**9)
-    placement = machine.placement_of(chosen, plan.schema, plan.settings)
+    placement = machine.choose_placement(chosen, plan.schema, plan.settings)
     assert placement is machine.RecordPlacement.IN_PARTITIONS
-    assert machine.placement_of(chosen, plan_of(DECLARED).schema, plan.settings) is machine.RecordPlacement.HELD
+    assert machine.choose_placement(chosen, plan_of(DECLARED).schema, plan.settings) is machine.RecordPlacement.HELD
     large = db.Schema.parse(DECLARED.replace("300", "50000000"))
     drawn = db.plan(large, method="dpgan", epsilon=2.0, delta=1e-12, accountant="rdp")
-    placement = machine.placement_of(registry.method("dpgan"), drawn.schema, drawn.settings)
+    placement = machine.choose_placement(registry.method("dpgan"), drawn.schema, drawn.settings)
     assert placement is machine.RecordPlacement.ON_DISK
     monkeypatch.setattr(machine, "memory_bytes", lambda: 7 * 10**8)
     with pytest.raises(SettingError, match="this machine has"):

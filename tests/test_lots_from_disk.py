@@ -239,7 +239,7 @@ def test_a_stopped_run_goes_on_with_its_rows_and_reads_no_data(monkeypatch, tmp_
     ledger, plan = stopped(monkeypatch, tmp_path, people())
     rows = tmp_path / "run" / "internal" / "codes"
     assert rows.stat().st_mode & 0o777 == 0o600
-    kept = RowCodes.opened(rows)
+    kept = RowCodes.open(rows)
     assert kept is not None
     assert len(kept.rows) == len(kept.unit)
     assert kept.n_units == len(set(kept.unit.tolist()))
@@ -253,7 +253,7 @@ def test_rows_that_are_damaged_are_read_again_and_must_be_the_same(monkeypatch, 
     ledger, plan = stopped(monkeypatch, tmp_path, people())
     rows = tmp_path / "run" / "internal" / "codes"
     rows.write_bytes(rows.read_bytes()[:-3])
-    assert RowCodes.opened(rows) is None
+    assert RowCodes.open(rows) is None
     with pytest.raises(RunFolderError, match="other records"):
         db.fit(people()[::-1], plan, ledger=ledger, out=tmp_path / "run", resume=True, memory="4GB")
     again = db.fit(people(), plan, ledger=ledger, out=tmp_path / "run", resume=True, memory="4GB")

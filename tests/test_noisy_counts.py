@@ -12,9 +12,9 @@ from scipy import stats
 
 from doublure import noisy_counts
 from doublure.errors import SettingError
-from doublure.noisy_counts import Grid
+from doublure.noisy_counts import CandidateGrid
 from doublure.private import whole_noise
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 from doublure.private.queries.facts import counted_on
 
 ALPHA = 1e-6
@@ -40,7 +40,7 @@ def distance(one, two):
 @given(kept=rows, unit=st.lists(number, max_size=3), integer=st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_one_unit_moves_the_cells_by_its_records(kept, unit, integer):
-    grid = Grid.of_decades(integer=integer)
+    grid = CandidateGrid.from_decades(integer=integer)
     before, after = (counted_on(np.array(values), grid) for values in (kept, kept + unit))
     assert before.shape == after.shape == (grid.cells,)
     assert distance(before, after) == np.count_nonzero(~np.isnan(np.array(unit, dtype=float)))
@@ -48,7 +48,7 @@ def test_one_unit_moves_the_cells_by_its_records(kept, unit, integer):
 
 
 def test_the_cells_partition():
-    grid = Grid.of_points([5.0, 0.0, 1.0])
+    grid = CandidateGrid.from_points([5.0, 0.0, 1.0])
     cells = [np.flatnonzero(counted_on(np.array([float(v)]), grid))[0] for v in (-9, 0, 0.5, 1, 3, 5, 9, math.inf)]
     assert cells == [0, 0, 1, 2, 3, 4, 4, 4]
 
@@ -152,7 +152,7 @@ def test_bounds_never_fail(values, epsilon):
 
 
 def test_bounds_fall_back_on_what_is_public(monkeypatch):
-    monkeypatch.setattr(whole_noise, "laplace", lambda counts, **_: Drawn(np.asarray(counts), 1.0))
+    monkeypatch.setattr(whole_noise, "laplace", lambda counts, **_: ScaledNoise(np.asarray(counts), 1.0))
     assert noisy_bounds([], epsilon=1.0, max_records=1, candidates=[0, 5, 9]) == (0, 9)
     assert noisy_bounds([], epsilon=1.0, max_records=1, magnitude=300) == (-500, 500)
     assert noisy_bounds([3.0], epsilon=1.0, max_records=1) == (2, 5)
@@ -163,7 +163,7 @@ THIN = np.concatenate([np.zeros(1000), np.random.default_rng(5).lognormal(5, 3, 
 
 def test_a_tail_that_no_cell_shows_is_not_cut_off():
     """Half of these records lie in some thirty cells, none of which is seen at this price."""
-    grid = Grid.of_decades(precision=2)
+    grid = CandidateGrid.from_decades(precision=2)
     assert np.sort(counted_on(np.asarray(THIN, dtype=float), grid))[-2] < grid.limit(epsilon=0.1, max_records=1)
     for values, mirrored in ((THIN, False), (-THIN, True)):
         ends = median_of_five(lambda v=values: noisy_bounds(v, epsilon=0.1, max_records=1, precision=2))
@@ -218,7 +218,7 @@ def test_shares_of_nothing_are_even(codes):
 @settings(max_examples=200, deadline=None)
 def test_the_projection_is_the_nearest_point_of_the_simplex(point):
     point = np.array(point)
-    projected = noisy_counts.onto_simplex(point)
+    projected = noisy_counts.project_to_simplex(point)
     assert projected.min() >= 0
     assert projected.sum() == pytest.approx(1)
     towards = np.eye(len(point)) - projected  # no corner lies on the point's side of it
@@ -229,7 +229,7 @@ def test_reading_changes_no_count():
     found = np.array([70, 25, -2, 12, 3])
     before = found.copy()
     noisy_counts.shares(found, epsilon=1.0, max_records=1)
-    Grid.of_points([0, 1, 2]).bounds(found, epsilon=1.0, max_records=1)
+    CandidateGrid.from_points([0, 1, 2]).bounds(found, epsilon=1.0, max_records=1)
     np.testing.assert_array_equal(found, before)
 
 
@@ -241,8 +241,8 @@ RELEASES = [
     lambda **kw: noisy_shares([0], 2, **{"epsilon": 1.0, "max_records": 1, **kw}),
     lambda **kw: noisy_counts.require_priced(**{"epsilon": 1.0, "max_records": 1, **kw}),
     lambda **kw: noisy_counts.is_seen(3, **{"epsilon": 1.0, "max_records": 1, **kw}),
-    lambda **kw: Grid.of_decades().limit(**{"epsilon": 1.0, "max_records": 1, **kw}),
-    lambda **kw: Grid.of_points([0, 1]).bounds(np.zeros(3), **{"epsilon": 1.0, "max_records": 1, **kw}),
+    lambda **kw: CandidateGrid.from_decades().limit(**{"epsilon": 1.0, "max_records": 1, **kw}),
+    lambda **kw: CandidateGrid.from_points([0, 1]).bounds(np.zeros(3), **{"epsilon": 1.0, "max_records": 1, **kw}),
 ]
 
 

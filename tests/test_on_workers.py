@@ -71,13 +71,13 @@ def test_nor_a_table_without_records(monkeypatch, tmp_path):
 
 
 MUTANTS = {
-    "a record that is lost": (worker_tasks, "encoded", ("[part.frame]", "[part.frame[1:]]")),
-    "units not bounded": (worker_tasks, "held", ("own.frame.iloc[used]", "own.frame")),
-    "each piece bounded by itself": (worker_tasks, "assigned", ("own.rows[:, 0]", "own.rows[:, 2]")),
-    "units counted in each piece": (worker_tasks, "held", ("len(share[1])", "len(share[0])")),
+    "a record that is lost": (worker_tasks, "encode", ("[part.frame]", "[part.frame[1:]]")),
+    "units not bounded": (worker_tasks, "keep_used", ("own.frame.iloc[used]", "own.frame")),
+    "each piece bounded by itself": (worker_tasks, "assign_buckets", ("own.rows[:, 0]", "own.rows[:, 2]")),
+    "units counted in each piece": (worker_tasks, "keep_used", ("len(share[1])", "len(share[0])")),
     "another piece's share": (
         worker_tasks,
-        "share_of",
+        "select_share",
         ("places >> _PLACE_BITS == number", "places >> _PLACE_BITS == number // 2"),
     ),
     "a bucket left out": (WorkerRecords, "_bounded", ("range(count)", "range(1, count)")),
@@ -94,7 +94,7 @@ def test_workers_that_change_something_are_caught(monkeypatch, tmp_path, mutant)
 def test_ids_do_not_leave_the_worker_that_reads_them(tmp_path):
     asked = on_hands(in_files(people(), tmp_path / "parts"), plan_of(SEVERAL))
     asked.read()
-    moved = [own for name, own in asked._workers.asked if name in {"bucket_of", "bounded", "share_of"}]
+    moved = [own for name, own in asked._workers.asked if name in {"select_bucket", "bound_units", "select_share"}]
     assert moved
     assert not any("'p1" in repr(own) for own in moved)
     kept = asked._cells[0]
@@ -142,13 +142,13 @@ def test_that_they_do_is_seen(monkeypatch, tmp_path):
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_the_charge_is_on_disk_before_a_worker_reads(monkeypatch, tmp_path, schema):
     ledger, charged = Ledger.create(tmp_path / "ledger", dataset="people", epsilon=1000.0, delta=0.5), []
-    read = worker_tasks.Piece.chunks
+    read = worker_tasks.DataPiece.chunks
 
     def seen(piece):
         charged.append([record.kind for record in Ledger.open(tmp_path / "ledger").entries])
         return read(piece)
 
-    monkeypatch.setattr(worker_tasks.Piece, "chunks", seen)
+    monkeypatch.setattr(worker_tasks.DataPiece, "chunks", seen)
     asked = on_hands(in_files(people(), tmp_path / "parts"), plan_of(SCHEMAS[schema]))
     db.fit(asked, plan_of(SCHEMAS[schema]), ledger=ledger, seed=0)
     assert charged == [["open", "reserve"]] * 4
@@ -168,8 +168,8 @@ def test_a_cell_that_does_not_fit_costs_nothing_and_is_not_named(tmp_path, schem
 
 def test_what_else_fails_on_a_worker_shows_no_cell(monkeypatch):
     monkeypatch.setattr(worker_tasks, "TableValues", lambda schema: {}["Kiruna"])
-    with pytest.raises(TypeError, match="KeyError in encoded") as failed:
-        worker_tasks.encoded(None, None)
+    with pytest.raises(TypeError, match="KeyError in encode") as failed:
+        worker_tasks.encode(None, None)
     assert failed.value.__cause__ is None
     assert "Kiruna" not in str(failed.value)
 
@@ -196,8 +196,8 @@ def test_a_partition_shows_nothing_of_itself(tmp_path):
     shown = [asked, asked.facts(), *(own for _, given in asked._workers.asked for own in given)]
     texts = {repr(each) for each in shown if not isinstance(each, (list, int))}
     assert texts == {
-        "WorkerRecords(private)", "WorkerPartitions(private)", "Piece(private)", "Read(private)", "Bounded(private)",
-        "CellsHeld(private)",
+        "WorkerRecords(private)", "WorkerPartitions(private)", "DataPiece(private)", "PieceCells(private)",
+        "BoundedUnits(private)", "WorkerCells(private)",
     }  # fmt: skip
 
 

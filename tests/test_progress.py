@@ -11,7 +11,7 @@ import pytest
 
 import doublure as db
 from doublure.support import progress
-from doublure.support.progress import Line, Silent, following
+from doublure.support.progress import ProgressLine, SilentProgress, following
 
 
 class Terminal(io.StringIO):
@@ -99,10 +99,10 @@ def test_a_log_stays_quiet(streams):
     streams.stderr = io.StringIO()
     with following(None, "fit") as listener:
         listener.stage("train")
-        assert isinstance(listener, Silent)
+        assert isinstance(listener, SilentProgress)
     assert streams.stderr.getvalue() == ""
     with following(True, "fit") as listener:
-        assert isinstance(listener, Line)
+        assert isinstance(listener, ProgressLine)
 
 
 @pytest.mark.parametrize("said", ["0", "off", "No", " false "])
@@ -110,7 +110,7 @@ def test_the_environment_switches_it_off(terminal, monkeypatch, said):
     monkeypatch.setenv("DOUBLURE_PROGRESS", said)
     for asked in (None, True):
         with following(asked, "fit") as listener:
-            assert isinstance(listener, Silent)
+            assert isinstance(listener, SilentProgress)
 
 
 def test_an_argument_switches_it_off(terminal):
@@ -120,7 +120,7 @@ def test_an_argument_switches_it_off(terminal):
 
 
 def test_a_listener_of_ones_own_is_handed_on(terminal):
-    own = Silent()
+    own = SilentProgress()
     with following(own, "fit") as listener:
         assert listener is own
     assert terminal.getvalue() == ""

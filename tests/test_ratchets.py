@@ -48,6 +48,7 @@ def test_lines_are_counted_without_what_is_no_code():
         ("Records of nobody. They count.", 0, 1, 1),
         ("Count records.\n\n    More. And more.", 0, 0, 0),
         ("The public tree, e.g. of dates.", 0, 0, 0),
+        ("Records: counted", 0, 0, 1),
     ],
 )
 def test_docstrings_are_judged(said, begins, anybody, long):
@@ -57,6 +58,25 @@ def test_docstrings_are_judged(said, begins, anybody, long):
         for count in (ratchets.asking_docstrings, ratchets.docstrings_of_nobody, ratchets.long_module_docstrings)
     ]
     assert found == [begins, anybody, long]
+
+
+def test_names_and_texts_of_constants_are_judged():
+    source = (
+        '"""Count records."""\nMOST = 3\n"""How many."""\nLEAST = 1  # of nobody\n"""The least."""\n'
+        "class Third: ...\nclass ScoreComponent: ...\nclass _Block: ...\nclass PLD: ...\n"
+        "def price_of(x): ...\ndef price(x): ...\n"
+    )
+    tree = ast.parse(source)
+    judges = {
+        ratchets.asking_texts: 1,
+        ratchets.comments_of_nobody: 1,
+        ratchets.one_word_classes: 3,
+        ratchets.functions_of: 1,
+        ratchets.wordy_module_docstrings: 0,
+    }
+    assert {judge: judge("x.py", tree, source) for judge in judges} == judges
+    wordy = ast.parse(f'"""{"word " * ratchets.MOST_WORDS}more."""')
+    assert ratchets.wordy_module_docstrings("x.py", wordy, "") == 1
 
 
 def test_ceilings_are_only_lowered():

@@ -18,7 +18,7 @@ from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.records import PrivateRecords
 from doublure.run import rehearsal
-from doublure.run.rehearsal import MadeUp, rehearse
+from doublure.run.rehearsal import RehearsalMechanism, rehearse
 
 HEAD = "doublure: 1\nunits: 3000\n"
 TABLE = HEAD + "kind: table\ncolumns:\n  a: {type: category, values: [x, y], missing: false, roles: [condition]}\n"
@@ -161,13 +161,13 @@ def test_whoever_has_a_record_is_refused(units):
     records = PrivateRecords(np.zeros((len(units), 1), dtype=np.int64), units, len(units), lambda rows: (rows, None))
     if len(units):
         with pytest.raises(TypeError, match="no records"):
-            MadeUp([access]).release(query, access, records)
+            RehearsalMechanism([access]).release(query, access, records)
     else:
-        first, second = (MadeUp([access]).release(query, access, records) for _ in range(2))
+        first, second = (RehearsalMechanism([access]).release(query, access, records) for _ in range(2))
         assert (first == second).all()  # a plan is refused always or never
 
 
 def test_records_that_lie_elsewhere_are_refused():
     access = Access(purpose="count", event=DiscreteGaussianEvent(scale=1.0, tables=1, records=1))
     with pytest.raises(TypeError, match="no records"):
-        MadeUp([access]).release(Counts(tables=[(Axis.of_codes(0, 2),)], max_records=1), access, object())
+        RehearsalMechanism([access]).release(Counts(tables=[(Axis.of_codes(0, 2),)], max_records=1), access, object())

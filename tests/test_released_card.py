@@ -14,7 +14,7 @@ from doublure.errors import GateFailed
 from doublure.releasing.bundle import verify
 from doublure.releasing.card import card_page
 from doublure.releasing.generator import publish
-from doublure.releasing.tables import margins_of, middle
+from doublure.releasing.tables import count_margins, middle
 
 SCHEMA = """
 doublure: 1
@@ -92,7 +92,7 @@ def test_noisy_counts_and_synthetic_ones_lie_within_the_margin(world, private):
     """In 19 of 20 cases by the noise; the generator's own error comes on top, so that 9 in 10 are asked for."""
     _, syn = world
     drawn = syn.sample(2000, seed=5)
-    margins = margins_of(syn.schema, syn.tables)["columns"]
+    margins = count_margins(syn.schema, syn.tables)["columns"]
     near = []
     for name, margin in margins.items():
         real, synthetic = private[name].value_counts(), drawn[name].value_counts()
@@ -111,9 +111,9 @@ def test_the_middle_margin_is_the_headline(world, parse_card):
 def test_counts_of_a_column_from_several_tables_carry_the_noise_of_all(world):
     _, syn = world
     (one,) = (table for table in syn.tables if table.columns == ("sex",))
-    twice = margins_of(syn.schema, [one, one])["columns"]["sex"]
+    twice = count_margins(syn.schema, [one, one])["columns"]["sex"]
     assert twice == math.ceil(1.96 * math.sqrt(2) * one.standard_error)
-    assert margins_of(syn.schema, []) is None
+    assert count_margins(syn.schema, []) is None
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ EVENTS = {
 
 
 def recomputed(events, delta=DELTA):
-    return repricing.epsilon_of([{"event": event_to_json(event)} for event in events], delta)
+    return repricing.recompute_epsilon([{"event": event_to_json(event)} for event in events], delta)
 
 
 @pytest.mark.parametrize("name", EVENTS)
@@ -71,7 +71,7 @@ def test_units_with_several_records_cost_no_more_than_is_claimed():
 def test_plans_cost_what_they_claim(method):
     more = {"critic_share": 0.3} if method == "guided" else {}
     plan = db.plan(db.Schema.load(db.datasets.adult_schema_path()), method=method, epsilon=1.0, delta=1e-6, **more)
-    found = repricing.epsilon_of([access.to_json() for access in plan.touches], plan.delta)
+    found = repricing.recompute_epsilon([access.to_json() for access in plan.touches], plan.delta)
     assert found == pytest.approx(1.0, rel=repricing.TOLERANCE / 4)
 
 
@@ -90,7 +90,7 @@ def test_what_it_cannot_say_it_does_not_say():
 )
 def test_what_has_no_price_is_refused(touches):
     with pytest.raises(ValueError):
-        repricing.epsilon_of(touches, DELTA)
+        repricing.recompute_epsilon(touches, DELTA)
 
 
 def test_it_shares_no_code_with_the_accountant():

@@ -11,7 +11,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.errors import InputError, SettingError
 from doublure.releasing import writing
-from doublure.releasing.writing import Others, write_sample
+from doublure.releasing.writing import WorkerProcesses, write_sample
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema import kinds
 
@@ -98,7 +98,7 @@ def test_the_same_rows_whoever_draws_them(run, tmp_path, monkeypatch):
     write_sample(syn, tmp_path / "one", 333, seed=3)
     monkeypatch.setattr(writing, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(writing, "_loaded", {})
-    others = Others(run=run, processes=3)
+    others = WorkerProcesses(run=run, processes=3)
     assert write_sample(syn, tmp_path / "many", 333, seed=3, others=others) == 333
     assert seen == [3, 13, 80, 80, 80, 80]
     pd.testing.assert_frame_equal(read(tmp_path / "one"), read(tmp_path / "many"))
@@ -126,10 +126,12 @@ def test_what_is_asked_for_is_drawn_in_parts_too(run, tmp_path):
 
 def test_rows_found_by_rejection_are_drawn_by_one_process(run, tmp_path):
     with pytest.raises(SettingError, match="must be 1"):
-        write_sample(db.load(run), tmp_path / "x", 9, given={"job": "cook"}, others=Others(run=run, processes=2))
+        write_sample(
+            db.load(run), tmp_path / "x", 9, given={"job": "cook"}, others=WorkerProcesses(run=run, processes=2)
+        )
     assert [*tmp_path.iterdir()] == []
     with pytest.raises(SettingError, match="draw the parts"):
-        write_sample(db.load(run), tmp_path / "x.csv", 9, others=Others(run=run, processes=2))
+        write_sample(db.load(run), tmp_path / "x.csv", 9, others=WorkerProcesses(run=run, processes=2))
     with pytest.raises(SettingError, match="found by rejection"):
         db.load(run).sample_chunks(9, given={"job": "cook"}, first=1)
 

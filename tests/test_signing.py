@@ -68,7 +68,7 @@ def test_a_private_key_is_its_owner_s_alone_and_both_are_plain_pem(tmp_path, cap
     private = load_pem_private_key((tmp_path / "k").read_bytes(), None)
     public = load_pem_public_key((tmp_path / "k.pub").read_bytes())
     assert private.public_key() == public
-    assert signing.spelt(signing.fingerprint_of(public)) in text
+    assert signing.spelt(signing.key_fingerprint(public)) in text
     assert "PRIVATE" not in (tmp_path / "k.pub").read_text() + text
 
 
@@ -153,7 +153,7 @@ def test_a_key_in_the_folder_that_is_released_is_refused(small, tmp_path):
 def test_only_the_given_key_is_accepted(signed, keys, capsys):
     bundle, ledger = signed
     mine, theirs = keys / "mine.pub", keys / "theirs.pub"
-    own = signing.spelt(signing.fingerprint_of(signing.verifying_key(mine)))
+    own = signing.spelt(signing.key_fingerprint(signing.verifying_key(mine)))
     code, text = said(["verify", bundle], capsys)
     assert code == 0
     assert f"signed by an unknown key, {own}" in text
@@ -247,7 +247,7 @@ def test_a_link_or_a_listed_signature_is_none(keys, mine, tmp_path):
 @pytest.mark.parametrize(
     ("name", "edit", "key"),
     [
-        ("check_signature", ("found != fingerprint_of(wanted)", "False"), "theirs.pub"),
+        ("check_signature", ("found != key_fingerprint(wanted)", "False"), "theirs.pub"),
         ("check_signature", ("made_by.verify(signature, card)", "None"), "mine.pub"),
         ("_read", ("_written(made_by, found).encode() != content", "False"), "mine.pub"),
     ],
@@ -289,7 +289,7 @@ def test_the_generator_of_other_data_is_not_released_under_this_claim(small, tmp
         assert "release the run folder as fit left it" in caught.value.remedy
     assert ledger.read_bytes() == before
     left_out = 'book.refuse_other_generator(kept["reservation"], syn.run.get("generator_sha256"))'
-    planting.plant(monkeypatch, releasing, "ledger_of", (left_out, "pass"))
+    planting.plant(monkeypatch, releasing, "check_payment", (left_out, "pass"))
     for number, way in enumerate(ways):
         way(tmp_path / f"out{number}")
 

@@ -44,7 +44,7 @@ def three_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         torch.set_num_threads(taken)
 
 
-class Watching(progress.Silent):
+class Watching(progress.SilentProgress):
     """Notes how many threads there are at each stage."""
 
     def __init__(self) -> None:

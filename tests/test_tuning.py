@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from doublure.data.images import Images
-from doublure.measures.images.classifiers import CLASSIFIERS, tensor_of, trained
+from doublure.measures.images.classifiers import CLASSIFIERS, to_tensor, train_network
 
 FOLDER = str(Path(__file__).resolve().parents[1] / "benchmarks")
 
@@ -48,9 +48,9 @@ def test_losses_are_mean_cross_entropies(tuning: ModuleType) -> None:
     (losses,) = tuning.tune(
         training, training, real, candidates=[tuning.Candidate(student="mlp", rate=1e-3, epochs=1)]
     ).losses
-    model = trained("mlp", *training, 0, rate=1e-3, epochs=1)
+    model = train_network("mlp", *training, 0, rate=1e-3, epochs=1)
     with torch.no_grad():
-        slow = torch.nn.functional.cross_entropy(model(tensor_of(real[0].images)), torch.from_numpy(real[1]))
+        slow = torch.nn.functional.cross_entropy(model(to_tensor(real[0].images)), torch.from_numpy(real[1]))
     assert losses.real == pytest.approx(float(slow), rel=1e-5)
 
 

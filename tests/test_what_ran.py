@@ -143,7 +143,7 @@ def end_before(patch: pytest.MonkeyPatch, draw: int, error: BaseException) -> No
         return normal(noise, size, std)
 
     patch.setattr(OsKeyedNoise, "normal", counted)
-    patch.setattr("doublure.run.running.Run._close", lambda run, status, keeps: True)
+    patch.setattr("doublure.run.running.FitRun._close", lambda run, status, keeps: True)
 
 
 def authorised(book) -> int:

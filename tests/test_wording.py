@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from doublure.releasing.card import columns_of, holds
-from doublure.releasing.examples import Examples
+from doublure.releasing.card import column_sections, holds
+from doublure.releasing.examples import ExampleRecords
 from doublure.support.views import listed
 
 
@@ -16,6 +16,6 @@ def test_values_with_commas_are_quoted_and_the_others_are_counted():
 
 def test_a_column_without_a_margin_says_so_where_another_has_one():
     described = {"columns": [{"name": "age", "type": "integer"}, {"name": "nr", "type": "id"}]}
-    (section,) = columns_of(described, {"columns": {"age": 31}}, Examples())
+    (section,) = column_sections(described, {"columns": {"age": 31}}, ExampleRecords())
     assert section["margins"]
     assert [row["margin"] for row in section["rows"]] == ["± 31", None]

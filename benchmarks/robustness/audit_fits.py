@@ -42,7 +42,7 @@ import doublure as db
 from doublure.attack import bounds
 from doublure.intervals import delong
 from doublure.private import accounting, whole_noise
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.run.folder import RunFolder
 from results import MEASURED, OUT, add, finished
 
@@ -62,13 +62,13 @@ def half_the_noise() -> Iterator[None]:
     """All noise of half the scale that it says it has."""
     counts, real, whole = whole_noise.gaussian, OsKeyedNoise.normal, OsKeyedNoise.whole
 
-    def of_counts(exact: Any, *, scale: float) -> Drawn:
+    def of_counts(exact: Any, *, scale: float) -> ScaledNoise:
         return counts(exact, scale=scale / 2)._replace(scale=scale)
 
-    def of_reals(self: OsKeyedNoise, size: int, std: float) -> Drawn:
+    def of_reals(self: OsKeyedNoise, size: int, std: float) -> ScaledNoise:
         return real(self, size, std / 2)._replace(scale=std)
 
-    def of_steps(self: OsKeyedNoise, size: int, std: float, unit: float) -> Drawn:
+    def of_steps(self: OsKeyedNoise, size: int, std: float, unit: float) -> ScaledNoise:
         drawn = whole(self, size, std / 2, unit)
         return drawn._replace(scale=2 * drawn.scale)
 

@@ -25,7 +25,7 @@ from doublure.errors import DoublureError
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
 from doublure.federated.simulate import fit_elsewhere
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.owner_partitions import OwnerPartitions
 from doublure.support.messages import Message
 
@@ -152,7 +152,7 @@ def _watched() -> Iterator[tuple[list[list[Any]], list[Any]]]:
             added[-1].append(np.array(answer.total))
             yield answer
 
-    def drawing(noise: OsKeyedNoise, size: int, std: float) -> Drawn:
+    def drawing(noise: OsKeyedNoise, size: int, std: float) -> ScaledNoise:
         found = normal(noise, size, std)
         drawn.append(np.array(found.values))
         return found

@@ -157,7 +157,7 @@ def in_parts_of(records: int | None) -> Iterator[None]:
         return
     with contextlib.ExitStack() as stack:
         placed = lambda *given, **named: RecordPlacement.IN_PARTITIONS  # noqa: E731
-        stack.enter_context(patch.object(fitting, "placement_of", placed))
+        stack.enter_context(patch.object(fitting, "choose_placement", placed))
         stack.enter_context(patch.object(record_sources, "RECORDS_AT_ONCE", records))
         stack.enter_context(patch.object(codes, "PARTITION_RECORDS", records + 1))
         stack.enter_context(patch.object(unit_bounds, "PART_RECORDS", records + 1))

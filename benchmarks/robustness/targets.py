@@ -27,7 +27,7 @@ from doublure.public import Provenance, PublicFolder
 from doublure.releasing import labelling as annotating
 from doublure.releasing.bundle import verify
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.schema import Schema
 
 SENTINEL = "Qv9Sentinel"
@@ -243,7 +243,7 @@ def _attacked(folder: Path) -> object:
     """Read a run as who attacks it does: the synthesizer, and the state that its training kept."""
     kept = RunFolder.open(folder)
     rows = open_data(frame(), "table").load(Schema.parse(TABLE).resolve({})).content
-    critic = WhiteBoxAccess(synthesizer_of(kept), kept.load()).critic
+    critic = WhiteBoxAccess(read_synthesizer(kept), kept.load()).critic
     return kept.kept_step, critic and critic(rows)
 
 

@@ -31,7 +31,7 @@ from killing import Fault, Kept, Row, borrowed, hold, main
 
 from doublure.errors import DoublureError
 from doublure.ledger import Ledger
-from doublure.run.engines import of_this_machine
+from doublure.run.engines import start_local_cluster
 
 KEPT = Kept("worker_kill")
 BETWEEN = 0.3, 2.0
@@ -77,7 +77,7 @@ def measure(kills: int, first: int) -> None:
             own, victims, fault = folder / str(number), list[int](), None
             began = time.monotonic()
             try:
-                with of_this_machine(2) as workers, killed(workers, random.Random(number), victims):
+                with start_local_cluster(2) as workers, killed(workers, random.Random(number), victims):
                     syn = parted.fitted(patch, data, parted.BOTH, own, engine=workers._client)
                 parted.check_equal(held, syn)
                 hold((own / "run" / "executed.json").read_text() == ran, "something else ran")

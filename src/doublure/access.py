@@ -1,4 +1,4 @@
-"""One private access: what for, by which mechanism, at which price. A plan is a list of them."""
+"""A private access: its purpose, mechanism and price; a plan lists them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Access:
     """One private access.
 
     Attributes:
-        purpose: What for, in words.
+        purpose: Its purpose, in words.
         event: The mechanism, as the accountant reads it; None where nothing is protected (``gan``).
         epsilon: Its price alone, at :attr:`delta`.
         delta: Its share of δ.
-        path: The schema's fact that it learns, if it learns one.
+        path: The fact of the schema that it learns, if any.
         estimated: Whether the Bayesian accountant may price it by sampled gradient distances.
         whole: Whether a Gaussian's sums are in whole numbers, and its noise too; the mechanism holds it to that.
     """
@@ -52,5 +52,5 @@ class Access:
 
 
 def events(accesses: Iterable[Access]) -> list[Event]:
-    """Return what the accountant composes."""
+    """Return the events that the accountant composes."""
     return [access.event for access in accesses if access.event is not None]

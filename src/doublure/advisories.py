@@ -1,4 +1,4 @@
-"""What is known to be wrong in what earlier versions made: whoever loads, releases or verifies it is told."""
+"""Known faults of earlier versions, reported when an affected run or bundle is loaded, released or verified."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _CRITICS = {"guided": {"teach the critic", "train the critic"}, "latentgan": {"t
 _COUNTED = "count the units"
 
 REMEDY = "withdraw what was released from it, and fit again from a new plan"
-"""What to do about every one of them."""
+"""The remedy for each of them."""
 
 
 def known_fault(version: object, made: object) -> str | None:
-    """Return what is wrong with the ε of a run or a bundle, if anything is known to be.
+    """Return the known fault of the ε of a run or a bundle, if there is one.
 
     doublure 0.1.0 took the sampling rate of a critic, and with it σ, from the number of units that was bought: with
     ``guided`` (``critic_share`` above 0) and ``latentgan`` (``teacher=critic``) another mechanism ran than was priced.

@@ -1,4 +1,4 @@
-"""What this machine can do, and what would not work."""
+"""Capabilities of this machine, and problems that would stop a run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,9 @@ from typing import Any
 from doublure._version import __version__
 
 _LIBRARIES = (
-    "numpy",
-    "scipy",
-    "pandas",
-    "pyarrow",
-    "scikit-learn",
-    "dp-accounting",
-    "opendp",
-    "pydantic",
-    "safetensors",
-    "matplotlib",
-    "pillow",
-)
+    "numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "dp-accounting",
+    "opendp", "pydantic", "safetensors", "matplotlib", "pillow",
+)  # fmt: skip
 _SMALL_DISK = 1_000_000_000
 
 
@@ -32,7 +23,7 @@ def examine(folder: Path | None = None) -> dict[str, Any]:
     """Return versions, threads, devices, the entropy source, and the problems found.
 
     Args:
-        folder: Where runs are looked for that were cut off and left encoded records; None: nowhere.
+        folder: Searched for interrupted runs that left encoded records behind; None: no search.
     """
     problems: list[str] = []
     return {
@@ -53,9 +44,9 @@ def examine(folder: Path | None = None) -> dict[str, Any]:
 
 
 def left_behind(folder: Path) -> list[Path]:
-    """Return the encoded records that runs in a folder, or in folders in it, have left: they go on, or go.
+    """Return the encoded records that interrupted runs left in a folder or its subfolders, to be resumed or removed.
 
-    Those of a process that was killed while it wrote them are among them.
+    Those of a process that was killed while it wrote them are included.
     """
     names = ("codes", ".codes.*.part")
     return sorted(
@@ -96,15 +87,15 @@ def _installed(name: str) -> str | None:
 
 
 def _absent(name: str) -> str:
-    """Return what to say of a library that is not there: of torch who asks for it, for a table needs none."""
+    """Return the line of a missing library; torch is optional, since tables need none."""
     if name != "torch":
         return "missing"
     return "not installed; images, networks and GANs need it: pip install 'doublure[torch]'"
 
 
 def _threads() -> int:
-    """Return how many threads products of matrices are computed with."""
-    import numpy as np  # whose threads they are
+    """Return the number of threads of matrix products."""
+    import numpy as np  # loads the BLAS whose threads are counted
     from threadpoolctl import threadpool_info
 
     del np

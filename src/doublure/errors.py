@@ -1,4 +1,4 @@
-"""Everything that can go wrong, in one tree.
+"""The tree of all errors, with their exit codes.
 
 ::
 
@@ -9,9 +9,9 @@
     │   │   └── FaultyRecords                   single records break a rule; an internal list can name them
     │   ├── SettingError                    a flag, a setting, an argument
     │   ├── RunFolderError                  a run or bundle on disk
-    │   │   └── LostRun                     nobody can go on with it
+    │   │   └── LostRun                     it cannot be resumed
     │   ├── LedgerError                     the ledger file
-    │   └── MissingExtra                    what needs a library that is installed on request alone
+    │   └── MissingExtra                    a library of an optional extra is missing
     ├── BudgetRefused              exit 3   the cap would be passed; no data was opened
     ├── GateFailed                 exit 4   a check said no: verify, audit
     │   └── CeilingPassed                   ε_μ came out above its ceiling; the run is kept under its worst case
@@ -81,10 +81,10 @@ class DoublureError(Exception):
 
 
 class Advice(str):
-    """A note on an error of any kind that says what to do, and no private value: it may be shown where its text is not.
+    """A note on any error with advice and no private value, which may be shown without the text of the error.
 
     Example:
-        >>> error = ValueError("of somebody else's code")
+        >>> error = ValueError("from another library")
         >>> error.add_note(Advice("go on with --resume"))
         >>> advice_of(error)
         'go on with --resume'
@@ -94,7 +94,7 @@ class Advice(str):
 
 
 def advice_of(error: BaseException) -> str | None:
-    """Return what an error's notes advise, if they do."""
+    """Return the advice in an error's notes, if there is any."""
     return "; ".join(note for note in getattr(error, "__notes__", ()) if isinstance(note, Advice)) or None
 
 
@@ -120,9 +120,9 @@ class Fault(NamedTuple):
     """A record that breaks a rule. Private.
 
     Attributes:
-        number: Its place in the data, from 1; None for what is no record, such as a folder.
-        name: Of its file; empty where it has none.
-        rule: What is wrong with it.
+        number: Its place in the data, from 1; None for something that is no record, such as a folder.
+        name: The name of its file; empty where it has none.
+        rule: The rule that it breaks.
     """
 
     number: int | None
@@ -137,7 +137,7 @@ class FaultyRecords(DataError):
         message: What is wrong, without a private value.
         field: The file that is wrong.
         remedy: What to do about it.
-        faults: Which records. Private.
+        faults: The records, with the rules that they break. Private.
     """
 
     def __init__(self, message: str, *, field: object, remedy: str, faults: Iterable[Fault]) -> None:
@@ -166,7 +166,7 @@ class RunFolderError(InputError):
 
 
 class LostRun(RunFolderError):
-    """What a run bought was lost when it was cut off, and its price covers one draw: nobody can go on with it."""
+    """A run lost what it had bought when it was cut off, and cannot be resumed: its price covers a single draw."""
 
 
 class LedgerError(InputError):
@@ -176,7 +176,7 @@ class LedgerError(InputError):
 
 
 class MissingExtra(InputError):
-    """What was asked for needs a library that is installed on request alone."""
+    """A feature needs a library of an optional extra."""
 
     code = "extra"
 
@@ -226,16 +226,16 @@ class Interrupted(DoublureError):
 
 
 class RankLost(Interrupted):
-    """One of the processes that run together is gone, so that the run was stopped. It can be resumed."""
+    """One of several processes of a run is gone, so the run was stopped. It can be resumed."""
 
 
 class OwnerLost(Interrupted):
-    """An owner of records failed after the charge, so that the run was ended, unpublished. It can be resumed."""
+    """An owner of records failed after the charge, so the run was ended, unpublished. It can be resumed."""
 
 
 class DataWarning(UserWarning):
-    """Data is read, and maybe not as its owner thinks."""
+    """Data is read, perhaps in another way than its owner expects."""
 
 
 class PrivacyWarning(UserWarning):
-    """A guarantee is weaker than a reader might think, and says how."""
+    """A guarantee is weaker than a reader might think; the message says how."""

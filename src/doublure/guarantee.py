@@ -1,6 +1,6 @@
-"""What may be claimed about a release, and in which words (design §6).
+"""The claim about a release: its kind, its figures and its wording (design §6).
 
-Four kinds that never add up with one another: ``dp``, ``bayesian-dp``, ``empirical``, ``none``.
+The four kinds are never added up: ``dp``, ``bayesian-dp``, ``empirical``, ``none``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WATERMARKS: dict[Kind, str] = {
     "none": "Synthetic data with no privacy guarantee: do not publish",
 }
 FORMER_WATERMARKS = {kind: mark.replace("Synthetic", "Artificial") for kind, mark in WATERMARKS.items()}
-"""As 0.1.0 worded them, on bundles that are still verified."""
+"""The wording of 0.1.0, on bundles that are still verified."""
 
 
 BAYESIAN_ASSUMPTIONS = (
@@ -35,23 +35,23 @@ BAYESIAN_ASSUMPTIONS = (
     "the confidence of ε_μ is spent over all orders (union bound)",
     "distances are sampled from the records that were learned from, at the planned number of steps",
 )
-"""What a Bayesian claim rests on, beside what every claim does."""
+"""Assumptions of a Bayesian claim, besides those of every claim."""
 
 PUBLIC_GENERATOR = "the public generator"
 PUBLIC_LABELS = "the public labelling set"
 NO_SHARED_PEOPLE = "no person of its public data is among the private records"
 NO_SHARED_PEOPLE_IN_LABELS = f"no person of {PUBLIC_LABELS} is among the private records"
 SHARED_PEOPLE = "what the public data itself tells about people who are in both"
-"""What a claim that leans on public data rests on, and what it leaves out; its sentence says so too."""
+"""Assumptions and an exclusion of a claim that uses public data; its sentence states them too."""
 
 CHOICE_OF_KIND = "which claim was made depends on the private data and is not accounted for"
-"""What a Bayesian claim leaves out, and so does a worst case that is left of it; the sentences of both say so too."""
+"""An exclusion of a Bayesian claim, and of the worst case that may replace it; the sentences of both state it."""
 
 AGGREGATOR = "whoever adds up the owners' answers sees each owner's exact sums, and is trusted with them"
 CHOSEN = "where each owner is one unit, nobody but whoever adds up knows who was asked in which step"
-"""What a claim rests on where records stay with several owners."""
+"""Assumptions where records stay with several owners."""
 ENDED = "what an end tells: an owner that fails, whatever the cause, ends the run, and nothing of it is published"
-"""What a claim leaves out there: one record may make its owner fail, and whoever waits for the release sees none."""
+"""An exclusion there: a record may make its owner fail, and the missing release reveals that."""
 
 ANY_DATA = (
     "the container's form is public: names of columns and arrays, the encoding and delimiter of text, types and "
@@ -60,18 +60,18 @@ ANY_DATA = (
 )
 QUOTING = "quoting is part of that form (multiline: true): a quote that is not closed may refuse a fit"
 REFUSALS = "what a refusal tells: neighbours are data sets that the schema admits, and a fit refuses all others"
-"""Among which data sets a claim holds: all of a form, with ``misfit: coerce``; what more is form where quoted cells may
-hold line ends; what it leaves out with ``refuse``."""
+"""The data sets among which a claim holds: all of a form, with ``misfit: coerce``; a further part of that form where
+quoted cells may hold line ends; and the exclusion with ``refuse``."""
 
 FLOATING = "floating-point and timing side channels"
 TIMING = "timing side channels"
-"""What arithmetic leaves out: the second where all noise is exact. A claim that says neither leaves out the first."""
+"""Exclusions of the arithmetic: the second where all noise is exact. A claim that names neither excludes the first."""
 
 _GROUPS = (2, 5)
 _SHARES = (0.99, 0.9999)
 
 LARGE_EPSILON = 10.0
-"""Above this ε whoever plans is told what it means."""
+"""The ε above which a plan explains its meaning in a warning."""
 _BEYOND_USE = math.log(1e6)
 
 _FIGURES_OF: dict[Kind, frozenset[str]] = {
@@ -82,7 +82,7 @@ _FIGURES_OF: dict[Kind, frozenset[str]] = {
 }
 _FIGURES = ("epsilon", "delta", "epsilon_mu", "delta_mu", "mu", "gamma")
 _LATER: dict[Kind, frozenset[str]] = {"empirical": frozenset({"mu", "gamma"})}
-"""Figures that a claim has all of, or none of until they are estimated."""
+"""Figures that a claim has together, once they are estimated, or not at all."""
 
 _CHANCES = frozenset({"delta", "delta_mu", "gamma"})
 _VISIBLE = 1e-6
@@ -92,29 +92,29 @@ _ESTIMATED = re.compile(r"([1-9][0-9]*) gradient distances per step, bound (.+)"
 
 
 class Guarantee(Model):
-    """One claim. What does not apply is None.
+    """One claim; figures that do not apply are None.
 
     Attributes:
-        kind: Which of the four.
+        kind: One of the four kinds.
         epsilon: Worst-case ε (``dp``; beside the estimate for ``bayesian-dp``).
         delta: Worst-case δ.
         epsilon_mu: The ceiling of the plan, which the Bayesian ε does not pass (``bayesian-dp``).
         delta_mu: Bayesian δ.
         mu: Expected privacy loss (``empirical``); None until it was estimated.
         gamma: The estimate's failure probability.
-        unit: Whom it protects, such as ``person``.
-        max_records: How many records of one unit are covered.
+        unit: The unit of privacy, such as ``person``.
+        max_records: The most records of one unit that are covered.
         relation: The neighbouring relation.
-        accountant: What composed the events.
+        accountant: The accountant that composed the events.
         sample_rate: q of the Poisson lots.
         noise_multiplier: Noise standard deviation over the clipping norm.
         steps: Noisy steps, T.
-        noise_source: Where the noise comes from.
-        assumptions: What the claim rests on.
-        excluded: What it does not cover.
-        distances: How many gradient distances a step was estimated from (``bayesian-dp``). A card's keys are a
-            contract, so that this and ``bound`` are written among its assumptions.
-        bound: What bounds their mean (``bayesian-dp``).
+        noise_source: The source of the noise.
+        assumptions: The assumptions of the claim.
+        excluded: The exclusions of the claim.
+        distances: The number of gradient distances that each step was estimated from (``bayesian-dp``). A card's keys
+            are a contract, so this and ``bound`` are written among its assumptions.
+        bound: The bound on their mean (``bayesian-dp``).
     """
 
     kind: Kind
@@ -166,11 +166,11 @@ class Guarantee(Model):
 
     @property
     def about(self) -> dict[str, str]:
-        """What every file of synthetic records carries."""
+        """The metadata of every file of synthetic records."""
         return {"doublure": __version__, "watermark": self.watermark, "guarantee": self.sentence}
 
     def with_public_labels(self, *, shared_people: bool) -> Guarantee:
-        """Return what may be claimed of records that a model of labelled public data has labelled.
+        """Return the claim about records that were labelled by a model of labelled public data.
 
         Args:
             shared_people: Whether people of the public data may be among the private records.
@@ -193,7 +193,7 @@ class Guarantee(Model):
             mu: The expected privacy loss, at least 0; stated with three digits, rounded up, since more would only tell
                 more of the records that it was computed from.
             gamma: The chance that one more pair's loss passes it.
-            basis: What it was computed from, in words.
+            basis: The data that it was computed from, in words.
         """
         said = (basis, _WITHOUT_NOISE)
         kept = self.unestimated
@@ -203,7 +203,7 @@ class Guarantee(Model):
 
     @property
     def unestimated(self) -> Guarantee:
-        """The claim as its plan made it: without what was estimated afterwards (``empirical``; others as they are)."""
+        """The claim of the plan, without estimates that were made afterwards (``empirical``; others as they are)."""
         if self.kind != "empirical" or self.mu is None:
             return self
         assumptions = self.assumptions[:-2] if self.assumptions[-1:] == (_WITHOUT_NOISE,) else self.assumptions
@@ -211,7 +211,7 @@ class Guarantee(Model):
 
     @property
     def worst_case(self) -> Guarantee:
-        """What is left of a Bayesian claim where the estimate is not made: the worst case, of kind dp."""
+        """The worst case, of kind dp, that remains of a Bayesian claim without its estimate."""
         if self.kind != "bayesian-dp":
             return self
         own = {"kind", "epsilon_mu", "delta_mu", "gamma", "distances", "bound", "assumptions", "excluded"}
@@ -246,13 +246,13 @@ class Guarantee(Model):
         return guarantee
 
 
-def may_state_what_was_measured(written: Mapping[str, Any]) -> bool:
-    """Whether a claim that cannot be read may be one that 0.1.0 made: ε_μ as it was measured, and no ceiling."""
+def may_state_measured_epsilon(written: Mapping[str, Any]) -> bool:
+    """Whether an unreadable claim may be one of 0.1.0, which stated the measured ε_μ and no ceiling."""
     return written.get("kind") == "bayesian-dp"
 
 
 def _with_estimate(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with what :meth:`Guarantee.to_json` wrote among the assumptions back in its place."""
+    """Return the fields, with those that :meth:`Guarantee.to_json` wrote among the assumptions restored."""
     written = fields.get("assumptions")
     if fields.get("kind") != "bayesian-dp" or not isinstance(written, list) or not written:
         return fields
@@ -263,7 +263,7 @@ def _with_estimate(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def figure(value: float | None) -> str:
-    """Return a number as it may be printed: four significant digits, rounded up, so that it never claims less.
+    """Return a figure of a claim as text: four significant digits, rounded up, so that it never claims less.
 
     Example:
         >>> figure(0.99999), figure(1e-5), figure(2.99612)
@@ -272,15 +272,15 @@ def figure(value: float | None) -> str:
     return "unknown" if value is None else f"{rounded_up(value, 4):g}"
 
 
-def beside(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what follows from a claim for those whom its figures do not name: groups, and most of those alike.
+def derived_claims(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the claims that follow for groups of units, and for most of the records that are alike.
 
     Several units that change together have (kε, δ(1 + e^ε + …)) (Vadhan 2017, Lemma 2.2). A Bayesian claim is an
     average over units like the others: k of them have (kε_μ, k e^(kε_μ) δ_μ) (Triastcyn and Faltings 2022, Proposition
     3), and by Markov's inequality it holds for a share of them at a larger δ_μ (equation 12).
 
     Args:
-        kind: Of the claim.
+        kind: The kind of the claim.
         figures: ``epsilon``, ``delta``, ``epsilon_mu``, ``delta_mu``.
     """
     from doublure.private.accounting import group_privacy
@@ -311,7 +311,7 @@ def beside(kind: str, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def odds_factor(epsilon: float) -> str:
-    """Return by what factor an attacker's odds may grow, in words: e^ε, rounded up.
+    """Return the factor by which an attacker's odds may grow, as text: e^ε, rounded up.
 
     Example:
         >>> odds_factor(1.0), odds_factor(7.0), odds_factor(700.0)
@@ -361,7 +361,7 @@ def _dp(guarantee: Guarantee) -> str:
 
 
 def _given_public(guarantee: Guarantee) -> str:
-    """Return what a claim assumes of public data that it leans on; nothing where it leans on none."""
+    """Return the assumptions about public data that a claim uses; nothing where it uses none."""
     known = (PUBLIC_GENERATOR, PUBLIC_LABELS, NO_SHARED_PEOPLE, NO_SHARED_PEOPLE_IN_LABELS)
     return " and that ".join(said for said in guarantee.assumptions if said.startswith(known))
 

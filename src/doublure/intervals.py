@@ -1,7 +1,4 @@
-"""What evaluations and attacks write their figures in: frozen results, and intervals.
-
-Both packages build on this and on nothing of each other's to get there.
-"""
+"""Frozen results and confidence intervals, shared by evaluations and attacks."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ LEVEL = 0.95
 
 
 class Result(Model):
-    """A frozen part of an evaluation; NaN and infinities are refused, what is not known is null."""
+    """A frozen part of an evaluation; NaN and infinities are refused, unknown figures are null."""
 
 
 def finite(value: float) -> float | None:
@@ -74,11 +71,11 @@ def delong(
 ) -> tuple[float | None, Interval | None]:
     """Return the area under the ROC curve of scores, and DeLong's interval at 95 %; null where there is none.
 
-    Where one side's scores all lie above the other's, DeLong's has no width. The open end is then the area at which as
-    many pairs as the smaller side makes, no two with a score in common, are all in order in one of forty samples.
+    Where one side's scores all lie above the other's, DeLong's interval has no width. The open end is then the area at
+    which as many disjoint pairs as the smaller side allows are all in order in one of forty samples.
 
     Args:
-        positive: ``(N,)`` which of them should be high.
+        positive: ``(N,)`` whether each should be high.
         scores: ``(N,)`` the scores.
 
     References:

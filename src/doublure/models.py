@@ -1,7 +1,7 @@
-"""The base of all that is a set of checked fields: frozen, without unknown keys, listed without pydantic's names.
+"""The base of frozen, validated models, listed without pydantic's names.
 
-``dir`` of such a class or object shows what belongs to its subject. Pydantic's methods, those that it keeps from its
-first version among them, can still be called; whoever presses Tab does not meet them.
+``dir`` of such a class or object lists the names of its subject. Pydantic's methods, deprecated ones included, can
+still be called; tab completion does not show them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Model(BaseModel, metaclass=_Listed):
 
 
 def _own(of: type, names: Iterable[str]) -> list[str]:
-    """Return the names that are not pydantic's, or that a class of ours has given a meaning of its own."""
+    """Return the names that are not pydantic's, or that one of our classes overrides."""
     ours = {
         name
         for each in of.__mro__

@@ -1,9 +1,9 @@
-"""What noisy counts say: bounds, shares, missingness. Arithmetic on public numbers, after the noise.
+"""Bounds, shares and missingness from noisy counts: post-processing of public numbers.
 
-The counts are queries (:mod:`doublure.private.queries.facts`), their noise is the mechanism's, and whatever is read off
-them here is post-processing and free: nothing in this file is ever given a record or an exact count. What is counted is
-a histogram wherever one will do. One record then moves one cell by one, so that *both* ends of a column's bounds are
-read off the same noisy cells for a single ε.
+The counts are queries (:mod:`doublure.private.queries.facts`), and their noise is the mechanism's. Results here are
+post-processing and free: no function in this file is ever given a record or an exact count. Counts are histograms
+wherever one will do. One record then moves one cell by one, so that *both* ends of a column's bounds are read off the
+same noisy cells for a single ε.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def detection_limit(*, epsilon: float, max_records: int, beta: float, cells: int
 
 
 def is_seen(noisy: int, *, epsilon: float, max_records: int, beta: float = 0.01) -> bool:
-    """Say whether there is anything to be counted: true when a noisy count passes a public threshold.
+    """Return whether a noisy count passes a public threshold, above which there is something to be counted.
 
     ==============================  ================================================================
     nothing, or no record at all    true with probability at most ``beta``
@@ -67,11 +67,11 @@ def is_seen(noisy: int, *, epsilon: float, max_records: int, beta: float = 0.01)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Grid:
+class CandidateGrid:
     """Public points that a column's bounds are sought among, and the cells between them.
 
     The partition is every point and every gap between two: {g₀}, (g₀, g₁), {g₁}, …, so that a value falls in one cell.
-    Points are 0 and ±{1, 2, 5}·10^k, or what is given.
+    Points are 0 and ±{1, 2, 5}·10^k, or given ones.
 
     Attributes:
         points: Ascending, ``(n,)``.
@@ -84,7 +84,9 @@ class Grid:
     given: bool = False
 
     @classmethod
-    def of_decades(cls, *, integer: bool = False, precision: int | None = None, magnitude: float | None = None) -> Self:
+    def from_decades(
+        cls, *, integer: bool = False, precision: int | None = None, magnitude: float | None = None
+    ) -> Self:
         """Return the grid for numbers.
 
         Args:
@@ -98,7 +100,7 @@ class Grid:
         return cls(points=_grid(integer, precision, magnitude), magnitude=magnitude)
 
     @classmethod
-    def of_points(cls, candidates: npt.ArrayLike) -> Self:
+    def from_points(cls, candidates: npt.ArrayLike) -> Self:
         """Return the grid of given points.
 
         Raises:
@@ -108,15 +110,15 @@ class Grid:
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return 2 * self.points.size - 1
 
     def limit(self, *, epsilon: float, max_records: int) -> int:
-        """Return the noisy count that a cell needs at least to be seen: a public number."""
+        """Return the least noisy count at which a cell is seen: a public number."""
         return detection_limit(epsilon=epsilon, max_records=max_records, beta=_FALSE_BOUND, cells=self.cells)
 
     def bounds(self, noisy: IntArray, *, epsilon: float, max_records: int) -> tuple[float, float]:
-        """Return bounds that hold nearly all values, without knowing where to look.
+        """Return bounds that hold nearly all values, without a prior range.
 
         The bounds are the points around the outermost cells whose noisy count passes :func:`detection_limit` for the
         whole partition: the approximate bounds of Wilson et al. 2020 ("Differentially private SQL with bounded user
@@ -132,7 +134,7 @@ class Grid:
                                              records, or no more than its cells' noise explains
         0 < lower ≤ upper/10 (or mirrored)   lower becomes 0: a ninth of the range buys the whole lower tail
         a constant                           the points around it; itself and the next if it is one
-        too few records for ε, none at all   the ends of given points; else ±``magnitude``, rounded up; else the
+        too few records for ε, or none       the ends of given points; else ±``magnitude``, rounded up; else the
                                              heaviest noisy cell: perhaps useless bounds, but never an error
         ===================================  =====================================================================
 
@@ -189,7 +191,7 @@ def shares(noisy: IntArray, *, epsilon: float, max_records: int) -> FloatArray:
     total = float(noisy.sum())
     if total <= 3 * math.sqrt(2 * size) * max_records / epsilon:  # three deviations of the total's own noise
         return even
-    return (1 - _SHARE_FLOOR) * onto_simplex(noisy / total) + _SHARE_FLOOR * even
+    return (1 - _SHARE_FLOOR) * project_to_simplex(noisy / total) + _SHARE_FLOOR * even
 
 
 def _grid(integer: bool, precision: int | None, magnitude: float | None) -> FloatArray:
@@ -217,12 +219,12 @@ def _checked_grid(candidates: npt.ArrayLike) -> FloatArray:
 def _widened(noisy: IntArray, end: int, grid: FloatArray, epsilon: float, max_records: int) -> int:
     """Return the place of the first candidate from ``end`` on beyond which too little is left to be seen or to matter.
 
-    Cells are those of :class:`Grid`: 2·i is the candidate i, the next one the gap above it.
+    Cells are those of :class:`CandidateGrid`: 2·i is the candidate i, the next one the gap above it.
 
     One candidate at a time, the cells beyond are added up: the next one, two, four, … of them. A sum counts where it
     passes a hundredth of the records and what the noise of so many cells explains (:func:`_limit_of_sums`). Noise moves
-    a bound on by mistake in one of a hundred columns at most, and then as far as the noise stands that did it; past
-    zero in one of ten thousand, for a column that may be negative is binned otherwise.
+    a bound outwards by mistake in one of a hundred columns at most, and then no further than that noise; past zero in
+    one of ten thousand, because a column that may be negative is binned otherwise.
     """
     least = _CLAMPED_SHARE * float(noisy.sum())
     while end + 1 < grid.size:
@@ -237,7 +239,7 @@ def _widened(noisy: IntArray, end: int, grid: FloatArray, epsilon: float, max_re
 
 
 def _limit_of_sums(cells: IntArray, *, epsilon: float, max_records: int, beta: float) -> FloatArray:
-    """Return what the noise of so many empty cells, added up, passes with probability at most ``beta``.
+    """Return the sum that the noise of so many empty cells passes with probability at most ``beta``.
 
     Chernoff's bound: log E[exp(tX)] of discrete Laplace noise with a = exp(−ε/max_records) is
     log((1 − a)² / ((1 − a·exp(t)) · (1 − a·exp(−t)))) for 0 < t < ε/max_records.
@@ -258,7 +260,7 @@ def _reaching_zero(lower: float, upper: float) -> tuple[float, float]:
     return lower, upper
 
 
-def onto_simplex(point: FloatArray) -> FloatArray:
+def project_to_simplex(point: FloatArray) -> FloatArray:
     """Return the nearest point, in L2, whose coordinates are not negative and add up to 1."""
     descending = np.sort(point)[::-1]
     excess = (np.cumsum(descending) - 1) / np.arange(1, point.size + 1)

@@ -1,4 +1,4 @@
-"""What all internal results share: whose records they are of, the outcome in plain words, and how figures are written.
+"""Shared parts of internal results: provenance, the verdict in plain words, and the format of figures.
 
 An internal result is computed on real data. It says so in its JSON, where it is printed, and on its page.
 """
@@ -16,8 +16,8 @@ INTERNAL = "computed on real data: do not publish"
 _TINY_P = 1e-15
 
 
-class About(Result):
-    """Whose records were evaluated, and what may be claimed about them."""
+class SynthesizerFacts(Result):
+    """The synthesizer whose records were evaluated, and its claim."""
 
     method: str
     guarantee_kind: str
@@ -28,12 +28,12 @@ class About(Result):
 
 
 class Verdict(Result):
-    """What to tell somebody who reads no further.
+    """The outcome in plain words, for a reader who stops there.
 
     Attributes:
         headline: One sentence.
         lines: The figures behind it.
-        warnings: What is wrong.
+        warnings: Faults that were found.
     """
 
     headline: str
@@ -45,18 +45,18 @@ class Document(Result):
     """A result that is written to a file of its own."""
 
     def to_json(self) -> str:
-        """Return JSON text; what is not known is null."""
+        """Return JSON text; unknown figures are null."""
         return self.model_dump_json(indent=1)
 
 
 class InternalReport(Document):
-    """What is computed on real data and kept inside: a page, and its figures.
+    """A result that is computed on real data and kept inside: a page, and its figures.
 
     Attributes:
-        about: Whose records these are; null for some of unknown origin.
+        about: The synthesizer of the records; null for records of unknown origin.
     """
 
-    about: About | None = None
+    about: SynthesizerFacts | None = None
 
     @property
     @abstractmethod
@@ -65,7 +65,7 @@ class InternalReport(Document):
 
     @property
     def further_lines(self) -> tuple[str, ...]:
-        """What is said after the verdict's lines."""
+        """Lines after those of the verdict."""
         return ()
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class InternalReport(Document):
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that figures are made with."""
+    """Return the versions of the libraries that figures are made with."""
     found = {"doublure": __version__, "python": platform.python_version()}
     return found | {name: metadata.version(name) for name in ("numpy", "pandas", "scikit-learn")}
 
@@ -125,7 +125,7 @@ def p_value(p: float, name: str = "") -> str:
         >>> p_value(0.0213), p_value(2.4e-8), p_value(2.4e-8, "p"), p_value(1e-20, "p")
         ('0.021', '2e-08', 'p = 2e-08', 'p < 1e-15')
     """
-    if p < _TINY_P:  # a tail so far out is the normal distribution's and nobody's data's
+    if p < _TINY_P:  # so far out the normal approximation says nothing about the data
         return f"{name} < {_TINY_P:g}".lstrip()
     said = f"{p:.0e}" if p < 0.001 else f"{p:.3f}"
     return f"{name} = {said}" if name else said

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doublure.attack.attack_data import attack_data_of
+from doublure.attack.attack_data import make_attack_data
 from doublure.attack.results import Claim
 from doublure.schema import Schema
 
@@ -73,7 +73,7 @@ def make_world(attack_schema):
         seen, unseen = draw(n, 1), draw(2 * n, 2)
         source = Copier(draw(3000, 3) if honest else seen)
         units = (np.arange(n), np.arange(2 * n))
-        return attack_data_of(attack_schema, claim, (seen, units[0]), (unseen, units[1]), source.sample, **more)
+        return make_attack_data(attack_schema, claim, (seen, units[0]), (unseen, units[1]), source.sample, **more)
 
     return made
 

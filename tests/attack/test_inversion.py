@@ -14,10 +14,10 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from doublure.attack import inversion
 from doublure.attack import registry as table
 from doublure.attack import target_models as victims
-from doublure.attack.attack_data import attack_data_of
+from doublure.attack.attack_data import make_attack_data
 from doublure.data.images import Images
 from doublure.private import accounting
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.schema import Schema
 
 CLASSES, SIDE = 6, 8
@@ -44,7 +44,7 @@ def pictures(n: int, seed: int) -> Images:
 def world(no_claim):
     schema = Schema.parse(SCHEMA).resolve({})
     sides = [(pictures(n, seed), np.arange(n)) for n, seed in ((60, 1), (120, 2))]
-    return attack_data_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
+    return make_attack_data(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_classifiers_of_real_images_train_on_all_that_the_fit_saw(no_claim, monk
     """Targets are as few as the holdout has; a classifier that saw no more would give back less than a real one."""
     schema, learned = Schema.parse(SCHEMA).resolve({}), []
     sides = [(pictures(n, seed), np.arange(n)) for n, seed in ((90, 1), (48, 2))]
-    few = attack_data_of(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
+    few = make_attack_data(schema, no_claim, *sides, lambda n, seed: pictures(n, 3))
     monkeypatch.setattr(inversion, "HIDDEN", (4,))
     for name in ("train", "train_privately"):
         monkeypatch.setattr(inversion, name, lambda _, inputs, *__, name=name, **___: learned.append((name, inputs)))
@@ -125,7 +125,7 @@ def test_every_detector_at_hand_is_asked(found, world, monkeypatch, names):
     back = {name: np.full((CLASSES, SIDE * SIDE), shade) for name, shade in shades.items()}
     monkeypatch.setattr(inversion, "detectors", lambda: dict.fromkeys(names, in_light))
     accuracy = dict.fromkeys(back, 0.5)
-    identity = inversion.identity_of(world)
+    identity = inversion.train_identity(world)
     entry = inversion._result(world, world.schema, identity, np.arange(CLASSES), back, accuracy)
     for name in names:
         assert [rate.value for rate in entry.rates if f"faces detected by {name}" in rate.name] == [1, 0, 1, 0]
@@ -150,15 +150,15 @@ def test_one_class_teaches_nobody_to_tell_people_apart(no_claim, seen):
     schema, every = Schema.parse(SCHEMA).resolve({}), pictures(400, 1)
     alike = every.take(np.flatnonzero((every.labels == "a").to_numpy())[:60])
     own = (pictures(60, 3), np.arange(60)) if seen > 1 else (alike.take(np.arange(20)), np.arange(20))
-    few = attack_data_of(schema, no_claim, own, (alike, np.arange(60)), lambda n, seed: pictures(n, 3))
+    few = make_attack_data(schema, no_claim, own, (alike, np.arange(60)), lambda n, seed: pictures(n, 3))
     (entry,) = table.run(few, ["inversion"])
     assert "one class" in entry.skipped
 
 
 def test_the_identity_model_rejects_strangers(world):
-    identity = inversion.identity_of(world)
+    identity = inversion.train_identity(world)
     content = world.unseen.content
-    pixels, codes = inversion._pixels(content), inversion.codes_of(world.schema, content)
+    pixels, codes = inversion._pixels(content), inversion.encode_labels(world.schema, content)
     assert identity.accuracy > 0.9
     assert identity.recognises(pixels, codes).mean() > 0.9
     assert identity.recognises(pixels, (codes + 1) % CLASSES).mean() < 0.1
@@ -169,7 +169,7 @@ def test_the_private_students_steps_are_those_of_clipped_single_gradients(monkey
 
     def silence(self, size, std):
         drawn.append((size, std))
-        return Drawn(np.zeros(size, dtype=np.float32), std)
+        return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
     monkeypatch.setattr(OsKeyedNoise, "normal", silence)
     network = victims.perceptron(12, (9, 5), 3, torch.Generator().manual_seed(0))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from doublure.attack import registry as table
-from doublure.attack.attack_data import attack_data_of
+from doublure.attack.attack_data import make_attack_data
 from doublure.data.images import Images
 from doublure.data.series import Series
 from doublure.measures.images import classifiers as students
@@ -54,7 +54,7 @@ def found(request, no_claim):
     text, draw, unit = KINDS[request.param]
     schema = Schema.parse(text).resolve({})
     seen, unseen = draw(N, 1), draw(2 * N, 2)
-    world = attack_data_of(
+    world = make_attack_data(
         schema, no_claim, (seen, unit(N)), (unseen, unit(2 * N)),
         lambda n, seed: seen.take(np.random.default_rng(seed).integers(0, N, n)),
     )  # fmt: skip
@@ -93,7 +93,7 @@ def test_a_student_of_copies_gives_members_away(no_claim, monkeypatch, leaks):
     monkeypatch.setattr(students, "predict", by_heart)
     seen, unseen = images(N, 1), images(2 * N, 2)
     source = Copier(seen if leaks else images(N, 3))
-    world = attack_data_of(
+    world = make_attack_data(
         Schema.parse(IMAGES).resolve({}), no_claim, (seen, np.arange(N)), (unseen, np.arange(2 * N)), source.sample,
         refit=lambda content, seed: Copier(content), shadows=6,
     )  # fmt: skip

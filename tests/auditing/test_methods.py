@@ -18,7 +18,7 @@ from doublure.data.records import taken
 from doublure.data.relational import open_related
 from doublure.errors import SettingError
 from doublure.private import whole_noise
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -86,7 +86,7 @@ def test_a_method_that_hands_out_its_records_is_caught(kind, monkeypatch):
         def sample(self, n, seed):
             return taken(self.content, np.random.default_rng(seed).integers(0, len(self.content), n))
 
-    monkeypatch.setattr(methods, "refitting", lambda *_: lambda content, seed: Hands(content))
+    monkeypatch.setattr(methods, "make_refit", lambda *_: lambda content, seed: Hands(content))
     method, changes = ("statistics", {}) if kind == "relational" else ("dpgan", {"steps": 2})
     report = audit_method(method, kind=kind, epsilon=1.0, delta=1e-5, runs=40, **changes)
     assert report.alarms
@@ -108,7 +108,7 @@ def test_neighbouring_sets_differ_in_the_fifth_record_alone(monkeypatch):
             return taken(self.content, np.zeros(n, dtype=np.int64))
 
     monkeypatch.setattr(
-        methods, "refitting", lambda *_: lambda content, seed: asked.append((len(content), seed)) or Nothing(content)
+        methods, "make_refit", lambda *_: lambda content, seed: asked.append((len(content), seed)) or Nothing(content)
     )
     audit_method("dpgan", epsilon=1.0, delta=1e-5, runs=20, steps=2, seed=5)
     four, five = ([entry[1:] for entry in asked if entry[0] == size] for size in (4, 5))
@@ -122,7 +122,7 @@ def test_an_unknown_kind_is_refused():
 
 
 def test_a_method_without_its_noise_is_caught(monkeypatch):
-    monkeypatch.setattr(whole_noise, "gaussian", lambda counts, *, scale: Drawn(np.asarray(counts), scale))
+    monkeypatch.setattr(whole_noise, "gaussian", lambda counts, *, scale: ScaledNoise(np.asarray(counts), scale))
     report = audit_method("statistics", epsilon=0.5, delta=1e-5, runs=60, **QUICK)
     assert report.alarms
     assert report.lower_bound > 1.0

@@ -11,12 +11,12 @@ import pytest
 
 import doublure as db
 from doublure.auditing import audit, audit_method
-from doublure.auditing.white_box import WhiteBoxAccess, refitting
+from doublure.auditing.white_box import WhiteBoxAccess, make_refit
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import DataError, RunFolderError, SettingError
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.run.synthesizer import Synthesizer
 
 
@@ -66,7 +66,7 @@ def test_the_kept_critic_is_the_one_that_was_trained(small):
     import torch
 
     folder = RunFolder.open(small.run)
-    syn, kept = synthesizer_of(folder), folder.load()
+    syn, kept = read_synthesizer(folder), folder.load()
     critic = WhiteBoxAccess(syn, kept).critic
     first = critic(small.frame(20))
     shifted = {name: value + (name == "critic") for name, value in kept.items()}
@@ -85,7 +85,7 @@ def test_crafted_records_fit_the_schema_and_are_like_no_other(small, sides):
 
 def test_another_fit_takes_the_plan_and_other_records(small, sides):
     syn = db.load(small.run)
-    again = refitting(syn.schema, syn.plan, syn.guarantee)
+    again = make_refit(syn.schema, syn.plan, syn.guarantee)
     content = db.evaluate.evaluation.load_both(syn, sides[0], None)[0].content
     shadow = again(content[:100], 3)
     assert len(shadow.sample(10, 1)) == 10

@@ -56,10 +56,12 @@ def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_wide_a_clip_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = clipping.clipped_sum
 
-    def wide(lot: clipping.Lot, *, max_grad_norm: float, per_batch: float | None = None) -> clipping.ClippedSum:
+    def wide(lot: clipping.GradientLot, *, max_grad_norm: float, per_batch: float | None = None) -> clipping.ClippedSum:
         return honest(lot, max_grad_norm=FAULT * max_grad_norm, per_batch=per_batch)
 
-    def misleading(lot: clipping.Lot, *, max_grad_norm: float, per_batch: float | None = None) -> clipping.ClippedSum:
+    def misleading(
+        lot: clipping.GradientLot, *, max_grad_norm: float, per_batch: float | None = None
+    ) -> clipping.ClippedSum:
         return replace(wide(lot, max_grad_norm=max_grad_norm, per_batch=per_batch), sensitivity=max_grad_norm)
 
     monkeypatch.setattr(lot_gradients, "clipped_sum", wide)

@@ -15,7 +15,7 @@ from doublure.encode.choice import encoder_for
 from doublure.methods.latentgan.training import inversion_of, public_networks
 from doublure.methods.statistics.tables import group_rows
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.run.synthesizer import Synthesizer
 from doublure.training.gan_loop import Adversaries
 
@@ -88,7 +88,7 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
     db.fit(records(text), plan, ledger=book, out=tmp_path / "run", seed=1)
     folder = RunFolder.open(tmp_path / "run")
-    syn = synthesizer_of(folder)
+    syn = read_synthesizer(folder)
     content = db.evaluate.evaluation.load_both(syn, records(text), None)[0].content
     encoder = encoder_for(syn.schema, plan.settings.encoding)
     (adversaries,) = trained
@@ -116,7 +116,7 @@ def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tm
     book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
     db.fit(letters.private, plan, ledger=book, out=tmp_path / "run", seed=1)
     folder = RunFolder.open(tmp_path / "run")
-    syn = synthesizer_of(folder)
+    syn = read_synthesizer(folder)
     content = db.evaluate.evaluation.load_both(syn, letters.private, None)[0].content.take(np.arange(20))
     encoder = encoder_for(syn.schema, plan.settings.encoding)
     body, condition = encoder.split(encoder.encode(content))
@@ -161,8 +161,8 @@ def test_a_critic_whose_groups_were_not_kept_is_not_asked(tmp_path):
     book = db.Ledger.create(tmp_path / "l", dataset="x", epsilon=9.0, delta=1e-3)
     db.fit(records(text), plan, ledger=book, out=tmp_path / "run", seed=1)
     folder = RunFolder.open(tmp_path / "run")
-    kept, syn = folder.load(), synthesizer_of(folder)
-    assert not folder.answers.held()
+    kept, syn = folder.load(), read_synthesizer(folder)
+    assert not folder.answers.places()
     assert WhiteBoxAccess(syn, kept).critic is not None
     groups = [name for name in kept if name.startswith("critic/groups.")]
     assert "critic/groups.words" in groups

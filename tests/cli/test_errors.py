@@ -497,7 +497,7 @@ def test_out_of_memory_is_one_line(doublure, world, monkeypatch):
     def greedy(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(running.Run, "_train", greedy)
+    monkeypatch.setattr(running.FitRun, "_train", greedy)
     said = doublure(*world.fit())
     assert said.code == 2
     assert "ran out of memory" in said.line

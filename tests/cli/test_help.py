@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from doublure.cli.main import VERBS, app
-from doublure.cli.verb import EXAMPLES
+from doublure.cli.verb import EXAMPLES, example_for
 
 
 def words_of(command: object, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -38,18 +38,21 @@ def test_help(words, flag, doublure):
 
 
 def test_every_command_and_nothing_else_has_an_example():
-    assert set(EXAMPLES) == set(COMMANDS)
+    groups = {words[:1] for words in COMMANDS if len(words) > 1}
+    assert set(EXAMPLES) == set(COMMANDS) - groups
+    for group in groups:
+        assert example_for(group) in {EXAMPLES[words] for words in COMMANDS if words[:1] == group and len(words) > 1}
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "doublure")
 def test_an_example_is_shown_and_parses(words, doublure, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     shown = doublure(*words, "--help").out
-    for line in EXAMPLES[words].splitlines():
+    for line in example_for(words).splitlines():
         assert f"  {line}\n" in shown
         assert len(line) < 80 - 2
     assert "NO_COLOR=1" in shown
-    for typed in EXAMPLES[words].replace("\\\n", " ").splitlines():
+    for typed in example_for(words).replace("\\\n", " ").splitlines():
         name, *given = shlex.split(typed)
         assert name == "doublure"
         command, path = typer.main.get_command(app), []

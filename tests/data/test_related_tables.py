@@ -17,7 +17,7 @@ from doublure.drafting.check import check
 from doublure.drafting.draft import drafted
 from doublure.drafting.relations import proposed
 from doublure.errors import DataError, SchemaError, SettingError
-from doublure.run.conditions import Given
+from doublure.run.conditions import Conditions
 from doublure.schema.allowed import one_of
 
 TEXT = """
@@ -243,7 +243,7 @@ def test_units_are_left_out_whole_by_what_is_asked_of_the_root():
     """Records of any kind are asked for a column: a frame's, or one beside their values, or the root's."""
     units = open_related(tables()).load(SCHEMA).content
     asked = {"patients.sex": one_of(SCHEMA.columns["patients.sex"], ["f", None])}
-    given = Given(schema=units.schema, fixed={}, by_rejection=asked, checked={})
+    given = Conditions(schema=units.schema, fixed={}, by_rejection=asked, checked={})
     found = given.fitting(units)
     assert found["patients.sex"].astype(object).fillna("none").tolist() == ["f", "none"]
     assert found.counts("stays").tolist() == [1, 2]

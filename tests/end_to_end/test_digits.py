@@ -266,11 +266,11 @@ def answers(folder):
 @pytest.mark.parametrize("method", METHODS)
 def test_cut_off_after_the_release(tmp_path, digits, book, plans, watch, method):
     begun(digits, plans[method], book, tmp_path, watch, step=1)
-    assert answers(tmp_path).held() == {(0, 0)}
+    assert answers(tmp_path).places() == {(0, 0)}
     syn = resumed(digits, plans[method], book, tmp_path)
     steps = plans[method].steps
     assert len(watch.draws) == steps  # nothing was drawn twice
-    assert not answers(tmp_path).held()
+    assert not answers(tmp_path).places()
     assert [status for status, _ in closed(book)] == ["aborted", "done"]
     assert closed(book)[-1] == ("done", steps)
     assert book.spent.epsilon == 2.0

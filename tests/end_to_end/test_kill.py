@@ -103,9 +103,9 @@ def _fit(asked: dict[str, object]) -> int:
 
 def _waiting(asked: dict[str, object]) -> object:
     """Return a listener that says that it is inside, and stays there until it may leave."""
-    from doublure.support.progress import Silent
+    from doublure.support.progress import SilentProgress
 
-    class Waiting(Silent):
+    class Waiting(SilentProgress):
         def at(self, done: int) -> None:
             Path(asked["inside"]).touch()
             while not Path(asked["leave"]).exists():

@@ -22,7 +22,7 @@ from safetensors.numpy import load_file
 import doublure as db
 from doublure.errors import SettingError
 from doublure.run.fitting import fit
-from doublure.run.ranks import FollowerRun, leading
+from doublure.run.ranks import FollowerRun, lead_ranks
 
 PROGRAM = Path(rank_program.__file__)
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
@@ -233,7 +233,7 @@ def test_a_method_that_trains_on_records_themselves_is_refused(small, tmp_path):
     plan, ledger = db.plan(small.declared, method="gan", **small.tiny), small.book(tmp_path)
 
     def first(link):
-        with leading(link) as ranks:
+        with lead_ranks(link) as ranks:
             fit(small.frame(), plan, ledger=ledger, out=tmp_path / "run", ranks=ranks)
 
     with pytest.raises(SettingError, match=r"^ranks: gan trains on records themselves; fit in one process$"):

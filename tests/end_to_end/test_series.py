@@ -147,7 +147,7 @@ def test_a_run_that_was_cut_off_goes_on(tmp_path, ledger, generator):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OsKeyedNoise, "normal", ending)
         # A kill writes nothing more: neither the ledger nor the folder hears of it.
-        patch.setattr("doublure.run.running.Run._close", lambda run, status, keeps: True)
+        patch.setattr("doublure.run.running.FitRun._close", lambda run, status, keeps: True)
         with pytest.raises(Killed):
             db.fit(readings(), made, ledger=ledger, out=tmp_path / "run", seed=1)
         syn = db.fit(readings(), made, ledger=ledger, out=tmp_path / "run", seed=1, resume=True)

@@ -144,7 +144,7 @@ WORLDS = {
 
 ONCE = [
     (running, "encoder_for"), (running, "all_finite"), (RunFolder, "save_schema"), (RunFolder, "save"),
-    (running.Run, "_claim"), (RunFolder, "save_generator"), (RunFolder, "save_guarantee"),
+    (running.FitRun, "_claim"), (RunFolder, "save_generator"), (RunFolder, "save_guarantee"),
 ]  # fmt: skip
 """What is done between and after releases, which fails the first time."""
 
@@ -424,7 +424,7 @@ def test_another_version_goes_on_and_is_written_down(counted, monkeypatch):
 def test_another_question_is_not_told_the_answer(counted, monkeypatch):
     counted.fails_after(monkeypatch, (len(counted.plan.touches) - 1, 0))
     with monkeypatch.context() as inner:
-        inner.setattr(mechanism, "said", lambda query: "another")
+        inner.setattr(mechanism, "query_digest", lambda query: "another")
         with pytest.raises(RunFolderError, match="another question than was answered") as error:
             counted.fit()
     assert "--resume" in advice_of(error.value)
@@ -469,7 +469,7 @@ def test_signals_wait_until_what_is_drawn_is_kept(counted, monkeypatch):
         inner.setattr(mechanism.Mechanism, "_noised", stopped)
         with pytest.raises(Interrupted, match="stopped"):
             counted.fit()
-    assert AnswersInFolder(counted.run / "internal").held() == {(0, 0), (1, 0)}
+    assert AnswersInFolder(counted.run / "internal").places() == {(0, 0), (1, 0)}
     counted.fit()
     counted.hold()
 

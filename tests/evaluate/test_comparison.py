@@ -134,8 +134,8 @@ def test_one_generator_has_no_winner_over_itself_and_a_worse_one_loses(make_synt
     real, aside = drawn(900, 1), drawn(600, 2)
     found = evaluate.compare(runs, real, aside, seed=4)
     for entry in found.side_by_side:
-        assert not entry.difference(0, 1).told
-        assert not entry.difference(1, 0).told
+        assert not entry.difference(0, 1).significant
+        assert not entry.difference(1, 0).significant
         assert entry.best in (set(), {0, 1})
     won = {entry.score.key for entry in found.side_by_side if entry.best}
     assert {"overall", "usefulness", "accuracy", "auc", "average_precision", "macro_f1"} <= won

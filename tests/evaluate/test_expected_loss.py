@@ -227,8 +227,10 @@ class Painter:
 def test_of_images(monkeypatch, features, width):
     monkeypatch.setattr("doublure.measures.images.classifiers.EPOCHS", 1)
     monkeypatch.setattr("doublure.measures.images.classifiers.LEAST_STEPS", 5)
-    painter, made = Painter(), extractors.named
-    monkeypatch.setattr(extractors, "named", lambda name, *given: training_sets.append(given[0]) or made(name, *given))
+    painter, made = Painter(), extractors.find_extractor
+    monkeypatch.setattr(
+        extractors, "find_extractor", lambda name, *given: training_sets.append(given[0]) or made(name, *given)
+    )
     training_sets = []
     found = expected_loss.of_synthesizer(
         painter, painter.sample(80, seed=9), EstimatorConfig(pairs=30, features=features, artificial=200)

@@ -47,7 +47,10 @@ def test_a_student_shows_its_last_layer_but_one(monkeypatch):
 @pytest.mark.parametrize(
     ("act", "package"),
     [
-        (lambda: extractors.named("efficientnet-lite0", images(), np.zeros(12), 0), "efficientnet-lite-pytorch"),
+        (
+            lambda: extractors.find_extractor("efficientnet-lite0", images(), np.zeros(12), 0),
+            "efficientnet-lite-pytorch",
+        ),
         (lambda: extractors.inception_v3("inception.safetensors"), "torchvision"),
     ],
 )
@@ -63,21 +66,21 @@ def test_a_package_that_is_not_here_is_named(monkeypatch, act, package):
 
 def test_a_name_that_is_none_is_refused():
     with pytest.raises(SettingError, match="no extractor 'resnet'"):
-        extractors.named("resnet", images(), np.zeros(12), 0)
+        extractors.find_extractor("resnet", images(), np.zeros(12), 0)
 
 
 def test_a_command_line_names_an_extractor():
     schema = db.Schema.parse("doublure: 1\nkind: images\n")
-    assert extractors.asked_for("student", schema) is None
-    assert extractors.asked_for("pixels", schema).name == "pixels"
+    assert extractors.parse_extractor("student", schema) is None
+    assert extractors.parse_extractor("pixels", schema).name == "pixels"
     for words in ("resnet", "pixels=3", "inception-v3", "inception-v3=", ""):
         with pytest.raises(SettingError, match="not known by this name") as caught:
-            extractors.asked_for(words, schema)
+            extractors.parse_extractor(words, schema)
         assert (caught.value.field, "inception-v3=FILE" in caught.value.remedy) == ("features", True)
     table = db.Schema.parse("doublure: 1\nkind: table\ncolumns:\n  a: {type: boolean}\n")
     for words in ("student", "pixels"):
         with pytest.raises(SettingError, match="those of images"):
-            extractors.asked_for(words, table)
+            extractors.parse_extractor(words, table)
 
 
 class Lite(nn.Module):
@@ -118,7 +121,7 @@ def test_efficientnet_is_asked_in_its_own_words(lite, capsys, colours):
     torch.manual_seed(1)
     expected = Lite()
     torch.manual_seed(1)
-    made = extractors.named("efficientnet-lite0", images(), np.zeros(12), 0)
+    made = extractors.find_extractor("efficientnet-lite0", images(), np.zeros(12), 0)
     assert made.name == "efficientnet-lite0"
     assert capsys.readouterr().out == ""
     even = Images(images=np.broadcast_to(np.array(colours, np.uint8), (3, 8, 8, len(colours))))

@@ -17,8 +17,7 @@ from doublure.measures.images import classifiers as students
 from doublure.measures.images import feature_extractors as extractors
 from doublure.measures.images.distribution_metrics import frechet_distance
 from doublure.measures.images.evaluation import class_means, evaluate_images
-from doublure.measures.images.texture import figures_of
-from doublure.report import page_of
+from doublure.measures.images.texture import measure_texture
 from doublure.schema import Schema
 
 TEXT = "doublure: 1\nkind: images\nunits: 90\nimages: {shape: [8, 8, 1]}\nlabel: {values: [left, right, both]}\n"
@@ -144,14 +143,14 @@ def test_a_pattern_woven_into_images_is_measured_and_said(schema, evaluation):
     assert found.texture[0].value > 1.5 * found.texture[0].real
     assert any("regular pattern or speckle" in warning for warning in found.verdict.warnings)
     assert not any("speckle" in warning for warning in evaluation.verdict.warnings)
-    page = page_of(Report(images=found))
+    page = Report(images=found).to_html()
     assert all(score.name in page for score in found.texture)
 
 
 def test_texture_is_a_share_of_what_there_can_be():
     field = np.add.outer(np.arange(8), np.arange(8)) % 2 * 255
     sets = [np.repeat(field[None, :, :, None], 700, axis=0), np.full((3, 8, 8, 1), 90), np.zeros((0, 8, 8, 1))]
-    found = [figures_of(Images(images=images.astype(np.uint8))) for images in sets]
+    found = [measure_texture(Images(images=images.astype(np.uint8))) for images in sets]
     assert found[0] == pytest.approx({"checkerboard": 1.0, "block_spread": 0.5}, rel=1e-5)
     assert found[1] == {"checkerboard": 0.0, "block_spread": 0.0}
     assert found[2] == {"checkerboard": None, "block_spread": None}
@@ -198,7 +197,9 @@ def test_students_are_what_was_fixed_beforehand(monkeypatch):
     monkeypatch.setattr(students, "_FILTERS", AS_FIXED["_FILTERS"])
     training, codes = made(60, 1), np.arange(60) % 3
     sizes = {
-        name: [tuple(weights.shape) for weights in students.trained(name, training, codes, 0, epochs=1).parameters()]
+        name: [
+            tuple(weights.shape) for weights in students.train_network(name, training, codes, 0, epochs=1).parameters()
+        ]
         for name in ("cnn", "mlp")
     }
     kernels = [shape for shape in sizes["cnn"] if len(shape) == 4]
@@ -291,7 +292,7 @@ def test_the_figures_hold_no_image_and_the_page_marks_the_real_ones(evaluation, 
     assert "sheet" not in figures
     assert json.loads(figures)["images"]["internal"]
     assert "do not publish" in repr(report)
-    page = page_of(report)
+    page = report.to_html()
     assert page.count("data:image/png;base64,") == 3
     assert "private: do not publish" in page
     assert page.count("computed on real data: do not publish") >= 3
@@ -320,10 +321,10 @@ def test_it_is_told_how_far_students_are(schema, monkeypatch):
     assert told.stages == {"train classifiers": 6, "compare images": None}
     assert told.reached == {"train classifiers": 6}
     monkeypatch.setattr(students, "LEAST_STEPS", AS_FIXED["LEAST_STEPS"])
-    steps = students.steps_of(300)
+    steps = students.count_steps(300)
     told.stage("train", steps)
     training = made(300, 1)
     students.predict("mlp", training, np.arange(300) % 3, training, 3, seed=0, progress=told)
     assert told.reached["train"] == steps
     assert steps == 200
-    assert students.steps_of(12_800) == 1000
+    assert students.count_steps(12_800) == 1000

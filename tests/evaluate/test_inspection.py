@@ -17,14 +17,13 @@ from PIL import Image
 from doublure.data.images import Images
 from doublure.errors import SettingError
 from doublure.evaluate import inspect
-from doublure.measures.fault_tests import Evidence, holm, p_beyond
+from doublure.measures.fault_tests import FaultStatistic, holm, p_beyond
 from doublure.measures.images import alterations, classifiers, fault_tests
-from doublure.measures.images.alterations import ALTERATIONS, alterations_of, altered
-from doublure.measures.images.fault_tests import Inspected
-from doublure.report import page_of
+from doublure.measures.images.alterations import ALTERATIONS, alter, list_alterations
+from doublure.measures.images.fault_tests import InspectionSets
 from doublure.results import p_value, percent
 from doublure.schema import Schema
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 
 TEXT = "doublure: 1\nkind: images\nunits: 900\nimages: {shape: [12, 12, 1]}\nlabel: {values: [F, L, T]}\n"
 SEEN = 200
@@ -77,7 +76,7 @@ def altering(name, share=0.25):
 
     def broken(pixels, codes, rng):
         which = rng.random(len(pixels)) < share
-        pixels[which] = altered(pixels[which], name)
+        pixels[which] = alter(pixels[which], name)
         return pixels, codes
 
     return broken
@@ -114,10 +113,10 @@ def blanks(pixels, codes, rng):
 @pytest.fixture(scope="module", autouse=True)
 def quick():
     """Let smaller classifiers learn from fewer images, for fewer steps, and of the same images once."""
-    known, train = {}, classifiers.trained
+    known, train = {}, classifiers.train_network
 
     def once(student, training, classes, seed, *, progress):
-        if classifiers.EPOCHS == 1 or not isinstance(progress, Silent):  # hurried, or listened to
+        if classifiers.EPOCHS == 1 or not isinstance(progress, SilentProgress):  # hurried, or listened to
             return train(student, training, classes, seed, progress=progress)
         key = (student, training.images.tobytes(), classes.tobytes(), seed)
         if key not in known:
@@ -125,7 +124,7 @@ def quick():
         return known[key]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(classifiers, "trained", once)
+        patched.setattr(classifiers, "train_network", once)
         patched.setattr(classifiers, "_FILTERS", (24, 24))
         patched.setattr(alterations, "FEWEST", 1_000)
         patched.setattr(classifiers, "LEAST_STEPS", 80)
@@ -209,7 +208,7 @@ def test_a_run_too_rough_to_be_held_against_flags_nobody(schema):
     assert found.found == ()
     assert all(entry.p is None and entry.reference is not None for entry in found.fault_tests)
     assert found.verdict.headline.startswith("The reference run is too rough: 6")
-    assert "Nothing was tested. Look at both sheets, or give several correct reference runs" in page_of(found)
+    assert "Nothing was tested. Look at both sheets, or give several correct reference runs" in found.to_html()
 
 
 def own_way(turn):
@@ -245,7 +244,7 @@ def test_what_goes_beyond_the_usual_is_found_among_rough_runs(schema):
 def shown(*shares, fewer=False):
     """Return a sign that such shares of 2,000 images show, the inspected run's first."""
     masks = [np.arange(2_000) < 2_000 * share for share in shares]
-    return Evidence(clause="", meaning="", shown=masks, fewer=fewer)
+    return FaultStatistic(clause="", meaning="", shown=masks, fewer=fewer)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +295,9 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
         monkeypatch.setattr(fault_tests, "_flat", lambda sets, sign=sign: {"flat": sign})
         for name in ("_altered", "_labelled", "_unlike", "_alike"):
             monkeypatch.setattr(fault_tests, name, lambda *_: {})
-        (judged,) = fault_tests.run_fault_tests(Inspected(training=one, inspected=one, right=(one,) * 3, labels=()), 0)
+        (judged,) = fault_tests.run_fault_tests(
+            InspectionSets(training=one, inspected=one, right=(one,) * 3, labels=()), 0
+        )
         assert (judged.p < 1e-3) == surprising
         assert judged.found == found
         assert judged.open == (surprising and not found)
@@ -305,10 +306,10 @@ def test_a_difference_has_to_be_both_surprising_and_unusual(monkeypatch):
 
 def test_who_taught_says_nothing_of_what_is_usual_where_two_others_do():
     masks = shown(0.3, 0.01, 0.2, 0.21, 0.19).shown
-    sign = Evidence(clause="", meaning="", shown=masks, learned=True)
+    sign = FaultStatistic(clause="", meaning="", shown=masks, learned=True)
     assert sign.usual == pytest.approx(0.28, abs=0.01)
     assert shown(0.3, 0.01, 0.2, 0.21, 0.19).usual > 0.6
-    two = Evidence(clause="", meaning="", shown=masks[:3], learned=True)
+    two = FaultStatistic(clause="", meaning="", shown=masks[:3], learned=True)
     assert two.usual == shown(0.3, 0.01, 0.2).usual == 1
 
 
@@ -320,7 +321,7 @@ def test_what_cannot_be_told_is_said_to_be(schema):
     (warning,) = found.verdict.warnings
     assert warning.startswith("Correct runs differ too much to tell whether this is usual: ")
     assert "% look upside down" in warning
-    html = page_of(found)
+    html = found.to_html()
     assert "undecided" in html
     assert "usual: up to 100.0" in html
     assert "usual: from " in html
@@ -358,7 +359,7 @@ def test_of_several_right_runs_the_worst_is_the_measure_and_all_are_shown(schema
     assert entries["unlike"].references[0] == pytest.approx(0.01)  # of its own images, one in a hundred is unusual
     assert entries["unlike"].references[1] > 0.3
     assert len(found.against) == 3
-    html = page_of(found)
+    html = found.to_html()
     assert html.count("data:image/png") == 4
     assert "Reference run 1 (classifiers were trained on it)" in html
     assert f"<small>usual: up to {percent(entries['negative'].usual)}</small>" in html
@@ -411,7 +412,7 @@ def test_a_class_without_images_is_said_to_be(schema, right):
 
 
 def test_the_page_says_what_may_be_claimed_and_shows_both(turned):
-    html = page_of(turned)
+    html = turned.to_html()
     assert html.count("data:image/png") == 2
     assert "claim of dp" in html
     assert "stands out" in html
@@ -420,7 +421,7 @@ def test_the_page_says_what_may_be_claimed_and_shows_both(turned):
     for kind in ("empirical", "none"):
         unlike = turned.about.model_copy(update={"guarantee_kind": kind})
         for update in ({"about": unlike}, {"against": (unlike,)}):
-            loud = page_of(turned.model_copy(update=update))
+            loud = turned.model_copy(update=update).to_html()
             assert "No privacy guarantee. Do not publish." in loud
 
 
@@ -483,7 +484,7 @@ def test_what_cannot_be_inspected_is_refused(schema, right):
 
 def test_alterations_are_what_they_are_called():
     image = np.array([[1, 2], [3, 4]], dtype=np.uint8).reshape(1, 2, 2, 1)
-    shown = {name: altered(image, name)[0, :, :, 0].tolist() for name in ALTERATIONS}
+    shown = {name: alter(image, name)[0, :, :, 0].tolist() for name in ALTERATIONS}
     assert shown["turned left"] == [[2, 4], [1, 3]]
     assert shown["turned right"] == [[3, 1], [4, 2]]
     assert shown["upside down"] == [[4, 3], [2, 1]]
@@ -492,7 +493,7 @@ def test_alterations_are_what_they_are_called():
     assert shown["transposed"] == [[1, 3], [2, 4]]
     assert shown["negative"] == [[254, 253], [252, 251]]
     wide = Images(images=np.zeros((1, 2, 3, 1), dtype=np.uint8))
-    assert alterations_of(wide) == ("upside down", "mirrored", "flipped", "negative")
+    assert list_alterations(wide) == ("upside down", "mirrored", "flipped", "negative")
 
 
 def test_p_values_hold_at_the_margin():
@@ -521,7 +522,7 @@ def test_what_is_unlike_any_is_further_than_the_slow_way_says_is_usual():
     points = [each.images.reshape(len(each), -1) / 255 for each in (training, inspected, reference)]
     far = [np.linalg.norm(each[:, None] - points[0][None], axis=2).min(1) for each in points[1:]]
     usual = np.quantile(far[1], 0.99)
-    sets = Inspected(
+    sets = InspectionSets(
         training=(training, codes[0]), inspected=(inspected, codes[1]), right=((reference, codes[2]),), labels=()
     )
     inspected_shown, reference_shown = fault_tests._unlike(sets)["unlike"].shown
@@ -541,13 +542,17 @@ def test_what_is_alike_is_nearer_than_the_slow_way_says_is_usual():
     apart = [np.linalg.norm(each[:, None] - each[None], axis=2) + 1e9 * np.eye(90) for each in points]
     near = [each.min(1) for each in apart]
     usual = np.quantile(near[1], 0.01)
-    sets = Inspected(training=(training, codes), inspected=(inspected, codes), right=((reference, codes),), labels=())
+    sets = InspectionSets(
+        training=(training, codes), inspected=(inspected, codes), right=((reference, codes),), labels=()
+    )
     inspected_shown, reference_shown = fault_tests._alike(sets)["alike"].shown
     assert inspected_shown.tolist() == (near[0] <= usual).tolist()
     assert reference_shown.tolist() == (near[1] <= usual).tolist()
     assert inspected_shown[:4].all()
     assert (
-        fault_tests._alike(Inspected(training=(training, codes), inspected=(inspected, codes), right=(), labels=()))
+        fault_tests._alike(
+            InspectionSets(training=(training, codes), inspected=(inspected, codes), right=(), labels=())
+        )
         == {}
     )
 

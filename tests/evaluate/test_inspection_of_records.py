@@ -13,7 +13,6 @@ import pytest
 from doublure.data.series import Series
 from doublure.errors import SettingError
 from doublure.evaluate import inspect
-from doublure.report import page_of
 from doublure.schema import Schema
 
 TABLE = """
@@ -215,7 +214,7 @@ def test_what_it_costs_is_told_first_and_the_page_calls_the_records_by_their_nam
     schema = Schema.parse(TABLE).resolve({})
     found = inspect(Pretended(schema), [Pretended(schema)] * 2, images=300, progress=listener)
     assert told[0] == "draw 1,500 synthetic rows, train no network"
-    page = page_of(found)
+    page = found.to_html()
     assert "Is something wrong with these rows?" in page
     assert "Rows that" in page
     assert "Sample images" not in page

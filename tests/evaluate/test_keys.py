@@ -41,6 +41,6 @@ def test_every_key_is_described(evaluation):
 
 
 def test_the_formulas_are_those_of_the_report(evaluation):
-    for third in evaluation.overall.thirds:
-        for part in third.parts:
+    for component in evaluation.overall.components:
+        for part in component.parts:
             assert f"| {part.name} |" in PAGE

@@ -12,7 +12,7 @@ import pytest
 from doublure import Schema
 from doublure.data.images import Images
 from doublure.errors import DataError, SchemaError, SettingError
-from doublure.measures.images.label_curve import LabelCurve, classifier_named, label_curve
+from doublure.measures.images.label_curve import LabelCurve, find_classifier, label_curve
 from doublure.schema.images import ImageSchema
 
 TEXT = "doublure: 1\nkind: images\nunits: 200\nimages: {shape: [6, 6, 1]}\nlabel: {values: [dark, bright]}\n"
@@ -69,4 +69,4 @@ def test_what_no_student_can_be_tested_on_is_refused(schema: ImageSchema, tmp_pa
     with pytest.raises(DataError, match="too few images"):
         label_curve(labelled(40), schema, real(19))
     with pytest.raises(SettingError, match="use one of: cnn"):
-        classifier_named("svm")
+        find_classifier("svm")

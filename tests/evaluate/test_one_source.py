@@ -13,7 +13,7 @@ from doublure.data.tables.opening import open_table
 from doublure.errors import DataWarning
 from doublure.measures.scores import Score, amount
 from doublure.measures.tables import one_source
-from doublure.measures.tables.one_source import told_apart
+from doublure.measures.tables.one_source import differ
 
 ROWS = 1_000
 WARNED = "real: is no further from this run's own rows than they are from one another"
@@ -47,7 +47,7 @@ def test_neither_the_fitted_rows_nor_others_are_suspected(adult):
 def test_one_of_twenty_samples_of_the_run_is_missed_at_most(adult):
     made, *_ = adult
     first = made.draw(ROWS, seed=0)
-    missed = sum(told_apart(made.schema, first, made.draw(ROWS, seed=seed), seed=seed) for seed in range(1, 21))
+    missed = sum(differ(made.schema, first, made.draw(ROWS, seed=seed), seed=seed) for seed in range(1, 21))
     assert missed <= 4  # of 20, one is expected; more than four come once in 380 times
 
 
@@ -78,15 +78,15 @@ def test_few_columns_are_told_apart_too(columns):
         pd.DataFrame({f"c{place}": draw.random(size) < share for place in range(columns)})
         for size, share in ((400, 0.5), (300, 0.5), (300, 0.7))
     )
-    assert not told_apart(schema, one, same, seed=1)
-    assert told_apart(schema, one, other, seed=1)
+    assert not differ(schema, one, same, seed=1)
+    assert differ(schema, one, other, seed=1)
 
 
 def test_the_tables_may_differ_in_size_and_be_cut(adult, monkeypatch):
     made, train, _ = adult
     monkeypatch.setattr(one_source, "MOST_ROWS", 600)
-    assert told_apart(made.schema, made.draw(900, seed=0), train[:700], seed=0)
-    assert not told_apart(made.schema, made.draw(900, seed=0), made.draw(300, seed=1), seed=0)
+    assert differ(made.schema, made.draw(900, seed=0), train[:700], seed=0)
+    assert not differ(made.schema, made.draw(900, seed=0), made.draw(300, seed=1), seed=0)
 
 
 def test_a_difference_of_nothing_has_no_sign():

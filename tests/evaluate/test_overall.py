@@ -36,7 +36,7 @@ def test_the_formulas_are_those_that_are_printed(good, role):
     ]
     assert known["closeness"] == pytest.approx(100 * np.mean(clip(closeness, 0, 1)))
     assert known["usefulness"] == pytest.approx(100 * np.mean(clip(usefulness, 0, 1)))
-    assert good.overall.coherence.untold  # two of 36 pairs hang together, among 900 rows
+    assert good.overall.coherence.undefined  # two of 36 pairs hang together, among 900 rows
     assert known["overall"] == pytest.approx(np.mean([known["closeness"], known["usefulness"]]))
 
 
@@ -129,7 +129,7 @@ def test_what_real_rows_break_is_no_fault(shuffle_columns):
 def test_what_real_rows_do_not_do_better_than_independent_columns_cannot_be_told():
     schema = Schema.parse(LOOSE).resolve({})
     found = evaluate_table(schema, loose(700, 3, 0.0), loose(700, 1, 0.0), loose(500, 2, 0.0))
-    assert found.overall.coherence.untold
+    assert found.overall.coherence.undefined
     assert "coherence" not in figures(found)
     assert figures(found)["overall"].value == pytest.approx(
         np.mean([figures(found)["closeness"].value, figures(found)["usefulness"].value])
@@ -137,5 +137,5 @@ def test_what_real_rows_do_not_do_better_than_independent_columns_cannot_be_told
     assert any(
         "Coherence cannot be told: other real rows are not clearly better" in line for line in verdict(found).lines
     )
-    (tile,) = (tile for tile in tiles.of_table(found.overall) if tile.name == "Coherence")
-    assert "not clearly better than independent columns" in tile.untold
+    (tile,) = (tile for tile in tiles.table_tiles(found.overall) if tile.name == "Coherence")
+    assert "not clearly better than independent columns" in tile.undefined

@@ -14,10 +14,8 @@ from doublure.errors import SettingError
 from doublure.evaluate import evaluate_images, evaluate_table
 from doublure.measures import registry
 from doublure.measures.relational import evaluate_related
-from doublure.measures.relational.relations import Sides
-from doublure.measures.relational.units import Coders
+from doublure.measures.relational.units import ComparedUnits, UnitCoder
 from doublure.measures.scores import Score, distance_score
-from doublure.report import page_of
 from doublure.schema import Schema
 
 RELATED = """
@@ -59,7 +57,7 @@ def test_its_score_is_in_the_scores_the_json_and_on_the_page(make_synthesizer, d
     assert report.scores.loc["red", "baseline"] < 0.1
     (kept,) = json.loads(report.to_json())["table"]["added"]
     assert kept["value"] == pytest.approx(expected)
-    figures = page_of(report).partition('id="figures"')[2]
+    figures = report.to_html().partition('id="figures"')[2]
     assert "Red that is off" in figures
     assert f"{expected:.3f}" in figures
 
@@ -116,7 +114,7 @@ def test_one_of_related_tables_gets_their_coders_and_sides():
         }
 
     def seen(coders, sides, rng):
-        assert (type(coders), type(sides)) == (Coders, Sides)
+        assert (type(coders), type(sides)) == (UnitCoder, ComparedUnits)
         return distance_score("seen", "Seen", {"value": 0.25, "baseline": 0.5, "real": 0.0})
 
     registry.register("seen", seen, kind="relational")

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.features import target_of
+from doublure.measures.tables.features import find_target
 from doublure.measures.tables.fidelity import Tables
 from doublure.measures.tables.regression import fit_logistic, regression
 
@@ -39,7 +39,7 @@ def of(schema, real, holdout, drawn, shuffle_columns):
             baseline=coder.read(shuffle_columns(real), "baseline"),
             holdout=coder.read(holdout, "holdout"),
         )
-        return regression(coder, target_of(coder, train), tables, np.random.default_rng(0))
+        return regression(coder, find_target(coder, train), tables, np.random.default_rng(0))
 
     return found
 
@@ -81,5 +81,5 @@ def test_columns_that_say_the_same_share_one_term(schema, real, holdout):
     coder = Coder(schema=twice)
     coded = {name: coder.read(frame[list(columns)], name) for name, frame in {"a": real, "b": holdout}.items()}
     tables = Tables(train=coded["a"], synthetic=coded["b"], baseline=coded["b"], holdout=coded["b"])
-    found = regression(coder, target_of(coder, coded["a"]), tables, np.random.default_rng(0))
+    found = regression(coder, find_target(coder, coded["a"]), tables, np.random.default_rng(0))
     assert found.terms == 1

@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 
 from doublure import evaluate
-from doublure.auditing.audit import attack_data_around
+from doublure.auditing.audit import read_attack_data
 from doublure.data.images import Images
 from doublure.errors import DataError, DataWarning, SettingError
 from doublure.evaluate.evaluation import load_both
-from doublure.evaluate.real_data import _recorded, marks, seen_before
+from doublure.evaluate.real_data import _recorded, hash_records, seen_before
 from doublure.guarantee import Guarantee
 from doublure.ledger import Ledger
 from doublure.methods.noisecritic.settings import ESTIMATE_SEED, ESTIMATED_ON, NoisecriticSettings
 from doublure.schema import Schema
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 from doublure.support.tensors import sha256_of
 
 SENTENCE = "No privacy guarantee. Do not publish."
@@ -82,7 +82,7 @@ def test_what_was_released_is_no_real_data(tmp_path, synthesizer, real, holdout)
         with pytest.raises(SettingError, match="that was released"):
             evaluate.compare({"one": synthesizer}, data, kept)
         with pytest.raises(SettingError, match="that was released"):
-            attack_data_around(synthesizer, data, kept, inside=None, seed=0, shadows=1, progress=Silent())
+            read_attack_data(synthesizer, data, kept, inside=None, seed=0, shadows=1, progress=SilentProgress())
     assert [each.name for each in other.iterdir()] == ["data.csv"]
     assert not set(_recorded(synthesizer))
     ledger = Ledger.create(tmp_path / "book.ledger", dataset="d", epsilon=1.0, delta=1e-5)
@@ -111,9 +111,9 @@ def test_records_that_are_equal_by_chance_may_be_kept_aside():
     many = [pd.DataFrame({"a": draw.random(size)}) for size in (300, 100)]
     many[1].loc[:30] = many[0].loc[:30]
     for one, other in (few, many):
-        assert not seen_before(marks(one), marks(other))
+        assert not seen_before(hash_records(one), hash_records(other))
     for other, seen in ((many[0][:100], True), (few[0].sample(frac=1, random_state=0), True), (few[0][:100], False)):
-        assert seen_before(marks(few[0] if len(other.columns) == 3 else many[0]), marks(other)) == seen
+        assert seen_before(hash_records(few[0] if len(other.columns) == 3 else many[0]), hash_records(other)) == seen
 
 
 def test_images_in_another_order_are_the_same_images():
@@ -122,11 +122,11 @@ def test_images_in_another_order_are_the_same_images():
     order = draw.permutation(40)
     for kept in (None, labels):
         own = Images(images=pixels, labels=kept)
-        assert seen_before(marks(own), marks(own.take(order)))
-        assert seen_before(marks(own), marks(own.take(order[:10])))
-        assert not seen_before(marks(own), marks(Images(images=255 - pixels, labels=kept)))
+        assert seen_before(hash_records(own), hash_records(own.take(order)))
+        assert seen_before(hash_records(own), hash_records(own.take(order[:10])))
+        assert not seen_before(hash_records(own), hash_records(Images(images=255 - pixels, labels=kept)))
     relabelled = Images(images=pixels, labels=1 - labels)
-    assert not seen_before(marks(Images(images=pixels, labels=labels)), marks(relabelled))
+    assert not seen_before(hash_records(Images(images=pixels, labels=labels)), hash_records(relabelled))
 
 
 def test_what_the_fit_has_seen_is_said_before_the_figures(tmp_path, synthesizer, real, holdout):

@@ -7,7 +7,7 @@ import pytest
 
 from doublure.measures import influence as of_predictions
 from doublure.measures.classification import area_under_roc, average_precision, confusion, macro_f1
-from doublure.measures.resampling import MOST_DRAWN, RESAMPLES, Resamples, interval_of, together
+from doublure.measures.resampling import MOST_DRAWN, RESAMPLES, Resamples, percentile_interval, simultaneous_widths
 from doublure.measures.scores import Score
 from doublure.measures.tables import influence as of_tables
 from doublure.measures.tables.counts import count
@@ -40,13 +40,13 @@ def _of_predictions(figure, influence, classes):
 
 
 def _area(classes):
-    return _of_predictions(lambda *given: area_under_roc(*given)[0], of_predictions.of_area, classes)
+    return _of_predictions(lambda *given: area_under_roc(*given)[0], of_predictions.area_influence, classes)
 
 
 def _precision(classes):
     return _of_predictions(
         lambda *given: average_precision(*given, 1),
-        lambda *given: of_predictions.of_average_precision(*given, 1),
+        lambda *given: of_predictions.precision_influence(*given, 1),
         classes,
     )
 
@@ -56,7 +56,9 @@ def _f1(classes):
         return macro_f1(confusion(truth, chances.argmax(axis=1), classes), np.random.default_rng(0))[0]
 
     return _of_predictions(
-        figure, lambda truth, chances: of_predictions.of_macro_f1(truth, chances.argmax(axis=1), classes), classes
+        figure,
+        lambda truth, chances: of_predictions.macro_f1_influence(truth, chances.argmax(axis=1), classes),
+        classes,
     )
 
 
@@ -73,14 +75,14 @@ def _one_way(which):
     def figure(train, other):
         return variation(*(np.bincount(each[:, 1], minlength=3) / len(each) for each in (train, other)))
 
-    return _of_tables(figure, lambda *sides: of_tables.of_variation(*sides, SIZES, [(1,)]), which)
+    return _of_tables(figure, lambda *sides: of_tables.variation_influence(*sides, SIZES, [(1,)]), which)
 
 
 def _two_way(which):
     def figure(train, other):
         return pair_variation(*(count(each, SIZES, [(0, 1)]) for each in (train, other)), (0, 1))
 
-    return _of_tables(figure, lambda *sides: of_tables.of_variation(*sides, SIZES, [(0, 1)]), which)
+    return _of_tables(figure, lambda *sides: of_tables.variation_influence(*sides, SIZES, [(0, 1)]), which)
 
 
 def _association(which):
@@ -88,7 +90,7 @@ def _association(which):
         matrices = [association_matrix(count(each, SIZES, [(0, 1)]), [0, 1]) for each in (train, other)]
         return float(np.abs(matrices[0] - matrices[1])[0, 1])
 
-    return _of_tables(figure, lambda *sides: of_tables.of_association(*sides, SIZES, [(0, 1)]), which)
+    return _of_tables(figure, lambda *sides: of_tables.association_influence(*sides, SIZES, [(0, 1)]), which)
 
 
 def _numbers(which):
@@ -99,7 +101,7 @@ def _numbers(which):
         drawn = [side[rows] if place == which else side for place, side in enumerate(sides)]
         return wasserstein(*(side[~np.isnan(side)] for side in drawn))
 
-    return exact, of_tables.of_wasserstein(*sides)[which], len(sides[which])
+    return exact, of_tables.wasserstein_influence(*sides)[which], len(sides[which])
 
 
 @pytest.mark.parametrize(
@@ -126,8 +128,8 @@ def test_tables_of_one_distribution_are_said_to_be_no_surer_than_they_are():
     for seed in range(40):
         other = codes(700, 100 + seed, 0.5)
         figures.append(pair_variation(*(count(each, SIZES, [(0, 1)]) for each in (train, other)), (0, 1)))
-        influence = of_tables.of_variation(train, other, SIZES, [(0, 1)])[1]
-        errors.append(Resamples(seed=1, run=seed).moved("value", influence).std())
+        influence = of_tables.variation_influence(train, other, SIZES, [(0, 1)])[1]
+        errors.append(Resamples(seed=1, run=seed).shifts("value", influence).std())
     assert np.std(figures) < np.mean(errors) < 2.5 * np.std(figures)
 
 
@@ -135,16 +137,16 @@ def test_real_rows_are_drawn_alike_for_all_runs_and_synthetic_ones_for_each_anew
     marks = np.random.default_rng(0).random(300)
     one, other, later = Resamples(seed=3, run=0), Resamples(seed=3, run=1), Resamples(seed=4, run=0)
     for rows in ("train", "test", "test of target", "baseline"):
-        assert np.array_equal(one.moved(rows, marks), other.moved(rows, marks))
-        assert not np.array_equal(one.moved(rows, marks), later.moved(rows, marks))
+        assert np.array_equal(one.shifts(rows, marks), other.shifts(rows, marks))
+        assert not np.array_equal(one.shifts(rows, marks), later.shifts(rows, marks))
     for rows in ("value", "value of coefficients"):
-        assert not np.array_equal(one.moved(rows, marks), other.moved(rows, marks))
-        assert np.array_equal(one.moved(rows, marks), Resamples(seed=3, run=0).moved(rows, marks))
+        assert not np.array_equal(one.shifts(rows, marks), other.shifts(rows, marks))
+        assert np.array_equal(one.shifts(rows, marks), Resamples(seed=3, run=0).shifts(rows, marks))
 
 
 def test_the_interval_of_a_mean_is_that_of_its_standard_error():
     marks = np.random.default_rng(0).random(400)
-    low, high = interval_of(marks.mean() + Resamples(seed=1).moved("train", marks), marks.mean())
+    low, high = percentile_interval(marks.mean() + Resamples(seed=1).shifts("train", marks), marks.mean())
     error = marks.std() / 20
     assert high - low == pytest.approx(2 * 1.96 * error, rel=0.1)
     assert (low + high) / 2 == pytest.approx(marks.mean(), abs=error / 3)
@@ -158,21 +160,21 @@ def test_many_rows_are_drawn_in_parts_with_the_same_error(sort):
     parts = resamples.parts("train", marks)
     assert len(parts) == MOST_DRAWN
     assert parts.sum() == pytest.approx(marks.sum())
-    moved = resamples.moved("train", marks)
+    moved = resamples.shifts("train", marks)
     assert moved.shape == (RESAMPLES,)
     assert moved.std() == pytest.approx(marks.std() / np.sqrt(len(marks)), rel=0.1)
-    assert np.array_equal(moved, Resamples(seed=1, run=5).moved("train", marks))
+    assert np.array_equal(moved, Resamples(seed=1, run=5).shifts("train", marks))
 
 
 def test_several_differences_hold_at_once():
     """Of ten figures that do not move together, no one passes its reach in 95 of 100 resamples; one that repeats
     another costs nothing."""
     drawn = np.random.default_rng(0).normal(size=(4000, 10))
-    reach = together(drawn)
+    reach = simultaneous_widths(drawn)
     assert (np.abs(drawn - drawn.mean(axis=0)) <= reach).all(axis=1).mean() == pytest.approx(0.95, abs=0.01)
     assert reach.mean() == pytest.approx(2.8, abs=0.15)  # Šidák: z at 1 - .95 ** .1
-    assert together(np.repeat(drawn[:, :1], 10, axis=1)).mean() == pytest.approx(1.96, abs=0.1)
-    assert together(np.zeros((50, 2))).tolist() == [0.0, 0.0]
+    assert simultaneous_widths(np.repeat(drawn[:, :1], 10, axis=1)).mean() == pytest.approx(1.96, abs=0.1)
+    assert simultaneous_widths(np.zeros((50, 2))).tolist() == [0.0, 0.0]
 
 
 def test_a_score_gets_the_interval_of_its_resamples_within_its_range():

@@ -11,8 +11,8 @@ from doublure.data.series import Series
 from doublure.measures.images.evaluation import _coded, _pixels
 from doublure.measures.images.texture import texture
 from doublure.measures.relational import evaluate_related
-from doublure.measures.relational.relations import Sides, relation
-from doublure.measures.relational.units import Coders, as_units, independent
+from doublure.measures.relational.relations import ComparedUnits, relation
+from doublure.measures.relational.units import UnitCoder, draw_independent, read_units
 from doublure.measures.resampling import Resamples
 from doublure.measures.series.figures import distances
 from doublure.measures.series.influence import resample_distances
@@ -161,13 +161,13 @@ def patients(n, seed, tie):
 @pytest.mark.parametrize("rows", ["train", "value"])
 def test_related_tables(rows):
     schema = Schema.parse(RELATED).resolve({})
-    coders = Coders.of(schema)
-    sets = {"train": as_units(schema, patients(400, 1, 0.8)), "value": as_units(schema, patients(300, 2, 0.2))}
-    floor = independent(sets["train"], 300, np.random.default_rng(0))
+    coders = UnitCoder.of(schema)
+    sets = {"train": read_units(schema, patients(400, 1, 0.8)), "value": read_units(schema, patients(300, 2, 0.2))}
+    floor = draw_independent(sets["train"], 300, np.random.default_rng(0))
 
     def hung(given, told):
         coded = {name: coders.read(each, "units") for name, each in given.items()}
-        sides = Sides(
+        sides = ComparedUnits(
             train=coded["train"], synthetic=coded["value"], baseline=coders.read(floor, "units"), test=coded["value"]
         )
         return relation(coders, sides, "stays", 0, told)

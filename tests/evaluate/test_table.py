@@ -192,7 +192,7 @@ def test_without_a_target_nothing_is_predicted(schema, real, holdout):
         *("quantile_columns", "quantile_pairs", "k_marginal", "special_values"),
         *("count_queries", "count_queries_relative"),
     }
-    assert found.overall.coherence.untold  # beside the label no column depends on another
+    assert found.overall.coherence.undefined  # beside the label no column depends on another
     assert verdict(found).lines[-2].startswith("Total variation distance")
 
 
@@ -217,8 +217,8 @@ def test_one_column_and_two_rows_are_enough():
     ).resolve({})
     found = evaluate_table(schema, pd.DataFrame({"x": [True]}), pd.DataFrame({"x": [True, False]}))
     assert [score.key for score in found.scores] == ["columns", "quantile_columns"]
-    assert found.overall.closeness.untold  # the other real row is as far away as a row can be
-    assert not found.overall.usefulness.untold
+    assert found.overall.closeness.undefined  # the other real row is as far away as a row can be
+    assert not found.overall.usefulness.undefined
     assert found.overall.usefulness.score.value is None
     assert found.fidelity.n_pairs == 0
 

@@ -6,12 +6,12 @@ from doublure.errors import DataError
 from doublure.measures.tables import utility
 from doublure.measures.tables.classifiers import CLASSIFIERS, predict
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.features import REST, features_of, target_of
+from doublure.measures.tables.features import REST, features, find_target, make_features
 from doublure.schema import Schema
 
 
 def test_features_leave_out_the_target_and_scale_numbers_by_public_bounds(schema, real):
-    found = utility.features(schema, real)
+    found = features(schema, real)
     assert "label" not in found.names
     assert found.names == ("number", "real", "gain", "size", "colour", "member", "day", "moment")
     assert found.scaled["number"] == pytest.approx(real["number"].to_numpy() / 99)
@@ -19,7 +19,7 @@ def test_features_leave_out_the_target_and_scale_numbers_by_public_bounds(schema
 
 
 def test_trees_read_numbers_and_codes_with_missing_below_all(schema, real):
-    table = utility.features(schema, real).trees()
+    table = features(schema, real).trees()
     assert table.shape == (len(real), 8)
     assert np.isfinite(table).all()
     assert (table[real["real"].isna(), 1] == np.float32(-0.1)).all()
@@ -28,7 +28,7 @@ def test_trees_read_numbers_and_codes_with_missing_below_all(schema, real):
 
 
 def test_one_hot_rows_have_one_mark_a_column(schema, real):
-    found = utility.features(schema, real)
+    found = features(schema, real)
     sparse = found.one_hot()
     assert sparse.shape == (len(real), sum(found.sizes) + len(found.scaled))
     dense = sparse.toarray()
@@ -52,19 +52,19 @@ def test_the_columns_that_repeat_the_target_are_no_features():
         """
     ).resolve({})
     frame = pd.DataFrame({"a": ["x", "y"], "b": [0, 1], "c": [True, False]})
-    assert utility.features(schema, frame).names == ("c",)
-    target = target_of(Coder(schema=schema), Coder(schema=schema).read(frame, "t"))
+    assert features(schema, frame).names == ("c",)
+    target = find_target(Coder(schema=schema), Coder(schema=schema).read(frame, "t"))
     assert (target.name, target.column, target.labels) == ("b", "a", ("x", "y"))
 
 
 def test_features_refuse_another_table(schema, real):
     with pytest.raises(DataError, match="size"):
-        utility.features(schema, real.drop(columns="size"))
+        features(schema, real.drop(columns="size"))
 
 
 @pytest.mark.parametrize("kind", list(CLASSIFIERS))
 def test_every_classifier_learns_and_fills_all_classes(schema, real, holdout, kind):
-    training, test = utility.features(schema, real), utility.features(schema, holdout)
+    training, test = features(schema, real), features(schema, holdout)
     classes = (real["label"] == "yes").to_numpy().astype(np.int64)
     chances = predict(kind, training, classes, test, 3, seed=0)
     assert chances.shape == (len(holdout), 3)
@@ -76,7 +76,7 @@ def test_every_classifier_learns_and_fills_all_classes(schema, real, holdout, ki
 
 @pytest.mark.parametrize("kind", list(CLASSIFIERS))
 def test_a_collapsed_table_teaches_its_one_class(schema, real, holdout, kind):
-    training, test = utility.features(schema, real), utility.features(schema, holdout)
+    training, test = features(schema, real), features(schema, holdout)
     chances = predict(kind, training, np.ones(len(real), dtype=np.int64), test, 2, seed=0)
     assert (chances == [0, 1]).all()
 
@@ -101,7 +101,7 @@ def test_rare_classes_of_a_long_target_are_lumped_together():
     frame = pd.DataFrame({"x": True, "y": labels})
     coder = Coder(schema=schema)
     coded = coder.read(frame, "t")
-    target = target_of(coder, coded)
+    target = find_target(coder, coded)
     assert len(target.labels) == 10
     assert target.labels[-1] == REST
     assert "v29" in target.labels
@@ -114,7 +114,7 @@ def test_a_missing_target_is_no_class():
     schema = wide_schema(["a", "b"])
     coder = Coder(schema=schema)
     coded = coder.read(pd.DataFrame({"x": True, "y": ["a", None, "b"]}), "t")
-    assert target_of(coder, coded).read(coded).tolist() == [0, -1, 1]
+    assert find_target(coder, coded).read(coded).tolist() == [0, -1, 1]
 
 
 @pytest.mark.parametrize(("numbers", "above"), [([1, 2, 3, 4], 2), ([0, 5, 5, 5], 3), ([1, 1, 1, 9], 1)])
@@ -125,18 +125,18 @@ def test_a_number_is_cut_at_the_median_and_both_sides_have_rows(numbers, above):
     ).resolve({})
     coder = Coder(schema=schema)
     coded = coder.read(pd.DataFrame({"x": True, "y": numbers}), "t")
-    assert target_of(coder, coded).read(coded).sum() == above
+    assert find_target(coder, coded).read(coded).sum() == above
 
 
 def test_no_more_than_the_stated_rows_are_used(schema, real, monkeypatch):
     monkeypatch.setattr(utility, "MOST_ROWS", 50)
     coder = Coder(schema=schema)
     coded = coder.read(real, "t")
-    target = target_of(coder, coded)
+    target = find_target(coder, coded)
     training_sets = utility.prepare(
         coder, target, dict.fromkeys(("value", "baseline", "real"), coded), coded, np.random.default_rng(0)
     )
     assert len(training_sets.truth) == 50
     assert all(len(classes) == 50 for _, classes in training_sets.trained.values())
-    kept = features_of(coder, training_sets.test).scaled["number"]
+    kept = make_features(coder, training_sets.test).scaled["number"]
     assert set(kept.tolist()) <= set((real["number"].to_numpy() / 99).astype(np.float32).tolist())

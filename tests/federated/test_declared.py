@@ -19,7 +19,7 @@ from doublure.errors import DoublureError, InputError, NotAsPriced, SettingError
 from doublure.federated import clients, declared
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.wire import VERSION, digest_of
+from doublure.federated.wire import VERSION, plan_digest
 from doublure.private.owners import Owner
 from doublure.schema import Schema
 from doublure.support.messages import Message
@@ -37,15 +37,15 @@ def one_thread():
 
 
 def test_what_is_declared_bounds_and_else_the_plans_units_do():
-    assert declared.bounds_of({"a": 100, "b": None}, PLANNED, everybody=False) == {"a": 100, "b": 300}
-    assert declared.bounds_of({"a": 300}, PLANNED, everybody=True) == {"a": 300}
+    assert declared.unit_bounds({"a": 100, "b": None}, PLANNED, required=False) == {"a": 100, "b": 300}
+    assert declared.unit_bounds({"a": 300}, PLANNED, required=True) == {"a": 300}
     huge = PLANNED.model_copy(update={"units": 2**50})
-    assert declared.bound_of(None, huge) == declared.bound_of(2**40, huge) == declared.MOST
+    assert declared.unit_bound(None, huge) == declared.unit_bound(2**40, huge) == declared.MOST
 
 
 def test_units_that_are_to_be_learned_bound_nobody_who_declares_nothing():
     """The count that is bought would come out too small: the magnitude may be out by ten."""
-    assert declared.bounds_of({"a": None, "b": 20}, TO_LEARN, everybody=False) == {"a": declared.MOST, "b": 20}
+    assert declared.unit_bounds({"a": None, "b": 20}, TO_LEARN, required=False) == {"a": declared.MOST, "b": 20}
 
 
 @pytest.mark.parametrize(
@@ -63,21 +63,21 @@ def test_units_that_are_to_be_learned_bound_nobody_who_declares_nothing():
 )
 def test_units_that_there_cannot_be_are_refused_by_name(told, said):
     with pytest.raises(InputError, match=said):
-        declared.bounds_of(told, PLANNED, everybody=True)
+        declared.unit_bounds(told, PLANNED, required=True)
 
 
 def test_one_owner_has_no_more_units_than_the_plan_though_two_share_them():
     with pytest.raises(InputError, match="client a: declares more units than the plan has"):
-        declared.bounds_of({"a": TO_LEARN.public_units + 1}, TO_LEARN, everybody=True)
+        declared.unit_bounds({"a": TO_LEARN.public_units + 1}, TO_LEARN, required=True)
 
 
 def check_no_sum_of_counts_goes_round():
     """Noise stays within 64 bits: of a sum that goes round, the sign would say exactly what the others have counted."""
     unit = TO_LEARN.unit.model_copy(update={"max_records": 2**29})  # with two owners each
     many = TO_LEARN.model_copy(update={"unit": unit})
-    assert len(declared.bounds_of({"a": 20, "b": 20}, many, everybody=False)) == 2
+    assert len(declared.unit_bounds({"a": 20, "b": 20}, many, required=False)) == 2
     with pytest.raises(InputError, match="may have more records together than whole numbers of 64 bits count"):
-        declared.bounds_of({"a": None, "b": None}, many, everybody=False)
+        declared.unit_bounds({"a": None, "b": None}, many, required=False)
 
 
 def test_no_sum_of_counts_goes_round():
@@ -86,15 +86,15 @@ def test_no_sum_of_counts_goes_round():
 
 def test_a_sum_of_counts_that_may_go_round_is_caught(monkeypatch):
     bound = "sum(bounds.values()) * schema.most_records >= _COUNTED"
-    plant(monkeypatch, declared, "bounds_of", (bound, "False"))
+    plant(monkeypatch, declared, "unit_bounds", (bound, "False"))
     with pytest.raises(pytest.fail.Exception):
         check_no_sum_of_counts_goes_round()
 
 
 BELIEVED = {
     "what is no number": ("require_declarable", "type(units) is not int or units < 1", {"a": 0}),
-    "more than the plan has, together": ("bounds_of", "together > most", {"a": 200, "b": 101}),
-    "nothing, where shares count": ("bounds_of", "everybody and units is None", {"a": 100, "b": None}),
+    "more than the plan has, together": ("unit_bounds", "together > most", {"a": 200, "b": 101}),
+    "nothing, where shares count": ("unit_bounds", "required and units is None", {"a": 100, "b": None}),
 }  # fmt: skip
 
 
@@ -114,18 +114,18 @@ def test_a_coordinator_that_believes_one_owner_to_have_all_units_twice_is_caught
 
 def test_a_unit_of_two_owners_may_be_declared_by_both():
     most = TO_LEARN.public_units
-    assert declared.bounds_of({"a": most, "b": most}, TO_LEARN, everybody=True) == {"a": most, "b": most}
+    assert declared.unit_bounds({"a": most, "b": most}, TO_LEARN, required=True) == {"a": most, "b": most}
     with pytest.raises(InputError, match="together"):
-        declared.bounds_of({"a": most, "b": most, "c": 1}, TO_LEARN, everybody=True)
+        declared.unit_bounds({"a": most, "b": most, "c": 1}, TO_LEARN, required=True)
 
 
 def test_a_file_declares_clients_units(tmp_path):
     (tmp_path / "units.yaml").write_text("north.csv: 2500\nsouth.csv: 1500\n")
     units = declared.read(tmp_path / "units.yaml")
     assert units == {"north.csv": 2500, "south.csv": 1500}
-    declared.of_clients(units, ["north.csv", "south.csv", "west.csv"])
+    declared.refuse_unknown_clients(units, ["north.csv", "south.csv", "west.csv"])
     with pytest.raises(SettingError, match="is no client"):
-        declared.of_clients(units, ["north.csv"])
+        declared.refuse_unknown_clients(units, ["north.csv"])
     (tmp_path / "units.yaml").write_text("[2500, 1500]\n")
     with pytest.raises(InputError, match="names no clients"):
         declared.read(tmp_path / "units.yaml")
@@ -230,8 +230,8 @@ def test_an_owner_with_more_units_than_it_declares_is_not_refused(monkeypatch, t
 
 def test_an_owner_that_is_held_against_other_units_than_its_own_is_caught(monkeypatch, tmp_path):
     plant(
-        monkeypatch, Silo, "_take", ("declared.bound_of(self._units, self._plan.schema)",
-                                     "declared.bound_of(None, self._plan.schema)"),
+        monkeypatch, Silo, "_take", ("declared.unit_bound(self._units, self._plan.schema)",
+                                     "declared.unit_bound(None, self._plan.schema)"),
     )  # fmt: skip
     with pytest.raises((AssertionError, DoublureError)):
         check_nobody_is_refused(monkeypatch, tmp_path, SEVERAL)
@@ -277,7 +277,7 @@ class Asking:
 
     def asked(self, run, ask, **words):
         silo = self.made.owner(1)  # a process of its own for each message
-        said = {"version": VERSION, "plan": digest_of(self.made.plan), "run": run, "nonce": "n", "ask": ask}
+        said = {"version": VERSION, "plan": plan_digest(self.made.plan), "run": run, "nonce": "n", "ask": ask}
         return silo.answer(Message({**said, **words}, {})).words["refused"]
 
     def run(self, run):

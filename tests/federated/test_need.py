@@ -13,7 +13,7 @@ from doublure.errors import InputError, SchemaError
 from doublure.federated import silo as silos
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.wire import VERSION, digest_of
+from doublure.federated.wire import VERSION, plan_digest
 from doublure.support.messages import Message
 
 
@@ -148,7 +148,7 @@ def test_who_is_ready_is_said_before_the_data_is_opened(monkeypatch, tmp_path):
         raise AssertionError("it was opened")
 
     monkeypatch.setattr(silos, "open_data", opened)
-    said = {"version": VERSION, "plan": digest_of(made.plan), "run": "one"}
+    said = {"version": VERSION, "plan": plan_digest(made.plan), "run": "one"}
     assert made.post.owners[1].answer(Message({**said, "ask": "hello"}, {})).words["refused"] is None
     assert made.post.owners[1].answer(Message({**said, "ask": "header"}, {})).words["refused"] == "it failed"
 

@@ -27,7 +27,7 @@ from doublure.errors import (
 )
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.wire import VERSION, digest_of
+from doublure.federated.wire import VERSION, plan_digest
 from doublure.ledger import Ledger
 from doublure.private.owner_partitions import OwnerPartitions, _OwnerExchange
 from doublure.private.owners import Owner
@@ -532,13 +532,13 @@ def test_what_may_not_go_on_with_a_run_writes_nothing_into_it(monkeypatch, tmp_p
 
 def test_plans_are_compared_by_what_binds_in_them():
     plan = plan_of(with_owners(SEVERAL))
-    assert digest_of(replace(plan, seconds_estimate=1.0)) == digest_of(plan)
-    assert digest_of(plan_of(with_owners(SEVERAL), 19.0)) != digest_of(plan)
+    assert plan_digest(replace(plan, seconds_estimate=1.0)) == plan_digest(plan)
+    assert plan_digest(plan_of(with_owners(SEVERAL), 19.0)) != plan_digest(plan)
 
 
 def test_a_refusal_is_logged_once_a_run(tmp_path, caplog):
     made = federation(tmp_path, cap=5.0)
     silo = Silo(name="owner-0", data=str(made.files[1]), plan=made.plan, ledger=made.book(1).path, folder=tmp_path)
     for run in ("one", "one", "another"):
-        silo.answer(Message({"version": VERSION, "plan": digest_of(made.plan), "ask": "elsewhere", "run": run}, {}))
+        silo.answer(Message({"version": VERSION, "plan": plan_digest(made.plan), "ask": "elsewhere", "run": run}, {}))
     assert len(caplog.records) == 2

@@ -15,7 +15,7 @@ from tiers import by_tier
 import doublure as db
 from doublure.encode.choice import encoder_for
 from doublure.errors import OwnerLost, SettingError
-from doublure.federated.steps import Networks, Rebuilding
+from doublure.federated.steps import NetworkPool, OwnerComputation
 from doublure.ledger import Ledger
 from doublure.private import owner_partitions
 from doublure.private.owner_partitions import _OwnerExchange
@@ -170,10 +170,10 @@ def test_a_device_that_is_missing_counts_as_the_longest_distance(monkeypatch, tm
 
 
 def estimate_settings(plan):
-    from doublure.private.queries.distances import Distances
+    from doublure.private.queries.distances import DistanceSettings
 
     own = plan.settings
-    return Distances(
+    return DistanceSettings(
         count=own.distances, orders=own.orders, gamma=own.gamma_share * plan.guarantee.delta_mu / own.steps,
         bound=own.bound, paper_literal=own.paper_literal, union=True,
     )  # fmt: skip
@@ -266,17 +266,17 @@ def test_devices_add_no_more_to_a_sum_than_their_share(monkeypatch, tmp_path):
 def check_records_are_seen_through_what_was_told():
     """A view is kept as it may take long, and another state of it is another view; so are networks'."""
     plan = planned("guided on tables")
-    own = Rebuilding(plan, encoder_for(plan.schema.resolve({}), plan.settings.encoding))
+    own = OwnerComputation(plan, encoder_for(plan.schema.resolve({}), plan.settings.encoding))
 
     def told(state, critic=0.0):
         words = {"view": {"name": "mixture", "words": {}}}
         return Message(words, {"view.state": np.array([state]), "critic.weight": np.array([critic])})
 
-    made, lending = [], Networks()
+    made, lending = [], NetworkPool()
     for number, said in enumerate((told(1.0), told(1.0, critic=2.0), told(3.0), told(1.0))):
         state = said.arrays["view.state"][0]
         assert own.seen(said, "records", lambda records, seen=(number, state): made.append(seen) or seen)[1] == state
-        with lending.lent(said, ("plan",), lambda state=state: [state]) as network:
+        with lending.lend(said, ("plan",), lambda state=state: [state]) as network:
             assert network == [state]
     assert made == [(0, 1.0), (2, 3.0), (3, 1.0)]
 
@@ -287,11 +287,11 @@ def test_records_are_seen_through_what_was_told():
 
 BY_NAME = {
     "a view": (
-        Rebuilding,
+        OwnerComputation,
         "seen",
         ("part_of(message.arrays, _VIEW)", "{}"),
     ),
-    "networks": (Networks, "lent", ("part_of(message.arrays, _VIEW)", "{}")),
+    "networks": (NetworkPool, "lent", ("part_of(message.arrays, _VIEW)", "{}")),
 }
 
 
@@ -308,24 +308,24 @@ def test_what_is_clipped_together_is_not_asked_of_owners():
 
 
 def test_an_owner_draws_enough_units_for_the_distances():
-    from doublure.private.queries.distances import rate_of
+    from doublure.private.queries.distances import distance_sample_rate
 
     draw = np.random.default_rng(0)
-    rate = rate_of(64, 10_000)
+    rate = distance_sample_rate(64, 10_000)
     assert 64 / 10_000 < rate < 0.02
     assert (draw.binomial(10_000, rate, 10_000) >= 64).mean() > 0.99
-    assert rate_of(64, 20) == 1.0
+    assert distance_sample_rate(64, 20) == 1.0
 
 
 MUTANTS = {
-    "an owner's records are seen as they are": (Rebuilding, "seen", ("view(records)", "records")),
+    "an owner's records are seen as they are": (OwnerComputation, "seen", ("view(records)", "records")),
     "who was only looked at is added": (
         _OwnerExchange, "validated", ("self._lot is None or owner in self._lot", "True"),
     ),
     "an owner tells no length of its own units": (
         CriticGradients, "_told", ("PoissonSampler(records.n_units, rate).lot()", "np.zeros(0, dtype=np.int64)"),
     ),
-    "an owner's bound is not its plan's": (Rebuilding, "sums", ("self._own.bounds.get(name, 1.0)", "2.0")),
+    "an owner's bound is not its plan's": (OwnerComputation, "sums", ("self._own.bounds.get(name, 1.0)", "2.0")),
 }  # fmt: skip
 
 

@@ -239,7 +239,7 @@ def test_a_bad_gradient_is_refused_by_name_and_counts_for_zero(monkeypatch, tmp_
 
 
 def test_who_adds_what_is_too_long_is_caught(monkeypatch, tmp_path, plan, gone):
-    plant(monkeypatch, owner_partitions, "_fault_of_gradient", ("length_of(total) <= longest", "True"))
+    plant(monkeypatch, owner_partitions, "_fault_of_gradient", ("l2_norm(total) <= longest", "True"))
     with pytest.raises(AssertionError):
         check_refused(monkeypatch, tmp_path, plan, "long", gone)
 

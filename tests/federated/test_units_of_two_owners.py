@@ -12,7 +12,7 @@ from owners import Federation
 from planting import plant
 
 import doublure as db
-from doublure.federated.steps import Rebuilding
+from doublure.federated.steps import OwnerComputation
 from doublure.private.mechanism import Mechanism
 from doublure.training.noisy_sums import NoisySums
 
@@ -81,7 +81,7 @@ MUTANTS = {
     "noise for a unit of one owner": (NoisySums, "__init__", ONE, "little"),
     "a sum that is read in other steps": (NoisySums, "__init__", ONE, "much"),
     "an owner that sums in other steps": (
-        Rebuilding, "sums", ("self._plan.schema.most_records", "self._plan.schema.unit.max_records"), "much",
+        OwnerComputation, "sums", ("self._plan.schema.most_records", "self._plan.schema.unit.max_records"), "much",
     ),
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ import pytest
 
 from doublure.errors import LedgerError, SettingError
 from doublure.ledger import Ledger
-from doublure.ledger.chain import Chain, canonical, read, seal
+from doublure.ledger.chain import RecordChain, canonical_json, read, seal
 
 HASH = "0f" * 32
 WRITTEN = Path(__file__).parents[1] / "vectors" / "ledger-format-1.jsonl"
@@ -108,12 +108,12 @@ def forged(lines: list[bytes], kind: str, change: dict[str, object]) -> bytes:
     """The records again with valid hashes, the last of a kind changed."""
     records = read(b"".join(lines)).records
     last = max(record.sequence for record in records if record.kind == kind)
-    chain, data = Chain(), b""
+    chain, data = RecordChain(), b""
     for record in records:
         body = dict(record.body) | (change if record.sequence == last else {})
         record, line = seal(chain, kind=record.kind, body=body, utc=record.utc, tool=record.tool)
         data += line
-        chain = Chain(records=(*chain.records, record), good=len(data))
+        chain = RecordChain(records=(*chain.records, record), good=len(data))
     return data
 
 
@@ -147,8 +147,8 @@ def test_one_record_with_a_new_hash_of_its_own_is_found(path, lines):
             continue
         fields = json.loads(line) | {"utc": "2000-01-01T00:00:00Z"}
         del fields["hash"]
-        fields["hash"] = hashlib.sha256(canonical(fields)).hexdigest()
-        assert not opens(path, b"".join([*lines[:place], canonical(fields) + b"\n", *lines[place + 1 :]]))
+        fields["hash"] = hashlib.sha256(canonical_json(fields)).hexdigest()
+        assert not opens(path, b"".join([*lines[:place], canonical_json(fields) + b"\n", *lines[place + 1 :]]))
 
 
 def test_an_unknown_kind_and_a_second_cap_are_refused(path, lines):
@@ -218,7 +218,7 @@ def test_numbers_no_ledger_writes_are_refused(path, text):
 
 
 def test_canonical_json_is_one_text():
-    assert canonical({"b": [1, 0.1], "a": "ε"}) == b'{"a":"\\u03b5","b":[1,0.1]}'
+    assert canonical_json({"b": [1, 0.1], "a": "ε"}) == b'{"a":"\\u03b5","b":[1,0.1]}'
 
 
 def test_a_ledger_written_by_an_earlier_version_is_read(path):
@@ -236,15 +236,15 @@ def test_a_ledger_written_by_an_earlier_version_is_read(path):
 
 
 def test_the_same_records_are_written_byte_for_byte():
-    data, chain = b"", Chain()
+    data, chain = b"", RecordChain()
     for record in read(WRITTEN.read_bytes()).records:
         torn = record.torn.removesuffix(b"#torn\n")
         data += torn
-        chain = Chain(records=chain.records, good=chain.good, torn=torn)
+        chain = RecordChain(records=chain.records, good=chain.good, torn=torn)
         sealed, line = seal(chain, kind=record.kind, body=record.body, utc=record.utc, tool=record.tool)
         assert sealed == record
         data += line
-        chain = Chain(records=(*chain.records, record), good=len(data))
+        chain = RecordChain(records=(*chain.records, record), good=len(data))
     assert data == WRITTEN.read_bytes()
 
 
@@ -259,7 +259,7 @@ def test_where_a_chain_ends_is_known_without_reading_it_again(path, lines):
     assert (read(data).clean, read(data[:-1]).clean, read(data[:-10]).clean) == (True, False, False)
     assert (read(data[:-1]).open_line, read(data[:-1]).good) == (True, len(data) - 1)
     assert (read(data[:-10]).open_line, read(data[:-10]).good) == (False, len(data) - len(lines[-1]))
-    assert (Chain().clean, Chain().head) == (True, (0, "0" * 64))
+    assert (RecordChain().clean, RecordChain().head) == (True, (0, "0" * 64))
 
 
 @pytest.mark.parametrize(
@@ -278,13 +278,13 @@ def test_where_a_chain_ends_is_known_without_reading_it_again(path, lines):
 def test_a_record_has_the_values_of_a_record(key, value):
     fields = {"body": {}, "kind": "open", "prev_hash": "0" * 64, "seq": 1, "tool": "t", "utc": "u"} | {key: value}
     fields.pop("hash", None)
-    fields |= {"hash": hashlib.sha256(canonical(fields)).hexdigest()} if key != "hash" else {}
+    fields |= {"hash": hashlib.sha256(canonical_json(fields)).hexdigest()} if key != "hash" else {}
     with pytest.raises(LedgerError, match="damaged"):
-        read(canonical(fields) + b"\n")
+        read(canonical_json(fields) + b"\n")
     good = fields | {"seq": 1, "kind": "open", "utc": "u", "tool": "t", "body": {}}
     good = {name: each for name, each in good.items() if name not in ("hash", "other")}
-    good["hash"] = hashlib.sha256(canonical(good)).hexdigest()
-    assert len(read(canonical(good) + b"\n").records) == 1
+    good["hash"] = hashlib.sha256(canonical_json(good)).hexdigest()
+    assert len(read(canonical_json(good) + b"\n").records) == 1
 
 
 def test_a_record_after_an_abandoned_line_says_so(path, lines):
@@ -293,29 +293,29 @@ def test_a_record_after_an_abandoned_line_says_so(path, lines):
     for change in ({"after_torn": False}, {"after_torn": 1}, {"torn_sha256": HASH}):
         fields = json.loads(lines[place + 1]) | change
         del fields["hash"]
-        fields["hash"] = hashlib.sha256(canonical(fields)).hexdigest()
+        fields["hash"] = hashlib.sha256(canonical_json(fields)).hexdigest()
         with pytest.raises(LedgerError, match="abandoned line"):
-            read(before + canonical(fields) + b"\n")
+            read(before + canonical_json(fields) + b"\n")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, {"a": object()}, {(1, 2): 3}])
 def test_what_json_cannot_say_is_refused(value):
     with pytest.raises(SettingError, match="not plain JSON"):
-        canonical(value)
+        canonical_json(value)
 
 
 def test_a_file_that_begins_with_an_empty_line_is_damaged():
     for data in (b"\n", b"\n\n", b"\nx#torn", b"\nx#torn\n"):
         with pytest.raises(LedgerError, match="what follows record 0"):
             read(data)
-    assert read(b"") == Chain()
-    assert read(b"{") == Chain(torn=b"{")
-    assert read(b"x#torn\n") == Chain(torn=b"x#torn\n")
+    assert read(b"") == RecordChain()
+    assert read(b"{") == RecordChain(torn=b"{")
+    assert read(b"x#torn\n") == RecordChain(torn=b"x#torn\n")
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
 def test_a_whole_record_with_a_number_that_no_ledger_writes_is_refused(number):
     fields = {"body": {"epsilon": 1.5}, "hash": HASH, "kind": "open", "prev_hash": "0" * 64, "seq": 1, "tool": "t"}
-    line = canonical(fields | {"utc": "u"}).replace(b"1.5", number.encode())
+    line = canonical_json(fields | {"utc": "u"}).replace(b"1.5", number.encode())
     with pytest.raises(LedgerError, match="record 1 was edited"):
         read(line + b"\n")

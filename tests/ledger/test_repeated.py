@@ -8,7 +8,7 @@ import pytest
 
 from doublure.errors import BudgetRefused, LedgerError, SettingError
 from doublure.ledger import Ledger
-from doublure.ledger.chain import canonical
+from doublure.ledger.chain import canonical_json
 from doublure.ledger.request import facts, run_id_of, same_plan
 
 ONE, OTHER = "ab" * 32, "cd" * 32
@@ -42,7 +42,7 @@ def test_the_refusal_names_the_earlier_run_and_the_way_out(ledger, make_plan, st
     reservation.advance(100)
     if status != "open":
         reservation.close(status, steps=100)
-    before = canonical(ledger.show())
+    before = canonical_json(ledger.show())
     found = refusal(ledger, plan)
     assert found.field == "again"
     said = {"open": "under way or cut off", "aborted": "ended by an error"}.get(status, status)
@@ -52,7 +52,7 @@ def test_the_refusal_names_the_earlier_run_and_the_way_out(ledger, make_plan, st
     assert found.remedy.endswith("again=True (--again)")
     with pytest.raises(BudgetRefused):
         ledger.reserve(plan, again=False)
-    assert canonical(ledger.show()) == before
+    assert canonical_json(ledger.show()) == before
     ledger.refuse_repeated(make_plan(sha256=OTHER))
     ledger.reserve(plan)
     assert ledger.spent.epsilon == 1.0

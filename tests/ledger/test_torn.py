@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from doublure.ledger.amounts import Amount
-from doublure.ledger.torn import SOMETHING, CutShort, lines, understood
+from doublure.ledger.torn import SOMETHING, TornLine, parse_torn_line, torn_lines
 
-NOTHING = CutShort()
+NOTHING = TornLine()
 
 
 def test_nothing_costs_and_allows_nothing():
@@ -15,17 +15,17 @@ def test_nothing_costs_and_allows_nothing():
 
 
 def test_lines_come_without_what_closed_them():
-    assert list(lines(b"one#torn\ntwo#torn\n")) == [b"one", b"two"]
-    assert list(lines(b"one#torn\n#torn\n\ntwo")) == [b"one", b"two"]
-    assert list(lines(b"#torn\n")) == list(lines(b"")) == []
+    assert list(torn_lines(b"one#torn\ntwo#torn\n")) == [b"one", b"two"]
+    assert list(torn_lines(b"one#torn\n#torn\n\ntwo")) == [b"one", b"two"]
+    assert list(torn_lines(b"#torn\n")) == list(torn_lines(b"")) == []
 
 
 @pytest.mark.parametrize("start", [b'{"body":{', b'{"after_torn":true,"body":{'])
 @pytest.mark.parametrize(
     ("rest", "found"),
     [
-        (b'"charge":{"delta":1e-06,"epsilon":0.5}', CutShort(charge=Amount.of(0.5, 1e-6))),
-        (b'"charge":{"delta":1e-06,"epsilon":0.5},"id":"x', CutShort(charge=Amount.of(0.5, 1e-6))),
+        (b'"charge":{"delta":1e-06,"epsilon":0.5}', TornLine(charge=Amount.of(0.5, 1e-6))),
+        (b'"charge":{"delta":1e-06,"epsilon":0.5},"id":"x', TornLine(charge=Amount.of(0.5, 1e-6))),
         (b'"charge":null', NOTHING),
         (b'"charge":nul', None),
         (b'"charge":{"delta":1e-06,"epsilon":0.5', None),
@@ -41,14 +41,14 @@ def test_lines_come_without_what_closed_them():
         (b'"i', None),
         (b'"id"', None),
         (b'"id":"abc"', None),
-        (b'"id":"abc","', CutShort(run="abc", what=SOMETHING, through_step=None)),
-        (b'"id":"abc","session":"s","what":"bou', CutShort(run="abc", what=SOMETHING, through_step=None)),
-        (b'"id":"abc","session":"s","what":"bounds"', CutShort(run="abc", what=SOMETHING, through_step=None)),
-        (b'"id":"abc","session":"s","what":"bounds"}', CutShort(run="abc", what="bounds")),
-        (b'"id":"abc","session":"s","what":"a \\"b\\" \\u03b5"}', CutShort(run="abc", what='a "b" ε')),
-        (b'"id":"abc","session":"s","through_step":12', CutShort(run="abc", what=SOMETHING, through_step=None)),
-        (b'"id":"abc","session":"s","through_step":12}', CutShort(run="abc", through_step=12)),
-        (b'"id":"\xff","', CutShort(run="\ufffd", what=SOMETHING, through_step=None)),
+        (b'"id":"abc","', TornLine(run="abc", what=SOMETHING, through_step=None)),
+        (b'"id":"abc","session":"s","what":"bou', TornLine(run="abc", what=SOMETHING, through_step=None)),
+        (b'"id":"abc","session":"s","what":"bounds"', TornLine(run="abc", what=SOMETHING, through_step=None)),
+        (b'"id":"abc","session":"s","what":"bounds"}', TornLine(run="abc", what="bounds")),
+        (b'"id":"abc","session":"s","what":"a \\"b\\" \\u03b5"}', TornLine(run="abc", what='a "b" ε')),
+        (b'"id":"abc","session":"s","through_step":12', TornLine(run="abc", what=SOMETHING, through_step=None)),
+        (b'"id":"abc","session":"s","through_step":12}', TornLine(run="abc", through_step=12)),
+        (b'"id":"\xff","', TornLine(run="\ufffd", what=SOMETHING, through_step=None)),
         (b'"f', NOTHING),
         (b'"from_session"', NOTHING),
         (b'"files":{', NOTHING),
@@ -60,11 +60,11 @@ def test_lines_come_without_what_closed_them():
     ],
 )
 def test_a_line_counts_for_all_that_it_can_have_said(start, rest, found):
-    assert understood(start + rest) == found
+    assert parse_torn_line(start + rest) == found
 
 
 @pytest.mark.parametrize(
     "line", [b"", b"{", b'{"body":{', b'{"body":', b'x{"body":{"f', b'{"after_torn":false,"body":{"f']
 )
 def test_what_does_not_begin_as_a_record_cannot_be_read(line):
-    assert understood(line) is None
+    assert parse_torn_line(line) is None

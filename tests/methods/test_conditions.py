@@ -16,7 +16,7 @@ import doublure as db
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
 from doublure.errors import SettingError
-from doublure.run.drawing import Drawing
+from doublure.run.drawing import ConditionalSampler
 
 ROWS = 4000
 SCHEMA = """
@@ -249,7 +249,7 @@ def test_two_conditions_on_ten_thousand_rows_take_five_seconds_at_most(syn: Any)
 
 
 def test_what_hardly_any_row_has_is_refused_before_a_row_is_drawn(syn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Drawing, "records", lambda *_: pytest.fail("rows were drawn"))
+    monkeypatch.setattr(ConditionalSampler, "records", lambda *_: pytest.fail("rows were drawn"))
     monkeypatch.setattr("doublure.run.drawing.MOST_DRAWN", 1000)
     with pytest.raises(SettingError, match=r"about one synthetic row in [0-9,]+ has this combination, too few"):
         syn.sample(900, given={"age": 44, "region": "sea"})

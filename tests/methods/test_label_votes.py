@@ -110,7 +110,7 @@ def test_a_resumed_run_keeps_the_vote(digits):
 
     with pytest.raises(KeyboardInterrupt):
         METHOD.train(digits.noisy_job(**TINY, authorise=stops, memory=memory))
-    assert memory.answers.held() == {(0, 0)}
+    assert memory.answers.places() == {(0, 0)}
     assert any(name.startswith("critic/generator.") for name in memory.kept)
     asked.clear()
     job = digits.noisy_job(**TINY, authorise=asked.append, memory=memory, taken=5)

@@ -258,7 +258,7 @@ def test_its_scores_are_those_of_the_view(digits, monkeypatch):
     made.generator.warp, made.generator.spread = job.settings.warp, 1.0
     view = labelling._view(job, job.settings, made.generator, job.settings.image_noise, made.labeller.features)
     features = made.labeller.features(images)
-    answer = torch.from_numpy(job.checkpoints.answers.kept((1, 0)).noisy).view(10, -1)
+    answer = torch.from_numpy(job.checkpoints.answers.read((1, 0)).noisy).view(10, -1)
     learned = -50.0 * answer / (job.settings.labeller_clip * digits.UNITS)  # one step from nothing
     expected = view(features) @ learned.T * ((features - view.centre) @ view.directions).norm(dim=1, keepdim=True)
     assert expected.std() > 0.1
@@ -281,13 +281,13 @@ def test_steps_that_were_lost_count(digits, asked):
 
     with pytest.raises(Killed):
         made_by(digits, memory=memory, labeller_steps=6, authorise=until_the_fifth)
-    assert memory.answers.held() == {(0, 0), (1, 0), (1, 1), (1, 2)}
+    assert memory.answers.places() == {(0, 0), (1, 0), (1, 1), (1, 2)}
     asked.clear()
     job = digits.job(memory=memory, labeller_steps=6, taken=5, authorise=authorised.append)  # the fifth was lost
     made = METHOD.train(job).generator.labeller
     assert [size for size, _ in asked] == [10 * 20] * 2
     assert authorised == [6, 7]
-    assert memory.answers.held() == {(0, 0), (1, 0), (1, 1), (1, 2), (1, 4), (1, 5)}
+    assert memory.answers.places() == {(0, 0), (1, 0), (1, 1), (1, 2), (1, 4), (1, 5)}
     assert [(each["drawn"], each["lost"]) for each in job.mechanism.ran()] == [(1, 0), (5, 1)]
     again = METHOD.train(digits.job(memory=memory, labeller_steps=6, taken=7)).generator.labeller
     assert torch.equal(made.weights, again.weights)  # of what was kept, whichever session drew it

@@ -17,7 +17,7 @@ from doublure import public
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, SchemaError, SettingError
 from doublure.guarantee import NO_SHARED_PEOPLE, SHARED_PEOPLE
-from doublure.measures.images.texture import figures_of
+from doublure.measures.images.texture import measure_texture
 from doublure.methods import registry as table
 from doublure.methods.latentgan import moments as latent_moments
 from doublure.methods.latentgan import training as latent_training
@@ -314,7 +314,7 @@ def test_detail_can_be_changed_after_the_fit(letters, tmp_path):
     assert syn.plan.settings.strength == 1
     assert syn.sampling_with(detail=0).plan.settings.strength == 0
     assert none.labels.tolist() == usual.labels.tolist()
-    speckles = [figures_of(images)["block_spread"] for images in (none, usual, much)]
+    speckles = [measure_texture(images)["block_spread"] for images in (none, usual, much)]
     assert speckles[0] < speckles[1] < speckles[2]
     again = syn.sampling_with(detail=0).sampling_with(detail=1)
     assert np.array_equal(again.sample(80, seed=1).images, usual.images)
@@ -330,7 +330,7 @@ def test_images_are_no_more_speckled_than_the_public_set(letters, tmp_path):
     public = float(syn.generator.detail.speckle) / 2  # networks draw from -1 to 1
     assert public > 0
     assert float(syn.generator.held) < 1
-    assert figures_of(syn.sample(400, seed=1))["block_spread"] == pytest.approx(public, rel=0.08)
+    assert measure_texture(syn.sample(400, seed=1))["block_spread"] == pytest.approx(public, rel=0.08)
 
 
 def test_a_table_whose_public_part_has_the_same_columns_but_no_condition(letters, tmp_path):

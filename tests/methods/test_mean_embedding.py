@@ -23,7 +23,7 @@ from doublure.methods.statistics.images.mean_embedding import (
     target,
 )
 from doublure.networks import bfloat16
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.training.noisy_sums import NoisySums
 
 KEPT = math.sqrt(1 - COUNTED**2)
@@ -45,10 +45,10 @@ class Silence:
     name, for_tests = "silence", True
 
     def normal(self, size, std):
-        return Drawn(np.zeros(size, dtype=np.float32), std)
+        return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
     def whole(self, size, std, unit):
-        return Drawn(np.zeros(size, dtype=np.int64), std)
+        return ScaledNoise(np.zeros(size, dtype=np.int64), std)
 
 
 # -- the release -------------------------------------------------------------------------------------------------------

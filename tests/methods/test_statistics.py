@@ -611,7 +611,7 @@ def test_each_release_is_kept_as_soon_as_it_is_made():
     schema, memory, lines = schema_of("age", "school", "income"), Memory(), []
     METHOD.train(job_of(schema, memory, log=lines.append))
     purposes = [access.purpose for access in planned(schema).training]
-    kept = [memory.answers.kept(place) for place in sorted(memory.answers.held())]
+    kept = [memory.answers.read(place) for place in sorted(memory.answers.places())]
     assert [answer.ran["purpose"] for answer in kept] == purposes
     assert {answer.noisy.dtype for answer in kept} == {np.dtype(np.int64)}
     assert memory.kept is None
@@ -640,8 +640,8 @@ def test_what_was_kept_is_fitted_again_without_a_draw(monkeypatch):
 def test_what_was_lost_is_not_drawn_again(taken):
     schema, memory = schema_of("age", "school", "income"), Memory()
     METHOD.train(job_of(schema, memory))
-    for place in memory.answers.held() - {(0, 0)} if taken == 2 else memory.answers.held():
-        del memory.answers._told[place]
+    for place in memory.answers.places() - {(0, 0)} if taken == 2 else memory.answers.places():
+        del memory.answers._given[place]
     asked = []
     with pytest.raises(LostRun, match="one draw"):
         METHOD.train(job_of(schema, memory, taken=taken, authorise=asked.append))

@@ -101,7 +101,7 @@ def test_steps_that_were_lost_count(world, steps):
     METHOD.train(job)
     before = len(METHOD.accesses(job.encoder.schema, job.settings, 2.0)) - 1
     assert {name.split("/")[0] for name in memory.kept} == {"critic"}
-    assert memory.answers.held() == {(place, 0) for place in range(before)}
+    assert memory.answers.places() == {(place, 0) for place in range(before)}
     steps.clear()
     METHOD.train(world.job("guided", memory=memory, taken=before + 4, authorise=authorised.append, **CRITIC))
     (step,) = steps

@@ -11,7 +11,7 @@ from doublure.errors import SettingError
 from doublure.networks import sizes
 from doublure.networks.conv import ConvCritic, ConvGenerator, activation
 from doublure.private.clipping import clipped_sum
-from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
+from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs, per_record_reference
 from doublure.private.independence import refuse_cross_record
 
 SHAPES = [(1, 28, 28), (3, 32, 32), (3, 48, 48), (1, 4, 4), (3, 9, 17)]
@@ -67,7 +67,7 @@ def test_per_record_gradients_come_from_factor_pairs(name):
     shape, model = (1, 8, 8), critic((1, 8, 8), name=name)
     source = torch.Generator().manual_seed(2)
     real, fake = (torch.rand(5, *shape, generator=source) * 2 - 1 for _ in range(2))
-    records = Records(real=real, fake=fake, condition=labels(5), mix=torch.rand(5, generator=source))
+    records = RecordPairs(real=real, fake=fake, condition=labels(5), mix=torch.rand(5, generator=source))
     loss = CriticLoss(kind="wgan", gradient_penalty=10.0)
     gradients = RecordGradients(model, loss)
     parts = list(gradients.lot(records))
@@ -164,7 +164,7 @@ def test_one_image_moves_a_clipped_sum_by_no_more_than_its_bound(name):
     model, source = critic(shape, name=name), torch.Generator().manual_seed(6)
     real, fake = (torch.rand(size, *shape, generator=source) * 2 - 1 for _ in range(2))
     real[4] = 1e6  # an image unlike all others
-    records = Records(real=real, fake=fake, condition=labels(size), mix=torch.rand(size, generator=source))
+    records = RecordPairs(real=real, fake=fake, condition=labels(size), mix=torch.rand(size, generator=source))
     gradients = RecordGradients(model, CriticLoss(kind="logistic", gradient_penalty=1.0))
     everybody = clipped_sum(gradients.lot(records), max_grad_norm=most).total
     for left_out in range(size):

@@ -8,7 +8,7 @@ import torch
 from doublure.networks.conv import ConvCritic
 from doublure.networks.mlp import MlpCritic
 from doublure.networks.noise_layer import NoiseLayer, NoisyCritic
-from doublure.private.gradients import CriticLoss, Records, batch_gradient
+from doublure.private.gradients import CriticLoss, RecordPairs, batch_gradient
 from doublure.private.independence import refuse_cross_record
 from doublure.private.noise import OsKeyedDraws
 
@@ -119,7 +119,7 @@ def test_a_critic_of_one_output_is_what_it_was():
 def test_a_gradient_penalty_goes_through_it():
     source = torch.Generator().manual_seed(3)
     real, fake = (torch.rand(4, 1, 8, 8, generator=source) * 2 - 1 for _ in range(2))
-    records = Records(real=real, fake=fake, condition=labels(4), mix=torch.rand(4, generator=source))
+    records = RecordPairs(real=real, fake=fake, condition=labels(4), mix=torch.rand(4, generator=source))
     model = critic()
     gradient = batch_gradient(model, CriticLoss(kind="wgan", gradient_penalty=10.0), records)
     assert torch.isfinite(gradient).all()

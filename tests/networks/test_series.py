@@ -11,7 +11,7 @@ from doublure.networks import sizes
 from doublure.networks.conv import ConvCritic
 from doublure.networks.series import ConvSeriesGenerator, LstmGenerator, MlpSeriesCritic
 from doublure.private.clipping import clipped_sum
-from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
+from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs, per_record_reference
 from doublure.private.independence import refuse_cross_record
 
 MASKED = (Planes(channel="a", first=0, states=3), Planes(channel="b", first=4, states=0))
@@ -109,7 +109,7 @@ def test_an_lstm_has_noise_of_its_own_at_every_step_and_some_that_lasts():
 def test_per_record_gradients_come_from_factor_pairs(name, penalty):
     model, source = CRITICS[name](), torch.Generator().manual_seed(2)
     real, fake = (torch.rand(5, 2, 24, generator=source) * 2 - 1 for _ in range(2))
-    records = Records(real=real, fake=fake, condition=labels(5), mix=torch.rand(5, generator=source))
+    records = RecordPairs(real=real, fake=fake, condition=labels(5), mix=torch.rand(5, generator=source))
     loss = CriticLoss(kind="wgan", gradient_penalty=penalty)
     gradients = RecordGradients(model, loss)
     parts = list(gradients.lot(records))
@@ -126,7 +126,7 @@ def test_a_unit_of_several_series_moves_a_clipped_sum_by_no_more_than_its_bound(
     real, fake = (torch.rand(9, 2, 24, generator=source) * 2 - 1 for _ in range(2))
     real[4] = 1e6
     group = torch.tensor([0, 0, 1, 1, 1, 1, 2, 2, 2])
-    records = Records(real=real, fake=fake, condition=labels(9), mix=torch.rand(9, generator=source))
+    records = RecordPairs(real=real, fake=fake, condition=labels(9), mix=torch.rand(9, generator=source))
     gradients = RecordGradients(model, CriticLoss(kind="wgan", gradient_penalty=1.0))
     everybody = clipped_sum(gradients.lot(records, group=group, groups=3), max_grad_norm=most).total
     for unit in range(3):

@@ -27,10 +27,10 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def workers():
     """Two processes, as a fit would start them."""
-    from doublure.run.engines import of_this_machine
+    from doublure.run.engines import start_local_cluster
 
     torch.set_num_threads(1)
-    with of_this_machine(2) as found:
+    with start_local_cluster(2) as found:
         yield found
 
 
@@ -284,9 +284,9 @@ def test_an_error_is_told_though_another_result_is_lost(monkeypatch, workers):
 
 def goes_on(data, ledger, run):
     """Resume with workers of our own."""
-    from doublure.run.engines import of_this_machine
+    from doublure.run.engines import start_local_cluster
 
-    with of_this_machine(1) as others:
+    with start_local_cluster(1) as others:
         plan = plan_of(SEVERAL)
         syn = db.fit(data, plan, ledger=ledger, out=run, resume=True, engine=others._client)
     assert len(syn.sample(5)) == 5

@@ -37,13 +37,13 @@ from doublure.private import facts, whole_noise
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.kept_answers import AnswersInMemory, KeptAnswer, Place
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
 from doublure.run import fitting, running
 from doublure.schema import Schema
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 from doublure.training import gan_loop as adversarial
 from doublure.training.job import NullWorkspace
 
@@ -171,10 +171,10 @@ class Primitives:
             self.lot = [key for key, chosen in zip(self.keys, inside, strict=True) if chosen]
             return np.flatnonzero(inside)
 
-        def normal(source: object, size: int, std: float) -> Drawn:
+        def normal(source: object, size: int, std: float) -> ScaledNoise:
             self.trace.order.append("noise")
             self.trace.allowed.append(std)
-            return Drawn(np.zeros(size, dtype=np.float32), std)
+            return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
         def mix(query: object, size: int) -> torch.Tensor:
             return self._by_record("mix", 1)[:, 0].sigmoid()
@@ -333,13 +333,13 @@ class Lab:
             sample_rate=min(1.0, own.lot_size / facts_of.public_units),
             learned=bought, answered_facts=bought, answered=(*bought, *training),
         )  # fmt: skip
-        run = running.Run(memory, plan, memory, seed)
+        run = running.FitRun(memory, plan, memory, seed)
         with self._patch.context() as patch:
             if not real:
                 Primitives(frame, facts_of.unit.max_records, trace, like).install(patch)
             table = open_table(frame).load(facts_of, at_least=0)
-            resolved = run._resolve(table, Silent())
-            generator = run._train(table, resolved, "cpu", Silent())
+            resolved = run._resolve(table, SilentProgress())
+            generator = run._train(table, resolved, "cpu", SilentProgress())
         trace.public |= {"generator": generator.state_dict(), "resolved": resolved.to_yaml(), "steps": own.steps}
         return trace
 
@@ -375,7 +375,7 @@ class Lab:
         memory = Memory(trace, plan.steps)
         noisy = whole_noise.gaussian
 
-        def drawn(counts: np.ndarray, *, scale: float) -> Drawn:
+        def drawn(counts: np.ndarray, *, scale: float) -> ScaledNoise:
             trace.order.append("noise")
             trace.queries.append(torch.from_numpy(counts).double().flatten())
             trace.allowed.append(scale)
@@ -383,15 +383,15 @@ class Lab:
             frozen = None if like is None else like.outputs[len(trace.outputs)]
             assert frozen is None or frozen.shape == made.values.shape  # the same is asked of every neighbour
             trace.outputs.append(torch.from_numpy(made.values) if frozen is None else frozen)
-            return Drawn(trace.outputs[-1].numpy(), made.scale)
+            return ScaledNoise(trace.outputs[-1].numpy(), made.scale)
 
         with self._patch.context() as patch:
             patch.setattr(whole_noise, "gaussian", drawn)
             freeze_answers(patch, trace, like)
-            run = running.Run(memory, plan, memory, seed)
+            run = running.FitRun(memory, plan, memory, seed)
             loaded = opened.load(plan.schema, at_least=0)
-            resolved = run._resolve(loaded, Silent())
-            generator = run._train(loaded, resolved, "cpu", Silent())
+            resolved = run._resolve(loaded, SilentProgress())
+            generator = run._train(loaded, resolved, "cpu", SilentProgress())
         trace.public |= {"generator": generator.state_dict(), "noise_multiplier": plan.noise_multiplier}
         trace.public["resolved"] = resolved.to_yaml()
         return trace

@@ -41,13 +41,13 @@ from doublure.private.bayesian import BayesianAccountant
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.executed import Executed
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
 from doublure.releasing.verifying import verify
 from doublure.run import fitting, running
 from doublure.run.folder import RunFolder
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 from doublure.training.noisy_sums import NoisySums
 
 UNITS, SIDE, SIGMA, CLIP = 24, 8, 1.5, 0.1
@@ -111,11 +111,11 @@ class Theatre:
 
         def normal(source, size, std):
             trace.allowed.append(std)
-            return Drawn(np.zeros(size, dtype=np.float32), std)
+            return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
         def whole(source, size, std, unit):
             trace.allowed.append(std)
-            return Drawn(np.zeros(size, dtype=np.int64), std)
+            return ScaledNoise(np.zeros(size, dtype=np.int64), std)
 
         def frozen(exact, sigma, scale):
             number = len(trace.outputs)
@@ -141,9 +141,9 @@ class Theatre:
             patch.setattr(OsKeyedNoise, "whole", whole)
             patch.setattr(CriticSteps, "gradient", stepped)
             patch.setattr(NoisySums, "release", released)
-            run = running.Run(memory, plan, memory, 1)
+            run = running.FitRun(memory, plan, memory, 1)
             images = open_images(data).load(plan.schema, at_least=0)
-            generator = run._train(images, run._resolve(images, Silent()), "cpu", Silent())
+            generator = run._train(images, run._resolve(images, SilentProgress()), "cpu", SilentProgress())
         trace.public |= {"generator": generator.state_dict()}
         # What was measured is private, and kept with the private state.
         trace.public["kept"] = [
@@ -494,7 +494,11 @@ def test_the_estimate_stays_inside(usual, tmp_path, monkeypatch):
     [
         (bayesian, "claimed", (KEPT, AS_MEASURED)),
         (bayesian, "guarantee", ("(*worst.assumptions, *BAYESIAN_ASSUMPTIONS)", "worst.assumptions")),
-        (running.Run, "_claim", ("return guarantee", "self._folder.update_run(found=figures)\n    return guarantee")),
+        (
+            running.FitRun,
+            "_claim",
+            ("return guarantee", "self._folder.update_run(found=figures)\n    return guarantee"),
+        ),
         (RunFolder, "save_estimate", ("mode=384", "mode=420")),
     ],
     ids=["claimed", "not said what it is computed from", "in run.json", "for others to read"],
@@ -584,7 +588,7 @@ def test_no_estimate_is_printed_as_epsilon(usual, tmp_path):
 def test_a_plan_that_prints_its_ceiling_as_epsilon_is_caught(lab, usual, tmp_path):
     from doublure.planning import explain as words
 
-    lab.plant(words, "budget_of", ("made.worst_case is None", "True"))
+    lab.plant(words, "describe_budget", ("made.worst_case is None", "True"))
     with lab.caught():
         check_no_estimate_is_printed_as_epsilon(usual, tmp_path)
 
@@ -647,7 +651,7 @@ def check_lost_steps_are_paid_for(usual, folder, patch):
     """Cut off after each draw in turn: the estimate counts T steps, and what was lost at its worst."""
     whole = db.fit(people(), usual, ledger=book_of(folder / "whole"), out=folder / "whole" / "run", seed=1)
     assert whole.guarantee.kind == "bayesian-dp"
-    estimates, measure = [], running.Run._measure
+    estimates, measure = [], running.FitRun._measure
     draws, sources = [0], (OsKeyedNoise.normal, OsKeyedNoise.whole)
 
     def counted(draw):
@@ -666,7 +670,7 @@ def check_lost_steps_are_paid_for(usual, folder, patch):
         with patch.context() as inner:
             for draw in sources:
                 inner.setattr(OsKeyedNoise, draw.__name__, counted(draw))
-            inner.setattr(running.Run, "_measure", lambda self, e: estimates.append(e) or measure(self, e))
+            inner.setattr(running.FitRun, "_measure", lambda self, e: estimates.append(e) or measure(self, e))
             with pytest.raises(Killed):
                 db.fit(people(), usual, ledger=ledger, out=run, seed=1)
             estimates.clear()

@@ -17,7 +17,7 @@ from doublure.networks import noise_layer
 from doublure.networks.conv import ConvCritic
 from doublure.networks.noise_layer import NoiseLayer, NoisyCritic
 from doublure.private.accounting import GaussianEvent, epsilon_of
-from doublure.private.gradients import CriticLoss, Records
+from doublure.private.gradients import CriticLoss, RecordPairs
 
 SIZE, SHAPE, CLASSES, FEATURES = 6, (1, 8, 8), 3, 5
 LOSS = CriticLoss(kind="wgan", gradient_penalty=10.0)
@@ -39,7 +39,7 @@ def records():
     source = torch.Generator().manual_seed(5)
     real, fake = (torch.rand(SIZE, *SHAPE, generator=source) * 2 - 1 for _ in range(2))
     labels = torch.eye(CLASSES)[torch.arange(SIZE) % CLASSES]
-    return Records(real=real, fake=fake, condition=labels, mix=torch.rand(SIZE, generator=source))
+    return RecordPairs(real=real, fake=fake, condition=labels, mix=torch.rand(SIZE, generator=source))
 
 
 def gradients(seed, std=1.5):

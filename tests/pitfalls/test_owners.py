@@ -16,7 +16,7 @@ from planting import plant
 
 from doublure.encode.choice import encoder_for
 from doublure.federated.silo import Silo
-from doublure.federated.steps import Rebuilding
+from doublure.federated.steps import OwnerComputation
 from doublure.ledger import Ledger
 from doublure.private.owners import Owner
 from doublure.private.queries.lot_gradients import CriticGradients
@@ -131,7 +131,7 @@ def check_rates(patch, folder, units):
     assert {*rates} == {heard.plan.sample_rate, *own}
     (event,) = (access.event for access in heard.plan.training)
     asked = [
-        Rebuilding(heard.plan, encoder_for(schema, heard.plan.settings.encoding), units=len(SILOS[0]))
+        OwnerComputation(heard.plan, encoder_for(schema, heard.plan.settings.encoding), units=len(SILOS[0]))
         .critic(event, None)
         ._queries[False]
         for schema in (heard.plan.schema.resolve({}), heard.plan.schema.model_copy(update={"units": units}).resolve({}))
@@ -141,9 +141,9 @@ def check_rates(patch, folder, units):
 
 
 def owned_rate(count, units):
-    from doublure.private.queries.distances import rate_of
+    from doublure.private.queries.distances import distance_sample_rate
 
-    return rate_of(count, units)
+    return distance_sample_rate(count, units)
 
 
 @pytest.mark.parametrize("units", [UNITS // 10, UNITS * 10])
@@ -162,7 +162,7 @@ def test_owners_of_one_process_that_share_a_rate_are_caught(monkeypatch, tmp_pat
 
 def test_an_owner_whose_sample_follows_what_was_bought_is_caught(monkeypatch, tmp_path):
     plant(
-        monkeypatch, Rebuilding, "critic",
+        monkeypatch, OwnerComputation, "critic",
         ("max(1, self._plan.schema.public_units)", "max(1, self._encoder.schema.public_units)"),
     )  # fmt: skip
     with pytest.raises(AssertionError):

@@ -18,7 +18,7 @@ from doublure.data.tables.on_disk import TableOnDisk
 from doublure.data.tables.opening import open_table
 from doublure.errors import InputError, NotAsPriced
 from doublure.private import partitions, whole_noise
-from doublure.private.codes import CodesPart
+from doublure.private.codes import CodePartition
 from doublure.private.mechanism import Mechanism
 from doublure.private.partitions import SequentialPartitions
 from doublure.private.queries.query import Sensitivity
@@ -137,7 +137,7 @@ def test_nor_where_facts_are_bought(lab, place):
 
 MUTANTS = {
     "a partition twice": (SequentialPartitions, "answers", ("self._parts()", "[*self._parts(), *self._parts()]")),
-    "sums that grow": (partitions, "added", ("one + other", "one + 2 * other")),
+    "sums that grow": (partitions, "add_totals", ("one + other", "one + 2 * other")),
     "each unit bounded in its batch": (unit_bounds, "first_of", ("place < most", "place >= 0")),
     "units not bounded": (TableOnDisk, "column", ("cells if used is None else cells[used]", "cells")),
 }
@@ -145,9 +145,9 @@ MUTANTS = {
 
 OF_WORKERS = {
     "with workers, each piece bounded by itself": (
-        worker_tasks, "assigned", ("own.rows[:, 0]", "(own.rows[:, 2] >> np.uint64(_PLACE_BITS))"),
+        worker_tasks, "assign_buckets", ("own.rows[:, 0]", "(own.rows[:, 2] >> np.uint64(_PLACE_BITS))"),
     ),
-    "with workers, units not bounded": (worker_tasks, "held", ("own.frame.iloc[used]", "own.frame")),
+    "with workers, units not bounded": (worker_tasks, "keep_used", ("own.frame.iloc[used]", "own.frame")),
     "with workers, an answer twice": (RemotePartitions, "answers", ("yield answer", "yield from (answer, answer)")),
 }  # fmt: skip
 
@@ -223,5 +223,5 @@ def test_a_partition_shows_nothing_of_itself(lab, tmp_path):
     assert {repr(each) for each in shown} == {
         "OnDiskRecords(private)", "SequentialPartitions(private)", "TablePart(private)", "TableOnDisk(private)",
     }  # fmt: skip
-    assert CodesPart.__repr__(object.__new__(CodesPart)) == "CodesPart(private)"
+    assert CodePartition.__repr__(object.__new__(CodePartition)) == "CodePartition(private)"
     assert record_sources.RECORDS_AT_ONCE == 5

@@ -27,7 +27,7 @@ from doublure.private.remote import RemotePartitions
 from doublure.private.sampling import PoissonSampler
 from doublure.run import fitting
 from doublure.run import ranks as run_ranks
-from doublure.run.ranks import FollowerRun, leading
+from doublure.run.ranks import FollowerRun, lead_ranks
 from doublure.schema import Schema
 
 UNITS = 27  # one more is in most of the keyed lots
@@ -86,7 +86,7 @@ def fitted(patch, frame, plan, folder, *, size=2, like=None, keyed=True, seed=1)
         told.acts.clear()
 
         def first(link):
-            with leading(link) as ranks:
+            with lead_ranks(link) as ranks:
                 fitting.fit(frame, plan, ledger=ledger, out=folder / "run", seed=seed, ranks=ranks)
 
         on_ranks(first, lambda link: FollowerRun(link).follow(frame), size=size)
@@ -249,7 +249,7 @@ def check_no_rank_opens_what_is_not_charged(lab, patch, folder, plan, late=lambd
     patch.setattr(fitting, "open_data", lambda *given: late(opened) or open_data(*given))
 
     def first(link):
-        with leading(link) as ranks:
+        with lead_ranks(link) as ranks:
             fitting.fit(frame, plan, ledger=ledger, out=folder / "run", seed=1, ranks=ranks)
 
     on_ranks(first, lambda link: FollowerRun(link).follow(frame), size=3)
@@ -264,7 +264,7 @@ def test_no_rank_opens_what_is_not_charged(lab, monkeypatch, plan_of, tmp_path):
 
 
 def test_ranks_that_begin_before_the_charge_are_caught(lab, monkeypatch, plan_of, tmp_path):
-    tells = "self._leader.tell(_BEGIN, {'plan': plan.to_json(), 'seed': seed})"
+    tells = "self._leader.broadcast(_BEGIN, {'plan': plan.to_json(), 'seed': seed})"
     once = f"getattr(self, 'begun', None) or {tells}\nself.begun = True"
     lab.plant(run_ranks.LeaderRun, "begin", (tells, once))
     lab.plant(

@@ -48,7 +48,7 @@ def test_a_fact_taken_from_the_data_is_caught(lab, mutant):
     resolved = "resolved = schema.resolve(learned)"
     columns = f"{{**resolved.columns, '{name}': resolved.columns['{name}'].model_copy(update={update})}}"
     taken = f"{resolved}\n    resolved = resolved.model_copy(update={{'columns': {columns}}})"
-    lab.plant(running.Run, "_resolve", (resolved, taken))
+    lab.plant(running.FitRun, "_resolve", (resolved, taken))
     with lab.caught():
         check_encoder_is_public(lab, lab.PUBLIC)
 

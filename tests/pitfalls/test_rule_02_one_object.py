@@ -26,9 +26,9 @@ from doublure.methods.statistics.tables import noisy_tables
 from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.private import clipping, mechanism
 from doublure.private.accounting import GaussianEvent
-from doublure.private.clipping import Constant
+from doublure.private.clipping import ConstantSchedule
 from doublure.private.gradients import CriticLoss
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries import query
 from doublure.private.queries.counts import Counts
 from doublure.private.records import PrivateRecords
@@ -56,32 +56,32 @@ PARTS = {
         "whole",
     },
     "queries.counts": {"Axis", "Countable", "Counts", "Table"},
-    "queries.facts": {"Cells", "Fact"},
+    "queries.facts": {"Fact", "FactRecords"},
     "queries.dependence": {"Dependence"},
     "queries.sums": {"BoundedSums", "Factors"},
     "queries.trees": {"CountTrees"},
     "queries.votes": {"LabelVotes"},
     "queries.lot_gradients": {"CriticGradients", "CriticSettings", "Partner", "unpaired"},
-    "queries.distances": {"Distances", "rate_of"},
+    "queries.distances": {"DistanceSettings", "distance_sample_rate"},
     "independence": {"refuse_cross_record"},
     "bayesian": {"BayesianAccountant", "group_privacy", "log_moment", "percentiles"},
-    "gradients": {"CriticLoss", "LocalSteps", "Records"},
-    "clipping": {"Constant", "Geometric", "Schedule"},
+    "gradients": {"CriticLoss", "RecordPairs", "LocalSteps"},
+    "clipping": {"ConstantSchedule", "GeometricSchedule", "Schedule"},
     "records": {"PrivateRecords", "RecordsElsewhere", "ResumableStore"},
     "partitions": {"Partitions", "SequentialPartitions", "SinglePartition"},
     "ranks": {"FollowerContext", "LeaderContext", "LocalContext"},
-    "codes": {"Codes", "narrowest", "whole_columns"},
+    "codes": {"ColumnCodes", "narrowest", "whole_columns"},
     "row_codes": {"RowCodes"},
     "sampling": {"Lot"},
     # What workers hand to the process that adds, as owners do.
     "remote": {"PartitionFacts", "Response", "WorkerPartitions", "respond"},
     "owners": {"Owner", "own_fact"},
-    "owner_partitions": {"EmptyRecords", "OwnerPartitions", "Post", "View"},
-    "noise": {"source", "secret_draws", "Draws", "NoiseSource"},
+    "owner_partitions": {"EmptyRecords", "AskOwners", "OwnerPartitions", "RecordView"},
+    "noise": {"source", "secret_draws", "SecretDraws", "NoiseSource"},
     "facts": {"learn"},
     "whole_noise": set(),
 }
-IN_USE = {"noise": {"source", "secret_draws", "Draws"}, "facts": {"learn"}}
+IN_USE = {"noise": {"source", "secret_draws", "SecretDraws"}, "facts": {"learn"}}
 
 
 def breaches(text):
@@ -147,7 +147,7 @@ def test_what_reads_noisy_counts_is_given_no_others():
     for path in columns:  # a column names a partition, which is public, and is given no count
         nodes = ast.walk(ast.parse(path.read_text()))
         taken = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "doublure.noisy_counts"]
-        assert {alias.name for node in taken for alias in node.names} == {"Grid"}
+        assert {alias.name for node in taken for alias in node.names} == {"CandidateGrid"}
     asked = {
         node.module
         for node in ast.walk(ast.parse((SOURCE / "noisy_counts.py").read_text()))
@@ -234,7 +234,7 @@ class TwoLayers(nn.Module):
 
 def settings(**changes):
     return {
-        "loss": CriticLoss(kind="wgan"), "schedule": Constant(max_grad_norm=0.5), "noise_multiplier": 2.0,
+        "loss": CriticLoss(kind="wgan"), "schedule": ConstantSchedule(max_grad_norm=0.5), "noise_multiplier": 2.0,
         "sample_rate": 1.0, "steps": 400, "expected_units": 4.0,
     } | changes  # fmt: skip
 
@@ -267,7 +267,7 @@ class Zero:
     name, for_tests = "zero", True
 
     def normal(self, size, std):
-        return Drawn(np.zeros(size, dtype=np.float32), std)
+        return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
 
 def test_clip_then_sum_then_noise(lab):

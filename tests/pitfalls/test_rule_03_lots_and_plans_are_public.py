@@ -21,7 +21,7 @@ from doublure.methods.dpgan.method import Dpgan
 from doublure.methods.statistics.tables import noisy_tables
 from doublure.planning import planner
 from doublure.private import accounting, facts, mechanism
-from doublure.private.clipping import Constant
+from doublure.private.clipping import ConstantSchedule
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
 from doublure.private.queries import lot_gradients
@@ -41,7 +41,7 @@ PAIRED = "with torch.no_grad():\n    fake = self.partner(len(real), condition)"
 
 def settings(**changes):
     return {
-        "loss": CriticLoss(kind="wgan"), "schedule": Constant(max_grad_norm=1.0), "noise_multiplier": 1.0,
+        "loss": CriticLoss(kind="wgan"), "schedule": ConstantSchedule(max_grad_norm=1.0), "noise_multiplier": 1.0,
         "sample_rate": RATE, "steps": LOTS, "expected_units": UNITS * RATE,
     } | changes  # fmt: skip
 

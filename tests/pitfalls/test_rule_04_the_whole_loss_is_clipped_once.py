@@ -16,14 +16,14 @@ from torch.func import functional_call
 from doublure.data.tables import source as tables
 from doublure.encode.table import Block
 from doublure.methods.dpgan.settings import DpganSettings
-from doublure.private.clipping import Constant
-from doublure.private.gradients import CriticLoss, Records, batch_gradient
+from doublure.private.clipping import ConstantSchedule
+from doublure.private.gradients import CriticLoss, RecordPairs, batch_gradient
 from doublure.private.queries import lot_gradients
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
 from doublure.run import running
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 from doublure.training.gan_loop import Adversaries, train
 
 LAMBDA = 10.0
@@ -76,7 +76,7 @@ def test_nor_under_another_loss_or_encoding(lab, settings):
 TOTAL = "clipped.total.cpu().numpy()"
 BOUND = "self.settings.bound(self.step)"
 STATED = ("Sensitivity.of_length(clipped.sensitivity, len(total))", "self.sensitivity")
-ALONE = "Records(real=self.seen.fake, condition=self.seen.condition)"
+ALONE = "RecordPairs(real=self.seen.fake, condition=self.seen.condition)"
 MEAN = "(batch_gradient(self._critic, self.settings.loss, self.seen) / max(1, len(self.seen.real)))"
 MUTANTS = {
     "generated term outside the clip": [
@@ -109,7 +109,7 @@ RANKED = "pd.Series(codes).groupby(codes).cumcount() < max_records"
     ("owner", "name", "edits"),
     [
         (CriticGradients, "gradients", [("group=group, groups=groups", "")]),
-        (running.Run, "_train",
+        (running.FitRun, "_train",
          [("loaded.unit", "loaded.frame.index.to_numpy()"), ("loaded.n_units", "len(loaded.frame)")]),
         (tables, "_bounded", [(RANKED, f"{RANKED} + 99")]),
     ],
@@ -144,7 +144,7 @@ def job_of(settings, body, condition):
     )  # fmt: skip
     return SimpleNamespace(
         encoder=encoder, settings=settings, private=False, device="cpu", seed=3, taken=0, checkpoints=Kept(),
-        progress=Silent(), log=lambda line: None, check_stop=lambda: None,
+        progress=SilentProgress(), log=lambda line: None, check_stop=lambda: None,
         agree=lambda tensors: None,
     )  # fmt: skip
 
@@ -212,7 +212,7 @@ def check_without_noise_and_bound_it_is_plain_training(lab, patch):
     step = critic_steps(
         PrivateRecords(torch.cat([rows, conditions], 1), torch.arange(7).numpy(), 7, lambda x: (x[:, :3], x[:, 3:])),
         dict(
-            loss=CriticLoss(kind="wgan", gradient_penalty=LAMBDA), schedule=Constant(max_grad_norm=1e6),
+            loss=CriticLoss(kind="wgan", gradient_penalty=LAMBDA), schedule=ConstantSchedule(max_grad_norm=1e6),
             noise_multiplier=1.0, sample_rate=1.0, steps=6, expected_units=7.0, n_critic=2,
         ),
         noise=ReplayNoise(repeat(torch.zeros(size))),
@@ -243,7 +243,7 @@ def test_without_noise_and_bound_it_is_plain_training(lab, monkeypatch):
         (CriticLoss, "on_slope", lambda old: lambda self, gradient: gradient.flatten(1).sum(1) * 0),
         (CriticLoss, "on_fake", lambda old: lambda self, scores: scores * 0),
         (Adversaries, "follow", lambda old: lambda self, gradient: old(self, -gradient)),
-        (Records, "mixed", lambda old: lambda self: self.real.clone()),
+        (RecordPairs, "mixed", lambda old: lambda self: self.real.clone()),
     ],
     ids=["penalty dropped", "generated term dropped", "ascent", "penalty at the real record"],
 )
@@ -268,7 +268,7 @@ def check_a_window_of_one_unit_stays_with_it(lab, patch):
         step = lab.mechanism(
             torch.ones(48, 3),
             dict(
-                loss=CriticLoss(kind="wgan"), schedule=Constant(max_grad_norm=1.0), noise_multiplier=1.0,
+                loss=CriticLoss(kind="wgan"), schedule=ConstantSchedule(max_grad_norm=1.0), noise_multiplier=1.0,
                 sample_rate=0.1, steps=1, expected_units=2.4,
             ),
             unit=[i // 2 for i in range(48)], noise=ReplayNoise([torch.zeros(3)]),

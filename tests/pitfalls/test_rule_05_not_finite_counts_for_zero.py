@@ -10,7 +10,7 @@ from replay_noise import ReplayNoise
 from torch import nn
 
 from doublure.private import clipping, mechanism
-from doublure.private.clipping import Constant, Geometric
+from doublure.private.clipping import ConstantSchedule, GeometricSchedule
 from doublure.private.gradients import CriticLoss
 from doublure.private.queries import lot_gradients
 
@@ -48,7 +48,7 @@ def run(lab, body, unit=None, penalty=10.0):
     noise = ReplayNoise(draws)
     settings = dict(
         loss=CriticLoss(kind="wgan", gradient_penalty=penalty),
-        schedule=Geometric(max_grad_norm=C, decay=0.9, floor=0.1),
+        schedule=GeometricSchedule(max_grad_norm=C, decay=0.9, floor=0.1),
         noise_multiplier=1.0, sample_rate=1.0, steps=STEPS, expected_units=5.0,
     )  # fmt: skip
     given = {} if unit is None else {"unit": unit}
@@ -131,7 +131,7 @@ def test_every_size_is_clipped(lab, size):
     critic = nn.Linear(2, 1, bias=False)
     critic.forward = lambda x, condition=None: x @ critic.weight[0]
     settings = dict(
-        loss=CriticLoss(kind="wgan"), schedule=Constant(max_grad_norm=C), noise_multiplier=1.0, sample_rate=1.0,
+        loss=CriticLoss(kind="wgan"), schedule=ConstantSchedule(max_grad_norm=C), noise_multiplier=1.0, sample_rate=1.0,
         steps=1, expected_units=1.0,
     )  # fmt: skip
     step = lab.mechanism(torch.full((3, 2), size), settings, noise=ReplayNoise([torch.zeros(2)]))

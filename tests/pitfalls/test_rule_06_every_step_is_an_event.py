@@ -16,11 +16,11 @@ from doublure.methods.dpgan.settings import DpganSettings
 from doublure.methods.statistics.tables import noisy_tables
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent, event_to_json
-from doublure.private.clipping import Constant
+from doublure.private.clipping import ConstantSchedule
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.sampling import PoissonSampler
 from doublure.run import running
@@ -70,7 +70,7 @@ DRAWN_FIRST = [(PAID, "pass"), (NOISY, f"{NOISY}\nself._pay(access)")]
         (CriticGradients, "answer", [(LOT, f"({LOT}, {LOT})[1]")]),
         (Mechanism, "_noised", [(NORMAL, f"({NORMAL}, {NORMAL})[1]")]),
         (Dpgan, "accesses", [("settings.steps or 1", "settings.steps // settings.n_critic")]),
-        (running.Run, "_advance", [("step - 1 + every", "1 + every")]),
+        (running.FitRun, "_advance", [("step - 1 + every", "1 + every")]),
     ],
     ids=["an event an iteration", "one lot for n_critic steps", "a second lot", "a second draw", "priced by iteration",
          "not authorised"],
@@ -90,7 +90,7 @@ def check_the_check_comes_first(lab, patch):
 
         def normal(self, size, std):
             acts.append("noise")
-            return Drawn(np.zeros(size, dtype=np.float32), std)
+            return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
     def authorise(step):
         acts.append(step)
@@ -99,8 +99,8 @@ def check_the_check_comes_first(lab, patch):
 
     def settings(steps):
         return dict(
-            loss=CriticLoss(kind="wgan"), schedule=Constant(max_grad_norm=1.0), noise_multiplier=1.0, sample_rate=0.5,
-            steps=steps, expected_units=1.0,
+            loss=CriticLoss(kind="wgan"), schedule=ConstantSchedule(max_grad_norm=1.0), noise_multiplier=1.0,
+            sample_rate=0.5, steps=steps, expected_units=1.0,
         )  # fmt: skip
 
     def partner(size, condition):

@@ -12,17 +12,17 @@ from torch import nn
 
 from doublure.errors import NotAsPriced
 from doublure.private import clipping, noise
-from doublure.private.clipping import Geometric
+from doublure.private.clipping import GeometricSchedule
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings
 from doublure.training import gan_loop as adversarial
 from doublure.training.gan_loop import train
 
 ALPHA = 1e-6
 SIGMA, EXPECTED, WEIGHTS, STEPS = 1.7, 12.5, 2_500, 60
-SCHEDULE = Geometric(max_grad_norm=0.8, decay=0.96, floor=0.3)
+SCHEDULE = GeometricSchedule(max_grad_norm=0.8, decay=0.96, floor=0.3)
 
 
 class Wide(nn.Module):
@@ -122,7 +122,7 @@ def check_noise_is_drawn_once_for_all_weights(lab):
 
         def normal(self, size, std):
             asked.append((size, std))
-            return Drawn(np.zeros(size, dtype=np.float32), std)
+            return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
     step, critic = lab.mechanism(torch.ones(3, WEIGHTS), settings(sample_rate=0.5, n_critic=3), noise=Noise()), Wide()
     for _ in range(STEPS):
@@ -179,7 +179,7 @@ def test_a_schedule_that_looks_at_the_data_is_caught(lab, owner, name, edit):
         check_labels_change_no_schedule_and_no_end(lab)
 
 
-@pytest.mark.parametrize("schedule", [clipping.Constant, clipping.Geometric])
+@pytest.mark.parametrize("schedule", [clipping.ConstantSchedule, clipping.GeometricSchedule])
 def test_a_schedule_is_asked_by_step_and_by_nothing_else(schedule):
     assert list(inspect.signature(schedule.at).parameters) == ["self", "step"]
     assert schedule.__dataclass_params__.frozen

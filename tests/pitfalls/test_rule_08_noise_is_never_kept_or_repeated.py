@@ -17,7 +17,7 @@ from doublure.errors import Interrupted, LostRun, NotAsPriced, RunFolderError, S
 from doublure.ledger import Ledger
 from doublure.methods.statistics.tables import fitting as table_fitting
 from doublure.private import entropy, noise, whole_noise
-from doublure.private.clipping import Constant
+from doublure.private.clipping import ConstantSchedule
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
@@ -42,7 +42,9 @@ def runs(lab, patch, *, noiseless=False, rows=24):
     """Return two runs of the same seed on the same table."""
     with patch.context() as inner:
         if noiseless:
-            inner.setattr(OsKeyedNoise, "normal", lambda self, size, std: noise.Drawn(np.zeros(size, np.float32), std))
+            inner.setattr(
+                OsKeyedNoise, "normal", lambda self, size, std: noise.ScaledNoise(np.zeros(size, np.float32), std)
+            )
         return [lab.train(lab.people()[:rows], real=True, seed=7) for _ in range(2)]
 
 
@@ -64,7 +66,7 @@ def test_equal_seeds_do_not_repeat_the_noise(lab, monkeypatch):
 
 
 def seeded(size, std, seed):
-    return noise.Drawn(np.random.default_rng(seed).standard_normal(size, dtype=np.float32) * np.float32(std), std)
+    return noise.ScaledNoise(np.random.default_rng(seed).standard_normal(size, dtype=np.float32) * np.float32(std), std)
 
 
 @pytest.mark.parametrize("what", ["noise", "lots", "seed governs nothing"])
@@ -266,7 +268,7 @@ def test_a_known_stream_is_for_tests(lab):
     """No method can hand the mechanism mixing numbers that somebody else knows."""
     for penalty, refused in ((1.0, True), (0.0, False)):
         settings = dict(
-            loss=CriticLoss(kind="wgan", gradient_penalty=penalty), schedule=Constant(max_grad_norm=1.0),
+            loss=CriticLoss(kind="wgan", gradient_penalty=penalty), schedule=ConstantSchedule(max_grad_norm=1.0),
             noise_multiplier=1.0, sample_rate=1.0, steps=1, expected_units=1.0,
         )  # fmt: skip
 
@@ -349,7 +351,7 @@ def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan
     if owner is not Adversaries:
         monkeypatch.setattr(entropy, "_KEYS", [], raising=False)
         monkeypatch.setattr(noise, "entropy", entropy, raising=False)
-        save = running.Run._save
+        save = running.FitRun._save
 
         def leaking(run, *arguments, **more):
             if owner is entropy:
@@ -358,7 +360,7 @@ def test_a_key_or_a_state_that_is_kept_is_caught(lab, monkeypatch, declared_plan
                 run._folder.update_run(noise=[str(key) for key in entropy._KEYS])
             return save(run, *arguments, **more)
 
-        monkeypatch.setattr(running.Run, "_save", leaking)
+        monkeypatch.setattr(running.FitRun, "_save", leaking)
     lab.plant(owner, name, edit)
     with lab.caught():
         check_no_key_and_no_state_is_kept(lab, monkeypatch, declared_plan, tmp_path)
@@ -396,7 +398,7 @@ def test_a_resumed_run_that_takes_more_is_caught(lab, monkeypatch, declared_plan
         numbers = count()
         monkeypatch.setattr(OsKeyedNoise, "normal", lambda self, size, std: seeded(size, std, next(numbers) % 3))
     else:
-        lab.plant(running.Run, "__init__", ("taken=reservation.authorised", "taken=0"))
+        lab.plant(running.FitRun, "__init__", ("taken=reservation.authorised", "taken=0"))
     with pytest.raises((AssertionError, NotAsPriced)):
         check_a_resumed_run_draws_fresh_noise_and_fewer_steps(lab, monkeypatch, declared_plan, tmp_path)
 
@@ -427,12 +429,12 @@ def test_equal_seeds_do_not_repeat_the_tables_noise(lab, monkeypatch):
 
 def repeated(counts, *, scale):
     drawn = np.random.default_rng(7).normal(0, scale, counts.shape)
-    return noise.Drawn(counts + np.rint(drawn).astype(np.int64), scale)
+    return noise.ScaledNoise(counts + np.rint(drawn).astype(np.int64), scale)
 
 
 def repeated_by_table(counts, *, scale):
     drawn = np.random.default_rng().normal(0, scale)
-    return noise.Drawn(counts + np.rint(drawn).astype(np.int64), scale)
+    return noise.ScaledNoise(counts + np.rint(drawn).astype(np.int64), scale)
 
 
 @pytest.mark.parametrize("draw", [repeated, repeated_by_table], ids=["seeded", "the same for each table"])
@@ -508,7 +510,7 @@ def test_a_lost_release_is_not_drawn_again(lab, monkeypatch, counting_plan, tmp_
     ("owner", "name", "edits"),
     [
         (Mechanism, "refuse_lost", [("self._lost[access]", "False")]),
-        (running.Run, "__init__", [("taken=reservation.authorised", "taken=0")]),
+        (running.FitRun, "__init__", [("taken=reservation.authorised", "taken=0")]),
     ],
     ids=["not refused", "not remembered"],
 )
@@ -579,7 +581,7 @@ def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
                 ending(stopped, cut, KeyboardInterrupt())
             with pytest.raises(Interrupted):
                 lab.fit(lab.people(), plan, folder, real=True)
-        kept = {place: answers.kept(place).noisy.tobytes() for place in sorted(answers.held())}
+        kept = {place: answers.read(place).noisy.tobytes() for place in sorted(answers.places())}
         assert {path.stat().st_mode & 0o777 for path in (folder / "run/internal").iterdir()} == {0o600}
         first = len(draws)
         assert len(kept) == first == (plan.steps if cut == "fit" else cut)
@@ -587,7 +589,7 @@ def check_kept_releases_are_taken_up(lab, patch, plan, folder, cut):
     assert [draw.scale for draw in draws] == [pytest.approx(access.event.scale) for access in plan.touches]
     whole = [draw.values.tobytes() for draw in draws[:first]]
     assert list(kept.values()) == whole
-    assert not answers.held()
+    assert not answers.places()
 
 
 @pytest.mark.parametrize("cut", [1, 2, "fit"])
@@ -608,7 +610,7 @@ def test_kept_releases_that_are_drawn_again_are_caught(lab, monkeypatch, countin
 
 def test_what_is_kept_before_it_is_paid_for_is_refused(lab, monkeypatch, counting_plan, tmp_path):
     """A kill between the two would leave an answer that no ledger knows of."""
-    keeps = "if keep:\n    kept(KeptAnswer(noisy=noisy, asked=said(query), ran=self.executed.entry(access)))"
+    keeps = "if keep:\n    kept(KeptAnswer(noisy=noisy, asked=query_digest(query), ran=self.executed.entry(access)))"
     lab.plant(Mechanism, "release", (PAID, "pass"), (keeps, f"{keeps}\nself._pay(access)"))
     with monkeypatch.context() as inner:
         pay, paid = Mechanism._pay, []

@@ -11,7 +11,7 @@ from torch import nn
 
 from doublure.errors import SettingError
 from doublure.networks.mlp import MlpGenerator
-from doublure.private.clipping import Constant
+from doublure.private.clipping import ConstantSchedule
 from doublure.private.gradients import CriticLoss
 from doublure.private.independence import refuse_cross_record
 from doublure.private.queries import lot_gradients
@@ -76,8 +76,8 @@ def check_mixing_critics_are_refused(lab):
     for name, make in MIXING.items():
         asked = []
         settings = dict(
-            loss=CriticLoss(kind="wgan"), schedule=Constant(max_grad_norm=1.0), noise_multiplier=1.0, sample_rate=1.0,
-            steps=1, expected_units=5.0,
+            loss=CriticLoss(kind="wgan"), schedule=ConstantSchedule(max_grad_norm=1.0), noise_multiplier=1.0,
+            sample_rate=1.0, steps=1, expected_units=5.0,
         )  # fmt: skip
         critic = make()
         size = sum(p.numel() for p in critic.parameters())

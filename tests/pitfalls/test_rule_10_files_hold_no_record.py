@@ -130,14 +130,18 @@ COMPACT = "__import__('torch').from_numpy(teacher._records._compact)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log(loaded.frame.iloc[40].to_dict())")),
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(rows=len(loaded.frame))")),
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'pay': loaded.frame['pay'].tolist()}})")),
+        (running.FitRun, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log(loaded.frame.iloc[40].to_dict())")),
+        (running.FitRun, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(rows=len(loaded.frame))")),
+        (
+            running.FitRun,
+            "_train",
+            (ENCODED, f"{ENCODED}\n    self._folder.log({{'pay': loaded.frame['pay'].tolist()}})"),
+        ),
         (adversarial, "train", (ENDED, f"{KEPT} | {{'real': {COMPACT}}})\n{ENDED}")),
         (adversarial, "train", (ENDED, f"{KEPT} | {{'rows': adversaries._encoder.expand({COMPACT})}})\n{ENDED}")),
         (
             weights,
-            "file_of",
+            "generator_file",
             (
                 "packed(generator.state_dict(), metadata)",
                 "packed(generator.state_dict(), metadata | {'rows': '24'})",
@@ -159,7 +163,7 @@ def test_a_category_that_was_not_public_is_caught(lab, monkeypatch, declared_pla
     values = f"resolved.columns['job'].model_copy(update={{'values': ('cook', 'nurse', {JOB!r})}})"
     columns = f"{{**resolved.columns, 'job': {values}}}"
     changed = f"{resolved}\n    resolved = resolved.model_copy(update={{'columns': {columns}}})"
-    lab.plant(running.Run, "_resolve", (resolved, changed))
+    lab.plant(running.FitRun, "_resolve", (resolved, changed))
     with lab.caught():
         check_nothing_written_holds_a_record(lab, declared_plan, tmp_path)
 
@@ -203,7 +207,7 @@ def check_no_exact_count_is_written(lab, patch, plan, folder):
             for content in contents(path):
                 assert not any(needle in content for needle in looked_for), path.name
     answers = AnswersInFolder(folder / "run/internal")
-    noisy = {plan.touches[place].purpose: answers.kept((place, number)).noisy for place, number in answers.held()}
+    noisy = {plan.touches[place].purpose: answers.read((place, number)).noisy for place, number in answers.places()}
     # Of the tables that pairs are scored by, one number each is written, and no table.
     scored = next(access.event.tables for access in plan.touches if access.purpose == SCORES)
     assert noisy.pop(SCORES).shape == (scored,)

@@ -75,8 +75,8 @@ def test_the_charge_comes_first(lab, monkeypatch, declared_plan, ledger, tmp_pat
     ("owner", "name", "edit"),
     [
         (fitting, "fit", ("source.check(plan.schema)", "source.load(plan.schema)")),
-        (running.Run, "_authorise", ("self._advance", "lambda step: None")),
-        (running.Run, "_advance", ("self._reservation.advance", "lambda step: None")),
+        (running.FitRun, "_authorise", ("self._advance", "lambda step: None")),
+        (running.FitRun, "_advance", ("self._reservation.advance", "lambda step: None")),
     ],
     ids=["data before charge", "nobody asked", "steps not authorised"],
 )
@@ -112,7 +112,7 @@ def test_each_fact_is_marked_before_it_is_learned(lab, monkeypatch, plan, tmp_pa
     ("owner", "name", "edits"),
     [
         (Mechanism, "release", DRAWN_FIRST),
-        (running.Run, "_authorise", [("self._reservation.noise_drawn(access.purpose)", "pass")]),
+        (running.FitRun, "_authorise", [("self._reservation.noise_drawn(access.purpose)", "pass")]),
     ],
     ids=["marked afterwards", "not marked"],
 )
@@ -179,8 +179,8 @@ def test_what_an_early_end_costs(lab, monkeypatch, declared_plan, ledger, tmp_pa
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (running.Run, "_close", (SPENT, "False")),
-        (running.Run, "_close", (SPENT, "True")),
+        (running.FitRun, "_close", (SPENT, "False")),
+        (running.FitRun, "_close", (SPENT, "True")),
         (Mechanism, "_pay", (ASKED, "pass")),
     ],
     ids=["a later end for nothing", "an early end at full price", "noise without leave"],
@@ -227,7 +227,7 @@ def test_tables_are_charged_before_they_are_drawn(lab, monkeypatch, counting_pla
     ("owner", "name", "edits"),
     [
         (fitting, "fit", [("source.check(plan.schema)", "source.load(plan.schema)")]),
-        (running.Run, "_advance", [("self._reservation.advance", "lambda step: None")]),
+        (running.FitRun, "_advance", [("self._reservation.advance", "lambda step: None")]),
         (Mechanism, "_pay", [(ASKED, "pass")]),
         (Mechanism, "release", DRAWN_FIRST),
     ],

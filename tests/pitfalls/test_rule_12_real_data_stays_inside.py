@@ -74,9 +74,13 @@ ENCODED = "encoder = encoder_for(schema, plan.settings.encoding)"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(units=loaded.n_units)")),
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    self._folder.log({{'paid': loaded.frame['pay'].mean()}})")),
-        (running.Run, "_train", (ENCODED, f"{ENCODED}\n    loaded.frame.to_csv(self._folder.path / 'page')")),
+        (running.FitRun, "_train", (ENCODED, f"{ENCODED}\n    self._folder.update_run(units=loaded.n_units)")),
+        (
+            running.FitRun,
+            "_train",
+            (ENCODED, f"{ENCODED}\n    self._folder.log({{'paid': loaded.frame['pay'].mean()}})"),
+        ),
+        (running.FitRun, "_train", (ENCODED, f"{ENCODED}\n    loaded.frame.to_csv(self._folder.path / 'page')")),
         (adversarial, "train", ("round(loss, 6)", "float(teacher._records._compact.mean())")),
     ],
     ids=["a count", "a mean", "a report beside the artefacts", "a private figure logged"],
@@ -124,8 +128,8 @@ FIRST = "next(generator.parameters()).data.view(-1)[0]"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (running.Run, "_train", (TRAINED, f"{TRAINED}\n    {FIRST} = float(loaded.frame['pay'].sum())")),
-        (running.Run, "_resolve", (RESOLVED, f"{RESOLVED}\n    resolved = {BOUNDED}")),
+        (running.FitRun, "_train", (TRAINED, f"{TRAINED}\n    {FIRST} = float(loaded.frame['pay'].sum())")),
+        (running.FitRun, "_resolve", (RESOLVED, f"{RESOLVED}\n    resolved = {BOUNDED}")),
     ],
     ids=["a sum among the weights", "a maximum for a bound"],
 )
@@ -168,7 +172,7 @@ PAGE = "page = page_of(folder, card, described).encode()"
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (loading, "synthesizer_of", (LOADED, f"{LOADED}\n    {LOOKS}")),
+        (loading, "read_synthesizer", (LOADED, f"{LOADED}\n    {LOOKS}")),
         (issuing, "issue", (ADDED, f"{ADDED}\n    card['limits'] = [str([*staging.parent.glob('run/int*/*')])]")),
         (issuing, "write_page", (PAGE, f"{PAGE}\n    (folder / 'report.html').write_text('accuracy 0.93')")),
     ],
@@ -287,7 +291,7 @@ def test_what_releases_knows_nothing_of_real_data(name):
         "from doublure import evaluate",
         "from doublure.data.tables.opening import open_table",
         "import doublure.attack.membership",
-        "from doublure.report.files import Paged",
+        "from doublure.report.files import PageResult",
     ],
 )
 def test_a_release_that_could_is_caught(planted):

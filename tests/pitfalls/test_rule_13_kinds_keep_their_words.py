@@ -68,7 +68,7 @@ def test_another_epsilon_is_caught(lab, monkeypatch, mutant):
     elif mutant == "none as dp":
         monkeypatch.setitem(words._SENTENCES, "none", lambda g: "(ε=0, δ=0)-differentially private")
     else:
-        lab.plant(plain_words, "figures_of", ("key not in _NOT_SHOWN.get(kind, ())", "True"))
+        lab.plant(plain_words, "figure_names", ("key not in _NOT_SHOWN.get(kind, ())", "True"))
     with lab.caught():
         check_only_dp_prints_an_epsilon()
 

@@ -63,7 +63,7 @@ FROM_LABELS = (
 
 
 def test_conditions_drawn_from_the_labels_are_caught(lab, monkeypatch):
-    lab.plant(running.Run, "_train", (ENCODED, FROM_LABELS))
+    lab.plant(running.FitRun, "_train", (ENCODED, FROM_LABELS))
     with lab.caught():
         check_labels_do_not_move_the_law_of_conditions(lab, monkeypatch)
 
@@ -101,7 +101,7 @@ def test_conditions_follow_the_schema(lab, monkeypatch, declared_plan, tmp_path)
 def test_conditions_that_follow_the_data_are_caught(lab, monkeypatch, declared_plan, tmp_path):
     resolved = "resolved = schema.resolve(learned)"
     lab.plant(
-        running.Run, "_resolve",
+        running.FitRun, "_resolve",
         (resolved,
          f"{resolved}\n    shares = loaded.frame['out'].value_counts(normalize=True).astype(float).to_dict()\n"
          "    changed = resolved.columns['out'].model_copy(update={'shares': shares})\n"

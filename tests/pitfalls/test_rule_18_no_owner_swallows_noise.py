@@ -17,7 +17,7 @@ from doublure.errors import Interrupted
 from doublure.private import mechanism, owner_partitions, owners, partitions
 from doublure.private.accounting import GaussianEvent
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 from doublure.private.owner_partitions import OwnerPartitions, validate_answer
 from doublure.private.owners import bounded
 from doublure.private.queries.axes import Axis
@@ -54,7 +54,7 @@ class Fixed:
 
     def normal(self, size, std):
         """Return it."""
-        return Drawn((np.linspace(-1.3, 1.1, size) * std).astype(np.float32), std)
+        return ScaledNoise((np.linspace(-1.3, 1.1, size) * std).astype(np.float32), std)
 
 
 def sent(honest, most, order):
@@ -133,13 +133,13 @@ def test_beside_more_units_than_anybody_has_the_error_is_as_stated(monkeypatch, 
 
 
 MUTANTS = {
-    "sums are added in float32": (partitions, "added", ("one.astype(np.float64) + other", "one + other")),
+    "sums are added in float32": (partitions, "add_totals", ("one.astype(np.float64) + other", "one + other")),
     "noise is added in float32": (mechanism, "_sum", ("total.astype(np.float64)", "total.astype(np.float32)")),
     "an owner may add 2^20 times as much": (
         owner_partitions, "validate_answer", ("nothing.sensitivity.l2 * (1 if one_unit else units)",
                              "nothing.sensitivity.l2 * (1 if one_unit else units * 2**20)"),
     ),
-    "an owner's sum has no bound": (owner_partitions, "_fault_of_gradient", ("length_of(total) <= longest", "True")),
+    "an owner's sum has no bound": (owner_partitions, "_fault_of_gradient", ("l2_norm(total) <= longest", "True")),
     "every owner is held against one unit": (
         owner_partitions, "validate_answer", ("(1 if one_unit else units)", "(1 if one_unit else 1)"),
     ),
@@ -222,7 +222,7 @@ KEEPING = {
     "gradients are not projected": ("not length > longest", "True"),
     "the ball has no margin": ("(1 - _MARGIN)", "1"),
     "the ball has the wrong centre": ("total.astype(np.float64) * (longest / length)", "total * 0.0"),
-    "counts are not cut off": ("np.minimum(total, most_of(answer, units))", "total"),
+    "counts are not cut off": ("np.minimum(total, largest_count(answer, units))", "total"),
     "names are not cut off": ("min(count, most)", "count"),
 }
 

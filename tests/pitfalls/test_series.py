@@ -30,7 +30,7 @@ from doublure.private import executed, mechanism, whole_noise
 from doublure.run import running
 from doublure.schema import Schema
 from doublure.schema.series import SeriesSchema
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 from doublure.training.checkpoints import KeptTables
 
 METERS, DAYS, MOST = 12, 2, 3
@@ -113,15 +113,15 @@ class Stage:
             learned=bought, answered_facts=bought, answered=(*bought, *training),
         )  # fmt: skip
         days = frame.assign(day=frame["when"].str[:10])[frame["kw"].notna()].drop_duplicates(["who", "day"])
-        run = running.Run(memory, plan, memory, 1)
+        run = running.FitRun(memory, plan, memory, 1)
         with self.lab._patch.context() as patch:
             self.Primitives(days, MOST, trace, like).install(patch)
             # Which of a unit's series are used is drawn by key too: here always the first.
             first = lambda codes, most: np.flatnonzero(pd.Series(codes).groupby(codes).cumcount() < most)  # noqa: E731
             patch.setattr(sources, "at_most", first)
             loaded = open_series(frame).load(schema, at_least=0)
-            resolved = run._resolve(loaded, Silent())
-            generator = run._train(loaded, resolved, "cpu", Silent())
+            resolved = run._resolve(loaded, SilentProgress())
+            generator = run._train(loaded, resolved, "cpu", SilentProgress())
         trace.public |= {"generator": generator.state_dict(), "resolved": resolved.to_yaml()}
         return trace
 

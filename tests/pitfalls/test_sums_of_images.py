@@ -25,13 +25,13 @@ from doublure.private import independence
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries import sums
 from doublure.private.queries.lot_gradients import CriticGradients
 from doublure.private.records import PrivateRecords
 from doublure.run import running
 from doublure.schema import Schema
-from doublure.support.progress import Silent
+from doublure.support.progress import SilentProgress
 from doublure.training import critic_steps as private_critic_trainer
 from doublure.training import private_classifier as labelling
 from doublure.training.gan_loop import Adversaries
@@ -114,11 +114,11 @@ class Theatre:
         def normal(source, size, std):
             trace.order.append("noise")
             trace.allowed.append(std / sigmas[len(trace.allowed)])
-            return Drawn(np.zeros(size, dtype=np.float32), std)
+            return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
         def whole(source, size, std, unit):
             normal(source, size, std)
-            return Drawn(np.zeros(size, dtype=np.int64), std)
+            return ScaledNoise(np.zeros(size, dtype=np.int64), std)
 
         def placed(records, rows):
             trace.order.append("open")
@@ -174,9 +174,9 @@ class Theatre:
             patch.setattr(PrivateRecords, "placed", placed)
             patch.setattr(PrivateRecords, "mapped", computed)
             patch.setattr(NoisySums, "release", released)
-            run = running.Run(memory, plan, memory, 1)
+            run = running.FitRun(memory, plan, memory, 1)
             images = open_images(data).load(plan.schema, at_least=0)
-            generator = run._train(images, run._resolve(images, Silent()), "cpu", Silent())
+            generator = run._train(images, run._resolve(images, SilentProgress()), "cpu", SilentProgress())
         trace.public |= {"generator": generator.state_dict()}
         return trace
 
@@ -377,8 +377,8 @@ def test_a_unit_that_is_not_bounded_is_refused_by_a_second_lock(theatre):
     images = open_images(with_unit(people(records=2), CHECKERS, records=6)).load(loose, at_least=0)
     plan, trace = theatre.plans[SEVERAL], theatre.Trace()
     memory = theatre.Memory(trace, plan.steps)
-    run = running.Run(memory, plan, memory, 1)
-    train = partial(run._train, images, plan.schema.resolve({}), "cpu", Silent())
+    run = running.FitRun(memory, plan, memory, 1)
+    train = partial(run._train, images, plan.schema.resolve({}), "cpu", SilentProgress())
     refused = theatre.lab.refusal(SettingError, train)
     assert refused.field == "max_records"
     assert trace.order == []

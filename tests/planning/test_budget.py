@@ -12,9 +12,9 @@ from doublure.access import Access
 from doublure.errors import SchemaError, SettingError
 from doublure.methods import registry
 from doublure.planning.planner import (
-    Budget,
-    checked_budget,
-    checked_delta,
+    BudgetRequest,
+    check_budget,
+    check_delta,
     learned_facts,
     refuse_undeclared,
     refuse_used_up,
@@ -36,23 +36,23 @@ columns:
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, math.nan, math.inf, True, "1e-6", 10**400, None])
 def test_a_delta_that_is_no_chance_is_refused(delta):
     with pytest.raises(SettingError, match=r"1e-04") as caught:
-        checked_delta(delta, 1000)
+        check_delta(delta, 1000)
     assert caught.value.field == "delta"
 
 
 def test_a_delta_is_below_one_in_the_number_of_units():
-    assert checked_delta(1e-6, 1000) == 1e-6
+    assert check_delta(1e-6, 1000) == 1e-6
     with pytest.raises(SettingError) as caught:
-        checked_delta(0.5, 1000)
+        check_delta(0.5, 1000)
     assert caught.value.field == "delta"
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, math.inf, True, "1", 10**400, None])
 def test_an_epsilon_that_is_no_price_is_refused(epsilon):
     with pytest.raises(SettingError) as caught:
-        checked_budget(epsilon, 1e-6, 1000)
+        check_budget(epsilon, 1e-6, 1000)
     assert caught.value.field == "epsilon"
-    assert checked_budget(2, 1e-6, 1000) == (2.0, 1e-6)
+    assert check_budget(2, 1e-6, 1000) == (2.0, 1e-6)
 
 
 def test_facts_are_bought_in_the_order_of_the_schema():
@@ -74,16 +74,16 @@ def test_facts_are_bought_in_the_order_of_the_schema():
 
 
 def test_discoveries_take_a_tenth_of_delta_together_and_training_the_rest():
-    budget = Budget.of(registry.method("dpgan"), SCHEMA, 8.0, 1e-5)
+    budget = BudgetRequest.from_request(registry.method("dpgan"), SCHEMA, 8.0, 1e-5)
     assert (budget.epsilon, budget.delta) == (8.0, 1e-5)
     assert budget.learned == learned_facts(SCHEMA, 1e-5 / 20)
-    assert budget.of_training == pytest.approx(0.9e-5)
-    assert replace(budget, learned=()).of_training == 1e-5
-    assert Budget(epsilon=None, delta=None, learned=()).of_training == 0.0
+    assert budget.training_delta == pytest.approx(0.9e-5)
+    assert replace(budget, learned=()).training_delta == 1e-5
+    assert BudgetRequest(epsilon=None, delta=None, learned=()).training_delta == 0.0
 
 
 def test_an_epsilon_that_follows_has_no_limit_yet():
-    budget = Budget.of(registry.method("dpgan"), SCHEMA, None, 1e-5, follows=True)
+    budget = BudgetRequest.from_request(registry.method("dpgan"), SCHEMA, None, 1e-5, follows=True)
     assert (budget.epsilon, budget.delta) == (math.inf, 1e-5)
     assert budget.learned == learned_facts(SCHEMA, 1e-5 / 20)
 
@@ -124,5 +124,5 @@ def test_what_is_undeclared_is_named_before_what_may_be_spent(method):
 @pytest.mark.parametrize("given", [{"epsilon": 1.0}, {"delta": 1e-6}, {"epsilon": 1.0, "delta": 1e-6}])
 def test_a_method_without_a_claim_takes_no_budget(given):
     with pytest.raises(SettingError, match="gives no guarantee") as caught:
-        Budget.of(registry.method("gan"), SCHEMA, given.get("epsilon"), given.get("delta"))
+        BudgetRequest.from_request(registry.method("gan"), SCHEMA, given.get("epsilon"), given.get("delta"))
     assert caught.value.field == next(iter(given))

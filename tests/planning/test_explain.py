@@ -10,7 +10,7 @@ import pytest
 import doublure as db
 from doublure.access import Access
 from doublure.methods import choice
-from doublure.planning.explain import _figures, _noise, _price, budget_of, duration, explain
+from doublure.planning.explain import _figures, _noise, _price, describe_budget, duration, explain
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 
 LOTS = GaussianEvent(noise_multiplier=1.25, sample_rate=0.1, steps=200)
@@ -72,13 +72,15 @@ def test_a_delta_of_zero_is_left_out():
 
 def test_what_is_spent_is_told_or_that_nothing_is_claimed():
     nothing = SimpleNamespace(epsilon=None, guarantee=SimpleNamespace(kind="none"))
-    assert budget_of(nothing) == "No budget: nothing is protected"
-    assert budget_of(SimpleNamespace(epsilon=None, guarantee=SimpleNamespace(kind="empirical"))).endswith("is claimed")
+    assert describe_budget(nothing) == "No budget: nothing is protected"
+    assert describe_budget(SimpleNamespace(epsilon=None, guarantee=SimpleNamespace(kind="empirical"))).endswith(
+        "is claimed"
+    )
     plain = SimpleNamespace(epsilon=2.0, delta=1e-6, accountant="pld", worst_case=None)
-    assert budget_of(plain) == "Budget: ε = 2, δ = 1e-06, add/remove, accountant pld"
+    assert describe_budget(plain) == "Budget: ε = 2, δ = 1e-06, add/remove, accountant pld"
     measured = SimpleNamespace(epsilon=2.0, delta=1e-10, accountant="rdp", worst_case=(8.0, 1e-6))
-    assert budget_of(measured).startswith("Ceiling: ε_μ = 2 at δ_μ = 1e-10, measured afterwards. ")
-    assert budget_of(measured).endswith("worst case: ε = 8, δ = 1e-06, add/remove, accountant rdp")
+    assert describe_budget(measured).startswith("Ceiling: ε_μ = 2 at δ_μ = 1e-10, measured afterwards. ")
+    assert describe_budget(measured).endswith("worst case: ε = 8, δ = 1e-06, add/remove, accountant rdp")
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,12 @@ def steady(monkeypatch):
 
 
 def test_time_is_that_of_the_work_and_of_every_step(steady):
-    base = machine.seconds_of(replace(LITTLE, flops=0.0, steps=0))
+    base = machine.estimate_seconds(replace(LITTLE, flops=0.0, steps=0))
     assert base > 0  # opening the data, and keeping what was learned
-    assert machine.seconds_of(replace(LITTLE, flops=1e12, steps=0)) == pytest.approx(base + 100)
-    noisy = machine.seconds_of(replace(LITTLE, flops=0.0, steps=5000))
+    assert machine.estimate_seconds(replace(LITTLE, flops=1e12, steps=0)) == pytest.approx(base + 100)
+    noisy = machine.estimate_seconds(replace(LITTLE, flops=0.0, steps=5000))
     assert noisy > base + 5
-    assert machine.seconds_of(replace(LITTLE, flops=0.0, steps=0, free_steps=5000)) == noisy
+    assert machine.estimate_seconds(replace(LITTLE, flops=0.0, steps=0, free_steps=5000)) == noisy
 
 
 def test_how_fast_the_machine_is_does_not_ask_what_else_it_does(monkeypatch):

@@ -10,7 +10,7 @@ import doublure as db
 from doublure.errors import SettingError
 from doublure.methods import registry
 from doublure.planning import machine
-from doublure.planning.machine import PARTITION_BYTES, RecordPlacement, bytes_of, placement_of, refuse_too_large
+from doublure.planning.machine import PARTITION_BYTES, RecordPlacement, choose_placement, parse_bytes, refuse_too_large
 from doublure.training.settings import Work
 
 GB = 10**9
@@ -66,7 +66,7 @@ def test_a_container_may_have_less_than_the_machine(monkeypatch, tmp_path, limit
 def placed(*asked, **where):
     """Return where records lie, which is not refused."""
     refuse_too_large(*asked, **where)
-    return placement_of(*asked, **where)
+    return choose_placement(*asked, **where)
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,11 @@ def test_a_long_list_is_to_blame_before_the_lot(there, values, field):
     [("2GB", 2 * GB), ("1.5 GiB", 3 * 2**29), ("500 kb", 500_000), ("7", 7), (7, 7), (" 3 b ", 3), (None, None)],
 )
 def test_amounts_of_memory(written, size):
-    assert bytes_of(written) == size
+    assert parse_bytes(written) == size
 
 
 @pytest.mark.parametrize("wrong", ["", "2 XB", "-1GB", "0", 0, True, "GB", "0.2b"])
 def test_what_is_no_amount_of_memory_is_refused(wrong):
     with pytest.raises(SettingError, match="such as 2GB") as caught:
-        bytes_of(wrong)
+        parse_bytes(wrong)
     assert caught.value.field == "memory"

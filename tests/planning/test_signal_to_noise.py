@@ -9,7 +9,7 @@ import pytest
 import doublure as db
 from doublure.access import Access
 from doublure.methods.statistics.tables.plan import SCORES
-from doublure.planning.signal_to_noise import MOST, warnings_of, warnings_of_bounds, warnings_of_values
+from doublure.planning.signal_to_noise import MOST, bounds_warnings, noise_warnings, values_warnings
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, GaussianEvent, PureEvent
 
 
@@ -41,13 +41,13 @@ def counts(scale, records=1, tables=1, purpose="count"):
     ],
 )
 def test_noise_is_told_in_shares_of_all_that_units_can_add(touch, units, told):
-    found = warnings_of((touch,), units, 1e-5, 0.0)
+    found = noise_warnings((touch,), units, 1e-5, 0.0)
     if told is None:
         assert found == ()
     else:
         assert len(found) == 1
         assert found[0].startswith(f"{touch.purpose}: the noise is {told} times all that {units} units can add")
-    assert warnings_of((touch,), units, None, 0.0) == ()
+    assert noise_warnings((touch,), units, None, 0.0) == ()
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_noise_is_told_in_shares_of_all_that_units_can_add(touch, units, told):
 def test_the_advice_is_what_a_tenth_of_all_would_cost(touches, rho, facts):
     """Noise that is twice too loud has to be halved: four times ρ, and ε = ρ + 2 √(ρ ln 1/δ) beside the facts."""
     rho *= (0.2 / MOST) ** 2
-    found = warnings_of(touches, 100, 1e-5, facts)
+    found = noise_warnings(touches, 100, 1e-5, facts)
     enough = facts + rho + 2 * math.sqrt(rho * math.log(1e5))
     assert len(found) == len(touches)
     assert all(f"give about epsilon {enough:.2g}, or more units" in said for said in found)
 
 
 def test_an_epsilon_that_is_no_advice_is_not_given():
-    (found,) = warnings_of((lots(1.0, steps=10**6),), 5, 1e-5, 0.0)
+    (found,) = noise_warnings((lots(1.0, steps=10**6),), 5, 1e-5, 0.0)
     assert "give far more epsilon" in found
 
 
@@ -88,7 +88,7 @@ channels: {{kw: {{type: integer, bounds: {{learn: {epsilon}{more}}}, missing: fa
 
 def bounds(units, epsilon, most=1, more="", priced=True):
     text = SERIES.format(units=units, epsilon=epsilon, most=most, more=more)
-    return warnings_of_bounds(db.Schema.parse(text), priced=priced)
+    return bounds_warnings(db.Schema.parse(text), priced=priced)
 
 
 def test_bounds_that_noise_decides_are_told_apart_from_those_that_cut_off():
@@ -117,7 +117,7 @@ def test_a_value_is_rare_from_a_two_hundredth_of_all_records_on():
 
     def told(units):
         schema = db.Schema.parse(f"doublure: 1\nkind: table\nunits: {units}\ncolumns:\n  town: {town}\n")
-        return warnings_of_values(schema, learned)
+        return values_warnings(schema, learned)
 
     (found,) = told(20_000)
     assert "found only if some 101 records have it (0.5% of all)" in found

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from doublure.errors import SettingError
 from doublure.private import clipping
-from doublure.private.clipping import Constant, Geometric, clip_factors, clipped_sum
+from doublure.private.clipping import ConstantSchedule, GeometricSchedule, clip_factors, clipped_sum
 
 NAN, INF = float("nan"), float("inf")
 
@@ -62,8 +62,8 @@ def test_bounds_must_be_positive(bound):
     for refused in (
         lambda: clip_factors(torch.ones(1), bound),
         lambda: clipped_sum(Nothing(), max_grad_norm=bound),
-        lambda: Constant(max_grad_norm=bound),
-        lambda: Geometric(max_grad_norm=bound, decay=0.9, floor=0.1),
+        lambda: ConstantSchedule(max_grad_norm=bound),
+        lambda: GeometricSchedule(max_grad_norm=bound, decay=0.9, floor=0.1),
     ):
         with pytest.raises(SettingError) as error:
             refused()
@@ -132,22 +132,22 @@ def test_the_lots_own_zero_is_not_written_on():
 
 
 def test_constant():
-    assert {Constant(max_grad_norm=0.3).at(step) for step in (0, 1, 10**9)} == {0.3}
+    assert {ConstantSchedule(max_grad_norm=0.3).at(step) for step in (0, 1, 10**9)} == {0.3}
 
 
 def test_geometric():
-    schedule = Geometric(max_grad_norm=2.0, decay=0.99, floor=0.5)
+    schedule = GeometricSchedule(max_grad_norm=2.0, decay=0.99, floor=0.5)
     assert [schedule.at(step) for step in (0, 1, 100)] == pytest.approx([2.0, 1.98, 2 * 0.99**100])
     assert schedule.at(138) == 0.5
     assert schedule.at(10**9) == 0.5
-    assert Geometric(max_grad_norm=1.0, decay=1.0, floor=1.0).at(5) == 1.0
+    assert GeometricSchedule(max_grad_norm=1.0, decay=1.0, floor=1.0).at(5) == 1.0
 
 
 @pytest.mark.parametrize(
     "schedule",
     [
-        Constant(max_grad_norm=1.0),
-        Geometric(max_grad_norm=1.0, decay=0.9, floor=0.1),
+        ConstantSchedule(max_grad_norm=1.0),
+        GeometricSchedule(max_grad_norm=1.0, decay=0.9, floor=0.1),
     ],
 )
 def test_schedules_never_rise_and_stay_positive(schedule):
@@ -159,11 +159,11 @@ def test_schedules_never_rise_and_stay_positive(schedule):
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: Geometric(max_grad_norm=1.0, decay=0.0, floor=0.1), "decay"),
-        (lambda: Geometric(max_grad_norm=1.0, decay=1.1, floor=0.1), "decay"),
-        (lambda: Geometric(max_grad_norm=1.0, decay=NAN, floor=0.1), "decay"),
-        (lambda: Geometric(max_grad_norm=1.0, decay=0.9, floor=0.0), "floor"),
-        (lambda: Geometric(max_grad_norm=1.0, decay=0.9, floor=2.0), "floor"),
+        (lambda: GeometricSchedule(max_grad_norm=1.0, decay=0.0, floor=0.1), "decay"),
+        (lambda: GeometricSchedule(max_grad_norm=1.0, decay=1.1, floor=0.1), "decay"),
+        (lambda: GeometricSchedule(max_grad_norm=1.0, decay=NAN, floor=0.1), "decay"),
+        (lambda: GeometricSchedule(max_grad_norm=1.0, decay=0.9, floor=0.0), "floor"),
+        (lambda: GeometricSchedule(max_grad_norm=1.0, decay=0.9, floor=2.0), "floor"),
     ],
 )
 def test_schedule_settings_are_checked(make, field):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.private.clipping import clipped_sum
-from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
+from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs, per_record_reference
 from doublure.private.queries.sums import BoundedSums
 from doublure.private.records import PrivateRecords
 
@@ -53,12 +53,12 @@ def test_no_unit_moves_a_sum_by_more_than_its_bound(allowed, scale):
     engine = RecordGradients(critic, loss)
 
     def total(rows: slice) -> Tensor:
-        records = Records(real=real[rows], fake=fake[rows], condition=None, mix=mix[rows])
+        records = RecordPairs(real=real[rows], fake=fake[rows], condition=None, mix=mix[rows])
         return clipped_sum(engine.lot(records, chunk_size=7), max_grad_norm=BOUND).total.double()
 
     for unit in range(8):
         assert total(slice(unit, unit + 1)).norm() <= BOUND
-    expected = per_record_reference(critic, loss, Records(real=real, fake=fake, condition=None, mix=mix))
+    expected = per_record_reference(critic, loss, RecordPairs(real=real, fake=fake, condition=None, mix=mix))
     factors = (BOUND / expected.norm(dim=1)).clamp(max=1)
     assert torch.allclose(total(slice(None)), (factors[:, None] * expected).sum(dim=0), rtol=0, atol=1e-4 * BOUND)
 

@@ -28,11 +28,11 @@ from doublure.private.accounting import (
     event_from_json,
     event_to_json,
 )
-from doublure.private.clipping import Constant
+from doublure.private.clipping import ConstantSchedule
 from doublure.private.executed import Executed, as_priced
 from doublure.private.gradients import CriticLoss
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.partitions import SinglePartition
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.queries.lot_gradients import CriticGradients
@@ -99,7 +99,7 @@ class Watched:
 
     def normal(self, size, std):
         self._acts.append("noise")
-        return Drawn(np.zeros(size, dtype=np.float32), std)
+        return ScaledNoise(np.zeros(size, dtype=np.float32), std)
 
 
 def access_of(kind, purpose=None, path=None):
@@ -263,7 +263,7 @@ def test_no_record_at_all_is_noise_alone_and_counts(kind):
 
 
 GRADIENTS = {
-    "loss": CriticLoss(kind="wgan"), "schedule": Constant(max_grad_norm=0.5), "noise_multiplier": 2.0,
+    "loss": CriticLoss(kind="wgan"), "schedule": ConstantSchedule(max_grad_norm=0.5), "noise_multiplier": 2.0,
     "sample_rate": 0.25, "steps": 3, "expected_units": 1.0,
 }  # fmt: skip
 

@@ -17,9 +17,9 @@ from scipy import stats
 from doublure.errors import SettingError
 from doublure.private import noise as module
 from doublure.private.noise import (
-    Drawn,
     OsKeyedDraws,
     OsKeyedNoise,
+    ScaledNoise,
     require_std,
 )
 
@@ -68,7 +68,7 @@ def test_wrong_noise_is_caught(draw):
 @pytest.mark.parametrize("std", [1e-30, 0.7, 1e30])
 def test_a_source_says_how_far_its_noise_was_scaled(kind, std):
     drawn = kind().normal(5_000, std)
-    assert isinstance(drawn, Drawn)
+    assert isinstance(drawn, ScaledNoise)
     assert drawn.scale == std
     assert std_p(drawn.values, drawn.scale) > ALPHA
 

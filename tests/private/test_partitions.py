@@ -12,10 +12,10 @@ from doublure.access import Access
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private import partitions, whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent
-from doublure.private.codes import Codes, narrowest
+from doublure.private.codes import ColumnCodes, narrowest
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise
-from doublure.private.partitions import Partitions, SequentialPartitions, added
+from doublure.private.partitions import Partitions, SequentialPartitions, add_totals
 from doublure.private.queries.axes import Axis, Intervals, Patterns
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.dependence import Dependence
@@ -47,11 +47,11 @@ def held(rows=ROWS, unit=None):
 def on_disk(folder, rows=ROWS, block=64, most=1, path=None):
     blocks = [rows[first : first + block] for first in range(0, max(1, len(rows)), block)]
     types = [narrowest(0, 2), narrowest(-1, 40), narrowest(0, 70_000)]
-    return Codes.written(blocks, types, most_records=lambda: most, folder=folder, path=path)
+    return ColumnCodes.write(blocks, types, most_records=lambda: most, folder=folder, path=path)
 
 
 def total(query, records):
-    places = records if isinstance(records, Partitions) else partitions.everywhere(records)
+    places = records if isinstance(records, Partitions) else partitions.as_partitions(records)
     places.refuse_unfit(query)
     return places.ask(query, sample_rate=1.0).total
 
@@ -156,7 +156,7 @@ def test_a_sum_that_looks_at_nothing_is_caught(monkeypatch, what):
     plant(
         monkeypatch,
         partitions,
-        "added",
+        "add_totals",
         ("one.shape != other.shape or not (real or one.dtype == other.dtype)", "False"),
     )
     made, access = mechanism()
@@ -205,7 +205,7 @@ def test_a_partition_that_fails_leaves_its_step_spent_and_gives_nothing_out():
 
 
 def test_counts_by_name_are_added():
-    assert added({"a": 1, "b": 2}, {"b": 3, "c": 4}) == {"a": 1, "b": 5, "c": 4}
+    assert add_totals({"a": 1, "b": 2}, {"b": 3, "c": 4}) == {"a": 1, "b": 5, "c": 4}
 
 
 def test_an_answer_is_a_function_of_its_partition():
@@ -225,19 +225,19 @@ def test_codes_that_are_to_stay_are_their_owners_alone(tmp_path):
     (file,) = tmp_path.iterdir()
     assert file.name == "codes"
     assert file.stat().st_mode & 0o777 == 0o600
-    again = Codes.opened(file)
+    again = ColumnCodes.open(file)
     assert again.fingerprint == codes.fingerprint
     assert total(QUERIES["counts"], again.partitions()).tolist() == total(QUERIES["counts"], held()).tolist()
     for damage in (b"", file.read_bytes()[:-1], b"x" * 100, file.read_bytes()[-40:]):
         (tmp_path / "damaged").write_bytes(damage)
-        assert Codes.opened(tmp_path / "damaged") is None
-    assert Codes.opened(tmp_path / "nowhere") is None
+        assert ColumnCodes.open(tmp_path / "damaged") is None
+    assert ColumnCodes.open(tmp_path / "nowhere") is None
 
 
 def test_other_codes_have_no_name(tmp_path):
     codes = on_disk(tmp_path)
     assert [*tmp_path.iterdir()] == []
-    assert repr(codes) == "Codes(private)"
+    assert repr(codes) == "ColumnCodes(private)"
     assert repr(codes.partitions()) == "SequentialPartitions(private)"
     with pytest.raises(TypeError, match="never serialised"):
         codes.__reduce__()

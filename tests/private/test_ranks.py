@@ -16,7 +16,7 @@ from doublure.access import Access
 from doublure.auditing.trainer import audit_trainer
 from doublure.errors import DataError, InputError, NotAsPriced, RankLost, SettingError
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
-from doublure.private.clipping import Constant
+from doublure.private.clipping import ConstantSchedule
 from doublure.private.critic_steps import CriticSteps
 from doublure.private.gradients import CriticLoss
 from doublure.private.noise import OsKeyedNoise
@@ -24,11 +24,11 @@ from doublure.private.queries.axes import Axis
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.dependence import Dependence
 from doublure.private.queries.lot_gradients import CriticSettings
-from doublure.private.queries.query import said
+from doublure.private.queries.query import query_digest
 from doublure.private.queries.sums import BoundedSums
 from doublure.private.ranks import FollowerContext, LeaderContext, LocalContext, rank_of_units
 from doublure.private.records import PrivateRecords
-from doublure.support.ranks import Ended, Follower, Leader
+from doublure.support.ranks import Follower, Leader, RunEnded
 
 ROWS = np.random.default_rng(3).integers(0, [3, 40], size=(500, 2)).astype(np.float64)
 TABLES = [(Axis.of_codes(0, 3),), (Axis.of_codes(0, 3), Axis.of_codes(1, 40))]
@@ -76,7 +76,7 @@ def together(program, *, records=None, size=2, authorised=None, noise=None, acce
 
         try:
             run(FollowerContext(follower), nobody, other or program)
-        except Ended:
+        except RunEnded:
             pass
         except (InputError, NotAsPriced) as error:
             follower.fail(error)
@@ -166,7 +166,7 @@ def test_grid_sums_are_those_of_one_process_to_the_last_bit():
 
 def critic_settings(**changes):
     given = {
-        "loss": CriticLoss(kind="wgan", gradient_penalty=1.0), "schedule": Constant(max_grad_norm=0.5),
+        "loss": CriticLoss(kind="wgan", gradient_penalty=1.0), "schedule": ConstantSchedule(max_grad_norm=0.5),
         "expected_units": 4.0, "n_critic": 1,
     }  # fmt: skip
     return CriticSettings(**(given | changes))
@@ -348,10 +348,10 @@ def test_a_rank_that_dies_ends_the_run_and_nothing_is_given_out(word):
 
 
 def test_what_a_query_says_is_told_apart():
-    told = {said(each) for each in (*QUERIES.values(), Counts(tables=TABLES[::-1], max_records=2))}
-    told |= {said(Counts(tables=TABLES, max_records=1)), said(Counts(tables=TABLES[:1], max_records=2))}
+    told = {query_digest(each) for each in (*QUERIES.values(), Counts(tables=TABLES[::-1], max_records=2))}
+    told |= {query_digest(Counts(tables=TABLES, max_records=1)), query_digest(Counts(tables=TABLES[:1], max_records=2))}
     assert len(told) == 5
-    assert said(COUNTS) == said(Counts(tables=[*TABLES], max_records=2))
+    assert query_digest(COUNTS) == query_digest(Counts(tables=[*TABLES], max_records=2))
 
 
 # -- the audit of the trainer, through two ranks ---------------------------------------------------------------------
@@ -366,7 +366,7 @@ def audited(runs=250):
             leader.end()
 
     def other(link):
-        with contextlib.suppress(Ended):
+        with contextlib.suppress(RunEnded):
             audit_trainer(runs=runs, iterations=1, ranks=FollowerContext(Follower(link)))
 
     return on_ranks(first, other)

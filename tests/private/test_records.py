@@ -120,9 +120,9 @@ def test_no_records_are_one_chunk_of_none():
 
 
 def test_nobody_is_of_the_shape_of_everybody():
-    body, condition = records(torch.zeros(4, LEFT + RIGHT)).nobody
+    body, condition = records(torch.zeros(4, LEFT + RIGHT)).empty_lot
     assert (body.shape, condition.shape) == ((0, RIGHT), (0, LEFT))
-    assert records(torch.zeros(4, LEFT + RIGHT)).bodies().nobody[1] is None
+    assert records(torch.zeros(4, LEFT + RIGHT)).bodies().empty_lot[1] is None
 
 
 def test_holding_records_needs_no_torch():

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from doublure.evaluate import Report, evaluate_table
-from doublure.results import About
+from doublure.results import SynthesizerFacts
 from doublure.schema import Schema
 
 HOSTILE = '<script>alert("x")</script>'
@@ -77,7 +77,7 @@ def hostile_report():
             }
         )
 
-    about = About(
+    about = SynthesizerFacts(
         method="dpgan",
         guarantee_kind="none",
         guarantee="No privacy guarantee. Do not publish.",

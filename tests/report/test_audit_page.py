@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.attack.results import AttackResult, Claim, Picture, Rate, ThreatModel
+from doublure.attack.results import AttackResult, Claim, Picture, RateEstimate, ThreatModel
 from doublure.attack.roc import roc
-from doublure.report import page_of
-from doublure.report.audit import AttackReport, sections_of
+from doublure.report.audit import AttackReport, attack_sections
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -30,7 +29,7 @@ def report():
         AttackResult(threat_model=threat("second", "membership"), measure="area", value=0.5, claim=claim, roc=curve,
                      lower_bound=0.0, notes=("shared",)),
         AttackResult(threat_model=threat("copies", "neighbours"), measure="share", value=None, claim=claim,
-                     rates=(Rate(name="equal", value=0.1, interval=(0.0, 0.2)),),
+                     rates=(RateEstimate(name="equal", value=0.1, interval=(0.0, 0.2)),),
                      pictures=(Picture(title="Pairs", header=("", HOSTILE), rows=(("real", HOSTILE),)),)),
         AttackResult(threat_model=threat("missing", "audit"), measure="", claim=claim, skipped=f"of {HOSTILE}"),
     )  # fmt: skip
@@ -38,7 +37,7 @@ def report():
 
 
 def test_the_page_is_marked_and_whole(report, parse):
-    html = page_of(report)
+    html = report.to_html()
     page = parse(html)
     assert "script" not in page.tags
     assert "INTERNAL" in page.text
@@ -51,7 +50,7 @@ def test_the_page_is_marked_and_whole(report, parse):
 
 
 def test_what_several_say_stands_once(report):
-    (membership, neighbours) = sections_of([entry for entry in report.attacks if entry.skipped is None])
+    (membership, neighbours) = attack_sections([entry for entry in report.attacks if entry.skipped is None])
     assert membership["notes"] == [("All of them", "shared"), ("First", "own")]
     assert neighbours["notes"] == []
 
@@ -60,7 +59,7 @@ def test_a_bound_is_spoken_of_where_one_is_claimed(report):
     made = [entry for entry in report.attacks if entry.skipped is None]
     bare = Claim(kind="none", sentence="nothing is claimed")
     for claim, said in ((report.claim, True), (bare, False)):
-        (membership, _) = sections_of([entry.model_copy(update={"claim": claim}) for entry in made])
+        (membership, _) = attack_sections([entry.model_copy(update={"claim": claim}) for entry in made])
         assert ("dashed line" in membership["lead"]) == said
 
 

@@ -14,16 +14,15 @@ import pandas as pd
 import pytest
 from tests.support.tiers import exhaustive
 
-from doublure.attack.results import AttackResult, Claim, Picture, Rate, ThreatModel
+from doublure.attack.results import AttackResult, Claim, Picture, RateEstimate, ThreatModel
 from doublure.attack.roc import roc
 from doublure.data.series import Series
 from doublure.evaluate import Report
 from doublure.measures.series import evaluate_series
 from doublure.releasing.card import card_page
-from doublure.releasing.examples import Examples
-from doublure.report import page_of
+from doublure.releasing.examples import ExampleRecords
 from doublure.report.audit import AttackReport
-from doublure.report.comparison import Comparison, Contender
+from doublure.report.comparison import ComparedRun, Comparison
 from doublure.schema import Schema
 
 WIDTH = 390
@@ -85,7 +84,7 @@ def series_page():
         return Series(values=draw.random((n, 24, 1)) * 5, channels=tuple(schema.channels), attributes=attributes)
 
     found = evaluate_series(schema, made(40, 1), made(40, 2), made(30, 3), classifiers=False)
-    return page_of(Report(series=found))
+    return Report(series=found).to_html()
 
 
 @pytest.fixture(scope="module")
@@ -100,20 +99,20 @@ def audit_page():
         AttackResult(threat_model=models[0], measure="area", value=0.6, interval=(0.5, 0.7), baseline=0.5, claim=claim,
                      roc=curve, lower_bound=0.1),
         AttackResult(threat_model=models[1], measure="share", value=0.4, claim=claim,
-                     rates=(Rate(name="equal", value=0.1, interval=(0.0, 0.2)),),
+                     rates=(RateEstimate(name="equal", value=0.1, interval=(0.0, 0.2)),),
                      pictures=(Picture(title="Pairs", header=("", "age", "income", "work"), rows=rows),)),
     )  # fmt: skip
-    return page_of(AttackReport(claim=claim, attacks=attacks, seed=3, versions={"doublure": "1"}))
+    return AttackReport(claim=claim, attacks=attacks, seed=3, versions={"doublure": "1"}).to_html()
 
 
 @pytest.fixture(scope="module")
 def comparison_page(hostile_report):
     about = {"kind": "dp", "guarantee": "a claim", "epsilon": 1.0, "delta": 1e-5, "unit": "person", "max_records": 1}
     runs = [
-        Contender(name=f"runs/number-{place}", method="statistics", scores=hostile_report.measured.scores, **about)
+        ComparedRun(name=f"runs/number-{place}", method="statistics", scores=hostile_report.measured.scores, **about)
         for place in range(4)
     ]
-    return page_of(Comparison(kept_aside=True, contenders=tuple(runs)))
+    return Comparison(kept_aside=True, contenders=tuple(runs)).to_html()
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +122,7 @@ def public_page(card):
         {"name": "education", "type": "category", "values": values, "missing": True},
         {"name": "age", "type": "integer", "bounds": [0, 99], "description": "in years, " * 40},
     ]
-    examples = Examples(
+    examples = ExampleRecords(
         rows={"": {"education": tuple(values[:3]), "age": ("1", "2", "3")}},
         series=tuple({"litres": (0.0, 1.0, float(number))} for number in range(3)),
     )
@@ -138,7 +137,7 @@ PAGES = ("evaluation", "series_page", "audit_page", "comparison_page", "public_p
 @pytest.fixture
 def a_page(request):
     if request.param == "evaluation":
-        return page_of(request.getfixturevalue("hostile_report"))
+        return request.getfixturevalue("hostile_report").to_html()
     return request.getfixturevalue(request.param)
 
 
@@ -204,7 +203,7 @@ def test_text_that_is_too_faint_is_found(public_page, measured):
 
 @exhaustive
 def test_a_table_of_scales_fits_a_phone_without_them(hostile_report, measured):
-    regions = {name: (whole, seen) for name, whole, seen in measured(page_of(hostile_report))["regions"]}
+    regions = {name: (whole, seen) for name, whole, seen in measured(hostile_report.to_html())["regions"]}
     for name in ("Prediction", "Parts of the score"):
         whole, seen = regions[name]
         assert whole <= seen, name
@@ -247,7 +246,7 @@ def test_nearest_pairs_of_many_columns_fit_a_sheet_of_paper(columns, measured):
                         success="It opens.", shows="That it fits.", cannot="No.")  # fmt: skip
     found = AttackResult(threat_model=model, measure="share", value=0.4, claim=claim,
                          pictures=(Picture(title="Pairs", header=header, rows=rows),))  # fmt: skip
-    page = page_of(AttackReport(claim=claim, attacks=(found,), seed=3, versions={"doublure": "1"}))
+    page = AttackReport(claim=claim, attacks=(found,), seed=3, versions={"doublure": "1"}).to_html()
     regions = {name: (whole, seen) for name, whole, seen in measured(printed(page), width=SHEET)["regions"]}
     assert regions["Pairs"][0] <= regions["Pairs"][1]
 
@@ -295,7 +294,7 @@ def test_what_is_unseen_in_a_table_scrolls_with_the_table():
 
 
 def test_scroll_regions_are_told_apart(hostile_report, public_page, parse):
-    for page in (parse(page_of(hostile_report)), parse(public_page)):
+    for page in (parse(hostile_report.to_html()), parse(public_page)):
         names = page.attribute("div", "aria-label")
         assert len(names) == len(set(names)) > 1
         assert "Table" not in names

@@ -3,8 +3,8 @@ import pytest
 from doublure.errors import SettingError
 from doublure.guarantee import CHOICE_OF_KIND
 from doublure.releasing.card import card_page
-from doublure.releasing.declared import Declared
-from doublure.releasing.examples import Examples
+from doublure.releasing.declared import ReleaseDetails
+from doublure.releasing.examples import ExampleRecords
 from doublure.schema.release_words import ReleaseWords
 
 CHOSEN = "Which claim was made depends on the private data and is not accounted for."
@@ -193,7 +193,7 @@ def test_nobody_is_offered_a_bet_without_a_guarantee(card, refused, parse):
 
 def test_columns_first_rows_and_margins_stand_in_one_table(card, parse):
     cells = {"age": ("41", "(missing)", "7"), "job": ("job 1", "job 2", "<b>"), "sex": ("f", "m", "f")}
-    examples = Examples(rows={"": cells})
+    examples = ExampleRecords(rows={"": cells})
     page = parse(card_page({**card, "margins": MARGINS}, "rows", COLUMNS, examples))
     text = " ".join(page.text.split())
     for part in (
@@ -212,7 +212,9 @@ def test_channels_of_the_first_series_say_between_which_values_they_lie(card, pa
     channel = {"name": "litres", "type": "real", "bounds": [-40.0, 1000.5], "missing": True}
     columns = {"columns": [channel, {"name": "month", "type": "ordinal", "values": [1, 2]}]}
     series = ({"litres": (3.0, 88.125, float("nan"))}, {"litres": (float("nan"),)}, {"litres": (0.0, 23456.7)})
-    page = parse(card_page(card, "series", columns, Examples(rows={"": {"month": ("1", "2", "2")}}, series=series)))
+    page = parse(
+        card_page(card, "series", columns, ExampleRecords(rows={"": {"month": ("1", "2", "2")}}, series=series))
+    )
     text = " ".join(page.text.split())
     assert "litresreal 3 to 88.12 missing throughout 0 to 23,457 -40 to 1000.5; may be missing" in text
     assert "monthordinal 1 2 2 1, 2" in text
@@ -257,16 +259,18 @@ def test_what_the_steward_declares_is_shown_and_nothing_else_is(card, parse):
 )
 def test_words_that_are_none_are_refused(said, field):
     with pytest.raises(SettingError) as caught:
-        Declared(**said)
+        ReleaseDetails(**said)
     assert caught.value.field == field
     assert caught.value.remedy
 
 
 def test_what_a_schema_declares_holds_where_nothing_else_is_said():
     said = ReleaseWords(licence="CC0", contact="a@example.org", links=("https://example.org/a",))
-    assert Declared().over(said) == Declared(licence="CC0", contact="a@example.org", links=("https://example.org/a",))
-    own = Declared(licence="CC BY 4.0", links=["https://example.org/b"], title="Towns")
-    assert own.over(said) == Declared(
+    assert ReleaseDetails().over(said) == ReleaseDetails(
+        licence="CC0", contact="a@example.org", links=("https://example.org/a",)
+    )
+    own = ReleaseDetails(licence="CC BY 4.0", links=["https://example.org/b"], title="Towns")
+    assert own.over(said) == ReleaseDetails(
         licence="CC BY 4.0", links=["https://example.org/b"], title="Towns", contact="a@example.org"
     )
     assert own.over(None) is own
@@ -285,7 +289,7 @@ def test_a_column_says_what_it_means_and_what_it_may_hold(card, parse):
         {"name": "year", "type": "integer", "bounds": [1990, 2020], "description": "<b>of birth</b>"},
         {"name": "silent", "type": "boolean"},
     ]
-    html = card_page(card, "rows", {"columns": columns}, Examples(rows={"": {"year": ("1999", "2001")}}))
+    html = card_page(card, "rows", {"columns": columns}, ExampleRecords(rows={"": {"year": ("1999", "2001")}}))
     text = " ".join(parse(html).text.split())
     assert "paid in June" in text
     assert "-400,000 to 2,000,000" in text
@@ -299,6 +303,6 @@ def test_a_column_says_what_it_means_and_what_it_may_hold(card, parse):
 
 def test_a_hostile_name_that_may_be_broken_stays_text(card, parse):
     name = "<img_src=x.y>"
-    html = card_page(card, "rows", {"columns": [{"name": name, "type": "boolean"}]}, Examples())
+    html = card_page(card, "rows", {"columns": [{"name": name, "type": "boolean"}]}, ExampleRecords())
     assert parse(html).attribute("img", "src") == []
     assert name in parse(html).text

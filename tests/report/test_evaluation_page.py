@@ -3,14 +3,14 @@ import re
 import pytest
 
 from doublure.evaluate import Report
-from doublure.report import page_of, tables, tiles
-from doublure.report.cells import card_of
+from doublure.report import tables, tiles
+from doublure.report.cells import make_card
 from doublure.report.evaluation import PAGES
 
 
 @pytest.fixture(scope="module")
 def html(hostile_report):
-    return page_of(hostile_report)
+    return hostile_report.to_html()
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_the_verdict_and_the_guarantee_stand_first(hostile_report, page):
 
 def test_the_baseline_stands_beside_every_figure(hostile_report):
     content = PAGES["table"].content(hostile_report.table)
-    cells, shown = [card_of(score)["cell"] for score in content.cards], content.more
+    cells, shown = [make_card(score)["cell"] for score in content.cards], content.more
     cells += [cell for metric in shown["utility"]["metrics"] for _, cell in metric["rows"]]
     cells += [group["cell"] for group in shown["groups"]["rows"]]
     cells += [entry["variation"] for entry in (*shown["columns"], *shown["pairs"])]
@@ -99,11 +99,11 @@ def test_only_groups_that_stand_out_are_marked(hostile_report, html):
 
 
 def test_the_same_evaluation_gives_the_same_bytes(hostile_report, html):
-    assert page_of(hostile_report) == html
+    assert hostile_report.to_html() == html
 
 
 def test_a_bare_table_has_a_page_too(hostile_report, parse):
-    html = page_of(Report(table=hostile_report.table))
+    html = Report(table=hostile_report.table).to_html()
     assert "Evaluation of rows" in parse(html).text
     assert "No privacy guarantee. Do not publish." not in html
 
@@ -112,7 +112,7 @@ def test_the_page_of_a_table_without_target(hostile_report, parse):
     plain = hostile_report.table.model_copy(
         update={"utility": None, "groups": None, "utility_skipped": "The schema names no target."}
     )
-    text = parse(page_of(Report(table=plain))).text
+    text = parse(Report(table=plain).to_html()).text
     assert "The schema names no target." in text
     assert "Subgroup accuracy" not in text
 
@@ -131,7 +131,7 @@ def test_saving_is_writing(tmp_path, hostile_report, html):
 
 
 def test_three_tiles_stand_on_top_and_terms_are_explained(hostile_report, html):
-    names = [tile.name for tile in tiles.of_table(hostile_report.table.overall)]
+    names = [tile.name for tile in tiles.table_tiles(hostile_report.table.overall)]
     assert names
     assert re.findall(r'<article class="tile">\n<h2>([A-Za-z]+)</h2>', html) == names
     assert html.index('class="tiles"') < html.index('id="verdict"')
@@ -139,7 +139,7 @@ def test_three_tiles_stand_on_top_and_terms_are_explained(hostile_report, html):
 
 
 def test_what_is_worst_heads_its_table(hostile_report):
-    shown = tables.sections_of(hostile_report.table)
+    shown = tables.table_context(hostile_report.table)
     finer = {entry.column: entry.variation for entry in hostile_report.table.marginals.columns}
     public = {entry.name: entry.variation.value for entry in hostile_report.table.fidelity.columns}
     far = [max(public[entry["name"]], finer.get(entry["name"], 0.0)) for entry in shown["columns"]]
@@ -153,7 +153,7 @@ def test_groups_that_stand_out_head_theirs(hostile_report):
     groups = hostile_report.table.groups
     last = groups.groups[-1].model_copy(update={"clear": True})
     changed = groups.model_copy(update={"groups": (*groups.groups[:-1], last)})
-    shown = tables.sections_of(hostile_report.table.model_copy(update={"groups": changed}))["groups"]["rows"]
+    shown = tables.table_context(hostile_report.table.model_copy(update={"groups": changed}))["groups"]["rows"]
     assert [row["stands_out"] for row in shown[:2]] == [True, False]
 
 
@@ -165,7 +165,7 @@ def test_long_tables_are_folded_and_short_ones_are_not(html):
 
 
 def test_scales_have_ends_and_say_which_way_is_better(hostile_report, html):
-    assert all(entry.ends[0] and entry.ends[3] for _, entry in tables.sections_of(hostile_report.table)["figures"])
+    assert all(entry.ends[0] and entry.ends[3] for _, entry in tables.table_context(hostile_report.table)["figures"])
     assert "← better" in html
     assert "better →" in html
 
@@ -174,6 +174,6 @@ def test_a_tile_says_a_thing_once(html, hostile_report):
     """Its question says what its score is; a page that says it again is read twice."""
     overall = hostile_report.table.overall
     tiles_of_page = html[html.index('class="tiles"') : html.index('id="verdict"')]
-    for third in overall.thirds:
-        assert third.score.meaning not in tiles_of_page
+    for component in overall.components:
+        assert component.score.meaning not in tiles_of_page
     assert tiles_of_page.count("Are frequencies close to those of real records?") == 1

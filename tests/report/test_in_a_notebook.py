@@ -23,7 +23,6 @@ from doublure.data.series import Series
 from doublure.errors import InputError, SettingError
 from doublure.evaluate import Report, SeriesEvaluation, evaluate_series
 from doublure.measures.scores import Score
-from doublure.report import page_of
 from doublure.report.display import InlinePage
 from doublure.report.drawing import SYNTHETIC
 from doublure.report.figures import Figure
@@ -48,7 +47,7 @@ def test_the_page_is_shown_below_the_cell(hostile_report, cell):
     (shown,) = cell
     frame = shown._repr_html_()
     assert re.match(r'<iframe sandbox="" title="report" style="[^"]*" srcdoc="[^"]*"></iframe>$', frame)
-    assert html.unescape(re.search('srcdoc="([^"]*)"', frame).group(1)) == page_of(hostile_report)
+    assert html.unescape(re.search('srcdoc="([^"]*)"', frame).group(1)) == hostile_report.to_html()
     assert repr(InlinePage("private")) == "InlinePage()"
 
 
@@ -58,7 +57,7 @@ def test_elsewhere_a_browser_opens_a_private_file(hostile_report, monkeypatch):
     monkeypatch.setattr("atexit.register", lambda *call, **rest: kept.append((call, rest)))
     hostile_report.show()
     file = Path(opened[0].removeprefix("file://"))
-    assert file.read_text(encoding="utf-8") == page_of(hostile_report)
+    assert file.read_text(encoding="utf-8") == hostile_report.to_html()
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     ((remove, folder), rest) = kept[0]
     remove(folder, **rest)

@@ -3,7 +3,7 @@ import pytest
 
 from doublure.errors import InputError
 from doublure.report import render, write_private
-from doublure.report.page import shown, visible
+from doublure.report.page import show_name, show_text
 
 
 def test_a_name_that_the_context_lacks_is_an_error():
@@ -12,13 +12,13 @@ def test_a_name_that_the_context_lacks_is_an_error():
 
 
 def test_shown_names_are_short_and_visible():
-    assert shown("x" * 100) == "x" * 47 + "…"
-    assert shown("a\u202eb\nc") == r"a\u202eb\nc"
+    assert show_name("x" * 100) == "x" * 47 + "…"
+    assert show_name("a\u202eb\nc") == r"a\u202eb\nc"
 
 
 def test_visible_sentences_keep_their_length_and_lose_their_tricks():
-    assert visible("x" * 500) == "x" * 500
-    assert visible("98\u00a0% of\nrows \u200b\u2066.") == "98\u00a0% of rows \\u200b\\u2066."
+    assert show_text("x" * 500) == "x" * 500
+    assert show_text("98\u00a0% of\nrows \u200b\u2066.") == "98\u00a0% of rows \\u200b\\u2066."
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):

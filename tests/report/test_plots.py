@@ -6,13 +6,13 @@ import pytest
 from matplotlib.figure import Figure
 
 from doublure.attack.roc import ceiling, roc
-from doublure.measures.tables.distributions import Density, Frequencies
+from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity
 from doublure.measures.tables.quantiles import QuantileShares
 from doublure.report import plots
 
 
 def bars(label):
-    return Frequencies(column="c", kind="category", labels=(label, "b"), real=(0.6, 0.4), synthetic=(0.5, 0.5))
+    return ColumnFrequencies(column="c", kind="category", labels=(label, "b"), real=(0.6, 0.4), synthetic=(0.5, 0.5))
 
 
 @pytest.mark.parametrize("label", ["a & b", "<b>", r"$\frac{1}{0$", '" onload="x', "日本", "--><script>", "a\u202eb"])
@@ -55,7 +55,9 @@ def test_the_same_figures_give_the_same_drawing():
     ],
 )
 def test_bins_are_labelled_by_their_edges(kind, edges, ticks, parse):
-    entry = Frequencies(column="c", kind=kind, edges=edges, real=(0.1, 0.2, 0.3, 0.4), synthetic=(0.4, 0.3, 0.2, 0.1))
+    entry = ColumnFrequencies(
+        column="c", kind=kind, edges=edges, real=(0.1, 0.2, 0.3, 0.4), synthetic=(0.4, 0.3, 0.2, 0.1)
+    )
     text = parse(plots.frequencies(entry)).text.split()
     assert set(ticks) <= set(text)
 
@@ -78,9 +80,9 @@ def test_days_and_moments_have_room_on_an_axis_and_are_told_apart(kind, last, na
     entries = [
         (
             plots._curves,
-            Density(column="c", kind=kind, scale="linear", points=points, real=(1.0,) * 5, synthetic=(1.0,) * 5),
+            NumberDensity(column="c", kind=kind, scale="linear", points=points, real=(1.0,) * 5, synthetic=(1.0,) * 5),
         ),
-        (plots._histogram, Frequencies(column="c", kind=kind, edges=points, real=even, synthetic=even)),
+        (plots._histogram, ColumnFrequencies(column="c", kind=kind, edges=points, real=even, synthetic=even)),
         (
             plots._quantile_bins,
             QuantileShares(column="c", kind=kind, bins=bins, real=even, synthetic=even, variation=0.0),
@@ -98,7 +100,7 @@ def test_days_and_moments_have_room_on_an_axis_and_are_told_apart(kind, last, na
 
 
 def test_empty_bins_at_both_ends_are_not_drawn(parse):
-    entry = Frequencies(
+    entry = ColumnFrequencies(
         column="c", kind="integer", edges=(0.0, 10.0, 20.0, 30.0), real=(0.0, 1.0, 0.0), synthetic=(0.0, 1.0, 0.0)
     )
     assert "30" not in parse(plots.frequencies(entry)).text.split()
@@ -106,13 +108,15 @@ def test_empty_bins_at_both_ends_are_not_drawn(parse):
 
 @pytest.mark.parametrize("shares", [(0.0, 0.0), (1.0, 0.0)])
 def test_empty_and_full_columns_can_be_drawn(shares, parse):
-    entry = Frequencies(column="c", kind="integer", edges=(0.0, 1.0, 2.0), real=shares, synthetic=shares)
+    entry = ColumnFrequencies(column="c", kind="integer", edges=(0.0, 1.0, 2.0), real=shares, synthetic=shares)
     assert parse(plots.frequencies(entry)).tags.count("svg") == 1
 
 
 def test_a_logarithmic_density_is_labelled_in_round_numbers(parse):
     points = tuple(float(10 ** (step / 10)) for step in range(5, 45))
-    entry = Density(column="c", kind="integer", scale="log", points=points, real=(1.0,) * 40, synthetic=(0.5,) * 40)
+    entry = NumberDensity(
+        column="c", kind="integer", scale="log", points=points, real=(1.0,) * 40, synthetic=(0.5,) * 40
+    )
     assert {"3.16", "100", "1000", "25.1k"} <= set(parse(plots.density(entry)).text.split())
 
 

@@ -10,7 +10,6 @@ from doublure.data.series import Series
 from doublure.evaluate import Report
 from doublure.measures.series import evaluate_series
 from doublure.measures.series import plot_data as drawings
-from doublure.report import page_of
 from doublure.schema import Schema
 
 HOSTILE, BIDI = '<script>alert("x")</script>', "safe\u202egnp.exe"
@@ -41,7 +40,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def html(found):
-    return page_of(Report(series=found))
+    return Report(series=found).to_html()
 
 
 def test_nothing_hostile_becomes_markup(html, parse):

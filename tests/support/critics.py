@@ -9,7 +9,7 @@ from itertools import cycle
 import torch
 from torch import Tensor, nn
 
-from doublure.private.gradients import CriticLoss, Records
+from doublure.private.gradients import CriticLoss, RecordPairs
 
 torch.set_num_threads(1)
 
@@ -179,10 +179,10 @@ OTHERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], str]] = {
 }
 
 
-def records(shape: Sequence[int], size: int, seed: int = 0, *, condition: Tensor | None = None) -> Records:
+def records(shape: Sequence[int], size: int, seed: int = 0, *, condition: Tensor | None = None) -> RecordPairs:
     source = torch.Generator().manual_seed(seed)
     real, fake = (torch.randn(size, *shape, generator=source) for _ in range(2))
-    return Records(real=real, fake=fake, mix=torch.rand(size, generator=source), condition=condition)
+    return RecordPairs(real=real, fake=fake, mix=torch.rand(size, generator=source), condition=condition)
 
 
 def seeded(make: Callable[[], nn.Module], seed: int = 0) -> nn.Module:

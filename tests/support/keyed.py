@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from doublure.private import whole_noise
-from doublure.private.noise import Drawn, OsKeyedDraws, OsKeyedNoise
+from doublure.private.noise import OsKeyedDraws, OsKeyedNoise, ScaledNoise
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 
@@ -70,15 +70,15 @@ class Keyed:
             own.rows = [(int(unit), i) for unit, count in zip(known, counts, strict=True) for i in range(count)]
             return lot(records, units)
 
-        def normal(source: object, size: int, std: float) -> Drawn:
-            return Drawn((self._of_noise(size).normal(size=size) * std).astype(np.float32), std)
+        def normal(source: object, size: int, std: float) -> ScaledNoise:
+            return ScaledNoise((self._of_noise(size).normal(size=size) * std).astype(np.float32), std)
 
-        def whole(source: object, size: int, std: float, unit: float) -> Drawn:
-            return Drawn(np.rint(self._of_noise(size).normal(size=size) * (std / unit)).astype(np.int64), std)
+        def whole(source: object, size: int, std: float, unit: float) -> ScaledNoise:
+            return ScaledNoise(np.rint(self._of_noise(size).normal(size=size) * (std / unit)).astype(np.int64), std)
 
         def gaussian(counts: np.ndarray[Any, Any], *, scale: float) -> Any:
             noise = np.rint(self._of_noise(counts.size).normal(size=counts.shape) * scale).astype(np.int64)
-            return Drawn(counts + noise, scale)
+            return ScaledNoise(counts + noise, scale)
 
         patch.setattr(PrivateRecords, "of_units", dealt)
         patch.setattr(PrivateRecords, "lot", looked_at)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from doublure import noisy_counts
-from doublure.noisy_counts import Grid
+from doublure.noisy_counts import CandidateGrid
 from doublure.private import whole_noise
 from doublure.private.queries.facts import counted_on
 
@@ -30,7 +30,7 @@ def any_missing(flags: npt.ArrayLike, *, epsilon: float, max_records: int, beta:
 def noisy_bounds(
     values: npt.ArrayLike, *, epsilon: float, max_records: int, candidates: npt.ArrayLike | None = None, **decades: Any
 ) -> tuple[float, float]:
-    grid = Grid.of_decades(**decades) if candidates is None else Grid.of_points(candidates)
+    grid = CandidateGrid.from_decades(**decades) if candidates is None else CandidateGrid.from_points(candidates)
     found = noisy(counted_on(np.asarray(values, dtype=np.float64), grid), epsilon=epsilon, max_records=max_records)
     return grid.bounds(found, epsilon=epsilon, max_records=max_records)
 

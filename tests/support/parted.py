@@ -10,7 +10,7 @@ import pandas as pd
 import doublure as db
 from doublure.ledger import Ledger
 from doublure.private import whole_noise
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 
 DECLARED = """
 doublure: 1
@@ -74,12 +74,12 @@ def replayed(patch):
     patch.setattr(
         whole_noise,
         "gaussian",
-        lambda counts, *, scale: Drawn(noisy(counts, scale), gaussian(counts, scale=scale).scale),
+        lambda counts, *, scale: ScaledNoise(noisy(counts, scale), gaussian(counts, scale=scale).scale),
     )
     patch.setattr(
         whole_noise,
         "laplace",
-        lambda counts, *, epsilon, moved: Drawn(
+        lambda counts, *, epsilon, moved: ScaledNoise(
             noisy(counts, moved / epsilon), laplace(counts, epsilon=epsilon, moved=moved).scale
         ),
     )

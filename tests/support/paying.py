@@ -22,7 +22,7 @@ class Remembered(AnswersInMemory):
     @contextlib.contextmanager
     def room(self, place: Place, size: int) -> Iterator[Callable[[KeptAnswer], None]]:
         """Yield what keeps an answer."""
-        yield lambda answer: self._told.update({place: answer})
+        yield lambda answer: self._given.update({place: answer})
 
 
 def paid(

@@ -18,7 +18,7 @@ import doublure as db
 from doublure.private.mechanism import Mechanism
 from doublure.run import fitting
 from doublure.run.fitting import fit
-from doublure.run.ranks import FollowerRun, leading
+from doublure.run.ranks import FollowerRun, lead_ranks
 from doublure.support.ranks import GlooLink, started_by_torchrun
 
 
@@ -58,7 +58,7 @@ def fit_all(folder: Path, out: Path, patch: pytest.MonkeyPatch, link: GlooLink |
         if link is None:
             fit(data, db.Plan.load(file), **given)
         else:
-            with leading(link) as ranks:
+            with lead_ranks(link) as ranks:
                 fit(data, db.Plan.load(file), **given, ranks=ranks)
         np.savez(out / f"{name}.npz", *sums)
 

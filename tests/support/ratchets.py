@@ -40,6 +40,9 @@ _COLUMNS = re.compile(r"column|channel|attribute", re.IGNORECASE)
 _QUESTION = re.compile(r"(?:What|Which|How|Who|Whoever|Whom|Whose)\b")
 _ANYBODY = re.compile(r"\b(?:whoever|nobody|somebody)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.!?](?=\s+[A-Z`(*:])")
+_ONE_WORD = re.compile(r"[A-Z]+[a-z0-9]*")
+MOST_WORDS = 20
+"""Most words of the sentence that a module's docstring begins with."""
 
 Tree = ast.Module
 Count = Callable[[str, Tree, str], int]
@@ -166,10 +169,52 @@ def docstrings_of_nobody(name: str, tree: Tree, text: str) -> int:
     return sum(_ANYBODY.search(said) is not None for _, said in _docstrings(tree))
 
 
+def asking_texts(name: str, tree: Tree, text: str) -> int:
+    """Count docstrings of constants that begin with What, Which, How or Who, or speak of whoever."""
+    return sum(bool(_QUESTION.match(said) or _ANYBODY.search(said)) for said in _constants_texts(tree))
+
+
+def _constants_texts(tree: Tree) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef)):
+            for place, each in enumerate(node.body):
+                if place and isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+                    yield str(each.value.value)
+
+
+def comments_of_nobody(name: str, tree: Tree, text: str) -> int:
+    """Count comments that speak of whoever, nobody or somebody."""
+    if not _ANYBODY.search(text):
+        return 0
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return sum(token.type == tokenize.COMMENT and bool(_ANYBODY.search(token.string)) for token in tokens)
+
+
+def first_paragraph(tree: Tree) -> str:
+    """Return the first paragraph of a module's docstring."""
+    return (ast.get_docstring(tree) or "").partition("\n\n")[0]
+
+
 def long_module_docstrings(name: str, tree: Tree, text: str) -> int:
-    """Count modules whose docstring begins with more than one sentence."""
-    first = (ast.get_docstring(tree) or "").partition("\n\n")[0]
-    return int(_SENTENCE.search(first) is not None)
+    """Count modules whose docstring begins with more than one sentence, or with one that has no full stop."""
+    first = first_paragraph(tree)
+    return int(_SENTENCE.search(first) is not None or not first.endswith("."))
+
+
+def wordy_module_docstrings(name: str, tree: Tree, text: str) -> int:
+    """Count modules whose docstring begins with more than twenty words."""
+    return int(len(first_paragraph(tree).split()) > MOST_WORDS)
+
+
+def one_word_classes(name: str, tree: Tree, text: str) -> int:
+    """Count classes whose name is a single word: ``Third``, not ``ScoreComponent``."""
+    names = (node.name.strip("_") for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return sum(_ONE_WORD.fullmatch(each) is not None for each in names)
+
+
+def functions_of(name: str, tree: Tree, text: str) -> int:
+    """Count functions of a module that are named ``x_of``, where a verb, ``from_y`` or a method would say more."""
+    return sum(isinstance(node, ast.FunctionDef) and node.name.endswith("_of") for node in tree.body)
 
 
 def classes_twice() -> dict[str, list[str]]:
@@ -189,7 +234,12 @@ COUNTED: Mapping[str, Count] = {
     "union-attr ignores": ignores,
     "docstrings that begin with What, Which, How or Who": asking_docstrings,
     "docstrings with whoever, nobody or somebody": docstrings_of_nobody,
+    "constants' docstrings that ask or speak of whoever": asking_texts,
+    "comments with whoever, nobody or somebody": comments_of_nobody,
     "module docstrings that begin with several sentences": long_module_docstrings,
+    "module docstrings that begin with more than 20 words": wordy_module_docstrings,
+    "class names of one word": one_word_classes,
+    "functions named x_of": functions_of,
 }
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 
 
 class ReplayNoise:
@@ -28,21 +28,21 @@ class ReplayNoise:
         self._draws = iter(draws)
         self.asked: list[tuple[int, float]] = []
 
-    def normal(self, size: int, std: float) -> Drawn:
+    def normal(self, size: int, std: float) -> ScaledNoise:
         """Return the next draw times ``std``.
 
         Raises:
             ValueError: No draw is left, or the next has another size.
         """
-        return Drawn(self._next(size, std).astype(np.float32) * np.float32(std), std)
+        return ScaledNoise(self._next(size, std).astype(np.float32) * np.float32(std), std)
 
-    def whole(self, size: int, std: float, unit: float) -> Drawn:
+    def whole(self, size: int, std: float, unit: float) -> ScaledNoise:
         """Return the next draw times ``std``, rounded to whole steps of ``unit``.
 
         Raises:
             ValueError: No draw is left, or the next has another size.
         """
-        return Drawn(np.rint(self._next(size, std) * (std / unit)).astype(np.int64), std)
+        return ScaledNoise(np.rint(self._next(size, std) * (std / unit)).astype(np.int64), std)
 
     def _next(self, size: int, asked: float) -> npt.NDArray[np.float64]:
         self.asked.append((size, asked))

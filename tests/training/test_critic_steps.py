@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from doublure.private.clipping import Constant
+from doublure.private.clipping import ConstantSchedule
 from doublure.private.gradients import LocalSteps
 from doublure.private.records import PrivateRecords
 from doublure.training.critic_steps import PlainCriticTrainer, critic_settings
@@ -85,7 +85,7 @@ def test_the_critic_is_left_frozen(fails):
 @pytest.mark.parametrize(("loss", "kind"), [("wgan-gp", "wgan"), ("wgan", "wgan"), ("hinge", "hinge")])
 @pytest.mark.parametrize(("steps", "local"), [(1, None), (2, LocalSteps(count=2, rate=0.25))])
 def test_a_private_step_is_what_the_settings_say(loss, kind, steps, local):
-    schedule = Constant(max_grad_norm=1.5)
+    schedule = ConstantSchedule(max_grad_norm=1.5)
     settings = SimpleNamespace(loss=loss, penalty=2.0, schedule=schedule, n_critic=3, local_steps=steps, local_lr=0.25)
     found = critic_settings(settings, expected_units=40.0, per_batch=False)
     assert (found.loss.kind, found.loss.gradient_penalty, found.schedule) == (kind, 2.0, schedule)

@@ -12,13 +12,13 @@ from paying import paid
 from doublure.access import Access
 from doublure.errors import SettingError
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
-from doublure.private.noise import Drawn
-from doublure.private.queries.distances import Distances
+from doublure.private.noise import ScaledNoise
+from doublure.private.queries.distances import DistanceSettings
 from doublure.private.records import PrivateRecords
 from doublure.training.noisy_sums import NoisySums
 
 BODY = torch.tensor([[3.0, 0.0, 4.0], [0.6, 0.0, 0.0], [0.0, 0.5, 0.0]])
-DISTANCES = Distances(count=3, orders=(1, 4), gamma=1e-12)
+DISTANCES = DistanceSettings(count=3, orders=(1, 4), gamma=1e-12)
 
 
 class Silence:
@@ -32,7 +32,7 @@ class Silence:
     def whole(self, size, std, unit):
         """Return zeros."""
         self.asked.append(std)
-        return Drawn(np.zeros(size, dtype=np.int64), std)
+        return ScaledNoise(np.zeros(size, dtype=np.int64), std)
 
 
 def access(name, noise, steps=1):

@@ -1,4 +1,4 @@
-"""Attacks on our own work. Internal: what they find is computed on private data or on the mechanism itself."""
+"""Attacks on fitted synthesizers and on the mechanism itself; results are internal."""
 
 from doublure.attack import bounds
 from doublure.attack.results import AttackResult

@@ -1,6 +1,6 @@
-"""What there is to attack with: records that the fit has seen, records that it has not, and what was released.
+"""Data for attacks: records the fit has seen, records it has not, and the released ones.
 
-An attack takes from it what its attacker holds, and nothing else.
+Each attack uses only the parts that its threat model grants.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from doublure.data.records import taken
 from doublure.encode.columns import Floats
 from doublure.errors import DataError
 from doublure.measures.divergence import nearest
-from doublure.measures.embedding import Points, points_of
+from doublure.measures.embedding import Points, embed_records
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 MOST_TARGETS = 10_000
-"""The most records of either side that are attacked; of more, a uniform sample of units.
+"""Most records of either side that are attacked; of more, a uniform sample of units.
 
-So many others say what an attacker does at one false alarm in a thousand.
+This number of non-members resolves a false positive rate of one in a thousand.
 """
 
 MOST_SYNTHETIC = 10_000
@@ -36,7 +36,7 @@ Units: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 @dataclass(frozen=True, kw_only=True)
 class RealRecords:
-    """Real records of one side.
+    """Real records of one side: members, non-members or reference.
 
     Attributes:
         content: As the schema's source loads them.
@@ -52,38 +52,38 @@ class RealRecords:
         return len(self.unit)
 
     def take(self, rows: Units) -> RealRecords:
-        """Return some of the records."""
+        """Return the selected records."""
         return RealRecords(content=taken(self.content, rows), points=self.points.take(rows), unit=self.unit[rows])
 
     def by_unit(self, scores: Floats) -> Floats:
-        """Return one score a unit: the mean over its records."""
+        """Return one score per unit: the mean over its records."""
         place = np.unique(self.unit, return_inverse=True)[1]
         return np.asarray(np.bincount(place, scores) / np.bincount(place), dtype=np.float64)
 
 
 class WhiteBox(Protocol):
-    """What somebody sees who has the training's internals, or the weights of the generator."""
+    """Access to the training's internals, or to the weights of the generator."""
 
     @property
     def critic(self) -> Callable[[Any], Floats] | None:
-        """Records to the critic's scores, high for what it takes for real; None where no critic was kept."""
+        """Records -> the critic's scores, high for records it takes as real; None where no critic was kept."""
 
     @property
     def searchable(self) -> bool:
-        """Whether noise that is near makes records that are near; else it only begins a draw, as a seed does."""
+        """Whether close noise makes close records; otherwise noise only starts a draw, like a seed."""
 
     def encoded(self, content: Any) -> tuple[Floats, Any]:
-        """Return records ``(N, D)`` as the generator makes them, and what it takes as their conditions."""
+        """Return records ``(N, D)`` in the generator's form, and their conditions for it."""
 
     def noise(self, n: int, rng: np.random.Generator) -> Floats:
-        """Return ``(n, Z)`` noise as the generator takes it."""
+        """Return ``(n, Z)`` noise for the generator."""
 
     def generated(self, noise: Floats, conditions: Any) -> Floats:
-        """Return ``(N, D)`` what the generator makes of noise ``(N, Z)`` under these conditions."""
+        """Return ``(N, D)`` the generator's output for noise ``(N, Z)`` under these conditions."""
 
 
-class Fitted(Protocol):
-    """A synthesizer that was fitted again, for an attack."""
+class RefittedSynthesizer(Protocol):
+    """A synthesizer that was refitted for an attack."""
 
     @property
     def white_box(self) -> WhiteBox:
@@ -93,27 +93,27 @@ class Fitted(Protocol):
         """Return synthetic records."""
 
 
-Refit: TypeAlias = Callable[[Any, int], Fitted]
-"""Records and a seed to a synthesizer that was fitted to them as the plan says."""
+Refit: TypeAlias = Callable[[Any, int], RefittedSynthesizer]
+"""Records and a seed -> a synthesizer fitted to them as the plan says."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttackData:
-    """Everything that attacks may draw on.
+    """Everything that attacks may use.
 
     Attributes:
         schema: Every fact known.
-        claim: What was claimed.
-        fitted: All records that the fit has seen, at most ``MOST_TARGETS``: to train a classifier on real records.
-        seen: Targets that the fit has seen: as many of those as ``unseen`` holds.
-        unseen: Records of the same kind that it never saw; the attacker is to tell both apart.
-        reference: Other records that it never saw, which the attacker holds.
-        sample: A number and a seed to synthetic records.
-        white_box: Internals, for attacks that look inside.
-        refit: Fits again, for attacks that do.
-        crafted: Makes records drawn uniformly over what the schema allows, for attacks that plant some.
+        claim: The claim under attack.
+        fitted: All records of the fit, at most ``MOST_TARGETS``: to train a classifier on real records.
+        seen: Targets that the fit has seen: as many as ``unseen`` holds.
+        unseen: Records of the same kind that it has not seen; the attacker has to separate both.
+        reference: Other records that it has not seen, held by the attacker.
+        sample: A number and a seed -> synthetic records.
+        white_box: Internals, for white-box attacks.
+        refit: Refits the plan, for attacks with shadow models.
+        crafted: Draws records uniformly over the schema, for attacks with canaries.
         seed: Fixes every random choice.
-        shadows: How many times attacks fit again.
+        shadows: Number of refits of an attack.
         progress: Receives progress events.
     """
 
@@ -129,41 +129,41 @@ class AttackData:
     crafted: Callable[[int, np.random.Generator], Any] | None = None
     seed: int = 0
     shadows: int = 16
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=SilentProgress)
 
     @property
     def labelled_images(self) -> ImageSchema | None:
-        """The schema where it is one of images with labels, which classifiers of images learn."""
+        """The schema if it is of labelled images, which image classifiers need; otherwise None."""
         return self.schema if isinstance(self.schema, ImageSchema) and self.schema.label is not None else None
 
     @cached_property
     def released(self) -> Any:
-        """The synthetic records that attackers hold: as many as were seen, and at least a thousand."""
+        """The synthetic records held by attackers: as many as were seen, and at least a thousand."""
         return self.sample(min(MOST_SYNTHETIC, max(1000, len(self.seen))), self.seed)
 
     @cached_property
     def synthetic(self) -> Points:
         """The same as points."""
-        return points_of(self.schema, self.released, "the synthetic records")
+        return embed_records(self.schema, self.released, "the synthetic records")
 
     @cached_property
     def to_synthetic(self) -> tuple[Floats, Floats]:
-        """How far each target is from the nearest synthetic record: ``(n,)`` of those seen, ``(m,)`` of those not."""
+        """Distance of each target to the nearest synthetic record: ``(n,)`` of those seen, ``(m,)`` of those not."""
         return self._far_from(self.synthetic)
 
     @cached_property
     def to_reference(self) -> tuple[Floats, Floats]:
-        """How far each target is from the nearest record that the attacker holds, likewise."""
+        """Distance of each target to the nearest record that the attacker holds, likewise."""
         return self._far_from(self.reference.points)
 
     def with_targets(self, most: int) -> AttackData:
-        """Return the same attack data with at most so many targets on either side, drawn uniformly."""
+        """Return the same attack data with at most this many targets on either side, drawn uniformly."""
         rng = self.random(0)
         sides = [side.take(_some(side.unit, np.arange(len(side)), most, rng)) for side in (self.seen, self.unseen)]
         return replace(self, seen=sides[0], unseen=sides[1])
 
     def random(self, purpose: int) -> np.random.Generator:
-        """Return the draws of one attack."""
+        """Return the random generator of one attack."""
         return np.random.default_rng([self.seed, purpose])
 
     def _far_from(self, points: Points) -> tuple[Floats, Floats]:
@@ -171,7 +171,7 @@ class AttackData:
         return seen, unseen
 
 
-def attack_data_of(
+def make_attack_data(
     schema: ResolvedSchema,
     claim: Claim,
     seen: tuple[Any, Units],
@@ -181,14 +181,14 @@ def attack_data_of(
     seed: int = 0,
     **more: Any,
 ) -> AttackData:
-    """Set up the attack data: equally many targets on both sides, half of what was never seen for the attacker.
+    """Return the attack data: equal numbers of targets on both sides, and half of the unseen records for the attacker.
 
     Args:
         schema: Every fact known.
-        claim: What was claimed.
-        seen: The records that the fit has seen, and the unit of each.
-        unseen: Records that it has not, likewise.
-        sample: A number and a seed to synthetic records.
+        claim: The claim under attack.
+        seen: The records of the fit, and the unit of each.
+        unseen: Other records, likewise.
+        sample: A number and a seed -> synthetic records.
         seed: Fixes every random choice.
         more: Further fields of :class:`AttackData`.
 
@@ -222,11 +222,11 @@ def attack_data_of(
 
 def _records(schema: ResolvedSchema, content: Any, unit: Units, rows: Units, what: str) -> RealRecords:
     some = taken(content, rows)
-    return RealRecords(content=some, points=points_of(schema, some, what), unit=unit[rows])
+    return RealRecords(content=some, points=embed_records(schema, some, what), unit=unit[rows])
 
 
 def _some(unit: Units, rows: Units, most: int, rng: np.random.Generator) -> Units:
-    """Return at most so many of the rows, whole units at a time."""
+    """Return at most this many of the rows, whole units at a time."""
     if len(rows) <= most:
         return rows
     order = rng.permutation(np.unique(unit[rows]))

@@ -1,9 +1,9 @@
-"""From an attacker's error rates to lower bounds on ε.
+"""Lower bounds on ε from an attacker's error rates.
 
-An attacker who tells world D from its neighbour D′ with false positive rate a and false negative rate b shows that
+An attacker who separates world D from its neighbour D′ with false positive rate a and false negative rate b shows that
 b ≥ f(a) for the mechanism's trade-off function f (Dong, Roth, Su 2022); (ε, δ)-DP is the special case
 f(a) = max{0, 1 − δ − e^ε a, e^{−ε}(1 − δ − a)}. Rates are replaced by one-sided Clopper–Pearson upper bounds, so that
-what is shown holds with the stated confidence.
+the result holds at the stated confidence.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class ErrorRates:
     Attributes:
         false_positives: Share of runs without the canary that were called "with".
         false_negatives: Share of runs with it that were called "without".
-        upper_false_positives: Its upper bound.
-        upper_false_negatives: Its upper bound.
-        confidence: Of both bounds together.
+        upper_false_positives: Upper bound of the false positive rate.
+        upper_false_negatives: Upper bound of the false negative rate.
+        confidence: Joint confidence of both bounds.
     """
 
     false_positives: float
@@ -53,13 +53,13 @@ def error_rates(
     threshold: float,
     confidence: float = 0.95,
 ) -> ErrorRates:
-    """Return the errors of calling "with" whatever scores above the threshold.
+    """Return the error rates of the guess "with" for every score above the threshold.
 
     Args:
         inside: Scores of runs with the canary, ``(n,)``; not those that the threshold was chosen on.
         outside: Scores of runs without it, ``(m,)``.
         threshold: Chosen beforehand.
-        confidence: Of both upper bounds together (each gets half of what is left).
+        confidence: Joint confidence of both upper bounds (each gets half of the error probability).
     """
     alpha = (1 - confidence) / 2
     wrong_in = int((outside > threshold).sum())
@@ -79,13 +79,13 @@ def best_threshold(
     shown: Callable[[ErrorRates], float],
     confidence: float = 0.95,
 ) -> float:
-    """Return the threshold that shows most on scores set aside for choosing it.
+    """Return the threshold with the strongest result on scores set aside for choosing it.
 
     Args:
         inside: Scores of runs with the canary, ``(n,)``.
         outside: Scores of runs without it, ``(m,)``.
-        shown: What error rates show; the more the better.
-        confidence: Of the rates' upper bounds.
+        shown: Error rates -> the strength of their result.
+        confidence: Joint confidence of the rates' upper bounds.
     """
     candidates = np.unique(np.quantile(np.concatenate([inside, outside]), np.linspace(0.005, 0.995, 199)))
     return float(max(candidates, key=lambda at: shown(error_rates(inside, outside, float(at), confidence))))
@@ -134,12 +134,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def trade_off(delta_at: Callable[[float], float], false_positives: float, largest: float = 20.0) -> float:
-    """Return f(a): the least false negative rate that a mechanism with this δ(ε) allows at false positive rate a.
+    """Return f(a): the smallest false negative rate that a mechanism with this δ(ε) allows at false positive rate a.
 
     Args:
         delta_at: δ(ε) of the claimed mechanism.
         false_positives: a.
-        largest: The largest ε looked at; leaving larger ones out only lowers f, so a violation stays one.
+        largest: The largest ε considered; leaving larger ones out only lowers f, so a violation stays one.
     """
     best = 0.0
     for epsilon in np.linspace(0.0, largest, 101):
@@ -150,14 +150,14 @@ def trade_off(delta_at: Callable[[float], float], false_positives: float, larges
 
 
 def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """Return how likely (ε, δ)-DP makes at least so many right guesses in one run (Steinke, Nasr, Jagielski 2023).
+    """Return the largest p-value of this many right guesses in one run under (ε, δ)-DP (Steinke, Nasr, Jagielski 2023).
 
-    Each of m canaries was in or out by a fair coin of its own. With q = e^ε/(1 + e^ε), B ~ Bin(r, q) and
+    Each of m canaries was included by its own fair coin. With q = e^ε/(1 + e^ε), B ~ Bin(r, q) and
     β = P[B ≥ v], it is min{1, β + 2mδ · max_i (1/i) P[v − i ≤ B < v]} (theorem 5.2, their algorithm 2).
 
     Args:
         right: v, right guesses.
-        guesses: r, guesses made; how many of them say "in" is fixed before anything is seen.
+        guesses: r, guesses made; the number of "in" guesses is fixed before anything is seen.
         canaries: m.
         epsilon: ε of the claim.
         delta: δ of the claim.

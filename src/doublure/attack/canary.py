@@ -1,9 +1,9 @@
 """Canaries: an audit in one fit (Steinke, Nasr, Jagielski 2023).
 
-The attacker writes some records that are like no other, the canaries, and a coin decides for each whether it is put
-among the data. After one fit the attacker says of the likeliest quarter "in", of the unlikeliest "out", and abstains
-from the rest. Under (ε, δ)-DP so many right guesses have a probability that is known exactly, however the canaries work
-together; where it is below 5 %, the claim is refuted.
+The attacker crafts records unlike any other, the canaries, and a coin decides for each whether it joins the data. After
+one fit the attacker guesses "in" for the quarter with the highest scores, "out" for the quarter with the lowest, and
+abstains from the rest. Under (ε, δ)-DP the probability of this many right guesses is bounded, however the canaries
+interact; where it is below 5 %, the claim is refuted.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack import bounds
-from doublure.attack.attack_data import AttackData, Fitted
-from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Rate, ThreatModel, skipped
+from doublure.attack.attack_data import AttackData, RefittedSynthesizer
+from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, RateEstimate, ThreatModel, skip_attack
 from doublure.attack.roc import clopper_pearson
 from doublure.data.records import joined
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
-from doublure.measures.embedding import points_of
+from doublure.measures.embedding import embed_records
 
 THREAT_MODEL = ThreatModel(
     attack="canary",
@@ -41,7 +41,7 @@ _ABSTAIN_ABOVE = 4
 def attack(data: AttackData) -> AttackResult:
     """Audit the plan by one fit with canaries."""
     if data.refit is None or data.crafted is None:
-        return skipped(THREAT_MODEL, data.claim, "the run cannot be refitted")
+        return skip_attack(THREAT_MODEL, data.claim, "the run cannot be refitted")
     rng = data.random(10)
     count = max(8, min(CANARIES, int(_MOST_SHARE * len(data.seen))))
     canaries = data.crafted(count, rng)
@@ -53,13 +53,13 @@ def attack(data: AttackData) -> AttackResult:
     return canary_result(data, scores, inside)
 
 
-def score(data: AttackData, fitted: Fitted, canaries: object, rng: np.random.Generator) -> Floats:
-    """Return ``(m,)`` how much each canary looks as if it had been in; ties are broken at random."""
+def score(data: AttackData, fitted: RefittedSynthesizer, canaries: object, rng: np.random.Generator) -> Floats:
+    """Return ``(m,)`` membership scores of the canaries; ties are broken at random."""
     critic = fitted.white_box.critic
     found = None if critic is None else critic(canaries)
-    if found is None or not np.isfinite(found).all():  # none was kept, or its training diverged
-        drawn = points_of(data.schema, fitted.sample(len(data.released), data.seed), "the synthetic records")
-        found = -nearest(drawn.values, points_of(data.schema, canaries, "the canaries").values, 1)[0][:, 0]
+    if found is None or not np.isfinite(found).all():  # no critic was kept, or its training diverged
+        drawn = embed_records(data.schema, fitted.sample(len(data.released), data.seed), "the synthetic records")
+        found = -nearest(drawn.values, embed_records(data.schema, canaries, "the canaries").values, 1)[0][:, 0]
     order = np.lexsort([rng.random(len(found)), found])
     ranks = np.empty(len(found))
     ranks[order] = np.arange(len(found))
@@ -67,12 +67,12 @@ def score(data: AttackData, fitted: Fitted, canaries: object, rng: np.random.Gen
 
 
 def canary_result(data: AttackData, scores: Floats, inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> AttackResult:
-    """Return what guesses on the highest and the lowest quarter of the scores show.
+    """Return the result of guesses on the highest and the lowest quarter of the scores.
 
     Args:
         data: The attack data.
-        scores: ``(m,)`` high for what seems to have been in.
-        inside: ``(m,)`` what was.
+        scores: ``(m,)`` high for likely members.
+        inside: ``(m,)`` the truth.
     """
     canaries, each = len(scores), len(scores) // _ABSTAIN_ABOVE
     order = np.argsort(scores, kind="stable")
@@ -91,7 +91,7 @@ def canary_result(data: AttackData, scores: Floats, inside: np.ndarray[tuple[int
         measure=LOWER_BOUND,
         value=shown,
         desired="below the claim",
-        rates=(Rate(name="right guesses", value=right / guesses, interval=clopper_pearson(right, guesses)),),
+        rates=(RateEstimate(name="right guesses", value=right / guesses, interval=clopper_pearson(right, guesses)),),
         claim=claim,
         lower_bound=shown,
         alarm=claim.epsilon is not None and shown > claim.epsilon,

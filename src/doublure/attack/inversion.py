@@ -1,9 +1,9 @@
-"""What does a classifier give back of those it learned from? MI-Face (Fredrikson, Jha, Ristenpart 2015).
+"""Model inversion of a classifier by MI-Face (Fredrikson, Jha, Ristenpart 2015).
 
-The attacker has a classifier and the name of a person, and looks for the picture that the classifier is surest of. As
-in Triastcyn & Faltings 2019, §5.4, three classifiers are attacked: one trained on real pictures, one on synthetic
-ones, one on real ones under differential privacy at ε < 1. What comes back is looked at by a model of identity that
-was trained on other pictures of the same people, and by a face detector where one is installed.
+The attacker has a classifier and the name of a person, and searches the picture with the highest confidence. As in
+Triastcyn & Faltings 2019, §5.4, three classifiers are attacked: one trained on real pictures, one on synthetic ones,
+one on real ones under differential privacy at ε < 1. The reconstructions are judged by an identity model trained on
+other pictures of the same people, and by a face detector where one is installed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 
 from doublure.attack.attack_data import AttackData
 from doublure.attack.faces import MTCNN, detectors
-from doublure.attack.results import AttackResult, Picture, Rate, ThreatModel, skipped
+from doublure.attack.results import AttackResult, Picture, RateEstimate, ThreatModel, skip_attack
 from doublure.attack.roc import clopper_pearson
 from doublure.attack.target_models import perceptron, train, train_privately
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels
-from doublure.measures.images.feature_extractors import codes_of
+from doublure.measures.images.feature_extractors import encode_labels
 from doublure.schema.columns import label
 from doublure.schema.images import ImageSchema
 
@@ -61,13 +61,13 @@ _CLASSIFIERS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identity:
-    """An independent model of who is in a picture.
+class IdentityModel:
+    """An independent model of the person in a picture.
 
     Attributes:
-        chances: ``(N, D)`` pixels to ``(N, K)`` probabilities.
-        threshold: How sure it has to be; images of other people pass it in one of a hundred comparisons.
-        accuracy: How often it is right on pictures that it has not seen.
+        chances: ``(N, D)`` pixels -> ``(N, K)`` probabilities.
+        threshold: Confidence of a match; pictures of other people exceed it in one of a hundred comparisons.
+        accuracy: Its accuracy on new pictures.
     """
 
     chances: Any
@@ -75,7 +75,7 @@ class Identity:
     accuracy: float
 
     def recognises(self, pixels: Floats, classes: Labels) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return ``(N,)`` whether each picture is taken for its class."""
+        """Return an ``(N,)`` mask of the pictures recognised as their class."""
         return np.asarray(self.chances(pixels)[np.arange(len(classes)), classes] >= self.threshold)
 
 
@@ -83,15 +83,15 @@ def attack(data: AttackData) -> AttackResult:
     """Attack classifiers by inversion."""
     schema = data.labelled_images
     if schema is None:
-        return skipped(THREAT_MODEL, data.claim, "only a classifier of labelled images can be inverted")
-    if len(np.unique(codes_of(schema, data.reference.content))) < 2:
-        return skipped(
+        return skip_attack(THREAT_MODEL, data.claim, "only a classifier of labelled images can be inverted")
+    if len(np.unique(encode_labels(schema, data.reference.content))) < 2:
+        return skip_attack(
             THREAT_MODEL, data.claim, "the records of the holdout that the attacker holds are all of one class"
         )
     import torch
 
-    identity = identity_of(data)
-    wanted = np.unique(codes_of(schema, data.fitted))[:_MOST_CLASSES].astype(np.int64)
+    identity = train_identity(data)
+    wanted = np.unique(encode_labels(schema, data.fitted))[:_MOST_CLASSES].astype(np.int64)
     test, truth = tensors(schema, data.unseen.content)
     back: dict[str, Floats] = {}
     accuracy: dict[str, float] = {}
@@ -109,11 +109,11 @@ def tensors(schema: ImageSchema, images: Images) -> tuple[Tensor, Tensor]:
     """Return pixels in [0, 1] ``(N, D)`` and classes ``(N,)``."""
     import torch
 
-    return torch.from_numpy(_pixels(images)).float(), torch.from_numpy(codes_of(schema, images))
+    return torch.from_numpy(_pixels(images)).float(), torch.from_numpy(encode_labels(schema, images))
 
 
 def _trained(data: AttackData, schema: ImageSchema, name: str) -> nn.Sequential:
-    """Return one of the four classifiers."""
+    """Return one of the four classifiers; ``untrained`` is the baseline."""
     import torch
 
     source = torch.Generator().manual_seed(data.seed)
@@ -127,17 +127,17 @@ def _trained(data: AttackData, schema: ImageSchema, name: str) -> nn.Sequential:
 
 
 def invert(classifier: nn.Module, classes: Labels, shape: tuple[int, int, int], steps: int = _STEPS) -> Floats:
-    """Return ``(K, D)`` images in [0, 1] that a classifier is sure of, one for each class.
+    """Return ``(K, D)`` images in [0, 1] of high confidence for a classifier, one for each class.
 
-    MI-Face (algorithm 1) minimises 1 − f_y(x) by gradient steps until it falls below γ. Going on makes the classifier
-    surer and faces worse. Steps are of equal length, because a sure softmax has next to no gradient; and gradients are
-    smoothed, because a classifier takes noise for a face as well.
+    MI-Face (algorithm 1) minimises 1 − f_y(x) by gradient steps until it falls below γ. Further steps raise the
+    confidence and make worse faces. Steps are of equal length, because a confident softmax has nearly no gradient.
+    Gradients are smoothed, because a classifier also recognises noise.
 
     Args:
         classifier: ``(B, D) -> (B, K)`` logits.
-        classes: ``(K,)`` whom to look for.
-        shape: (H, W, C) of an image; (1, 1, D) for D numbers that have no neighbours.
-        steps: α, steps at most.
+        classes: ``(K,)`` the people to reconstruct.
+        shape: (H, W, C) of an image; (1, 1, D) for D numbers without neighbours.
+        steps: α, most steps.
     """
     import torch
 
@@ -158,7 +158,7 @@ def invert(classifier: nn.Module, classes: Labels, shape: tuple[int, int, int], 
 
 
 def _smoothed(pixels: Tensor, shape: tuple[int, int, int]) -> Tensor:
-    """Return images ``(B, D)`` smoothed by (1, 2, 1) along both sides."""
+    """Return images ``(B, D)`` smoothed by (1, 2, 1) along both axes."""
     from torch.nn import functional
 
     planes = functional.pad(pixels.reshape(-1, *shape).movedim(3, 1), (1, 1, 1, 1), mode="replicate")
@@ -166,18 +166,18 @@ def _smoothed(pixels: Tensor, shape: tuple[int, int, int]) -> Tensor:
     return smooth.movedim(1, 3).reshape(len(pixels), -1)
 
 
-def identity_of(data: AttackData) -> Identity:
-    """Return a model of identity trained on pictures that no classifier saw: the attacker's own ones.
+def train_identity(data: AttackData) -> IdentityModel:
+    """Return an identity model trained on the attacker's own pictures, which no attacked classifier saw.
 
-    Eigenfaces (Turk and Pentland 1991) and a linear model; other people's pictures among those that were kept aside
-    give the threshold.
+    It is a linear model on eigenfaces (Turk and Pentland 1991). Pictures of other people among those kept aside give
+    the threshold.
     """
     from sklearn.decomposition import PCA
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
     schema = ImageSchema.of(data.schema)
-    own, codes = _pixels(data.reference.content), codes_of(schema, data.reference.content)
+    own, codes = _pixels(data.reference.content), encode_labels(schema, data.reference.content)
     components = min(_COMPONENTS, len(own) - 1, own.shape[1])
     model = make_pipeline(PCA(components, whiten=True, random_state=0), LogisticRegression(max_iter=2000, C=10.0))
     model.fit(own, codes)
@@ -188,10 +188,10 @@ def identity_of(data: AttackData) -> Identity:
         found[:, known] = model.predict_proba(pixels)
         return found
 
-    test, truth = chances(_pixels(data.unseen.content)), codes_of(schema, data.unseen.content)
+    test, truth = chances(_pixels(data.unseen.content)), encode_labels(schema, data.unseen.content)
     others = np.ones_like(test, dtype=bool)
     others[np.arange(len(truth)), truth] = False
-    return Identity(
+    return IdentityModel(
         chances=chances,
         threshold=float(np.quantile(test[others], 1 - _FALSE_ACCEPTANCE)),
         accuracy=float((test.argmax(axis=1) == truth).mean()),
@@ -201,7 +201,7 @@ def identity_of(data: AttackData) -> Identity:
 def _result(
     data: AttackData,
     schema: ImageSchema,
-    identity: Identity,
+    identity: IdentityModel,
     wanted: Labels,
     back: dict[str, Floats],
     accuracy: dict[str, float],
@@ -210,7 +210,7 @@ def _result(
     hits = {name: int(identity.recognises(images, wanted).sum()) for name, images in back.items()}
     for name, words in _CLASSIFIERS.items():
         rates.append(
-            Rate(
+            RateEstimate(
                 name=f"recognised, classifier {words}",
                 value=hits[name] / n,
                 interval=clopper_pearson(hits[name], n),
@@ -229,7 +229,7 @@ def _result(
         for name, words in _CLASSIFIERS.items():
             found = sum(has_face(picture) for picture in _pictures(schema, back[name]))
             shown = f"faces detected by {detector}, classifier {words}"
-            rates.append(Rate(name=shown, value=found / n, interval=clopper_pearson(found, n)))
+            rates.append(RateEstimate(name=shown, value=found / n, interval=clopper_pearson(found, n)))
     notes.append(
         f"{n} classes, one reconstruction each. Recognised means: the identity model (eigenfaces, trained on "
         f"{len(data.reference):,} pictures that no classifier saw; accuracy {100 * identity.accuracy:.0f} % on others)"
@@ -259,7 +259,7 @@ def _sheet(data: AttackData, schema: ImageSchema, wanted: Labels, back: dict[str
     title = "Reconstructions: a real picture of each class, and what each classifier reveals"
     if schema.label is None:
         raise TypeError("classes have names")
-    shown, codes = wanted[:12], codes_of(schema, data.fitted)
+    shown, codes = wanted[:12], encode_labels(schema, data.fitted)
     first = [int(np.flatnonzero(codes == code)[0]) for code in shown]
     rows = [("a picture", data.fitted.images[first])]
     for name, images in back.items():

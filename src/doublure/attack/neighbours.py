@@ -1,9 +1,8 @@
-"""Whose neighbours are the synthetic records? Not a privacy measure: a look for copies.
+"""Search for copies among the nearest neighbours of synthetic records; not a privacy measure.
 
-Distance to the closest record (DCR) and the ratio of the nearest to the second nearest (NNDR) are common in the trade.
-They pass where records leak, because the average says nothing of those who stand apart (Yao et al. 2025), and to
-publish them leaks by itself (Ganev and De Cristofaro 2023). Beside a holdout they do show one thing: a generator that
-copies.
+Distance to the closest record (DCR) and the ratio of the nearest to the second nearest (NNDR) are common in practice.
+They pass where records leak, because the average says nothing of outliers (Yao et al. 2025), and publishing them leaks
+by itself (Ganev and De Cristofaro 2023). Beside a holdout they do show one thing: a generator that copies.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.attack.attack_data import AttackData
-from doublure.attack.results import AttackResult, Picture, Rate, ThreatModel
+from doublure.attack.results import AttackResult, Picture, RateEstimate, ThreatModel
 from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, png
 from doublure.data.relational import RelatedRows
@@ -46,7 +45,7 @@ _TITLE = "The nearest pairs: synthetic, and the real record beside it"
 
 
 def attack(data: AttackData) -> AttackResult:
-    """Look for copies."""
+    """Search for copies."""
     n = min(len(data.seen), len(data.unseen))
     rng = data.random(9)
     rows = [np.sort(rng.permutation(len(side))[:n]) for side in (data.seen, data.unseen)]
@@ -74,14 +73,14 @@ def attack(data: AttackData) -> AttackResult:
 
 
 def _nearer(far: tuple[Floats, Floats], who: tuple[Rows, Rows]) -> tuple[float | None, Interval | None]:
-    """Return the share that is nearer to the first of two sets, and its interval at 95 %.
+    """Return the share of synthetic records nearer to the first of two sets, and its 95 % interval.
 
-    Synthetic records with the same nearest neighbour fall together: each real record is one draw, however many
-    synthetic ones are near it. The interval is Wilson's for as many draws as they are worth (Kish 1965).
+    Synthetic records with the same nearest neighbour are correlated: each real record is one draw, whatever number of
+    synthetic ones is near it. The interval is Wilson's for their effective sample size (Kish 1965).
 
     Args:
         far: Distances ``(n,)`` to the nearest of either set; ties are left out.
-        who: Which of its records that is.
+        who: The index of that record in its set.
     """
     apart = far[0] != far[1]
     first = far[0][apart] < far[1][apart]
@@ -94,28 +93,28 @@ def _nearer(far: tuple[Floats, Floats], who: tuple[Rows, Rows]) -> tuple[float |
     return share, wilson(round(share * worth), worth)
 
 
-def _equal(own: Floats, other: Floats) -> tuple[Rate, ...]:
+def _equal(own: Floats, other: Floats) -> tuple[RateEstimate, ...]:
     found = []
     for name, far in (
         ("synthetic records that equal a training record", own),
         ("synthetic records that equal another real record", other),
     ):
         hits = int((far[:, 0] <= _EQUAL).sum())
-        found.append(Rate(name=name, value=hits / len(far), interval=wilson(hits, len(far))))
+        found.append(RateEstimate(name=name, value=hits / len(far), interval=wilson(hits, len(far))))
     return tuple(found)
 
 
-def _quantiles(own: Floats, other: Floats) -> tuple[Rate, ...]:
+def _quantiles(own: Floats, other: Floats) -> tuple[RateEstimate, ...]:
     found = []
     for name, far in (("training", own), ("other", other)):
         low, middle = np.quantile(far[:, 0], [0.05, 0.5])
         found += [
-            Rate(name=f"DCR to {name} records, 5th percentile", value=float(low)),
-            Rate(name=f"DCR to {name} records, median", value=float(middle)),
+            RateEstimate(name=f"DCR to {name} records, 5th percentile", value=float(low)),
+            RateEstimate(name=f"DCR to {name} records, median", value=float(middle)),
         ]
         if far.shape[1] > 1:
             ratio = far[:, 0] / np.maximum(far[:, 1], _EQUAL)
-            found.append(Rate(name=f"NNDR to {name} records, median", value=float(np.median(ratio))))
+            found.append(RateEstimate(name=f"NNDR to {name} records, median", value=float(np.median(ratio))))
     return tuple(found)
 
 
@@ -150,7 +149,7 @@ def _of_related(data: AttackData, real: RelatedRows, who: Rows, pairs: Rows) -> 
 
 
 def _of_one_table(data: AttackData, real: RelatedRows, table: str, who: Rows, pairs: Rows) -> Picture:
-    """Return the rows that the nearest pairs have in one table."""
+    """Return the rows of the nearest pairs in one table."""
     names, rows = list(real.frames[table].columns), []
     for pair in pairs:
         for side, units, place in (("synthetic", data.released, pair), ("real", real, who[pair])):
@@ -163,7 +162,7 @@ def _of_one_table(data: AttackData, real: RelatedRows, table: str, who: Rows, pa
 _PICTURES: ByKind[Callable[[AttackData, Any, Rows, Rows], tuple[Picture, ...]]] = ByKind(
     "pictures of nearest pairs", table=_of_rows, images=_of_images, series=_of_series, relational=_of_related
 )
-"""Kind of data to its nearest pairs side by side. Private."""
+"""Kind of data -> its nearest pairs side by side. Private."""
 
 
 def _written(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
@@ -177,7 +176,7 @@ def _cells(row: Any) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str:
-    """Return a cell alike for both sides, however each is stored: a whole number without decimals."""
+    """Return a cell as text, equal for both sides' storage types: a whole number without decimals."""
     if pd.isna(value):
         return "(missing)"
     if isinstance(value, float | np.floating):

@@ -1,7 +1,8 @@
-"""Which attacks there are on a run: name -> where it is.
+"""Registry of attacks on a run: name -> module path.
 
-A new attack is one file and one line here; one that scores targets, an entry in
-:mod:`doublure.attack.membership.scores` and a line; one that is defined elsewhere is registered (docs/extending.md).
+A new attack takes one file and one line here; one that scores targets, an entry in
+:mod:`doublure.attack.membership.scores` and a line. Attacks from outside the package are registered
+(docs/extending.md).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _PLACES = {
     "inversion": "inversion:attack",
 }
 REFITS = frozenset({"shadow", "lira", "canary"})
-"""Those that fit the plan again, once or many times."""
+"""Attacks that refit the plan, once or many times."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "membership": tuple(name for name in _MEMBERSHIP if name not in REFITS),
@@ -51,7 +52,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def _at(place: str) -> Attack:
-    """Return the attack at a place, whose module is imported once it is made."""
+    """Return the attack at a place; its module is imported on the first call."""
 
     def attack(data: AttackData) -> AttackResult:
         made: Attack = resolve_name(f"doublure.attack.{place}")
@@ -66,11 +67,11 @@ ATTACKS: Registry[Attack] = Registry(
 
 
 def register(name: str, attack: Attack) -> None:
-    """Let audits name an attack that is defined elsewhere. It holds for this process, and is in no group.
+    """Add an attack to the audits of this process; it is in no group.
 
     Args:
-        name: As it is asked for.
-        attack: Takes what there is to attack with, and returns what it found.
+        name: Its name in requests.
+        attack: Takes the attack data and returns its result.
 
     Raises:
         SettingError: An attack or a group of this package has that name.
@@ -95,7 +96,7 @@ def named(wanted: Sequence[str]) -> tuple[str, ...]:
 
 
 def run(data: AttackData, wanted: Sequence[str]) -> tuple[AttackResult, ...]:
-    """Make attacks, one after the other.
+    """Run attacks, one after the other.
 
     Args:
         data: The attack data.

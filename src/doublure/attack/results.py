@@ -1,7 +1,7 @@
-"""What an attack says: a figure, how sure it is, what is good, and what the attacker knew.
+"""Results of attacks: a figure, its uncertainty, the desired value, and the threat model.
 
-Every figure stands beside that of somebody who does not look at the synthetic records. Where it is the same, nothing
-was shown; that is no proof that nothing can be.
+Every figure stands beside that of an attacker without the synthetic records. Where the two are equal, nothing was
+shown; that does not prove that nothing can be.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from doublure.attack.roc import Roc
+from doublure.attack.roc import RocCurve
 from doublure.guarantee import Guarantee
 from doublure.intervals import Interval, Result
 
@@ -20,24 +20,24 @@ CONFIDENCE = 0.95
 _DELTA_WITHOUT_CLAIM = 1e-5
 LOWER_BOUND = "lower bound on ε"
 SHOWN = 0.005
-"""What a lower bound on ε has to reach before it is called one: it is written with two digits."""
+"""Smallest lower bound on ε that is reported: it is written with two digits."""
 
 ABSENCE = "A lower bound; absence of evidence is not privacy."
 
 
 class ThreatModel(Result):
-    """An attacker: who this is, and what counts as success.
+    """An attacker's knowledge and goal.
 
     Attributes:
         attack: The name that ``--attack`` takes.
-        name: The same in words.
-        family: What kind of attack it is.
-        holds: What the attacker holds.
-        does: What the attacker does with it.
-        success: What it means to succeed.
-        shows: What the figure can show.
-        cannot: What it cannot show.
-        reference: Where the attack comes from.
+        name: The name for people.
+        family: The kind of attack.
+        holds: The attacker's knowledge.
+        does: The attacker's procedure.
+        success: The criterion of success.
+        shows: The conclusion a result allows.
+        cannot: The conclusion it does not allow.
+        reference: The attack's source.
     """
 
     attack: str
@@ -51,14 +51,14 @@ class ThreatModel(Result):
     reference: str = ""
 
 
-class Rate(Result):
+class RateEstimate(Result):
     """One share with its interval.
 
     Attributes:
-        name: What it is the share of.
+        name: The meaning of the share.
         value: The share; null where it cannot be estimated.
-        interval: Where it lies at 95 %.
-        note: Why there is none, or how it is to be read.
+        interval: Its 95 % interval.
+        note: The reason where there is none, or a remark.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Rate(Result):
 
 
 class Claim(Result):
-    """What the attacked release claims.
+    """The claim of an attacked release.
 
     Attributes:
         kind: The kind of its guarantee.
@@ -84,12 +84,12 @@ class Claim(Result):
 
     @property
     def delta_shown_at(self) -> float:
-        """The δ at which an attack shows a lower bound on ε: the claimed one, or 1e-5 where none is claimed."""
+        """The δ for lower bounds on ε: the claimed one, or 1e-5 where none is claimed."""
         return _DELTA_WITHOUT_CLAIM if self.delta is None else self.delta
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> Claim:
-        """Return what an attack is held against."""
+        """Return the claim of a guarantee."""
         return cls(kind=guarantee.kind, epsilon=guarantee.epsilon, delta=guarantee.delta, sentence=guarantee.sentence)
 
 
@@ -97,7 +97,7 @@ class Picture(Result):
     """A sheet of pictures or a few rows side by side, for the page alone. Private.
 
     Attributes:
-        title: What is shown.
+        title: The title.
         png: A picture; empty for rows.
         header: The columns of rows.
         rows: Their cells.
@@ -110,22 +110,22 @@ class Picture(Result):
 
 
 class AttackResult(Result):
-    """What one attack found. Computed on real data: internal.
+    """Result of one attack. Computed on real data: internal.
 
     Attributes:
         threat_model: The threat model.
-        measure: What the value is.
+        measure: The meaning of the value.
         value: The figure; null where the attack could not be made.
-        interval: Where it lies at 95 %.
-        baseline: The figure of somebody who does not look at the synthetic records.
-        desired: What is desired, in words.
+        interval: Its 95 % interval.
+        baseline: The figure of an attacker without the synthetic records.
+        desired: The desired value, in words.
         rates: Further shares.
-        roc: What the attacker traded between hits and false alarms, for membership.
-        claim: What was claimed.
-        lower_bound: The least ε that this attack shows to be true, at 95 % confidence; null where it shows none.
-        alarm: Whether more was shown than the claim allows.
-        notes: What a reader has to know to read the figures right.
-        skipped: Why the attack was not made; null where it was.
+        roc: The ROC curve, for membership.
+        claim: The claim under attack.
+        lower_bound: The ε that this attack proves to be exceeded, at 95 % confidence; null where it proves none.
+        alarm: Whether the result exceeds the claim.
+        notes: Facts a reader needs to interpret the figures.
+        skipped: The reason why the attack was not made; null where it was.
         pictures: For the page alone.
     """
 
@@ -135,8 +135,8 @@ class AttackResult(Result):
     interval: Interval | None = None
     baseline: float | None = None
     desired: str = ""
-    rates: tuple[Rate, ...] = ()
-    roc: Roc | None = None
+    rates: tuple[RateEstimate, ...] = ()
+    roc: RocCurve | None = None
     claim: Claim
     lower_bound: float | None = None
     alarm: bool = False
@@ -149,18 +149,18 @@ class AttackResult(Result):
         """The result in one line."""
         if self.skipped is not None:
             return f"{self.threat_model.name}: not made, because {self.skipped}."
-        said = f"{self.threat_model.name}: {self.measure} {written(self.value)}"
+        said = f"{self.threat_model.name}: {self.measure} {write_figure(self.value)}"
         if self.interval is not None:
-            said += f" (95 %: {written(self.interval[0])} to {written(self.interval[1])})"
+            said += f" (95 %: {write_figure(self.interval[0])} to {write_figure(self.interval[1])})"
         if self.baseline is not None:
-            said += f"; baseline {written(self.baseline)}"
+            said += f"; baseline {write_figure(self.baseline)}"
         if self.lower_bound is not None and self.lower_bound >= SHOWN and self.measure != LOWER_BOUND:
             said += f"; shows ε ≥ {self.lower_bound:.2f}"
         return said + (": MORE THAN IS CLAIMED." if self.alarm else ".")
 
 
-def written(value: float | None) -> str:
-    """Return a figure as it stands in a sentence.
+def write_figure(value: float | None) -> str:
+    """Return a figure as written in a sentence.
 
     Example:
         >>> written(0.51234), written(None)
@@ -169,13 +169,13 @@ def written(value: float | None) -> str:
     return "not estimable" if value is None else f"{value:.3f}"
 
 
-def skipped(threat_model: ThreatModel, claim: Claim, why: str, **more: Any) -> AttackResult:
+def skip_attack(threat_model: ThreatModel, claim: Claim, why: str, **more: Any) -> AttackResult:
     """Return the result of an attack that was not made.
 
     Args:
         threat_model: Its threat model.
-        claim: What was claimed.
-        why: A reason that goes on after "because".
+        claim: The claim under attack.
+        why: The reason, as it goes on after "because".
         more: Further fields.
     """
     return AttackResult(threat_model=threat_model, measure="", claim=claim, skipped=why, **more)

@@ -1,8 +1,8 @@
-"""What an attacker trades between hits and false alarms, and how much of it a claim allows.
+"""ROC curves of membership attacks, and the bound that a claim puts on them.
 
-(ε, δ)-DP bounds the share of members that are found at a share a of false alarms by
-min{e^ε a + δ, 1 − e^{−ε}(1 − δ − a)} (Kairouz, Oh, Viswanath 2015), for any attacker whatever. On logarithmic axes what
-matters, many members found at next to no false alarms, is not hidden in a corner (Carlini et al. 2022).
+(ε, δ)-DP bounds the true positive rate at false positive rate a by min{e^ε a + δ, 1 − e^{−ε}(1 − δ − a)} (Kairouz, Oh,
+Viswanath 2015), for every attacker. Logarithmic axes show the relevant region, high true positive rates at tiny false
+positive rates (Carlini et al. 2022).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Curve: TypeAlias = tuple[tuple[float, float], ...]
 
 
 class TprAtFpr(Result):
-    """How many members are found at one share of false alarms.
+    """True positive rate at one false positive rate.
 
     Attributes:
-        false_positives: The share of false alarms that was asked for.
-        value: The share of members that are found; null where there are too few others to say.
-        interval: Clopper and Pearson's, at 95 %.
-        allowed: The most that the claim allows; null where none is made.
+        false_positives: The requested false positive rate.
+        value: The true positive rate; null where there are too few non-members.
+        interval: Clopper and Pearson's 95 % interval.
+        allowed: The largest rate that the claim allows; null without a claim.
     """
 
     false_positives: float
@@ -41,40 +41,40 @@ class TprAtFpr(Result):
     allowed: float | None
 
 
-class Band(Result):
-    """Where an attacker's true curve lies, all of it at once, with a confidence of 95 %: between two staircases.
+class RocBand(Result):
+    """Simultaneous 95 % band of an attacker's true curve: between two step functions.
 
     Attributes:
-        lower: The true curve is at least so high from each of these shares of false alarms on.
-        upper: It is at most so high up to each of these.
+        lower: The true curve is at least this high from each of these false positive rates on.
+        upper: The true curve is at most this high up to each of these.
     """
 
     lower: Curve
     upper: Curve
 
     def at(self, false_positives: Floats) -> tuple[Floats, Floats]:
-        """Return the ends of the band at ``(n,)`` shares of false alarms."""
+        """Return the ends of the band at ``(n,)`` false positive rates."""
         from_, least = np.array([(0.0, 0.0), *self.lower]).T
         until, most = np.array([*self.upper, (1.0, 1.0)]).T
         low = least[np.searchsorted(from_, false_positives, side="right") - 1]
         return low, most[np.searchsorted(until, false_positives, side="left")]
 
 
-class Roc(Result):
+class RocCurve(Result):
     """An attacker's receiver operating characteristic.
 
     Attributes:
-        curve: (share of false alarms, share of members found), thinned.
-        band: Where the curve would be with ever more targets; null where there are too few others to say.
-        inside: How many members were attacked.
-        outside: How many others.
+        curve: (false positive rate, true positive rate), thinned.
+        band: The band of the curve with ever more targets; null where there are too few non-members.
+        inside: Number of attacked members.
+        outside: Number of attacked non-members.
         area: The area under the curve; 0.5 is guessing.
-        interval: DeLong's, at 95 %.
-        at: Where false alarms are rare.
+        interval: DeLong's 95 % interval.
+        at: The curve at low false positive rates.
     """
 
     curve: Curve
-    band: Band | None
+    band: RocBand | None
     inside: int
     outside: int
     area: float
@@ -83,12 +83,12 @@ class Roc(Result):
 
     @property
     def begins(self) -> float:
-        """The least share of false alarms at which there are enough others to say anything; never, if above 1."""
+        """Smallest false positive rate for which there are enough non-members; above 1 if there are never enough."""
         return _LEAST_FALSE_ALARMS / self.outside
 
 
 def ceiling(false_positives: float, epsilon: float, delta: float) -> float:
-    """Return the most members that any attacker may find under (ε, δ)-DP at this share of false alarms.
+    """Return the largest true positive rate of any attacker under (ε, δ)-DP at this false positive rate.
 
     Example:
         >>> [round(ceiling(0.01, epsilon, 0.0), 3) for epsilon in (1, 2, 4)]
@@ -101,14 +101,14 @@ def ceiling(false_positives: float, epsilon: float, delta: float) -> float:
     )
 
 
-def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: float | None = None) -> Roc:
-    """Return the curve of scores that should be high for members.
+def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: float | None = None) -> RocCurve:
+    """Return the ROC curve of membership scores.
 
     Args:
         inside: ``(n,)`` scores of members.
-        outside: ``(m,)`` scores of others.
-        epsilon: What is claimed, if anything.
-        delta: Likewise.
+        outside: ``(m,)`` scores of non-members.
+        epsilon: The claimed ε, if any.
+        delta: The claimed δ, likewise.
     """
     member = np.arange(len(inside) + len(outside)) < len(inside)
     area, interval = delong(member, np.concatenate([inside, outside]))
@@ -120,7 +120,7 @@ def roc(inside: Floats, outside: Floats, epsilon: float | None = None, delta: fl
             hits = int((inside > _threshold(outside, share)).sum())
             value, ends = hits / len(inside), clopper_pearson(hits, len(inside))
         found.append(TprAtFpr(false_positives=share, value=value, interval=ends, allowed=allowed))
-    return Roc(
+    return RocCurve(
         curve=_curve(inside, outside),
         band=_band(inside, outside) if len(outside) > _LEAST_FALSE_ALARMS else None,
         inside=len(inside),
@@ -143,14 +143,14 @@ def clopper_pearson(hits: int, trials: int, confidence: float = 0.95) -> Interva
 
 
 def shown_epsilon(inside: Floats, outside: Floats, delta: float, rng: np.random.Generator) -> float:
-    """Return the least ε that an attacker's scores show, at 95 % confidence.
+    """Return the ε that an attacker's scores prove to be exceeded, at 95 % confidence.
 
-    A threshold is chosen on one half of the scores, and what it shows is read off the other half, by Clopper and
-    Pearson's bounds on both error rates.
+    A threshold is chosen on one half of the scores. The other half gives the bound, by Clopper and Pearson's bounds on
+    both error rates.
 
     Args:
         inside: ``(n,)`` scores of members.
-        outside: ``(m,)`` scores of others.
+        outside: ``(m,)`` scores of non-members.
         delta: δ of the claim.
         rng: Draws the halves.
     """
@@ -167,7 +167,7 @@ def shown_epsilon(inside: Floats, outside: Floats, delta: float, rng: np.random.
 
 
 def _threshold(outside: Floats, share: float) -> float:
-    """Return what at most this share of the others scores above."""
+    """Return a threshold that at most this share of the non-members exceeds."""
     place = math.floor(share * len(outside))
     return float(np.sort(outside)[::-1][place])
 
@@ -181,12 +181,11 @@ def _curve(inside: Floats, outside: Floats) -> Curve:
     return _rounded(points)
 
 
-def _band(inside: Floats, outside: Floats) -> Band:
+def _band(inside: Floats, outside: Floats) -> RocBand:
     """Return the simultaneous band of the true curve.
 
-    At some thresholds, each of which lets a share of the others through that was fixed beforehand, both rates get
-    Clopper and Pearson's bounds; that all of them hold at once is paid for by Bonferroni. Between them the true curve
-    can only rise.
+    At some thresholds, each with a false positive rate fixed beforehand, both rates get Clopper and Pearson's bounds,
+    with Bonferroni's correction. Between the thresholds the true curve can only rise.
     """
     ranked = np.sort(outside)[::-1]
     places = np.unique([0, *(math.floor(_RATIO**step) for step in range(math.ceil(math.log(len(outside), _RATIO))))])
@@ -197,7 +196,7 @@ def _band(inside: Floats, outside: Floats) -> Band:
         hits = clopper_pearson(int((inside > threshold).sum()), len(inside), level)
         lower.add((alarms[1], hits[0]))
         upper.add((alarms[0], hits[1]))
-    return Band(lower=_rounded(sorted(lower)), upper=_rounded(sorted(upper)))
+    return RocBand(lower=_rounded(sorted(lower)), upper=_rounded(sorted(upper)))
 
 
 def _rounded(points: Iterable[tuple[float, float]]) -> Curve:

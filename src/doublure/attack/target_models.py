@@ -1,9 +1,8 @@
-"""The models that inversion attacks: classifiers of images, trained plainly or with differentially private gradients.
+"""Target models of the inversion attack: image classifiers, trained plainly or with differentially private gradients.
 
 They are the papers' (Triastcyn & Faltings 2019, §5.4): perceptrons with 1000 and 300 units on pixels, 64-32-10 on the
-64 features of a stacked denoising autoencoder. DP-SGD (Abadi et al. 2016) trains the private one on full batches,
-by the mechanism that ``dpgan`` uses and not by a copy. It is a comparison for an internal report; nothing of it is
-released.
+64 features of a stacked denoising autoencoder. DP-SGD (Abadi et al. 2016) trains the private one on full batches, by
+the mechanism of ``dpgan`` and not by a copy. It is a comparison for an internal report; nothing of it is released.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def train(
         inputs: ``(N, D)``.
         classes: ``(N,)``.
         source: Draws the batches.
-        epochs: How often everything is seen.
+        epochs: Passes over the data.
     """
     import torch
     from torch.nn import functional
@@ -90,7 +89,7 @@ def train_privately(
     from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
     from doublure.private import accounting, noise
-    from doublure.private.clipping import Constant
+    from doublure.private.clipping import ConstantSchedule
     from doublure.private.critic_steps import CriticSteps
     from doublure.private.gradients import CriticLoss
     from doublure.private.mechanism import Mechanism
@@ -107,7 +106,7 @@ def train_privately(
     )
     settings = CriticSettings(
         loss=CriticLoss(kind="wgan"),
-        schedule=Constant(max_grad_norm=_CLIP),
+        schedule=ConstantSchedule(max_grad_norm=_CLIP),
         expected_units=len(inputs),
         paired=False,
     )
@@ -125,7 +124,7 @@ def train_privately(
 
 
 def _log_likelihood(network: nn.Sequential) -> nn.Module:
-    """Return D(x, y) = log p(y | x), of which the critic's loss −D is cross-entropy; y is one-hot."""
+    """Return D(x, y) = log p(y | x), so that the critic's loss −D is cross-entropy; y is one-hot."""
     from torch import nn
 
     class LogLikelihood(nn.Module):

@@ -1,7 +1,7 @@
-"""Where a run, its plan, real data and attacks meet; ``attack/`` itself knows of no method.
+"""Audits: attacks on a run, with its plan and real data; ``attack/`` itself knows no method.
 
-What is found is internal. Attacks that fit again train as the plan says, on records that the owner holds anyway;
-nothing of it is released, so that no ledger is charged.
+Results are internal. Attacks that refit follow the plan on records the owner holds anyway. Nothing of that is released,
+so no ledger is charged.
 """
 
 from doublure.auditing.audit import audit

@@ -1,4 +1,4 @@
-"""Attacks on a finished run, with everything that its owner holds."""
+"""Attacks on a finished run, with everything its owner holds."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from doublure.attack import registry as table
-from doublure.attack.attack_data import AttackData, attack_data_of
+from doublure.attack.attack_data import AttackData, make_attack_data
 from doublure.attack.results import Claim
-from doublure.auditing.white_box import WhiteBoxAccess, refitting
+from doublure.auditing.white_box import WhiteBoxAccess, make_refit
 from doublure.data.opening import Given
 from doublure.errors import SettingError
 from doublure.evaluate.evaluation import about, load_both
 from doublure.report.audit import AttackReport
 from doublure.results import versions
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.run.synthesizer import Synthesizer
 from doublure.support.progress import Progress, following
 
@@ -35,9 +35,9 @@ def audit(
     Args:
         run: A run folder, or a synthesizer in memory, which keeps no critic.
         attack: Names of attacks or of groups of them, see :data:`doublure.attack.registry.ATTACKS`.
-        real: The data that it was fitted on.
-        holdout: Real records of the same kind that it never saw; half of them are what the attacker holds.
-        shadows: How many times attacks that fit again do so.
+        real: The data it was fitted on.
+        holdout: Real records of the same kind that it never saw; half of them go to the attacker.
+        shadows: Number of refits of an attack.
         seed: Fixes every random choice but privacy noise.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
@@ -51,16 +51,16 @@ def audit(
         syn, kept = run, None
     else:
         folder = RunFolder.open(Path(run))
-        syn, kept = synthesizer_of(folder), folder.load()
+        syn, kept = read_synthesizer(folder), folder.load()
     with following(progress, "audit") as listener:
-        data = attack_data_around(
+        data = read_attack_data(
             syn, real, holdout, inside=WhiteBoxAccess(syn, kept), seed=seed, shadows=shadows, progress=listener
         )
         found = table.run(data, wanted)
     return AttackReport(about=about(syn), claim=data.claim, attacks=found, seed=seed, versions=versions())
 
 
-def attack_data_around(
+def read_attack_data(
     syn: Synthesizer,
     real: Given,
     holdout: Given | None,
@@ -70,14 +70,14 @@ def attack_data_around(
     shadows: int,
     progress: Progress,
 ) -> AttackData:
-    """Read both sides and return what attacks may draw on."""
+    """Read both sides and return the attack data."""
     progress.stage("read the real records")
     seen, kept = load_both(syn, real, holdout)
     if kept is None:
         remedy = "give records of the same kind that the fit never saw"
         message = "is needed: an attack on members has to be compared with one on others"
         raise SettingError(message, field="--holdout", remedy=remedy)
-    return attack_data_of(
+    return make_attack_data(
         syn.schema,
         Claim.of(syn.guarantee),
         (seen.content, seen.unit),
@@ -85,7 +85,7 @@ def attack_data_around(
         lambda n, draw: syn.draw(n, seed=draw),
         seed=seed,
         white_box=inside,
-        refit=refitting(syn.schema, syn.plan, syn.guarantee),
+        refit=make_refit(syn.schema, syn.plan, syn.guarantee),
         crafted=inside.crafted,
         shadows=shadows,
         progress=progress,

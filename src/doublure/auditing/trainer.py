@@ -1,13 +1,13 @@
-"""A white-box audit of the production trainer.
+"""White-box audit of the production trainer.
 
-The threat model: I see every noised gradient that leaves :class:`doublure.private.critic_steps.CriticSteps`, and I
-chose the data. In one data set every record's gradient is zero; in the other there is one more record whose gradient is
-enormous and points along a direction that I know. From what leaves the mechanism I guess which hypothesis holds. If I
-guess better than the claimed (ε, δ) allows, the claim is false: the noise is too small, the clip too wide, or more
-steps were taken than were paid for.
+The threat model: the attacker chose the data, and sees every noised gradient that leaves
+:class:`doublure.private.critic_steps.CriticSteps`. In one data set every record's gradient is zero; the other has one
+more record, whose gradient is enormous and points along a known direction. From the mechanism's output the attacker
+guesses the data set. Guesses better than the claimed (ε, δ) allows refute the claim: the noise is too small, the clip
+too wide, or more steps were taken than were paid for.
 
-The mechanism, sampler, clipping and noise are the ones that ``dpgan`` uses, not copies. The score is the log-likelihood
-ratio of a subsampled Gaussian (Nasr et al. 2023), which for full batches is the sum of the observations.
+Mechanism, sampler, clipping and noise are those that ``dpgan`` uses, not copies. The score is the log-likelihood ratio
+of a subsampled Gaussian (Nasr et al. 2023), which for full batches is the sum of the observations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from doublure.private.accounting import GaussianEvent
 from doublure.private.ranks import LocalContext
 from doublure.support.devices import chosen_device
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 _WIDTH = 8
 _OTHERS = 4
@@ -35,19 +35,19 @@ _HUGE = 1e6
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerAudit:
-    """What an audit found.
+    """Results of an audit.
 
     Attributes:
         claimed_epsilon: The ε that the accountant claims for the audited run.
         delta: The δ of all three figures.
-        lower_bound: Clopper–Pearson lower bound on ε at the confidence: no assumption.
+        lower_bound: Clopper–Pearson lower bound on ε at the confidence, without assumptions.
         gaussian_lower_bound: The same from the Gaussian trade-off: tight, and assumes a nearly Gaussian mechanism.
-        false_positives: The attacker's.
-        false_negatives: The attacker's.
-        allowed_false_negatives: The least that the claim allows at the upper bound of the false positives.
-        violated: Whether the attacker beat the claim, at the confidence.
-        confidence: Of the bounds.
-        runs: Runs on each side that the bounds rest on; as many again chose the threshold.
+        false_positives: The attacker's false positive rate.
+        false_negatives: The attacker's false negative rate.
+        allowed_false_negatives: The smallest rate the claim allows at the upper bound of the false positives.
+        violated: Whether the attacker refuted the claim, at the confidence.
+        confidence: Confidence of the bounds.
+        runs: Runs on each side behind the bounds; as many again chose the threshold.
         sample_rate: q.
         steps: T.
         noise_multiplier: σ.
@@ -99,18 +99,16 @@ def audit_trainer(
     """Attack the production mechanism at a claimed ε.
 
     Args:
-        epsilon: What the mechanism is calibrated to.
-        delta: At this δ.
-        sample_rate: q; 1 gives the attacker the most.
+        epsilon: The mechanism's target ε.
+        delta: Its δ.
+        sample_rate: q; 1 is the attacker's best case.
         iterations: Iterations of the generator.
         n_critic: Noisy steps in each.
         runs: Runs on each side for the bounds; as many again are used to choose the threshold.
-        confidence: Of the bounds.
+        confidence: Confidence of the bounds.
         max_grad_norm: C.
         progress: Receives progress events.
-        ranks: Where several processes share the mechanism's records, and all audit it; None: this process alone.
-
-    Returns:
+        ranks: Set where several processes share the mechanism's records, and all audit it; None: this process alone.
         The bounds beside the claim.
 
     Raises:
@@ -122,7 +120,7 @@ def audit_trainer(
     steps = iterations * n_critic
     noise = accounting.noise_multiplier(epsilon, delta, sample_rate, steps)
     event = GaussianEvent(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     listener.stage("audit the trainer", 4 * runs)
     sides = []
     for side, planted in enumerate((True, False)):
@@ -158,15 +156,15 @@ def audit_trainer(
 def _observations(
     planted: bool, event: GaussianEvent, max_grad_norm: float, n_critic: int, runs: int, ranks: LocalContext
 ) -> Iterator[float]:
-    """Run the production mechanism again and again and yield the attacker's log-likelihood ratio of each run.
+    """Run the production mechanism repeatedly and yield the attacker's log-likelihood ratio of each run.
 
-    One mechanism makes all runs, a run being T of the steps that it counts: it keeps nothing from one step to the next
-    but their number, and to set it up takes longer than to run it.
+    One mechanism makes all runs, each being T of its counted steps. It keeps nothing between steps but their number,
+    and its setup takes longer than a run.
     """
     import torch
 
     from doublure.private import noise
-    from doublure.private.clipping import Constant
+    from doublure.private.clipping import ConstantSchedule
     from doublure.private.critic_steps import CriticSteps
     from doublure.private.gradients import CriticLoss
     from doublure.private.queries.lot_gradients import CriticSettings
@@ -185,7 +183,7 @@ def _observations(
         ranks.assigned(records, records.fingerprint),
         CriticSettings(
             loss=CriticLoss(kind="wgan"),
-            schedule=Constant(max_grad_norm=max_grad_norm),
+            schedule=ConstantSchedule(max_grad_norm=max_grad_norm),
             expected_units=1.0,
             n_critic=n_critic,
         ),
@@ -220,5 +218,4 @@ def _likelihood_ratio(observed: float, event: GaussianEvent) -> float:
 
 
 def _shown_mu(rates: bounds.ErrorRates) -> float:
-    """Return μ of the Gaussian trade-off at the rates' upper bounds."""
     return bounds.gaussian_mu(rates.upper_false_positives, rates.upper_false_negatives)

@@ -1,4 +1,4 @@
-"""The inside of a run for attacks: its critic, its generator and its noise; and the same plan fitted again."""
+"""White-box access for attacks: a run's critic, generator and noise, and refits of its plan."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _BLOCK = 2000
 
 
 class WhiteBoxAccess:
-    """The inside of a run; see :class:`doublure.attack.attack_data.WhiteBox`.
+    """White-box access to a run; see :class:`doublure.attack.attack_data.WhiteBox`.
 
     Args:
         syn: The synthesizer.
-        kept: The state that the run has kept, if there is any.
+        kept: The kept state of the run, if there is any.
     """
 
     def __init__(self, syn: Synthesizer, kept: State | None) -> None:
@@ -46,17 +46,17 @@ class WhiteBoxAccess:
 
     @cached_property
     def critic(self) -> Callable[[Any], Floats] | None:
-        """Records to scores, high for what the critic takes for real; None where none was kept, or can be asked."""
+        """Records -> scores, high for records the critic takes as real; None where none was kept or it is unusable."""
         plan = self._syn.plan
         try:
             critic = methods.method(plan.method).white_box(self._encoder, plan.settings, self._kept)
-        except InputError:  # what it takes of a record cannot be made any more
+        except InputError:  # the inputs it takes of a record cannot be rebuilt
             return None
         return None if critic is None else partial(self._by_block, critic)
 
     @property
     def searchable(self) -> bool:
-        """Whether noise that is near makes records that are near: a network's; of tables it begins the draw."""
+        """Whether close noise makes close records: for a network; of tables it only starts the draw."""
         return not isinstance(self._syn.generator, ArrayGenerator)
 
     def encoded(self, content: Any) -> tuple[Floats, Any]:
@@ -65,7 +65,7 @@ class WhiteBoxAccess:
         return as_array(body).reshape(len(body), -1).astype(np.float64), condition
 
     def noise(self, n: int, rng: np.random.Generator) -> Floats:
-        """Return ``(n, Z)`` noise as the generator takes it."""
+        """Return ``(n, Z)`` noise for the generator."""
         plan = self._syn.plan
         return rng.standard_normal((n, methods.method(plan.method).sample_noise(plan.settings)))
 
@@ -81,14 +81,14 @@ class WhiteBoxAccess:
         return np.asarray(bodies.double().numpy())
 
     def crafted(self, n: int, rng: np.random.Generator) -> Any:
-        """Return records drawn uniformly over what the schema allows: like no real one."""
+        """Return records drawn uniformly over the schema: like no real one."""
         return self._encoder.decode(self._encoder.uniform(n, rng), rng)
 
     def _by_block(self, critic: Critic, content: Any) -> Floats:
         import torch
 
         compact = self._encoder.compact(content)
-        with torch.no_grad():  # and no inference mode: an inversion follows gradients of its own
+        with torch.no_grad():  # not inference mode: an inversion takes gradients of its own
             parts = [
                 critic(*self._encoder.split(self._encoder.expand(as_tensor(compact[first : first + _BLOCK]))))
                 for first in range(0, len(compact), _BLOCK)
@@ -97,7 +97,7 @@ class WhiteBoxAccess:
 
 
 class RefittedModel:
-    """A synthesizer that was fitted again, in memory, for an attack.
+    """A synthesizer refitted in memory for an attack.
 
     Args:
         syn: The synthesizer.
@@ -114,7 +114,7 @@ class RefittedModel:
 
 
 class _Memory:
-    """Keeps the last state of a run in memory."""
+    """Checkpoint store that keeps the last state of a run in memory."""
 
     def __init__(self) -> None:
         self.state: State = {}
@@ -125,7 +125,7 @@ class _Memory:
         self.state = as_arrays(state)
 
     def load(self) -> State | None:
-        """Return nothing: every fit is a new one."""
+        """Return nothing: every fit starts anew."""
         return self.state or None
 
 
@@ -139,7 +139,7 @@ def _job(
     seed: int,
     device: str,
 ) -> Job:
-    """Return a plan's training on other records, each a unit of its own: canaries and non-members."""
+    """Return the training job of a plan on other records, canaries and non-members, each a unit of its own."""
     from doublure.private.mechanism import Mechanism
     from doublure.private.noise import source
 
@@ -160,8 +160,8 @@ def _job(
     )
 
 
-def refitting(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit:
-    """Return what fits a plan's training to other records. Facts that were bought stay as they were bought."""
+def make_refit(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> Refit:
+    """Return a function that fits a plan's training to other records. Bought facts keep their values."""
 
     def refit(content: Any, seed: int) -> RefittedModel:
         encoder, memory = encoder_for(schema, plan.settings.encoding), _Memory()

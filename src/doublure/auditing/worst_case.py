@@ -1,12 +1,12 @@
-"""The worst case, many runs: does a method tell four records from five?
+"""Worst-case audit by many runs: does a method reveal whether there are four records or five?
 
-The attacker chose the data. Four records are all alike; one of two data sets has a fifth that is as different as can
-be, in what is learned and in what it is learned under. The method is fitted a thousand times on each, and from the
-synthetic records alone, from how often each of eight cells occurs, the attacker guesses which it was. Nothing inside is
-looked at, so that every method can be audited, and everything that a method does to data counts, not the noise alone
-(Ganev, Annamalai, De Cristofaro 2024, who found six of six PATE-GANs to leak more than they claim).
+The attacker chose the data. Four records are alike; one of two data sets has a fifth that is as different as possible,
+in its content and its conditions. The method is fitted a thousand times on each. From the synthetic records alone, by
+the frequency of each of eight cells, the attacker guesses the data set. The audit is black-box, so it covers every
+method, and everything a method does to data, not the noise alone (Ganev, Annamalai, De Cristofaro 2024, who found six
+of six PATE-GANs to leak more than they claim).
 
-A part of the runs trains a classifier, a part chooses its threshold, and the rest is what the bounds rest on.
+Some of the runs train a classifier, some choose its threshold, and the rest give the bounds.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import pandas as pd
 
 from doublure.attack import bounds
 from doublure.attack.attack_data import Refit, Units
-from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, Rate, ThreatModel
-from doublure.auditing.white_box import refitting
+from doublure.attack.results import ABSENCE, LOWER_BOUND, AttackResult, Claim, RateEstimate, ThreatModel
+from doublure.auditing.white_box import make_refit
 from doublure.data.images import Images
 from doublure.data.relational import RelatedRows
 from doublure.data.series import Series
@@ -34,7 +34,7 @@ from doublure.report.audit import AttackReport
 from doublure.results import versions
 from doublure.schema import Schema
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress, Silent, following
+from doublure.support.progress import Progress, SilentProgress, following
 
 THREAT_MODEL = ThreatModel(
     attack="worst-case",
@@ -52,7 +52,7 @@ FEWEST = 20
 _TRAINED, _CHOSEN = 0.4, 0.2
 
 Make = Callable[[bool, int], Floats]
-"""Whether the fifth row is there, and the number of the run, to counts ``(8,)`` of synthetic rows."""
+"""Whether the fifth row is there, and the number of the run -> counts ``(8,)`` of synthetic rows."""
 
 _ALIKE, _SAMPLED, _CELLS, _SHADES = 4, 200, 8, 4
 _SIDE, _LENGTH = 8, 4
@@ -61,12 +61,12 @@ _COLUMNS = ("a", "b", "c")
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbouringSets:
-    """Both neighbouring data sets of one kind of data.
+    """Two neighbouring data sets of one kind of data.
 
     Attributes:
-        schema: What is public.
-        records: Which records are the other kind, ``(N,)``, to the records.
-        cells: What is sampled to the cell of each record, ``(N,)`` from 0 to 7.
+        schema: The public facts.
+        records: Mask of the records of the other kind, ``(N,)`` -> the records.
+        cells: Sampled records -> the cell of each, ``(N,)`` from 0 to 7.
     """
 
     schema: Schema
@@ -89,17 +89,17 @@ def audit_method(
     progress: Progress | bool | None = None,
     **settings: Any,
 ) -> AttackReport:
-    """Fit a method to four records and to five, many times, and hold what is sampled against its claim.
+    """Fit a method to four records and to five, many times, and test its claim on the samples.
 
     Args:
         method: Its name, as ``--method`` takes it.
-        kind: Of data: ``table``, ``images``, ``series`` or ``relational``.
+        kind: Kind of data: ``table``, ``images``, ``series`` or ``relational``.
         epsilon: The ε to claim.
         delta: The δ to claim.
         runs: Runs on each data set.
         seed: Fixes every random choice but privacy noise.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
-        settings: Of the method; few steps make an audit quick, and what they cost is in the plan as ever.
+        settings: Settings of the method; few steps make an audit quick, and their cost is in the plan as ever.
 
     Raises:
         SettingError: The method claims no ε, a setting is wrong, or there are too few runs.
@@ -114,7 +114,7 @@ def audit_method(
         require_torch(f"method {plan.method}")
     if plan.guarantee.epsilon is None:
         raise SettingError("claims no ε", field="method", remedy="audit a method of kind dp or bayesian-dp")
-    make = partial(_counts, sides, refitting(plan.schema.resolve({}), plan, plan.guarantee), seed)
+    make = partial(_counts, sides, make_refit(plan.schema.resolve({}), plan, plan.guarantee), seed)
     claim = Claim.of(plan.guarantee)
     with following(progress, "audit") as listener:
         found = audit_runs(make, claim, runs=runs, progress=listener)
@@ -122,8 +122,8 @@ def audit_method(
 
 
 def _counts(sides: NeighbouringSets, refit: Refit, seed: int, fifth: bool, number: int) -> Floats:
-    """Return how often each of the eight cells is sampled, ``(8,)``."""
-    # The public seed differs from run to run and not from side to side: an attacker knows it.
+    """Return the number of samples in each of the eight cells, ``(8,)``."""
+    # The public seed differs between runs but not between sides: an attacker knows it.
     drawn = refit(sides.side(fifth), seed + number).sample(_SAMPLED, number)
     return np.bincount(sides.cells(drawn), minlength=_CELLS).astype(np.float64)
 
@@ -134,10 +134,10 @@ def audit_runs(
     """Audit a method by many runs on both data sets.
 
     Args:
-        make: Fits to one of the data sets and counts what is sampled.
+        make: Fits to one of the data sets and counts the samples.
         claim: What the method claims.
         runs: Runs on each data set.
-        confidence: Of the bounds.
+        confidence: Confidence of the bounds.
         progress: Receives progress events.
 
     Raises:
@@ -145,24 +145,24 @@ def audit_runs(
     """
     if runs < FEWEST:
         raise SettingError(f"must be at least {FEWEST}", field="runs", remedy="use 1000 or more")
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     listener.stage("audit by many runs", 2 * runs)
     sides: list[list[Floats]] = [[], []]
     for number in range(runs):
         for side in (0, 1):
             sides[side].append(make(bool(side), number))
         listener.at(2 * (number + 1))
-    return result_of_counts(np.stack(sides[1]), np.stack(sides[0]), claim, confidence)
+    return judge_counts(np.stack(sides[1]), np.stack(sides[0]), claim, confidence)
 
 
-def result_of_counts(inside: Floats, outside: Floats, claim: Claim, confidence: float = 0.95) -> AttackResult:
-    """Return what counts from both sides show.
+def judge_counts(inside: Floats, outside: Floats, claim: Claim, confidence: float = 0.95) -> AttackResult:
+    """Return the result of counts from both sides.
 
     Args:
         inside: ``(R, 8)`` counts with the fifth row.
         outside: ``(R, 8)`` counts without.
-        claim: What the method claims.
-        confidence: Of the bounds.
+        claim: The claim of the method.
+        confidence: Confidence of the bounds.
     """
     from sklearn.ensemble import RandomForestClassifier
 
@@ -190,8 +190,8 @@ def result_of_counts(inside: Floats, outside: Floats, claim: Claim, confidence: 
         value=lower,
         desired="below the claim",
         rates=(
-            Rate(name="false alarms", value=rates.false_positives),
-            Rate(name="missed", value=rates.false_negatives),
+            RateEstimate(name="false alarms", value=rates.false_positives),
+            RateEstimate(name="missed", value=rates.false_negatives),
         ),
         claim=claim,
         lower_bound=lower,
@@ -247,14 +247,14 @@ def _of_series(series: Series) -> Units:
 
 
 def _related(other: np.ndarray[Any, np.dtype[np.bool_]]) -> dict[str, pd.DataFrame]:
-    """Return units with two rows each, all of one kind."""
+    """Return units with two equal rows each."""
     number = np.arange(len(other))
     below = {"k": np.repeat(number, 2), "n": np.tile([0, 1], len(other)), "c": np.repeat(other, 2)}
     return {"units": pd.DataFrame({"k": number, "a": other, "b": other}), "rows": pd.DataFrame(below)}
 
 
 def _of_related(drawn: RelatedRows) -> Units:
-    """Return cells of a unit's columns, and of whether any of its rows is of the other kind."""
+    """Return cells by a unit's columns, and by whether any of its rows is of the other kind."""
     owner, told = drawn.parents["rows"], _yes(drawn.frames["rows"]["c"])
     any_of = np.zeros(len(drawn), dtype=np.int64)
     np.maximum.at(any_of, owner, told)
@@ -264,13 +264,12 @@ def _of_related(drawn: RelatedRows) -> Units:
 
 
 def _yes(cells: pd.Series[Any]) -> Units:
-    """Return 1 where a truth value is true, as it is read or drawn."""
     found: Units = (cells.astype(str).str.lower() == "true").to_numpy().astype(np.int64)
     return found
 
 
 def _shades(places: Floats, told: np.ndarray[Any, Any]) -> Units:
-    """Return cells of where records are from 0 to 1, in quarters, and of what they are told to be."""
+    """Return cells by the records' positions from 0 to 1, in quarters, and by their conditions."""
     shades: Units = np.minimum((places * _SHADES).astype(np.int64), _SHADES - 1)
     return shades + _SHADES * told.astype(np.int64)
 
@@ -320,4 +319,4 @@ _NEIGHBOURING_SETS = (
     ),
 )
 NEIGHBOURING_SETS: Mapping[str, NeighbouringSets] = {sets.schema.kind: sets for sets in _NEIGHBOURING_SETS}
-"""Kind of data to its neighbouring sets."""
+"""Kind of data -> its neighbouring sets."""

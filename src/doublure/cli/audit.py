@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doublure.cli.options import Config, Device, Json, Seed, Settings, settings
-from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import GateFailed, SettingError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def audit(
     device: Device = "cpu",
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Attack our own work. Internal: the page is not to be published.
 
     A run (--attack NAME --real DATA --holdout DATA), a method (--method NAME), or the mechanism that trains
@@ -72,13 +72,13 @@ def audit(
 
 
 def _refuse_idle(beside: str, **given: object) -> None:
-    """Refuse a flag that would do nothing: whoever gave it expects something of it."""
+    """Refuse a flag that would have no effect."""
     for flag, value in given.items():
         if value:
             raise SettingError(f"does not go with {beside}", field=flag, remedy="leave it out; see docs/attacks.md")
 
 
-def _trainer(epsilon: float, delta: float, sample_rate: float, iterations: int, n_critic: int, runs: int) -> Outcome:
+def _trainer(epsilon: float, delta: float, sample_rate: float, iterations: int, n_critic: int, runs: int) -> VerbResult:
     from doublure.auditing.trainer import audit_trainer
 
     with TerminalProgress() as progress:
@@ -93,7 +93,7 @@ def _trainer(epsilon: float, delta: float, sample_rate: float, iterations: int, 
         )
     if found.violated:
         raise GateFailed(found.sentence, field="trainer", remedy="do not fit with this build; report it")
-    return Outcome(data=found.to_json(), text=found.sentence)
+    return VerbResult(data=found.to_json(), text=found.sentence)
 
 
 def _method(
@@ -105,7 +105,7 @@ def _method(
     given: list[str] | None,
     seed: int,
     out: Path | None,
-) -> Outcome:
+) -> VerbResult:
     from doublure.auditing import audit_method
     from doublure.report import check_places, named_page
 
@@ -127,7 +127,7 @@ def _run(
     out: Path | None,
     shadows: int,
     seed: int,
-) -> Outcome:
+) -> VerbResult:
     from doublure.attack.registry import named
     from doublure.auditing import audit
     from doublure.report import check_places, named_page
@@ -146,7 +146,7 @@ def _run(
     return _outcome(report, page)
 
 
-def _outcome(report: AttackReport, page: Path | None) -> Outcome:
+def _outcome(report: AttackReport, page: Path | None) -> VerbResult:
     """Write the page if one is wanted, and say what was found; an alarm ends with exit code 4."""
     text, data = str(report), {"internal": True, "report": json.loads(report.to_json())}
     if page is not None:
@@ -158,4 +158,4 @@ def _outcome(report: AttackReport, page: Path | None) -> Outcome:
         names = ", ".join(found.threat_model.attack for found in report.alarms)
         remedy = "do not release; report it"
         gate = GateFailed(f"more was shown than is claimed: {report.verdict.headline}", field=names, remedy=remedy)
-    return Outcome(data=data, text=text, gate=gate)
+    return VerbResult(data=data, text=text, gate=gate)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from doublure.cli.options import Config, Json
-from doublure.cli.terminal import Outcome
-from doublure.cli.verb import Verbs
+from doublure.cli.terminal import VerbResult
+from doublure.cli.verb import VerbApp
 from doublure.errors import GateFailed, LedgerError, printable
 
 _CAME_TO_NOTHING = ("no-noise-drawn",)
@@ -19,7 +19,7 @@ LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger f
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = Verbs(help="Keep the ledger of what has been spent.")
+    group = VerbApp(help="Keep the ledger of what has been spent.")
     group.command("init")(init)
     group.command("show")(show)
     group.command("verify")(verify)
@@ -33,7 +33,7 @@ def init(
     delta: Annotated[float, typer.Option(help="The cap on δ over all runs.")],
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Create a ledger with its cap."""
     from doublure.ledger import Ledger
 
@@ -42,7 +42,7 @@ def init(
     except LedgerError as error:
         raise _there(ledger) or error from None
     text = f"Wrote {ledger}: {dataset} may spend ε = {epsilon:g}, δ = {delta:g} over all runs."
-    return Outcome(data=made.show(), text=text)
+    return VerbResult(data=made.show(), text=text)
 
 
 def _there(path: Path) -> LedgerError | None:
@@ -59,7 +59,7 @@ def _there(path: Path) -> LedgerError | None:
     return LedgerError(f"is the ledger of {printable(book.dataset)} already: {said}", field=path, remedy=remedy)
 
 
-def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Outcome:
+def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> VerbResult:
     """Show what has been spent and what is left."""
     from doublure.ledger import Ledger
 
@@ -93,7 +93,7 @@ def show(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Ou
         attempts = "1 attempt" if folded == 1 else f"{folded} attempts"
         lines.append(f"  and {attempts} that drew no noise and cost nothing (--json lists them)")
     lines.append(book.coverage)
-    return Outcome(data=summary, text="\n".join(lines))
+    return VerbResult(data=summary, text="\n".join(lines))
 
 
 def _price(of: dict[str, Any]) -> str:
@@ -102,7 +102,7 @@ def _price(of: dict[str, Any]) -> str:
     return f"ε = {figure(of['epsilon'])}, δ = {figure(of['delta'])}"
 
 
-def verify(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> Outcome:
+def verify(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> VerbResult:
     """Check every record of the ledger."""
     from doublure.ledger import Ledger
 
@@ -113,6 +113,6 @@ def verify(ledger: LedgerPath, as_json: Json = False, config: Config = None) -> 
     except LedgerError as error:
         raise GateFailed(error.message, field=error.field, remedy=error.remedy) from None
     text = f"{ledger} is intact: {report.sequence} records, {report.runs} runs, {report.releases} releases."
-    return Outcome(
+    return VerbResult(
         data={"sequence": report.sequence, "head_sha256": report.head_sha256, "runs": report.runs}, text=text
     )

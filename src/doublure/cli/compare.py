@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json
-from doublure.cli.terminal import Outcome, TerminalProgress, console
+from doublure.cli.terminal import TerminalProgress, VerbResult, console
 from doublure.errors import SettingError
 
 
@@ -26,7 +26,7 @@ def compare(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write the page.")] = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Put runs of our own side by side. Internal: computed on real data."""
     from doublure import evaluate as measures
     from doublure.report import check_places, named_page
@@ -43,7 +43,7 @@ def compare(
         found = measures.compare({str(run): load(run) for run in runs}, real, holdout, progress=progress)
     screen = console()
     text = found.text(screen.width if screen.is_terminal else None)
-    said = Outcome(data=json.loads(found.to_json()), text=text)
+    said = VerbResult(data=json.loads(found.to_json()), text=text)
     if out is None:
         return said
     found.save(out, figures)

@@ -8,19 +8,19 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json
-from doublure.cli.terminal import Outcome, TerminalProgress
-from doublure.cli.verb import Verbs
+from doublure.cli.terminal import TerminalProgress, VerbResult
+from doublure.cli.verb import VerbApp
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = Verbs(help="Public data sets to try things on.")
+    group = VerbApp(help="Public data sets to try things on.")
     group.command("list")(list_)
     group.command("fetch")(fetch)
     app.add_typer(group, name="datasets")
 
 
-def list_(as_json: Json = False, config: Config = None) -> Outcome:
+def list_(as_json: Json = False, config: Config = None) -> VerbResult:
     """List the data sets doublure knows."""
     from doublure import datasets
     from doublure.schema.kinds import KINDS
@@ -32,7 +32,7 @@ def list_(as_json: Json = False, config: Config = None) -> Outcome:
         for one in known
     ]
     rows = [{"name": one.name, "kind": one.kind, "rows": one.rows, "licence": one.licence} for one in known]
-    return Outcome(data={"datasets": rows}, text="\n".join(lines))
+    return VerbResult(data={"datasets": rows}, text="\n".join(lines))
 
 
 def fetch(
@@ -40,7 +40,7 @@ def fetch(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to put it.")] = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Download a data set and check its checksums."""
     from doublure import datasets
 
@@ -55,4 +55,4 @@ def fetch(
             progress.at(received)
 
         folder = datasets.fetch(name, folder=out, progress=tell)
-    return Outcome(data={"name": name, "folder": str(folder)}, text=f"{name} is in {folder}")
+    return VerbResult(data={"name": name, "folder": str(folder)}, text=f"{name} is in {folder}")

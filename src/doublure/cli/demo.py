@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from doublure.cli.options import Config, Json
-from doublure.cli.terminal import Outcome, TerminalProgress, console
+from doublure.cli.terminal import TerminalProgress, VerbResult, console
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ def demo(
     ] = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Walk the whole way with bundled census data.
 
     Schema, plan, ledger, fit, sample, report, release. Ends with exit code 4 if models trained on the synthetic
@@ -43,7 +43,7 @@ def demo(
     return _files(out or Path()) if files else _walk(out or Path("doublure-demo"))
 
 
-def _files(folder: Path) -> Outcome:
+def _files(folder: Path) -> VerbResult:
     """Write what the README's commands read; files that are there already and are equal stay."""
     from doublure import datasets
     from doublure.datasets.demo import FILES
@@ -55,10 +55,10 @@ def _files(folder: Path) -> Outcome:
     if written:
         text = f"Wrote {', '.join(str(path) for path in written)}: bundled census data, its codebook and its schema."
     result = {"files": [str(folder / name) for name in FILES], "written": [str(path) for path in written]}
-    return Outcome(data=result, text=text)
+    return VerbResult(data=result, text=text)
 
 
-def _walk(out: Path) -> Outcome:
+def _walk(out: Path) -> VerbResult:
     import doublure as db
     from doublure.errors import GateFailed, InputError
     from doublure.releasing.bundle import verify
@@ -115,7 +115,7 @@ def _walk(out: Path) -> Outcome:
         f"Bundle      {out / 'bundle'}   (open card.html)",
     ]
     result = {"out": str(out), "guarantee": syn.guarantee.to_json(), "report": str(page), "bundle": str(out / "bundle")}
-    return Outcome(data=result, text="\n".join(lines))
+    return VerbResult(data=result, text="\n".join(lines))
 
 
 def _that_fit(rows: pd.DataFrame, width: int) -> str:

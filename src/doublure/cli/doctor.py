@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json
-from doublure.cli.terminal import Outcome
+from doublure.cli.terminal import VerbResult
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +20,7 @@ def doctor(
     folder: Annotated[Path, typer.Argument(help="Where to look for runs that were cut off.")] = Path(),
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Say what this machine can do, and what would fail.
 
     Versions, threads, devices, the entropy source, file locking, free disk; encoded records that runs have left behind.
@@ -28,4 +28,4 @@ def doctor(
     from doublure.doctor import describe, examine
 
     found = examine(folder)
-    return Outcome(data=found, text=describe(found))
+    return VerbResult(data=found, text=describe(found))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Device, Json, Threads
-from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import SettingError, escaped
 
 
@@ -37,11 +37,11 @@ def evaluate(
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Compare synthetic with real data. Internal: do not publish the page."""
     from doublure import evaluate as measures
     from doublure.guarantee import figure
-    from doublure.measures.images.feature_extractors import asked_for
+    from doublure.measures.images.feature_extractors import parse_extractor
     from doublure.report import check_places, named_page
     from doublure.run.folder import RunFolder
     from doublure.run.loading import load
@@ -56,7 +56,7 @@ def evaluate(
     page = named_page(out) if out is not None else run / "internal" / "report.html"
     figures = page.with_name(f"{page.stem}.json") if page.name else page
     check_places(page, figures, real, holdout)
-    extractor = None if features is None else asked_for(features, syn.schema)
+    extractor = None if features is None else parse_extractor(features, syn.schema)
     if threads is not None:
         use_threads(threads)
     with TerminalProgress() as progress:
@@ -76,4 +76,4 @@ def evaluate(
     if (estimate := RunFolder(run).estimate) is not None:
         data["estimate"] = estimate
         text = f"{text}\nε_μ as measured, of which only the ceiling is published: {figure(estimate['epsilon_mu'])}."
-    return Outcome(data=data, text=text)
+    return VerbResult(data=data, text=text)

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Again, Config, FitThreads, Json, Seed
-from doublure.cli.terminal import Outcome, TerminalProgress, console, on_stderr
-from doublure.cli.verb import Verbs
+from doublure.cli.terminal import TerminalProgress, VerbResult, console, on_stderr
+from doublure.cli.verb import VerbApp
 
 _Plan = Annotated[Path, typer.Option(help="The plan; its schema has federated: {max_silos: 1}.")]
 _Ledger = Annotated[Path, typer.Option(help="The coordinator's ledger.")]
@@ -18,7 +18,7 @@ _Out = Annotated[Path, typer.Option("-o", "--out", help="The run folder to make.
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = Verbs(help="Fit a plan to records that stay with their owners.")
+    group = VerbApp(help="Fit a plan to records that stay with their owners.")
     group.command("simulate")(simulate)
     group.command("init")(init)
     app.add_typer(group, name="federate")
@@ -41,7 +41,7 @@ def simulate(
     threads: FitThreads = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Fit with all clients in this process, through Flower's messages."""
     from doublure.federated import declared
     from doublure.federated.simulate import simulate as run
@@ -84,7 +84,7 @@ def simulate(
             f"Whoever sees who is asked, such as who watches the network, knows the lots: ε = {known:.3g} there."
         )
     result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "federated": federated}
-    return Outcome(data=result, text="\n".join(lines))
+    return VerbResult(data=result, text="\n".join(lines))
 
 
 def init(
@@ -96,7 +96,7 @@ def init(
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for answers to one question.")] = 600.0,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Write a Flower app for flwr run."""
     from doublure.federated.simulate import require_flower
 
@@ -105,4 +105,4 @@ def init(
 
     written = write(app, plan=plan, ledger=ledger, out=out, clients=clients, timeout=timeout)
     text = f"Wrote {app}: {', '.join(written)}. Start it with: flwr run {app}"
-    return Outcome(data={"app": str(app), "files": written}, text=text)
+    return VerbResult(data={"app": str(app), "files": written}, text=text)

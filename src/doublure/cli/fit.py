@@ -20,7 +20,7 @@ from doublure.cli.options import (
     Settings,
     settings,
 )
-from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import SettingError
 
 if TYPE_CHECKING:
@@ -58,22 +58,22 @@ def fit(
     again: Again = False,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Fit a plan to private data."""
     from doublure.ledger import Ledger
-    from doublure.planning.explain import warned
+    from doublure.planning.explain import warning_lines
     from doublure.releasing.plain_words import opening
     from doublure.run.fitting import fit as run
-    from doublure.run.ranks import FollowerRun, own_device, together
+    from doublure.run.ranks import FollowerRun, join_ranks, own_device
 
-    with together() as ranks:
+    with join_ranks() as ranks:
         if isinstance(ranks, FollowerRun):  # rank 0 says for all what there is to say
             ranks.follow(data, device=own_device(device), threads=threads)
             raise typer.Exit
         made = _plan_of(plan, schema, method, epsilon, delta, set_, out if resume else None)
         book = Ledger.open(ledger)
         with TerminalProgress() as progress:
-            progress.tell(() if resume else warned(made))
+            progress.tell(() if resume else warning_lines(made))
             syn = run(
                 data,
                 made,
@@ -100,7 +100,7 @@ def fit(
     entry = {key: syn.run["ledger"][key] for key in ("dataset", "path", "reservation", "sequence")}
     result = {"run": str(out), "guarantee": syn.guarantee.to_json(), "ledger": entry, "notes": list(syn.notes)}
     result["bought"] = list(syn.bought)
-    return Outcome(data=result, text=text)
+    return VerbResult(data=result, text=text)
 
 
 def _plan_of(

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Device, Json, Threads
-from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import SettingError
 
 
@@ -32,7 +32,7 @@ def inspect(
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Look for signs of a broken pipeline in synthetic records alone. No real record is read."""
     from doublure import evaluate as measures
     from doublure.report import check_places, named_page
@@ -54,4 +54,5 @@ def inspect(
     with TerminalProgress() as progress:
         found = measures.inspect(syn, right, images=images, seed=seed, progress=progress)
     found.save(page, figures)
-    return Outcome(data={"page": str(page), "inspection": json.loads(found.to_json())}, text=f"{found}\nWrote {page}.")
+    data = {"page": str(page), "inspection": json.loads(found.to_json())}
+    return VerbResult(data=data, text=f"{found}\nWrote {page}.")

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json
-from doublure.cli.terminal import Outcome
-from doublure.cli.verb import Verbs
+from doublure.cli.terminal import VerbResult
+from doublure.cli.verb import VerbApp
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = Verbs(help="Make the keys that sign releases.")
+    group = VerbApp(help="Make the keys that sign releases.")
     group.command("new")(new)
     app.add_typer(group, name="keys")
 
@@ -25,7 +25,7 @@ def new(
     ],
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Make a key pair (Ed25519) for release --sign and verify --key."""
     from doublure.releasing.signing import new_keys, spelt
 
@@ -35,4 +35,4 @@ def new(
         f"Wrote {public}: give it to those who receive your releases.\n"
         f"Fingerprint of the key (SHA-256), to be published apart from your releases: {spelt(fingerprint)}"
     )
-    return Outcome(data={"private": str(out), "public": str(public), "fingerprint": fingerprint}, text=text)
+    return VerbResult(data={"private": str(out), "public": str(public), "fingerprint": fingerprint}, text=text)

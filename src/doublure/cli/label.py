@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json, Seed, Threads
-from doublure.cli.terminal import Outcome, TerminalProgress
-from doublure.cli.verb import Verbs
+from doublure.cli.terminal import TerminalProgress, VerbResult
+from doublure.cli.verb import VerbApp
 
 _Task = Annotated[Path, typer.Argument(help="A task's folder, labels.csv filled in.")]
 _Classes = Annotated[
@@ -22,7 +22,7 @@ _Labelled = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = Verbs(help="Label synthetic images by hand or by a classifier.")
+    group = VerbApp(help="Label synthetic images by hand or by a classifier.")
     group.command("out")(out)
     group.command("read")(read)
     group.command("curve")(curve)
@@ -37,7 +37,7 @@ def out(
     seed: Seed = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Write synthetic images, and a labels.csv to fill in."""
     from doublure.releasing.labelling import hand_out
     from doublure.run.loading import load
@@ -46,7 +46,7 @@ def out(
     check_output(folder)
     count = hand_out(load(run), folder, rows, seed=seed)
     text = f"Wrote {count} synthetic images to {folder / 'images'}. Fill in {folder / 'labels.csv'}."
-    return Outcome(data={"task": str(folder), "images": count}, text=text)
+    return VerbResult(data={"task": str(folder), "images": count}, text=text)
 
 
 def read(
@@ -55,7 +55,7 @@ def read(
     schema: _Classes = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Read the labels back, with the images that have one."""
     from doublure.releasing.labelling import read_back
     from doublure.support.files import check_output
@@ -65,7 +65,7 @@ def read(
     found.save(out)
     said = f"Wrote {len(found.images)} labelled images to {out}"
     left = f"; {found.left} have no label yet." if found.left else "."
-    return Outcome(data={"path": str(out), "images": len(found.images), "left": found.left}, text=said + left)
+    return VerbResult(data={"path": str(out), "images": len(found.images), "left": found.left}, text=said + left)
 
 
 def curve(
@@ -79,19 +79,19 @@ def curve(
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Say how accurate a classifier gets with so many labels, beside as many real images. Internal."""
-    from doublure.measures.images.label_curve import classifier_named, label_curve
+    from doublure.measures.images.label_curve import find_classifier, label_curve
     from doublure.releasing.labelling import read_back
     from doublure.support.devices import use_threads
 
-    who = classifier_named(classifier)
+    who = find_classifier(classifier)
     if threads is not None:
         use_threads(threads)
     found = read_back(task, schema)
     with TerminalProgress() as progress:
         learned = label_curve(found.images, found.schema, real, classifier=who, seed=seed or 0, progress=progress)
-    return Outcome(data=learned.model_dump(mode="json"), text=str(learned))
+    return VerbResult(data=learned.model_dump(mode="json"), text=str(learned))
 
 
 def public(
@@ -105,7 +105,7 @@ def public(
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Write synthetic images, labelled by a classifier that is trained on labelled public images."""
     from doublure.data.images.writing import check_ending
     from doublure.releasing.labelling import by_classifier
@@ -123,4 +123,4 @@ def public(
     said = f"Wrote {len(found.images)} images to {out}, labelled by {found.about['labelled_by']}"
     text = f"{said}\n{found.about['guarantee']}"
     said_of = {key: found.about[key] for key in ("guarantee", "labelled_by")}
-    return Outcome(data={"path": str(out), "images": len(found.images), **said_of}, text=text)
+    return VerbResult(data={"path": str(out), "images": len(found.images), **said_of}, text=text)

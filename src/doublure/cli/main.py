@@ -16,10 +16,10 @@ from typing import Any
 import typer
 
 from doublure._version import __version__
-from doublure.cli.verb import Verbs
+from doublure.cli.verb import VerbApp
 from doublure.errors import Interrupted
 
-app = Verbs(
+app = VerbApp(
     name="doublure",
     help="Train a synthesizer on private data and publish synthetic data, with a privacy guarantee.",
     pretty_exceptions_enable=False,
@@ -27,25 +27,9 @@ app = Verbs(
 )
 
 VERBS = (
-    "demo",
-    "schema",
-    "budget",
-    "plan",
-    "fit",
-    "federate",
-    "sample",
-    "label",
-    "public",
-    "evaluate",
-    "compare",
-    "inspect",
-    "release",
-    "verify",
-    "keys",
-    "datasets",
-    "audit",
-    "doctor",
-)
+    "demo", "schema", "budget", "plan", "fit", "federate", "sample", "label", "public", "evaluate",
+    "compare", "inspect", "release", "verify", "keys", "datasets", "audit", "doctor",
+)  # fmt: skip
 
 
 def _version(wanted: bool) -> None:
@@ -70,12 +54,12 @@ def run(arguments: list[str] | None = None) -> Any:
     from doublure.cli.terminal import run_guarded
 
     code = run_guarded(app, arguments)
-    # Nothing is left to be stopped: a second signal would only show a traceback from how the libraries end.
+    # The work is done: a second signal would only show a traceback of the libraries' own exit.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     if code == Interrupted.exit_code:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-        os._exit(code)  # all is closed, and to free millions of records one by one takes seconds
+        os._exit(code)  # all files are closed, and freeing millions of records one by one takes seconds
     sys.exit(code)

@@ -19,7 +19,7 @@ LISTS = {
     "kinds": "schema.kinds:KINDS",
     "classifiers": "measures.images.classifiers:CLASSIFIERS",
 }
-"""What stands as {methods} in the help of a flag -> the table of its names, which is imported for the help alone."""
+"""Placeholders such as {methods} in the help of a flag -> the table of names, which is imported for the help alone."""
 
 
 def with_names(said: str) -> str:
@@ -138,7 +138,7 @@ def settings(given: list[str] | None, of: Callable[..., Any] | None = None) -> d
 
     Args:
         given: The words.
-        of: What takes them, beside arguments of its own.
+        of: The function that takes them, besides its own arguments.
 
     Raises:
         SettingError: A word is not KEY=VALUE, or names what has a flag of its own.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doublure.cli.options import Config, Delta, Epsilon, Json, Method, Settings, settings
-from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def plan(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write plan.json.")] = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Say what a run will do and cost, without reading data."""
     from doublure.methods.choice import AUTO
     from doublure.planning import plan as make
@@ -47,12 +47,12 @@ def plan(
     elif out is not None:
         made.save(out)
         said = f"\nWrote {out}"
-    return Outcome(data=made.to_json(), text=made.explain() + said)
+    return VerbResult(data=made.to_json(), text=made.explain() + said)
 
 
 def _holds(out: Path, made: Plan) -> bool:
     """Return whether a file has the plan already; one of an earlier version has not."""
     try:
-        return out.is_file() and type(made).load(out).does_as(made)
+        return out.is_file() and type(made).load(out).does_the_same_as(made)
     except InputError:
         return False

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doublure.cli.options import Config, Device, Json, Seed, Settings, Threads, settings
-from doublure.cli.terminal import Outcome, TerminalProgress
-from doublure.cli.verb import Verbs
+from doublure.cli.terminal import TerminalProgress, VerbResult
+from doublure.cli.verb import VerbApp
 
 if TYPE_CHECKING:
     from doublure.public import PublicFacts
@@ -22,7 +22,7 @@ _Out = Annotated[Path, typer.Option("-o", "--out", help="The folder to make.")]
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = Verbs(help="Generators of public data, for latentgan.")
+    group = VerbApp(help="Generators of public data, for latentgan.")
     group.command("fit")(fit)
     group.command("adopt")(adopt)
     group.command("show")(show)
@@ -42,7 +42,7 @@ def fit(
     threads: Threads = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Train a generator on public data, without privacy."""
     from doublure import public
 
@@ -71,7 +71,7 @@ def adopt(
     set_: Settings = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Take the weights of a public generator that was trained elsewhere."""
     from doublure import public
 
@@ -85,7 +85,7 @@ def show(
     folder: Annotated[Path, typer.Argument(help="The folder of a public generator.")],
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Say where a public generator comes from, and check its weights against their hashes."""
     from doublure import public
 
@@ -98,15 +98,15 @@ def overlap(
     schema: Annotated[Path, typer.Option(help="The schema of either.")],
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Look for private records among public data. Internal: the figures are not to be published."""
     from doublure.measures.overlap import overlap as look
     from doublure.schema import Schema
 
     found = look(data, private, Schema.load(schema))
-    return Outcome(data={"internal": True} | asdict(found), text="\n".join(found.lines))
+    return VerbResult(data={"internal": True} | asdict(found), text="\n".join(found.lines))
 
 
-def _told(made: PublicFacts, last: str) -> Outcome:
+def _told(made: PublicFacts, last: str) -> VerbResult:
     lines = [made.source, *(f"A claim made through it assumes: {said}." for said in made.assumptions), last]
-    return Outcome(data=made.model_dump(mode="json"), text="\n".join(line for line in lines if line))
+    return VerbResult(data=made.model_dump(mode="json"), text="\n".join(line for line in lines if line))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from doublure.cli.options import Config, Json, Sampling, Seed, settings
-from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import SettingError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def release(
     seed: Seed = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Write a bundle, or the generator, to publish."""
     from doublure.releasing.bundle import release as write
     from doublure.releasing.plain_words import opening
@@ -90,7 +90,7 @@ def release(
     if syn.guarantee.kind == "none":
         text = f"*** {sentence} ***\nWrote {out} with {rows} {records} that nothing protects."
     text = "\n".join([text, *(f"Note: {note}." for note in syn.notes), *_receipt(bundle)])
-    return Outcome(data=_data(out, bundle), text=text)
+    return VerbResult(data=_data(out, bundle), text=text)
 
 
 def _data(out: Path, bundle: Bundle) -> dict[str, Any]:
@@ -118,11 +118,11 @@ def _refuse_records(given: list[str]) -> None:
         )
 
 
-def _published(syn: Synthesizer, out: Path, ledger: Path | None, said: dict[str, Any]) -> Outcome:
+def _published(syn: Synthesizer, out: Path, ledger: Path | None, said: dict[str, Any]) -> VerbResult:
     from doublure.releasing.generator import publish
     from doublure.releasing.plain_words import opening
 
     bundle = publish(syn, out, ledger=ledger, **said)
     opened = opening(bundle.card["guarantee"], syn.schema)
     text = f"{opened}\nWrote {out}: a generator, to sample from with doublure sample."
-    return Outcome(data=_data(out, bundle), text="\n".join([text, *_receipt(bundle)]))
+    return VerbResult(data=_data(out, bundle), text="\n".join([text, *_receipt(bundle)]))

@@ -9,7 +9,7 @@ import typer
 
 from doublure.cli.options import Config, Device, Force, Given, Json, Sampling, Seed, Shares, pairs, settings
 from doublure.cli.options import shares as shares_of
-from doublure.cli.terminal import Outcome, TerminalProgress
+from doublure.cli.terminal import TerminalProgress, VerbResult
 from doublure.errors import SettingError
 
 
@@ -42,9 +42,9 @@ def sample(
     force: Force = False,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Make synthetic records; it costs nothing."""
-    from doublure.releasing.writing import Others, write_sample
+    from doublure.releasing.writing import WorkerProcesses, write_sample
     from doublure.run.loading import load
     from doublure.schema.kinds import KINDS
     from doublure.support.devices import use_device
@@ -64,12 +64,12 @@ def sample(
             seed=seed,
             spreadsheet_safe=spreadsheet_safe,
             progress=progress,
-            others=Others(run=run, settings=own, processes=processes),
+            others=WorkerProcesses(run=run, settings=own, processes=processes),
         )
     result = {"path": str(out), "rows": count, "watermark": syn.guarantee.watermark, "notes": list(syn.notes)}
     records = KINDS[syn.schema.kind].records
     text = f"Wrote {count:,} synthetic {records} to {out}. {syn.guarantee.watermark}."
-    return Outcome(data=result, text="\n".join([text, *(f"Note: {note}." for note in syn.notes)]))
+    return VerbResult(data=result, text="\n".join([text, *(f"Note: {note}." for note in syn.notes)]))
 
 
 def _asked(given: list[str] | None, shares: list[str] | None) -> dict[str, object]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doublure.cli.options import Config, Force, Json
-from doublure.cli.terminal import Outcome
-from doublure.cli.verb import Verbs
+from doublure.cli.terminal import VerbResult
+from doublure.cli.verb import VerbApp
 from doublure.errors import GateFailed, SettingError, printable
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    group = Verbs(help="Describe what is public about the data.")
+    group = VerbApp(help="Describe what is public about the data.")
     group.command("draft")(draft)
     group.command("check")(check)
     app.add_typer(group, name="schema")
@@ -37,7 +37,7 @@ def draft(
     force: Force = False,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Draft a schema from a header and a codebook.
 
     Names and storage types come from the data, the rest from the codebook; what neither knows comes back undeclared.
@@ -52,7 +52,7 @@ def draft(
     done = f"Wrote {out}: {made.schema.summary}, {_counted(len(left), 'fact')} still undeclared."
     advice = f"\nNext: doublure schema check {out} --data {data}" if left else ""
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
-    return Outcome(data=found, text=done + advice)
+    return VerbResult(data=found, text=done + advice)
 
 
 def check(
@@ -65,7 +65,7 @@ def check(
     force: Force = False,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Say field by field what is missing, as YAML to paste.
 
     Ends with exit code 4 if anything is missing.
@@ -75,7 +75,7 @@ def check(
     if values is not None and data is None:
         raise SettingError("needs --data", field="--values", remedy="give the table whose cells are looked at")
     found = compare(schema, data)
-    said = Outcome(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found), to_paste=True)
+    said = VerbResult(data=found.to_plain(), text=found.to_yaml().rstrip("\n"), gate=_gate(found), to_paste=True)
     if data is None:
         return said
     if values is not None:
@@ -91,7 +91,7 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _with_values(said: Outcome, schema: Path, data: Path, out: Path, *, force: bool) -> Outcome:
+def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force: bool) -> VerbResult:
     """Add what does not fit, by column and reason; the cells themselves go into the file."""
     from doublure.drafting.misfits import TOLERATED, list_misfits
     from doublure.schema import Schema

@@ -1,4 +1,4 @@
-"""What the user sees: one line an error, progress with an estimate, one JSON object on request."""
+"""Terminal output: one line an error, progress with an estimate, one JSON object on request."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _BY_USER = Interrupted("stopped by the user")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What a verb has to say: data for ``--json``, text for a person; and that a check said no, if one did.
+class VerbResult:
+    """The result of a verb: data for ``--json``, text for a person, and a failed gate if a check said no.
 
-    Lines to paste stay as long as they are in a terminal, too; comments at the margin are for reading, and are folded.
-    A failed gate ends the command with its exit code, after the text; with ``--json`` it is the one object.
+    Lines to paste keep their length in a terminal; comments at the margin are folded. A failed gate ends the command
+    with its exit code, after the text; with ``--json`` the gate is the one object.
     """
 
     data: dict[str, Any] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def console(*, stderr: bool = False, to_paste: bool = False) -> Console:
-    """Return a terminal that respects ``NO_COLOR`` and never interprets markup in what it is given.
+    """Return a terminal that respects ``NO_COLOR`` and never interprets markup in its input.
 
     Args:
         stderr: Whether it is stderr and not stdout.
@@ -64,7 +64,7 @@ def console(*, stderr: bool = False, to_paste: bool = False) -> Console:
     """
     from rich.console import Console
 
-    class Screen(Console):
+    class FoldingConsole(Console):
         def print(self, *shown: Any, **how: Any) -> None:
             if self.is_terminal:
                 shown = tuple(
@@ -75,14 +75,14 @@ def console(*, stderr: bool = False, to_paste: bool = False) -> Console:
         def on_broken_pipe(self) -> None:
             raise  # rich would end the process here, with an exit code that means something else
 
-    return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return FoldingConsole(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def folded(text: str, width: int, *, to_paste: bool = False) -> str:
-    """Return a text whose lines are broken between words, where a terminal would break within them.
+    """Return a text whose long lines are broken between words, where a terminal would break within them.
 
-    What follows stands two deeper than its line began; of a comment it is a comment again, so that YAML stays YAML. A
-    word that is longer than a line stays whole: it may be a path.
+    Continuations are indented by two more; those of a comment are comments again, so that YAML stays YAML. A word that
+    is longer than a line stays whole: it may be a path.
 
     Example:
         >>> print(folded("  one two three", 9))
@@ -113,12 +113,12 @@ def _folded(line: str, width: int) -> str:
 
 _QUIET = ("-q", "--quiet")
 _quiet = False
-"""Whether the command that runs says nothing but errors."""
+"""Whether the running command prints errors alone."""
 
 
 @contextlib.contextmanager
 def _quietly(words: list[str]) -> Iterator[list[str]]:
-    """Yield the words without ``-q``, and keep to it until the command is done."""
+    """Yield the words without ``-q``, and stay quiet until the command is done."""
     global _quiet
     before, _quiet = _quiet, any(word in _QUIET for word in words)
     try:
@@ -129,7 +129,7 @@ def _quietly(words: list[str]) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def on_stderr() -> Iterator[None]:
-    """Go on without a word where stderr cannot be written: what is said there decides nothing."""
+    """Ignore errors of writing to stderr: its messages decide nothing."""
     try:
         yield
     except (OSError, ValueError):  # full or closed
@@ -140,7 +140,7 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
     """Run the command line and return its exit code; no error shows a traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
-    while given[:1] == ["--json"]:  # before the verb it means the same as behind it
+    while given[:1] == ["--json"]:  # before the verb it means the same as after it
         given = given[1:]
     command = " ".join(_words(given))
     _speak_any_encoding()
@@ -153,11 +153,11 @@ def run_guarded(app: Callable[..., Any], arguments: list[str] | None = None) -> 
             words.append("--json")
         with _quietly(words) as words, _termination_interrupts(), _warnings_in_a_line():
             outcome = app(args=words, prog_name="doublure", standalone_mode=False)
-            if outcome == Interrupted.exit_code:  # what newer typers make of a KeyboardInterrupt
+            if outcome == Interrupted.exit_code:  # newer typers turn a KeyboardInterrupt into this
                 return _report(_BY_USER, command, as_json)
             if isinstance(outcome, int):  # --help and --version end with an exit code
                 return outcome
-            said = outcome if isinstance(outcome, Outcome) else Outcome()
+            said = outcome if isinstance(outcome, VerbResult) else VerbResult()
             if said.gate is None or not as_json:
                 _tell(said, command, as_json)
         return 0 if said.gate is None else _report(said.gate, command, as_json)
@@ -198,7 +198,7 @@ def _termination_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _warnings_in_a_line() -> Iterator[None]:
-    """Show a warning about a guarantee or data as one line, where Python would name a source file."""
+    """Print a warning about a guarantee or data as one line, without the source file that Python would name."""
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
         if issubclass(category, (DataWarning, PrivacyWarning)):
@@ -215,7 +215,7 @@ def _warnings_in_a_line() -> Iterator[None]:
 
 
 def _speak_any_encoding() -> None:
-    """Let a terminal that knows no ε show an escape in its place, and one that was closed show nothing."""
+    """Let a terminal without ε show an escape in its place, and a closed one show nothing."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - it stays open as long as the process
@@ -226,7 +226,7 @@ def _speak_any_encoding() -> None:
 
 
 def _drop(stream: TextIO) -> None:
-    """Send what is still to be written nowhere, so that the interpreter's end does not stumble over it."""
+    """Discard pending output, so that the interpreter can end without an error."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -252,7 +252,7 @@ def _words(given: list[str]) -> list[str]:
     return words[: 2 if words and words[0] in _GROUPS else 1]
 
 
-def _tell(outcome: Outcome, command: str, as_json: bool) -> None:
+def _tell(outcome: VerbResult, command: str, as_json: bool) -> None:
     if as_json:
         _write_object({"ok": True, "command": command, "result": outcome.data})
     elif outcome.text and not _quiet:
@@ -260,7 +260,7 @@ def _tell(outcome: Outcome, command: str, as_json: bool) -> None:
 
 
 def _report(error: DoublureError, command: str, as_json: bool) -> int:
-    with signals_ignored():  # none cuts off what is said about the first
+    with signals_ignored():  # a second signal must not cut off the report of the first
         return _reported(error, command, as_json)
 
 
@@ -278,7 +278,7 @@ def _reported(error: DoublureError, command: str, as_json: bool) -> int:
 
 
 def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
-    """Report a usage error of the command line, or a defect: its message may hold private values, so it is cut."""
+    """Report a usage error of the command line, or a defect, whose message may hold private values and is left out."""
     if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
         with on_stderr():
             sys.stderr.write(f"{error}\n")
@@ -287,7 +287,7 @@ def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
         return _report(_usage(error), command, as_json)
     if type(error).__name__ == "Exit":
         return int(getattr(error, "exit_code", 1))
-    if type(error).__name__ == "Abort":  # what click makes of a KeyboardInterrupt
+    if type(error).__name__ == "Abort":  # click turns a KeyboardInterrupt into this
         return _report(_BY_USER, command, as_json)
     if os.environ.get("DOUBLURE_DEBUG"):
         raise error
@@ -300,7 +300,7 @@ def _unforeseen(error: Exception, command: str, as_json: bool) -> int:
 
 
 def _advised(said: DoublureError, error: BaseException) -> DoublureError:
-    """Return what is said of an error, with what its notes advise."""
+    """Return an error with the advice of another's notes."""
     said.remedy = "; ".join(filter(None, (said.remedy, advice_of(error)))) or None
     return said
 
@@ -310,7 +310,7 @@ def _usage(error: Any) -> SettingError:
     kind, context = type(error).__name__, getattr(error, "ctx", None)
     names = getattr(getattr(error, "param", None), "opts", None) or ()
     field = getattr(error, "option_name", None) or max(names, key=len, default=None)
-    if kind == "NoArgsIsHelpError" or field == "--json":  # every command takes --json, so that there is none
+    if kind == "NoArgsIsHelpError" or field == "--json":  # every command takes --json, so the command is missing
         kind, field = "NoArgsIsHelpError", None
     said = str(error.message).strip().rstrip(".")
     message = {
@@ -365,26 +365,26 @@ class TerminalProgress:
         from rich.table import Column
         from rich.text import Text
 
-        class Clock(ProgressColumn):
+        class ElapsedColumn(ProgressColumn):
             def render(self, task: Task) -> Text:
                 elapsed = task.finished_time if task.finished else task.elapsed
                 left = "" if not task.fields["counted"] else f", left {clock(task.time_remaining)}"
                 return Text(f"elapsed {clock(elapsed)}{left}")
 
-        class Counted(MofNCompleteColumn):
+        class CountColumn(MofNCompleteColumn):
             def render(self, task: Task) -> Text:
                 return Text() if not task.fields["counted"] else super().render(task)
 
         self._console = console(stderr=True)
-        # Room for the ^C of a terminal: on a full line it would begin another, and the bars be drawn once too often.
+        # Leave room for the ^C of a terminal: on a full line it would begin another, and the bars would be drawn twice.
         self._console.width = max(1, self._console.width - len("^C") - 1)
         self._live = self._console.is_terminal and not _quiet
         self._silent = _quiet
         self._bars = Progress(
             TextColumn("  {task.description:<24}"),
             BarColumn(bar_width=32),
-            Counted(table_column=Column(no_wrap=True)),
-            Clock(table_column=Column(no_wrap=True)),
+            CountColumn(table_column=Column(no_wrap=True)),
+            ElapsedColumn(table_column=Column(no_wrap=True)),
             console=self._console,
             transient=False,
         )
@@ -406,7 +406,7 @@ class TerminalProgress:
                 self._bars.stop()
 
     def tell(self, lines: Iterable[str]) -> None:
-        """Say something before the first stage, a line each."""
+        """Print lines before the first stage."""
         with on_stderr():
             for line in () if self._silent else lines:
                 self._console.print(f"  {line}")
@@ -442,4 +442,4 @@ class TerminalProgress:
             self._task = None
 
 
-__all__ = ["Outcome", "TerminalProgress", "console", "run_guarded"]
+__all__ = ["TerminalProgress", "VerbResult", "console", "run_guarded"]

@@ -1,4 +1,4 @@
-"""What every command's ``--help`` has in common: an example, and the flags that all of them take."""
+"""Shared ``--help`` of all commands: an example, and the flags that every command takes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,18 @@ _EVERYWHERE = (
 EXAMPLES: Mapping[tuple[str, ...], str] = {
     (): "doublure demo --files\ndoublure schema check adult.schema.yaml --data adult.csv",
     ("demo",): "doublure demo --files",
-    ("schema",): "doublure schema draft adult.csv --codebook adult.codebook.csv -o draft.yaml",
     ("schema", "draft"): "doublure schema draft adult.csv --codebook adult.codebook.csv -o draft.yaml",
     ("schema", "check"): "doublure schema check adult.schema.yaml --data adult.csv --values misfits.csv",
-    ("budget",): "doublure budget init adult.ledger --dataset adult --epsilon 3 --delta 1e-5",
     ("budget", "init"): "doublure budget init adult.ledger --dataset adult --epsilon 3 --delta 1e-5",
     ("budget", "show"): "doublure budget show adult.ledger",
     ("budget", "verify"): "doublure budget verify adult.ledger",
     ("plan",): "doublure plan adult.schema.yaml --epsilon 1 --delta 1e-6 -o plan.json",
     ("fit",): "doublure fit adult.csv --plan plan.json --ledger adult.ledger -o run",
-    ("federate",): ("doublure federate simulate --plan plan.json --clients clients \\\n  --ledger all.ledger -o run"),
     ("federate", "simulate"): (
         "doublure federate simulate --plan plan.json --clients clients \\\n  --ledger all.ledger -o run"
     ),
     ("federate", "init"): "doublure federate init app --plan plan.json",
     ("sample",): 'doublure sample run -n 99 --given age=30.. --given "income=>50K" -o rows.csv',
-    ("label",): "doublure label out run -n 300 -o task",
     ("label", "out"): "doublure label out run -n 300 -o task",
     ("label", "read"): "doublure label read task -o labelled.npz",
     ("label", "curve"): "doublure label curve task --real digits.npz",
@@ -40,7 +36,6 @@ EXAMPLES: Mapping[tuple[str, ...], str] = {
         "doublure label public run letters.npz --schema letters.schema.yaml \\\n"
         "  --provenance letters.provenance.yaml -n 300 -o labelled.npz"
     ),
-    ("public",): "doublure public show generator",
     ("public", "fit"): (
         "doublure public fit letters.npz --schema letters.schema.yaml \\\n"
         "  --provenance letters.provenance.yaml -o generator"
@@ -56,23 +51,31 @@ EXAMPLES: Mapping[tuple[str, ...], str] = {
     ("inspect",): "doublure inspect run --against right-run",
     ("release",): 'doublure release run -n 5000 --title "Synthetic census records" -o bundle',
     ("verify",): "doublure verify bundle --ledger adult.ledger",
-    ("keys",): "doublure keys new -o steward.key",
     ("keys", "new"): "doublure keys new -o steward.key",
-    ("datasets",): "doublure datasets list",
     ("datasets", "list"): "doublure datasets list",
     ("datasets", "fetch"): "doublure datasets fetch mushroom -o data",
     ("audit",): "doublure audit run --attack quick --real adult.csv --holdout kept.csv",
     ("doctor",): "doublure doctor",
 }
+_SHOWN = {
+    "schema": "draft", "budget": "init", "federate": "simulate", "label": "out", "public": "show", "keys": "new",
+    "datasets": "list",
+}  # fmt: skip
+"""The verb whose example stands for its group."""
+
+
+def example_for(words: tuple[str, ...]) -> str:
+    """Return the example of a command, given its words after ``doublure``."""
+    return EXAMPLES.get(words) or EXAMPLES[*words, _SHOWN[words[0]]]
 
 
 def _epilog(context: Any, formatter: Any) -> None:
     words = tuple(context.command_path.split()[1:])
-    formatter.write("\nExample:\n" + "".join(f"  {line}\n" for line in EXAMPLES[words].splitlines()))
+    formatter.write("\nExample:\n" + "".join(f"  {line}\n" for line in example_for(words).splitlines()))
     formatter.write("\n" + "".join(f"{line}\n" for line in _EVERYWHERE))
 
 
-class Verb(TyperCommand):
+class VerbCommand(TyperCommand):
     """A command whose help ends with an example, and whose flags list the names that they take."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -85,7 +88,7 @@ class Verb(TyperCommand):
         _epilog(ctx, formatter)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        """Complete a word; some shells show the help of a flag."""
+        """Complete a word; some shells show a flag's help beside it."""
         self._name_lists()
         return super().shell_complete(ctx, incomplete)
 
@@ -95,7 +98,7 @@ class Verb(TyperCommand):
             flag.help = flag.help and with_names(flag.help)
 
 
-class Group(TyperGroup):
+class VerbGroup(TyperGroup):
     """A group of commands whose help ends with an example."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -103,12 +106,12 @@ class Group(TyperGroup):
         _epilog(ctx, formatter)
 
 
-class Verbs(typer.Typer):
-    """Commands of this kind, made as typer makes them."""
+class VerbApp(typer.Typer):
+    """A typer application whose commands and groups have this help."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(cls=Group, rich_markup_mode=None, no_args_is_help=True, **settings)
+        super().__init__(cls=VerbGroup, rich_markup_mode=None, no_args_is_help=True, **settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Add a command."""
-        return super().command(name, cls=Verb, **settings)
+        return super().command(name, cls=VerbCommand, **settings)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from doublure.cli.options import Config, Json
-from doublure.cli.terminal import Outcome
+from doublure.cli.terminal import VerbResult
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +31,7 @@ def verify(
     ] = None,
     as_json: Json = False,
     config: Config = None,
-) -> Outcome:
+) -> VerbResult:
     """Check a bundle: files, cells, claim, price, page, entry."""
     from doublure.releasing.verifying import verify as check
 
@@ -41,7 +41,7 @@ def verify(
     price = _price(checked["recomputed_epsilon"], checked["epsilon"])
     ran = _RAN[checked["executed"]]
     text = f"{bundle} agrees with its card: {files};{price}{ran} {checked['origin']}."
-    return Outcome(data=checked, text=text)
+    return VerbResult(data=checked, text=text)
 
 
 def _price(found: float | None, claimed: float | None) -> str:

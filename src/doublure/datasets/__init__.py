@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from doublure.datasets.demo import demo_files as demo_files
-from doublure.datasets.downloading import Member, Progress, RemoteFile, matches, obtain
+from doublure.datasets.downloading import ArchiveMember, Progress, RemoteFile, matches, obtain
 from doublure.errors import DataError, SettingError
 from doublure.support.files import write_atomic
 from doublure.support.guessing import meant
@@ -49,12 +49,12 @@ class DatasetInfo:
         name: Its short name.
         title: Its full name.
         kind: ``"table"``, ``"images"`` or ``"series"``, whose records are readings.
-        licence: What its publisher allows, in a few words.
-        licence_url: Where that stands.
+        licence: Its licence, in a few words.
+        licence_url: The address of the licence.
         homepage: Its publisher's page.
         citation: How to cite it.
         splits: Its splits and how many records each has.
-        files: What has to be downloaded.
+        files: The files to be downloaded.
         columns: A table's columns.
         bundled: Whether the split ``train`` comes with the package.
     """
@@ -73,7 +73,7 @@ class DatasetInfo:
 
     @property
     def rows(self) -> int:
-        """How many records all splits have together."""
+        """The number of records in all splits together."""
         return sum(self.splits.values())
 
 
@@ -90,7 +90,7 @@ def _registry() -> dict[str, DatasetInfo]:
 
 
 def _remote_file(entry: dict[str, Any]) -> RemoteFile:
-    members = tuple(Member(**member) for member in entry.pop("members", ()))
+    members = tuple(ArchiveMember(**member) for member in entry.pop("members", ()))
     return RemoteFile(mirrors=tuple(entry.pop("mirrors", ())), members=members, **entry)
 
 
@@ -100,7 +100,7 @@ def names() -> list[str]:
 
 
 def info(name: str) -> DatasetInfo:
-    """Return what is known about a data set.
+    """Return the description of a data set.
 
     Raises:
         SettingError: There is none of that name.
@@ -112,7 +112,7 @@ def info(name: str) -> DatasetInfo:
 
 
 def data_folder() -> Path:
-    """Return where downloads are kept: ``$DOUBLURE_DATA``, or the platform's place for caches."""
+    """Return the folder of downloads: ``$DOUBLURE_DATA``, or the platform's place for caches."""
     named = os.environ.get("DOUBLURE_DATA")
     if named:
         return Path(named).expanduser()
@@ -131,14 +131,14 @@ def fetch(
 ) -> Path:
     """Make sure that a data set is on this machine, whole and unaltered; download what is missing.
 
-    A file that is already there is believed only if its checksum is the published one, and is replaced otherwise.
-    Nothing is ever unpacked. Of SVHN and CelebA, whose form ``fit`` does not read, each split is then written beside
+    A file that is already there is used only if its checksum is the published one, and is replaced otherwise.
+    Archives are never unpacked. Of SVHN and CelebA, whose form ``fit`` does not read, each split is then written beside
     them as NPZ, with the arrays of :func:`load`: ``train.npz``.
 
     Args:
         name: A name out of :func:`names`, or a description of your own.
         folder: Keep data sets here instead of in :func:`data_folder`.
-        splits: Only what these splits need; by default all but the optional ones (SVHN's ``extra``).
+        splits: The splits to fetch; by default all but the optional ones (SVHN's ``extra``).
         progress: Called with a file's name, the bytes received and the bytes expected.
 
     Returns:
@@ -252,13 +252,13 @@ def adult_codebook_path() -> Path:
 
 
 def demo_split() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Split the bundled rows into those that a demo learns from and those that it keeps aside.
+    """Split the bundled rows into training and holdout rows for a demo.
 
-    The rule is public and looks at nothing but the row number: every fourth row is kept aside. (The rows are in random
-    order: its codebook says that train and test were split at random.)
+    The rule is public and uses the row number alone: every fourth row is held out. (The rows are in random order: the
+    codebook says that train and test were split at random.)
 
     Returns:
-        24,421 rows to learn from and 8,140 rows kept aside.
+        24,421 training rows and 8,140 holdout rows.
     """
     frame = load_adult("train")
     aside = frame.index % _HOLDOUT_EVERY == _HOLDOUT_EVERY - 1
@@ -272,7 +272,7 @@ def _check_split(entry: DatasetInfo, split: str) -> None:
 
 @contextmanager
 def _form_checked(entry: DatasetInfo) -> Iterator[None]:
-    """Turn what a reader stumbles over into one line; only a description of one's own can get here."""
+    """Turn any error of a reader into one line; only a caller's own description can cause one."""
     try:
         yield
     except (
@@ -293,7 +293,7 @@ def _form_checked(entry: DatasetInfo) -> Iterator[None]:
 
 
 def _table_member(entry: DatasetInfo, place: Path) -> bytes:
-    """Return the one member of the one archive, which may lie there without the archive."""
+    """Return the single member of the archive, which may lie there without the archive."""
     (file,) = entry.files
     (member,) = file.members
     if matches(place / member.name, member.sha256, member.bytes):

@@ -1,4 +1,4 @@
-"""The demo's data as files: what the README's commands read."""
+"""Files of the demo, as the README's commands read them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from doublure.errors import InputError
 from doublure.support.files import write_atomic
 
 FILES = ("adult.csv", "kept.csv", "adult.codebook.csv", "adult.schema.yaml")
-"""What a synthesizer learns from, what is kept aside to test it, the codebook, and a schema made from it."""
+"""Training rows, holdout rows, the codebook, and a schema made from it."""
 
 
 def demo_files(folder: str | Path = ".") -> tuple[Path, ...]:
     """Write bundled census data, its codebook and its schema into a folder; files that are equal already stay.
 
-    ``adult.csv`` has 24,421 rows to learn from and ``kept.csv`` the 8,140 that :func:`doublure.datasets.demo_split`
-    keeps aside. No network is needed.
+    ``adult.csv`` has the 24,421 training rows of :func:`doublure.datasets.demo_split`, and ``kept.csv`` its 8,140
+    holdout rows. No network is needed.
 
     Args:
-        folder: Where to; it is made if it is not there.
+        folder: The folder to write to; it is made if it is not there.
 
     Returns:
         The paths of the files that were not there, in the order of :data:`FILES`; none where all are there already.

@@ -1,8 +1,8 @@
-"""A file from the network, or none: downloaded beside its place, checked, and only then put there.
+"""Downloads of published files, checked by size and SHA-256 before they are put in place.
 
-Whatever stands in a file's place is believed only if its size and SHA-256 are the published ones. A download that broke
-off leaves nothing behind and is never continued. Archives are read where they lie and never unpacked onto the disk, so
-no name inside one can reach outside it.
+A file that is there already is used only if its size and SHA-256 are the published ones. An interrupted download leaves
+no file behind and is never continued. Archives are read in place and never unpacked onto the disk, so no name inside
+one can reach outside it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPARE_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class ArchiveMember:
     """A file inside an archive.
 
     Attributes:
@@ -54,13 +54,13 @@ class RemoteFile:
     """A file that can be downloaded, or that a person has to download.
 
     Attributes:
-        name: What it is called on this machine.
-        url: Where its publisher keeps it (with ``by_hand``: the page to start from).
+        name: Its name on this machine.
+        url: Its publisher's address (with ``by_hand``: the page to start from).
         sha256: Its checksum, as published.
         bytes: Its size.
         split: The split of the data set that needs it; ``"all"`` for every split.
         mirrors: Other places, tried in this order after ``url``.
-        members: The files of use in it, if it is an archive. They do as well as the archive.
+        members: The files in it that are needed, if it is an archive. They may be there instead of the archive.
         by_hand: There is no address that a program may download from.
         optional: Only downloaded when its split is asked for.
     """
@@ -71,7 +71,7 @@ class RemoteFile:
     bytes: int
     split: str = "all"
     mirrors: tuple[str, ...] = ()
-    members: tuple[Member, ...] = ()
+    members: tuple[ArchiveMember, ...] = ()
     by_hand: bool = False
     optional: bool = False
 
@@ -80,8 +80,8 @@ class RemoteFile:
             raise SettingError("is not a plain file name", field=self.name, remedy="leave out folders and drives")
 
 
-class _Failed(Exception):
-    """One address did not work out; says why, in a few words."""
+class _DownloadFailed(Exception):
+    """One address failed; says why, in a few words."""
 
 
 def matches(path: Path, sha256: str | None, size: int) -> bool:
@@ -96,13 +96,13 @@ def matches(path: Path, sha256: str | None, size: int) -> bool:
 
 
 def obtain(files: Sequence[RemoteFile], folder: Path, *, dataset: str, progress: Progress | None = None) -> None:
-    """Make sure that files, or all that is of use in them, are in a folder and are the published ones.
+    """Make sure that files, or their needed members, are in a folder and are the published ones.
 
     A file that is there and is not the published one is replaced, once the published one has arrived.
 
     Args:
-        files: What is wanted.
-        folder: Where it goes; made if missing.
+        files: The files that are needed.
+        folder: Their folder; made if missing.
         dataset: The data set, for messages.
         progress: Called after every block received.
 
@@ -164,14 +164,14 @@ def _obtain_one(file: RemoteFile, folder: Path, dataset: str, progress: Progress
     """Try one address after the other.
 
     Raises:
-        DataError: None of them worked out.
+        DataError: All of them failed.
     """
     place = folder / file.name
     reasons = []
     for url in (file.url, *file.mirrors):
         try:
             _download(url, file, place, progress)
-        except _Failed as failure:
+        except _DownloadFailed as failure:
             reasons.append(f"{url}: {failure}")
         except OSError as error:
             raise DataError(
@@ -193,8 +193,8 @@ def _download(url: str, file: RemoteFile, place: Path, progress: Progress | None
     """Download one file.
 
     Raises:
-        _Failed: The network or the server did not do their part, or the file is not the published one.
-        OSError: The disk did not do its part.
+        _DownloadFailed: The network or the server failed, or the file is not the published one.
+        OSError: The disk failed.
     """
     descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=place.parent)
     part = Path(name)
@@ -205,7 +205,7 @@ def _download(url: str, file: RemoteFile, place: Path, progress: Progress | None
             for block in blocks:
                 received += len(block)
                 if received > file.bytes:
-                    raise _Failed(f"is longer than the published {file.bytes:,} bytes")
+                    raise _DownloadFailed(f"is longer than the published {file.bytes:,} bytes")
                 digest.update(block)
                 sink.write(block)
                 if progress is not None:
@@ -213,9 +213,9 @@ def _download(url: str, file: RemoteFile, place: Path, progress: Progress | None
             sink.flush()
             os.fsync(sink.fileno())
         if received < file.bytes:
-            raise _Failed(f"ended after {received:,} of {file.bytes:,} bytes")
+            raise _DownloadFailed(f"ended after {received:,} of {file.bytes:,} bytes")
         if digest.hexdigest() != file.sha256:
-            raise _Failed("has another checksum than the published one")
+            raise _DownloadFailed("has another checksum than the published one")
         part.chmod(0o644)
         part.replace(place)
     finally:
@@ -223,17 +223,17 @@ def _download(url: str, file: RemoteFile, place: Path, progress: Progress | None
 
 
 def _blocks(url: str) -> Generator[bytes, None, None]:
-    """Yield what a server sends.
+    """Yield the blocks that a server sends.
 
     Raises:
-        _Failed: The address cannot be opened, or the connection broke.
+        _DownloadFailed: The address cannot be opened, or the connection broke.
     """
     import http.client
     import urllib.error
     import urllib.request
 
     if not url.startswith(("https://", "http://")):
-        raise _Failed("is neither http nor https")
+        raise _DownloadFailed("is neither http nor https")
     request = urllib.request.Request(url, headers={"User-Agent": "doublure"})
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response:
@@ -241,13 +241,13 @@ def _blocks(url: str) -> Generator[bytes, None, None]:
                 yield block
     except urllib.error.HTTPError as error:
         error.close()
-        raise _Failed(f"the server answered {error.code}") from None
+        raise _DownloadFailed(f"the server answered {error.code}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _Failed(_reason(error)) from None
+        raise _DownloadFailed(_reason(error)) from None
 
 
 def _reason(error: Exception) -> str:
-    """Say in a few words why a connection failed."""
+    """Return the reason of a failed connection, in a few words."""
     inner = getattr(error, "reason", error)
     if isinstance(inner, TimeoutError):
         return f"no answer for {_TIMEOUT_SECONDS:.0f} seconds"

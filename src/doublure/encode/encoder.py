@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from doublure.networks.steering import Spans
     from doublure.schema import Schema
     from doublure.schema.allowed import Allowed
-    from doublure.support.row_files import Rows
+    from doublure.support.row_files import StoredRows
 
 
 class Encoder(ABC):
@@ -46,7 +46,7 @@ class Encoder(ABC):
     def compact(self, content: Any) -> Array:
         """Return ``(N, P)``: records small enough to keep the whole data set in."""
 
-    def compacted(self, content: Any) -> Array | Rows:
+    def compacted(self, content: Any) -> Array | StoredRows:
         """Return the same of records that may lie on disk, as rows that are made when they are asked for."""
         return self.compact(content)
 

@@ -20,7 +20,7 @@ from doublure.encode.encoder import Encoder
 from doublure.errors import InputError, SettingError
 from doublure.schema import Schema
 from doublure.schema.images import LABEL, ImageSchema
-from doublure.support.row_files import Chosen, Rows
+from doublure.support.row_files import Chosen, StoredRows
 from doublure.support.tensors import Array, as_tensor
 
 _HALF = 127.5
@@ -67,7 +67,7 @@ class ImageEncoder(Encoder):
         return np.concatenate(parts, axis=1)
 
     @override
-    def compacted(self, images: Images | ImagesOnDisk) -> Array | Rows:
+    def compacted(self, images: Images | ImagesOnDisk) -> Array | StoredRows:
         return self.compact(images) if isinstance(images, Images) else _CompactOnDisk(self, images)
 
     @override
@@ -121,7 +121,7 @@ class ImageEncoder(Encoder):
         return super().condition_codes(given)
 
 
-class _CompactOnDisk(Rows):
+class _CompactOnDisk(StoredRows):
     """Images on disk, as rows that are made of those that are asked for."""
 
     def __init__(self, encoder: ImageEncoder, images: ImagesOnDisk) -> None:

@@ -1,6 +1,7 @@
-"""EVALUATE: how good the synthetic rows are, and for whom. Computed on real data: internal, never published.
+"""Evaluation of synthesizers: quality and utility of synthetic records against real ones.
 
-Every figure stands beside that of independent columns (the least to expect) and of real rows (the most).
+Every figure stands beside that of a baseline (the least to expect) and of real records (the most). All are computed on
+real data: internal, never published.
 """
 
 from doublure.evaluate.comparison import compare

@@ -1,4 +1,4 @@
-"""Several synthesizers of the same data, side by side: the same real rows, the same tests, one line each."""
+"""Comparison of synthesizers of the same data, with the same real rows and the same tests."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from doublure.data.opening import Given
 from doublure.errors import SettingError
-from doublure.evaluate.evaluation import reported
-from doublure.measures.resampling import Resamples, together
+from doublure.evaluate.evaluation import make_report
+from doublure.measures.resampling import Resamples, simultaneous_widths
 from doublure.measures.scores import Score, loss
-from doublure.report.comparison import Comparison, Contender, PairedDifference
+from doublure.report.comparison import ComparedRun, Comparison, PairedDifference
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support.progress import Progress
@@ -30,14 +30,14 @@ def compare(
     """Evaluate synthesizers of the same data in the same way.
 
     Args:
-        synthesizers: Name -> synthesizer; all of them under the same columns.
-        real: The records that they were learned from.
+        synthesizers: Name -> synthesizer; all with the same columns.
+        real: The records they were fitted on.
         holdout: Real records kept aside.
         seed: Fixes every random choice made here.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Raises:
-        SettingError: There is none, or they have other columns or another target.
+        SettingError: There is none, or they have different columns or targets.
     """
     if not synthesizers:
         raise SettingError("names no run", field="runs", remedy="name a run folder or more")
@@ -49,9 +49,9 @@ def compare(
     contenders, resampled = [], []
     for number, (name, synthesizer) in enumerate(synthesizers.items()):
         resampled.append(Resamples(seed=seed, run=number))
-        found = reported(synthesizer, real, holdout, seed=seed, progress=progress, resamples=resampled[-1])
+        found = make_report(synthesizer, real, holdout, seed=seed, progress=progress, resamples=resampled[-1])
         contenders.append(
-            Contender(
+            ComparedRun(
                 name=name,
                 method=synthesizer.plan.method,
                 kind=synthesizer.guarantee.kind,
@@ -72,7 +72,7 @@ def compare(
 
 
 def _paired(found: Comparison, resampled: Sequence[Resamples]) -> tuple[PairedDifference, ...]:
-    """Return the differences of every two runs in every figure that both have resamples of, on one scale."""
+    """Return the differences of every two runs, for every figure with resamples of both on one scale."""
     entries, drawn = [], []
     for entry in found.side_by_side:
         losses = [_resampled_loss(score, own) for score, own in zip(entry.scores, resampled, strict=True)]
@@ -82,7 +82,7 @@ def _paired(found: Comparison, resampled: Sequence[Resamples]) -> tuple[PairedDi
                 drawn.append(losses[second] - losses[first])
     if not entries:
         return ()
-    reach = together(np.stack(drawn, axis=1))
+    reach = simultaneous_widths(np.stack(drawn, axis=1))
     names = [one.name for one in found.contenders]
     return tuple(
         PairedDifference(
@@ -98,7 +98,7 @@ def _paired(found: Comparison, resampled: Sequence[Resamples]) -> tuple[PairedDi
 
 
 def _resampled_loss(score: Score | None, resamples: Resamples) -> Any:
-    """Return how far each resample's figure is from what is good; None where the figure is not resampled."""
+    """Return the loss of each resample's figure; None where the figure is not resampled."""
     if score is None or score.value is None:
         return None
     key = next((key for key in (f"{score.key} {score.name}", score.key) if key in resamples.figures), score.key)

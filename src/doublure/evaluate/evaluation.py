@@ -1,4 +1,4 @@
-"""Evaluate a synthesizer: sample it, and hold the sample against the real table."""
+"""Evaluation of a synthesizer: its sample against real records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from doublure.attack.results import AttackResult, Claim
 from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
 from doublure.errors import DataError, DataWarning, SettingError
-from doublure.evaluate.real_data import LIKE_DRAWN, OWN, marks, read_both, seen_before
+from doublure.evaluate.real_data import LIKE_DRAWN, OWN, hash_records, read_both, seen_before
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
 from doublure.measures.images.evaluation import MOST_IMAGES, evaluate_images
@@ -23,19 +23,19 @@ from doublure.measures.relational import MOST_UNITS, evaluate_related
 from doublure.measures.resampling import Resamples
 from doublure.measures.series import MOST_SERIES, evaluate_series
 from doublure.measures.tables.evaluation import evaluate_table
-from doublure.measures.tables.one_source import told_apart
+from doublure.measures.tables.one_source import differ
 from doublure.methods import registry as methods
 from doublure.report.evaluation import Report
-from doublure.results import About
+from doublure.results import SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import ByKind
 from doublure.support.progress import Progress, following
 
 MOST_SAMPLED = 200_000
-"""The most synthetic rows that are drawn unless asked otherwise."""
+"""Default limit of synthetic rows drawn."""
 
 IN_SHORT = ("gan-leaks", "neighbours")
-"""The attacks that an evaluation makes; ``doublure audit`` makes the others."""
+"""Attacks of an evaluation; ``doublure audit`` makes the others."""
 
 _ALL_OF_A_UNIT = 2**31
 
@@ -52,21 +52,21 @@ def report(
     extractor: Extractor | None = None,
     progress: Progress | bool | None = None,
 ) -> Report:
-    """Compare what a synthesizer says with real records. The result is internal: do not publish it.
+    """Compare a synthesizer's records with real ones. The result is internal: do not publish it.
 
     Args:
         syn: A fitted synthesizer.
         real: The data it was fitted on.
         holdout: Real records it has never seen. Without them a fixed quarter of ``real`` is used for testing.
-        rows: How many synthetic records to draw; as many as ``real`` has, at most 200,000 rows, 5,000 images,
-            20,000 series or 100,000 units of related tables, if not given.
+        rows: Number of synthetic records to draw; as many as ``real`` has, at most 200,000 rows, 5,000 images, 20,000
+            series or 100,000 units of related tables, if not given.
         seed: Fixes the sample and every random choice of the evaluation.
-        rule: How the expected privacy loss is estimated; left out, as the plan says for a guarantee that is empirical,
-            and not at all for others.
-        loss: Whether it is estimated at all.
-        extractor: Of images, in which features they are compared (:mod:`doublure.measures.images.feature_extractors`);
-            those of a classifier that learned from real images if not given. The expected privacy loss is estimated in
-            it only if it is the one that the rule names.
+        rule: Configuration of the expected privacy loss; by default that of the plan for an empirical guarantee, and
+            none for others.
+        loss: Whether the expected privacy loss is estimated at all.
+        extractor: Features in which images are compared (:mod:`doublure.measures.images.feature_extractors`); those of
+            a classifier trained on real images if not given. The expected privacy loss uses it only if the rule names
+            it.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Raises:
@@ -74,7 +74,7 @@ def report(
         SettingError: ``rows`` is not positive, features are chosen for other data than images, or the holdout is the
             data that the fit has seen.
     """
-    return reported(
+    return make_report(
         syn,
         real,
         holdout,
@@ -89,7 +89,7 @@ def report(
     )
 
 
-def reported(
+def make_report(
     syn: Synthesizer,
     real: Given,
     holdout: Given | None,
@@ -103,20 +103,20 @@ def reported(
     progress: Progress | bool | None,
     resamples: Resamples,
 ) -> Report:
-    """Return what :func:`report` does, and keep the figures' resamples.
+    """Return the report of :func:`report`, and store the figures' resamples.
 
     Args:
         syn: As there, and so are all but the following.
         real: The data it was fitted on.
         holdout: Real records it has never seen.
-        rows: How many synthetic records to draw.
+        rows: Number of synthetic records to draw.
         seed: Fixes every random choice.
-        rule: How the expected privacy loss is estimated.
-        loss: Whether it is.
-        attacks: Whether the two quickest are made.
+        rule: Configuration of the expected privacy loss.
+        loss: Whether it is estimated.
+        attacks: Whether the two quickest attacks are made.
         extractor: Features of images.
         progress: Receives progress events.
-        resamples: Where the figures' resamples are kept.
+        resamples: Receives the figures' resamples.
     """
     if rows is not None and rows < 1:
         raise SettingError("must be at least 1", field="rows", remedy="leave it out to draw as many as the real table")
@@ -151,9 +151,9 @@ def reported(
     )
 
 
-def about(syn: Synthesizer) -> About:
-    """Return whose records a synthesizer's are, and what may be claimed about them."""
-    return About(
+def about(syn: Synthesizer) -> SynthesizerFacts:
+    """Return the name, settings and claim of a synthesizer."""
+    return SynthesizerFacts(
         method=syn.plan.method,
         guarantee_kind=syn.guarantee.kind,
         guarantee=syn.guarantee.sentence,
@@ -164,20 +164,20 @@ def about(syn: Synthesizer) -> About:
 
 
 def load_both(syn: Synthesizer, real: Given, holdout: Given | None) -> tuple[Loaded, Loaded | None]:
-    """Read the records that a fit has seen, and those that it has not, as :func:`read_both` does.
+    """Read the fitted records, and the records kept aside, as :func:`read_both` does.
 
     Raises:
         DataError: The data does not fit the schema.
-        SettingError: It is not what it is said to be.
+        SettingError: The data is not real data, or no holdout.
     """
     return read_both(syn, EVALUATIONS[syn.schema.kind].lenient(syn.schema), real, holdout)
 
 
 def _suspicion(syn: Synthesizer, artificial: Any, real: Any, seed: int) -> str | None:
-    """Return why the real records may be the run's own, if they may."""
-    if seen_before(marks(artificial), marks(real)):
+    """Return the reason to suspect that the real records are the run's own, if there is one."""
+    if seen_before(hash_records(artificial), hash_records(real)):
         return OWN
-    apart = EVALUATIONS[syn.schema.kind].told_apart
+    apart = EVALUATIONS[syn.schema.kind].differs
     return LIKE_DRAWN if apart is not None and not apart(syn.schema, artificial, real, seed=seed) else None
 
 
@@ -192,30 +192,30 @@ def _planned(syn: Synthesizer) -> EstimatorConfig | None:
 def _expected_loss(
     syn: Synthesizer, real: Any, rule: EstimatorConfig | None, extractor: Extractor | None, progress: Progress
 ) -> tuple[ExpectedLoss | None, str | None]:
-    """Return the estimate, or why there is none."""
+    """Return the estimate, or the reason why there is none."""
     if rule is None:
         return None, None
     progress.stage("estimate the expected privacy loss")
     try:
         meant = extractor if extractor is not None and extractor.name == rule.features else None
         return of_synthesizer(syn, real, rule, extractor=meant), None
-    except (DataError, SettingError) as error:  # a package that the plan's features need may not be here
+    except (DataError, SettingError) as error:  # a package for the plan's features may be missing
         return None, f"{error.field} {error.message}" + ("" if error.remedy is None else f" ({error.remedy})")
 
 
 def _attacked(
     syn: Synthesizer, released: tuple[Any, int], train: Loaded, aside: Loaded | None, seed: int, progress: Progress
 ) -> tuple[tuple[AttackResult, ...], str | None]:
-    """Return what the two quickest attacks find, or why they were not made."""
+    """Return the results of the two quickest attacks, or the reason why they were not made."""
     if aside is None:
         return (), "no holdout was given, and an attack on members has to be compared with one on others"
     from doublure.attack import registry as table
-    from doublure.attack.attack_data import attack_data_of
+    from doublure.attack.attack_data import make_attack_data
 
     progress.stage("prepare the attacks")
     artificial, drawn = released
     try:
-        data = attack_data_of(
+        data = make_attack_data(
             syn.schema,
             Claim.of(syn.guarantee),
             (train.content, train.unit),
@@ -229,11 +229,11 @@ def _attacked(
     return table.run(data, IN_SHORT), None
 
 
-# -- tables, images, series ------------------------------------------------------------------------------------------
+# -- kinds of data ---------------------------------------------------------------------------------------------------
 
 
 def _lenient_series(schema: Any) -> Any:
-    """Also look at all series that a unit has: which a fit may use is drawn at random, and a measure repeats itself."""
+    """Include all series of a unit: a fit uses a random choice of them, while a measure has to repeat."""
     kept = schema.series.gaps == "missing"
     channels = {
         name: channel.model_copy(update={"missing": True}) if kept and channel.missing is False else channel
@@ -244,7 +244,7 @@ def _lenient_series(schema: Any) -> Any:
 
 
 def _lenient_table(schema: Any) -> Any:
-    """Allow missing cells where a noisy answer said that there are none: the measure counts them as missing."""
+    """Allow missing cells where a noisy answer denied them: the measure counts them as missing."""
     columns = {
         name: column if column.may_be_missing else column.model_copy(update={"missing": True})
         for name, column in schema.columns.items()
@@ -253,33 +253,29 @@ def _lenient_table(schema: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluated:
-    """How a kind of data is evaluated.
+class KindEvaluation:
+    """Evaluation of one kind of data.
 
     Attributes:
-        most: The most synthetic records that are drawn unless asked otherwise.
-        evaluate: Schema, synthetic records, real ones and those kept aside to everything that is measured.
-        told_apart: Whether real records differ from synthetic ones by more than chance; None where no test is cheap.
-        lenient: Schema to one that also takes what a measure counts and a fit refuses.
-        takes_extractor: Whether it measures by classifiers, whose feature extractor may be chosen.
+        most: Default limit of synthetic records drawn.
+        evaluate: Schema, synthetic records, real ones and those kept aside -> the evaluation.
+        differs: Tests whether real records differ from synthetic ones by more than chance; None where no test is
+            cheap.
+        lenient: Schema -> one that also accepts records a measure counts and a fit refuses.
+        takes_extractor: Whether it uses classifiers, whose feature extractor may be chosen.
     """
 
     most: int
     evaluate: Callable[..., Evaluation]
-    told_apart: Callable[..., bool] | None = None
+    differs: Callable[..., bool] | None = None
     lenient: Callable[[Any], Any] = lambda schema: schema
     takes_extractor: bool = False
 
 
 EVALUATIONS = ByKind(
     "evaluation",
-    table=Evaluated(
-        most=MOST_SAMPLED,
-        evaluate=evaluate_table,
-        told_apart=told_apart,
-        lenient=_lenient_table,
-    ),
-    images=Evaluated(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),
-    series=Evaluated(most=MOST_SERIES, evaluate=evaluate_series, lenient=_lenient_series),
-    relational=Evaluated(most=MOST_UNITS, evaluate=evaluate_related),
+    table=KindEvaluation(most=MOST_SAMPLED, evaluate=evaluate_table, differs=differ, lenient=_lenient_table),
+    images=KindEvaluation(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),
+    series=KindEvaluation(most=MOST_SERIES, evaluate=evaluate_series, lenient=_lenient_series),
+    relational=KindEvaluation(most=MOST_UNITS, evaluate=evaluate_related),
 )

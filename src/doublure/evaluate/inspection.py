@@ -1,17 +1,15 @@
-"""Inspect what a private pipeline made, from synthetic records alone (Triastcyn & Faltings 2022, tasks T1-T6, §3.1).
+"""Inspection of a private pipeline from synthetic records alone (Triastcyn & Faltings 2022, tasks T1-T6, §3.1).
 
-Nobody may look at the private records, so that a bug in what was done to them before the fit stays unseen: a share of
-the images turned, a table of labels shifted by one, a class that was lost, grams for kilograms, two columns exchanged,
-a clock an hour late. What the fit learned shows it. No real record is read here: an inspection is post-processing, and
-whoever may see samples may see it.
+Private records may not be looked at, so a bug before the fit stays unseen: a share of the images turned, a table of
+labels shifted by one, a lost class, grams for kilograms, two columns exchanged, a clock an hour late. The fit learns
+its traces. No real record is read here: an inspection is post-processing, open to all who may see samples.
 
-Each fault test is of a share of the records, held against the same share of other runs known to be right: older
-ones, or from other sites. Runs on the same data differ too, by the noise of their fits. So a difference counts once it
-is beyond a margin of five points, at p < 0.001 after Holm's correction for all tests. Of several right runs the
-one that looks most wrong is the measure, and the difference has to be beyond where 99 in 100 right runs would lie, too
-(a normal prediction interval). By a single one whose images do not show what their labels say, nothing is tested.
-Without any, nothing is tested either, and a share of images is pointed at once it surely passes one in ten; of rows and
-series, of which any share may be right, nothing is said then.
+Each fault test compares a share of the records with the same share of correct runs: older ones, or from other sites.
+Runs on the same data differ, too, by the noise of their fits. So a difference counts beyond a margin of five points,
+at p < 0.001 after Holm's correction for all tests. Of several correct runs the one that looks most faulty is the
+reference, and the difference also has to exceed the range of 99 in 100 correct runs (a normal prediction interval). A
+single correct run whose images do not show their labels allows no test. Without any correct run nothing is tested
+either: images are reported if the share surely exceeds one in ten. Rows and series are not: any share may be right.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ from doublure.data.images import Images
 from doublure.data.images.sheets import contact_sheet, examples, png, rows_of
 from doublure.errors import DataError, SettingError
 from doublure.evaluate.evaluation import about
-from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, Evidence, FaultTest, judged
-from doublure.measures.images.fault_tests import ROUGH, Inspected, flops_of, run_fault_tests
-from doublure.measures.images.feature_extractors import codes_of
+from doublure.measures.fault_tests import LEVEL, MARGIN, USUAL, FaultStatistic, FaultTest, decide
+from doublure.measures.images.fault_tests import ROUGH, InspectionSets, count_flops, run_fault_tests
+from doublure.measures.images.feature_extractors import encode_labels
 from doublure.measures.images.slices import slices
-from doublure.measures.series.fault_tests import signs_of_series
+from doublure.measures.series.fault_tests import series_fault_statistics
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.fault_tests import signs_of_rows
-from doublure.planning.machine import seconds_of
+from doublure.measures.tables.fault_tests import row_fault_statistics
+from doublure.planning.machine import estimate_seconds
 from doublure.report.inspection import Inspection
 from doublure.results import versions
 from doublure.run.synthesizer import Synthesizer
@@ -41,7 +39,7 @@ from doublure.support.progress import Progress, following
 from doublure.training.settings import Work
 
 LOOKED_AT = 2_000
-"""How many records of each run are looked at; who looks learns from twice as many others."""
+"""Number of records inspected of each run; the test classifiers learn from twice as many others."""
 
 _A_ROW = 16
 
@@ -54,33 +52,31 @@ def inspect(
     seed: int = 0,
     progress: Progress | bool | None = None,
 ) -> Inspection:
-    """Look for signs of a broken pipeline in the records that a synthesizer makes.
+    """Inspect a synthesizer's records for traces of a broken pipeline.
 
-    The first stage that is told to ``progress`` says what the inspection will cost.
+    The first stage that ``progress`` receives says what the inspection will cost.
 
     Args:
-        syn: The synthesizer to be inspected.
-        against: One or several of the same kind of records that are known to be right; five say best what is usual.
-            Those who look learn from the first.
-        images: How many records of each are looked at; twice as many others are learned from.
+        syn: The synthesizer to inspect.
+        against: One or several correct runs on the same kind of records; five give a good estimate of their variation.
+            The test classifiers learn from the first.
+        images: Number of records inspected of each; twice as many others train the classifiers.
         seed: Fixes the samples and the classifiers' randomness.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Raises:
-        SettingError: One of the others makes other records; or there is none, and the records are no images.
+        SettingError: One of the others has other records; or there is none, and the records are no images.
     """
     right = tuple(against) if isinstance(against, Sequence) else () if against is None else (against,)
     look = INSPECTIONS[syn.schema.kind]
     if images < 1:
         raise SettingError("must be at least 1", field="images", remedy="leave it out")
     with following(progress, "inspect") as listener:
-        return look(_Asked(syn=syn, right=right, size=images, seed=seed, listener=listener))
+        return look(_Request(syn=syn, right=right, size=images, seed=seed, listener=listener))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """What is asked for."""
-
+class _Request:
     syn: Synthesizer
     right: tuple[Synthesizer, ...]
     size: int
@@ -88,14 +84,14 @@ class _Asked:
     listener: Progress
 
     def drawn(self, flops: float = 0.0, steps: int = 0) -> tuple[Any, Any, list[Any]]:
-        """Say what it costs, and draw records: to learn from, of the inspected run, and of each right one.
+        """Announce the cost, and draw records: for training, of the inspected run, and of each correct one.
 
         Args:
-            flops: What networks will compute.
-            steps: In so many steps.
+            flops: Floating-point operations of the networks.
+            steps: Number of their steps.
         """
         runs, size, seed = len(self.right), self.size, self.seed
-        seconds = seconds_of(Work(flops=flops, steps=steps, memory_bytes=0))
+        seconds = estimate_seconds(Work(flops=flops, steps=steps, memory_bytes=0))
         how = (
             f"then train networks for {steps:,} steps: some {seconds:.0f} s of a core" if steps else "train no network"
         )
@@ -110,7 +106,7 @@ class _Asked:
         return training, self.syn.sample(size, seed=seed + 1), of_right
 
     def inspection(self, fault_tests: tuple[FaultTest, ...], notes: tuple[str, ...], **shown: Any) -> Inspection:
-        """Return what was found, and what else of it is shown."""
+        """Return the inspection with the results of its tests."""
         return Inspection(
             about=about(self.syn),
             against=tuple(about(each) for each in self.right),
@@ -130,15 +126,15 @@ def _split(records: Any, at: int) -> tuple[Any, Any]:
     return records.iloc[:at].reset_index(drop=True), records.iloc[at:].reset_index(drop=True)
 
 
-def _images(asked: _Asked) -> Inspection:
+def _images(asked: _Request) -> Inspection:
     syn, right, seed = asked.syn, asked.right, asked.seed
     schema = _schema_of(syn, right)
     classes = 0 if schema.label is None else len(schema.label.domain)
-    training, inspected, of_right = asked.drawn(*flops_of(schema.shape, classes, asked.size, len(right)))
-    sets = Inspected(
-        training=(training, codes_of(schema, training)),
-        inspected=(inspected, codes_of(schema, inspected)),
-        right=tuple((each, codes_of(schema, each)) for each in of_right),
+    training, inspected, of_right = asked.drawn(*count_flops(schema.shape, classes, asked.size, len(right)))
+    sets = InspectionSets(
+        training=(training, encode_labels(schema, training)),
+        inspected=(inspected, encode_labels(schema, inspected)),
+        right=tuple((each, encode_labels(schema, each)) for each in of_right),
         labels=() if schema.label is None else tuple(str(value) for value in schema.label.domain),
     )
     return asked.inspection(
@@ -153,22 +149,22 @@ def _images(asked: _Asked) -> Inspection:
 # -- rows and series -------------------------------------------------------------------------------------------------
 
 
-def _rows(asked: _Asked) -> Inspection:
+def _rows(asked: _Request) -> Inspection:
     coder = Coder(schema=asked.syn.schema)
 
-    def signs(training: Any, *seen: Any) -> dict[str, Evidence]:
+    def signs(training: Any, *seen: Any) -> dict[str, FaultStatistic]:
         read = [coder.read(frame, "the synthetic rows") for frame in (training, *seen)]
-        return signs_of_rows(coder, read[0], read[1:], asked.seed)
+        return row_fault_statistics(coder, read[0], read[1:], asked.seed)
 
     return _others(asked, signs)
 
 
-def _series(asked: _Asked) -> Inspection:
-    return _others(asked, lambda training, *seen: signs_of_series(training, seen))
+def _series(asked: _Request) -> Inspection:
+    return _others(asked, lambda training, *seen: series_fault_statistics(training, seen))
 
 
-def _others(asked: _Asked, signs: Callable[..., dict[str, Evidence]]) -> Inspection:
-    """Inspect records that say nothing alone."""
+def _others(asked: _Request, signs: Callable[..., dict[str, FaultStatistic]]) -> Inspection:
+    """Inspect records that cannot be tested without a correct run."""
     records, right = KINDS[asked.syn.schema.kind].records, asked.right
     if not right:
         remedy = "name one run or several that are known to be right (--against)"
@@ -180,11 +176,11 @@ def _others(asked: _Asked, signs: Callable[..., dict[str, Evidence]]) -> Inspect
         found = signs(training, inspected, *of_right)
     except DataError:
         raise _unlike(records) from None
-    return asked.inspection(judged(found, tested=True), _notes_of_others(len(right), len(training), records), slices=())
+    return asked.inspection(decide(found, tested=True), _notes_of_others(len(right), len(training), records), slices=())
 
 
-def _refuse_unlike(asked: _Asked) -> None:
-    """Refuse runs whose records have other parts; bounds and shares may be bought, and differ from fit to fit."""
+def _refuse_unlike(asked: _Request) -> None:
+    """Refuse runs with other columns or values; bounds and shares may be bought, and differ between fits."""
 
     def parts(syn: Synthesizer) -> object:
         schema = syn.schema
@@ -199,7 +195,7 @@ def _unlike(records: str) -> SettingError:
     return SettingError(f"makes other {records} than the inspected run", field="against", remedy="name runs like it")
 
 
-INSPECTIONS: ByKind[Callable[[_Asked], Inspection]] = ByKind("inspection", table=_rows, images=_images, series=_series)
+INSPECTIONS = ByKind[Callable[[_Request], Inspection]]("inspection", table=_rows, images=_images, series=_series)
 
 
 def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
@@ -217,7 +213,7 @@ def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
 
 
 def _classes(schema: ImageSchema) -> Sequence[object] | None:
-    """Return the labels that there can be; how frequent they are may have been bought, and differs from fit to fit."""
+    """Return the possible labels, without their shares, which may have been bought and differ between fits."""
     return None if schema.label is None else schema.label.domain
 
 

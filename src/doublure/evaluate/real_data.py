@@ -1,10 +1,9 @@
-"""The real records of an evaluation or an audit: read, and not taken at their word.
+"""Real records of an evaluation or an audit, read and checked.
 
-A measure on the wrong records says the best of a run. So the data that was fitted is no holdout, and what was released
-is no real data.
+A measure on the wrong records flatters a run. So fitted data is no holdout, and released data is no real data.
 
 ====================================  ===========  ================================================================
-given                                 what is done  by what it is known
+given                                 result       criterion
 ====================================  ===========  ================================================================
 a released file, wherever it lies     refused       its hash: a card beside it, or a release in the run's ledger
 the holdout is the fitted data        refused       equal records in any order
@@ -12,8 +11,8 @@ most of the holdout is                refused       more than half are fitted re
                                                     chance
 real records are drawn by the run     warned of     the same, of real records among drawn ones: it may be its own
                                                     data, or a run that copies
-a table is like the run's own rows    warned of     a permutation test: real rows differ by the noise and by what the
-                                                    model leaves out
+a table is like the run's own rows    warned of     a permutation test: real rows differ by the noise and by the
+                                                    model's limits
 ====================================  ===========  ================================================================
 """
 
@@ -51,22 +50,21 @@ LIKE_DRAWN = (
 
 _CARD = "card.json"
 _MOST_SHARED = 0.5
-"""More than half: then a record kept aside is rather a fitted one than not."""
+"""Smallest share at which a record kept aside is more likely a fitted one than not."""
 
 
 def read_both(syn: Synthesizer, schema: Any, real: Given, holdout: Given | None) -> tuple[Loaded, Loaded | None]:
-    """Read the records that a fit has seen, and those that it has not, if there are any.
+    """Read the fitted records, and the records kept aside, if there are any.
 
     Args:
         syn: The run.
-        schema: Its schema, or one that also takes what a measure counts and a fit refuses.
+        schema: Its schema, or one that also accepts records a measure counts and a fit refuses.
         real: The data it was fitted on.
         holdout: Real records it has never seen.
 
     Raises:
         DataError: The data does not fit the schema.
-        SettingError: Either is a released file; or the holdout is the data that was fitted, in whatever order, or most
-            of it is.
+        SettingError: Either is a released file; or the holdout is the fitted data, in any order, or most of it is.
     """
     for field, given in (("real", real), ("holdout", holdout)):
         _refuse_released(syn, field, given)
@@ -74,13 +72,13 @@ def read_both(syn: Synthesizer, schema: Any, real: Given, holdout: Given | None)
         raise _not_kept_aside()
     train = open_data(real, schema.kind, schema.written).load(schema)
     kept = None if holdout is None else open_data(holdout, schema.kind, schema.written).load(schema, at_least=1)
-    if kept is not None and seen_before(marks(train.content), marks(kept.content)):
+    if kept is not None and seen_before(hash_records(train.content), hash_records(kept.content)):
         raise _not_kept_aside()
     return train, kept
 
 
-def marks(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
-    """Return a number for each record ``(N,)``; equal records have equal ones."""
+def hash_records(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
+    """Return a hash for each record ``(N,)``; equal records have equal ones."""
     if isinstance(content, pd.DataFrame):
         plain = pd.DataFrame({name: _plain(content[name]) for name in content})
         return pd.util.hash_pandas_object(plain, index=False).to_numpy()
@@ -93,7 +91,7 @@ def marks(content: Any) -> np.ndarray[Any, np.dtype[np.generic]]:
 
 
 def _plain(column: pd.Series[Any]) -> Any:
-    """Return a column's values in the one type that loaded and drawn cells are compared in."""
+    """Return a column's values in one type for the comparison of loaded and drawn cells."""
     if pd.api.types.is_datetime64_any_dtype(column):
         return column.to_numpy().astype("datetime64[s]")
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
@@ -102,10 +100,10 @@ def _plain(column: pd.Series[Any]) -> Any:
 
 
 def seen_before(known: np.ndarray[Any, Any], asked: np.ndarray[Any, Any]) -> bool:
-    """Whether some records are known ones, or, for the most part, some of them.
+    """Return whether most of some records are known ones.
 
-    Where few records are possible, some are equal by chance: about as many of those that are asked about are among the
-    known ones as known ones are among one another.
+    Where few records are possible, some are equal by chance: the rate among the given records is about that of known
+    ones among one another.
 
     Args:
         known: The marks of known records.
@@ -118,7 +116,7 @@ def seen_before(known: np.ndarray[Any, Any], asked: np.ndarray[Any, Any]) -> boo
 
 
 def _refuse_released(syn: Synthesizer, field: str, given: Given | None) -> None:
-    """Refuse synthetic data in the place of real data: a file that a card beside it or the run's ledger names."""
+    """Refuse synthetic data in place of real data: a file that a card beside it or the run's ledger names."""
     if not isinstance(given, (str, os.PathLike)):
         return
     inside = _files_of(Path(given))
@@ -130,16 +128,16 @@ def _refuse_released(syn: Synthesizer, field: str, given: Given | None) -> None:
 
 
 def _files_of(path: Path) -> list[Path]:
-    """Return the files that a path or a pattern names; of a folder those that lie in it directly."""
+    """Return the files of a path or a pattern; of a folder its direct files."""
     if path.is_dir():
         return sorted(path.iterdir())
-    with suppress(DataError):  # whoever opens it says so
+    with suppress(DataError):  # the reader reports it
         return files_of(path) or [path]
     return []
 
 
 def _on(card: Path) -> Iterator[str]:
-    """Return the hashes of the files that a card lists, if it is one."""
+    """Return the hashes of the files that a card lists; empty if it is none."""
     with suppress(InputError, KeyError, TypeError):
         if card.is_file():
             for entry in files.read_json(card, "card")["files"]:
@@ -147,7 +145,7 @@ def _on(card: Path) -> Iterator[str]:
 
 
 def _recorded(syn: Synthesizer) -> Iterator[str]:
-    """Return the hashes of the files that were released from a run, where its ledger is still in its place."""
+    """Return the hashes of the files released from a run, where its ledger is still in its place."""
     kept = syn.run.get("ledger")
     with suppress(InputError, KeyError, TypeError):
         if kept is not None:

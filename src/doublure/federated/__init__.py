@@ -1,1 +1,1 @@
-"""Records stay with their owners: Flower carries questions to them, and answers back (docs/federated.md)."""
+"""Federated fits: records stay with their owners, and Flower carries questions and answers (docs/federated.md)."""

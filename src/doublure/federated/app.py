@@ -1,4 +1,4 @@
-"""The two halves of a Flower app, and the folder that ``flwr run`` takes: ``doublure federate init``."""
+"""Server and client of a Flower app, and the app folder that ``doublure federate init`` writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from doublure.errors import InputError, SettingError
 from doublure.federated.clients import Clients
-from doublure.federated.flower import FlowerPost, client_app, owner_of_node
+from doublure.federated.flower import FlowerTransport, client_app, owner_of_node
 from doublure.federated.simulate import fit_elsewhere
 from doublure.planning import Plan
 from doublure.support import files
@@ -61,12 +61,12 @@ _HALVES = {
 
 
 def node_app() -> ClientApp:
-    """Return the app of a SuperNode: the owner that its ``--node-config`` describes."""
+    """Return the app of a SuperNode, whose owner is described by its ``--node-config``."""
     return client_app(owner_of_node)
 
 
 def server_app() -> ServerApp:
-    """Return the app of the server: it asks, adds up, and fits, as the run's configuration says."""
+    """Return the app of the server, which fits as the run's configuration says."""
     app = ServerApp()
 
     @app.main()
@@ -77,16 +77,16 @@ def server_app() -> ServerApp:
 
 
 def run(grid: Grid, config: Mapping[str, Any]) -> None:
-    """Fit as a run's configuration says, once as many nodes are there as it names.
+    """Fit as a run's configuration says, once the number of nodes that it names are connected.
 
     Raises:
-        DoublureError: The run was refused, or failed; Flower then calls it failed, too.
+        DoublureError: The run was refused, or failed; Flower then marks it failed, too.
     """
     plan, timeout = Plan.load(str(config["plan"])), float(config["timeout"])
     invited, federated = int(config["clients"]), plan.schema.federated
     need = invited if federated is None or federated.need is None else federated.need
     _wait_for(grid, invited, timeout, need=need)
-    asked = Clients(FlowerPost(grid, timeout=timeout), plan, said=_tell, invited=invited)
+    asked = Clients(FlowerTransport(grid, timeout=timeout), plan, said=_tell, invited=invited)
     out = Path(str(config["out"]))
     resume, again = bool(config["resume"]), bool(config.get("again", False))
     made = fit_elsewhere(asked, plan, ledger=str(config["ledger"]), out=out, resume=resume, again=again)
@@ -95,7 +95,7 @@ def run(grid: Grid, config: Mapping[str, Any]) -> None:
 
 
 def _wait_for(grid: Grid, clients: int, timeout: float, *, need: int) -> None:
-    """Return once there are as many nodes as were named; as are needed, where the others do not come in time."""
+    """Return once all named nodes are connected, or in the end if as many as are needed are."""
     until = time.monotonic() + timeout
     while len(found := list(grid.get_node_ids())) < clients:
         if time.monotonic() > until:
@@ -121,15 +121,15 @@ def init(app: Path, *, plan: Path, ledger: Path, out: Path, clients: int, timeou
         plan: The coordinator's copy of the plan.
         ledger: The coordinator's ledger.
         out: The run folder to make.
-        clients: How many owners there have to be.
-        timeout: Seconds to wait for everybody's answer to one question.
+        clients: Number of owners.
+        timeout: Seconds to wait for all answers to one question.
 
     Returns:
         The files' names.
 
     Raises:
-        SettingError: The folder's name is none that Python takes.
-        InputError: Something is there.
+        SettingError: The folder's name is no name of a Python package.
+        InputError: The folder is not empty.
     """
     name = app.name
     if not _NAME.fullmatch(name):

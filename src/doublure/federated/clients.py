@@ -1,20 +1,21 @@
-"""Owners as a place that a run asks: rounds of Flower messages, each of which every owner may answer once.
+"""Owners as a remote source: rounds of messages, each of which every owner may answer once.
 
-A round puts one question to all owners who take part. An answer counts if it is to this question of this run (a nonce
-of 128 bits, one an owner and round), under the same plan and version, and a possible one.
+A round sends one question to all participating owners. An answer counts if it belongs to this question of this run (by
+a nonce of 128 bits per owner and round), has the same plan and version, and is possible.
 
-Who takes part is decided before anything is charged, and before anybody's data is opened: no record decides it. How
-many they are is public, and stands on the card; who they are is not.
+Participation is decided before anything is charged and before any data is opened, so that no record decides it. The
+number of owners is public and stands on the card; their names are not.
 
-After the charge an owner fails where it refuses, says nothing in time, or what there cannot be. A record may be why.
+After the charge an owner fails if it refuses, does not answer in time, or sends an impossible answer. A record may be
+the cause.
 
 - **An owner of many units ends the run** (:class:`OwnerLost`): answers that came are dropped, no noise is drawn,
   nothing is given out. A sum without it would lack all of its units, where the noise hides one: one record that its
-  owner cannot read would move the release by all of them. The run can be resumed once that owner answers, too.
-- **An owner that is one unit counts for zero**, and the run goes on. That is the sum of a data set without this unit,
-  a neighbour's: whatever its records make of its answer, that is C or m records at most, or nothing.
+  owner cannot read would move the release by all of them. The run can be resumed once that owner answers again.
+- **An owner that is one unit counts for zero**, and the run goes on. The sum is that of a neighbour, the data set
+  without this unit: whatever its records do to its answer, it adds at most C, or m records, or nothing.
 
-Rounds, and who missed one, stay in the run folder: no release is made of them.
+Rounds, and the owners that missed one, stay in the run folder and are not released.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
 from doublure.private.owner_partitions import EmptyRecords, OwnerPartitions
 from doublure.private.queries.counts import Counts
-from doublure.private.queries.facts import Cells, Fact, Shares
+from doublure.private.queries.facts import Fact, FactRecords, Shares
 from doublure.run.record_sources import RemoteSource
 from doublure.schema import Schema
 from doublure.support import files
@@ -59,14 +60,14 @@ _BACK = "go on with --resume when that owner is back and answers alike"
 _ANOTHER = "answers another question"
 
 
-class Post(Protocol):
-    """What carries messages: nodes by number, and what each says back, in any order, or nothing."""
+class Transport(Protocol):
+    """Transport of messages to numbered nodes, which reply in any order or not at all."""
 
     def nodes(self) -> Iterable[int]:
-        """Return who is there."""
+        """Return the numbers of the connected nodes."""
 
     def send(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message | None]]:
-        """Send a message to each node; yield who answers and what, None where it is unreadable."""
+        """Send a message to each node; yield nodes with their replies, None for an unreadable one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +75,9 @@ class Round:
     """One question to all owners.
 
     Attributes:
-        asked: What, in words.
-        binding: Whether the run counts on every answer: between the charge and the end.
-        missed: Who failed -> why.
+        asked: The question, in words.
+        binding: Whether the run needs every answer: between the charge and the end.
+        missed: Reasons by failed owner.
     """
 
     asked: str
@@ -85,25 +86,25 @@ class Round:
 
 
 class Clients(RemoteSource):
-    """Owners behind a post.
+    """Owners behind a transport of messages.
 
     Args:
         post: Carries messages.
-        plan: What is run; every owner has the same.
+        plan: The plan of the run; every owner has the same.
         one_unit: Whether each owner is one unit; a lot's owners are then chosen by coins that are tossed here.
-        said: Told one line at a time who is left out or counts for zero, and why; each once.
-        invited: How many owners there are, where they need not all be there: public.
+        said: Called with a line for each owner that is left out or counts for zero, and the reason; each once.
+        invited: The public number of owners, where not all need to take part.
 
     Attributes:
-        rounds: What was asked until now, and who missed it.
-        bytes: How much was sent to owners, and how much came back, as arrays; without steps for which coins were
-            tossed, as that would tell how large lots were.
+        rounds: Rounds so far, with the owners that missed them.
+        bytes: Bytes of arrays sent to owners and received from them; without steps for which coins were tossed, as
+            these would reveal the sizes of lots.
         at_work: Whether a run has begun that asks them: charged, and its folder taken.
     """
 
     def __init__(
         self,
-        post: Post,
+        post: Transport,
         plan: Plan,
         *,
         one_unit: bool = False,
@@ -125,7 +126,7 @@ class Clients(RemoteSource):
         self._taking_part: list[str] | None = None
         self._charged: set[int] = set()
         self._ended = False
-        self._digest = wire.digest_of(plan)
+        self._digest = wire.plan_digest(plan)
         self._run = secrets.token_hex(_NONCE_BYTES)
         self._names: dict[int, str] = {}
         self._units: dict[str, int] = {}
@@ -139,21 +140,21 @@ class Clients(RemoteSource):
 
     @property
     def names(self) -> list[str]:
-        """Who takes part."""
+        """Names of the participating owners."""
         return sorted(self._names.values())
 
     # -- before anything is charged ------------------------------------------------------------------------------
 
     @override
     def check(self, schema: Schema) -> None:
-        """Ask who is ready, and then each of them whether its data has the plan's form.
+        """Ask which owners are ready, and then each of them whether its data has the plan's form.
 
-        Owners open their data for the second question alone. So no record decides who takes part, and what is wrong
-        with somebody's data refuses the run, however many are needed.
+        Owners open their data for the second question alone. So no record decides participation, and a fault in an
+        owner's data refuses the run, however many owners are needed.
 
         Raises:
-            InputError: Nobody is there, or fewer than are needed, or somebody's data has another form; nothing was
-                charged anywhere. Or the run has begun, and one that takes part is not there.
+            InputError: Fewer owners are ready than are needed, or an owner's data has another form; nothing was
+                charged anywhere. Or the run has begun, and one of its owners is missing.
         """
         nodes = list(self._post.nodes())
         if not nodes:
@@ -177,10 +178,10 @@ class Clients(RemoteSource):
             raise self._by_name(remedy)
 
     def _refuse_too_few(self, remedy: str) -> None:
-        """Refuse a run for which fewer owners are ready than are needed; else leave out who is not.
+        """Refuse a run for which fewer owners are ready than are needed; else leave out the others.
 
         Raises:
-            InputError: So it is.
+            InputError: Fewer are ready.
         """
         ready, missed = len(self._names), self.rounds[-1].missed
         if ready >= (self._need or self._of):
@@ -195,10 +196,10 @@ class Clients(RemoteSource):
             raise InputError(f"{ready} of {self._of} are ready, and {needed}{why}", field="clients", remedy=remedy)
 
     def _refuse_absent(self, taking_part: Collection[str]) -> None:
-        """Go on with those with whom the run began, and nobody else.
+        """Go on with the owners of the run's beginning alone.
 
         Raises:
-            InputError: One of them is not there, and is more than one unit.
+            InputError: One of them is missing, and is more than one unit.
         """
         self._names = {node: name for node, name in self._names.items() if name in taking_part}
         absent = sorted({*taking_part} - {*self._names.values()})
@@ -207,29 +208,29 @@ class Clients(RemoteSource):
             raise InputError(f"{why}, and the run began with it", field=f"client {absent[0]}", remedy=_BACK)
 
     def _by_name(self, remedy: str) -> InputError:
-        """Return the refusal to begin, or to go on, for who failed in the last round."""
+        """Return the refusal that names an owner that failed in the last round."""
         missed = self.rounds[-1].missed
         who, why = next(iter(missed.items()))
         more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""
         return InputError(f"{why}{more}", field=f"client {who}", remedy=remedy)
 
     def _bounds(self, told: Mapping[str, object]) -> dict[str, int]:
-        """Return how many units bound what each owner sends; each has to say where lengths count by their shares."""
+        """Return the number of units that bounds each owner's answers; required from all where lengths are shared."""
         if self._one_unit:
             return dict.fromkeys(told, 1)
         lengths = self._plan.guarantee.kind == "bayesian-dp"
-        return declared.bounds_of(told, self._plan.schema, everybody=lengths)
+        return declared.unit_bounds(told, self._plan.schema, required=lengths)
 
     # -- a run that is charged -----------------------------------------------------------------------------------
 
     def go_on(self, internal: Path) -> None:
-        """Ask in the name of a run that has begun, from the first question on: owners have paid for it already."""
+        """Use the identity of a run that has begun, which owners have paid for already."""
         with contextlib.suppress(InputError, KeyError):
             kept = files.read_json(internal / _FEDERATION, "federation", dict)
             self._run, self._taking_part, self._of = str(kept["run"]), [*map(str, kept["owners"])], int(kept["of"])
 
     @override
-    def begun(self, internal: Path) -> None:
+    def begin(self, internal: Path) -> None:
         self.at_work = True
         kept = {"run": self._run, "owners": self._taking_part, "of": self._of}
         files.write_json(internal / _FEDERATION, kept, mode=0o600)
@@ -254,16 +255,16 @@ class Clients(RemoteSource):
         self._names = {node: name for node, name in self._names.items() if node in there}
 
     @override
-    def given_back(self) -> bool:
+    def release_charges(self) -> bool:
         self._ended, closed = True, set()
-        with contextlib.suppress(Exception):  # the run ends already: who cannot be asked stays charged
+        with contextlib.suppress(Exception):  # the run ends already: an owner out of reach stays charged
             for node, said in self._round(END, "end", {"done": False}):
                 if said.words.get(CHARGED) is False:
                     closed.add(node)
         return closed >= self._charged
 
     @override
-    def facts(self) -> Partitions[Cells]:
+    def facts(self) -> Partitions[FactRecords]:
         return self._owners(self._nobody(0))
 
     @override
@@ -274,7 +275,7 @@ class Clients(RemoteSource):
 
     @property
     def fingerprint(self) -> str:
-        """Nobody can know it."""
+        """Empty: it cannot be known here."""
         return ""
 
     def partitions(self, check: Callable[[], None] = lambda: None) -> Partitions[Any]:
@@ -283,7 +284,7 @@ class Clients(RemoteSource):
         if encoder is None:
             raise TypeError("nobody was told the schema")
         counted = isinstance(encoder, TableValues) and not self._needs_torch
-        nobody = self._nobody(encoder.width) if counted else steps.records_of_nobody(encoder)
+        nobody = self._nobody(encoder.width) if counted else steps.empty_records(encoder)
         return self._owners(nobody, check)
 
     @property
@@ -303,15 +304,15 @@ class Clients(RemoteSource):
         )
 
     def end(self, *, done: bool) -> None:
-        """Let every owner close its charge; who does not hear of it keeps the full charge."""
-        if not self.at_work or self._ended:  # nobody is charged for this run by now, or a run is there that has ended
+        """Let every owner close its charge; an owner out of reach keeps the full charge."""
+        if not self.at_work or self._ended:  # no owner is charged for this run, or it has ended
             return
         with contextlib.suppress(InputError):
             for _ in self._round(END, "end", {"done": done}):
                 pass
 
     def summary(self) -> dict[str, Any]:
-        """Return what the run folder says of the owners."""
+        """Return the run folder's record of the owners."""
         return {
             "clients": self.names,
             "units": {} if self._one_unit else self._units,
@@ -323,7 +324,7 @@ class Clients(RemoteSource):
     def _known_lots(self) -> dict[str, Any]:
         """Return the price without sampling, where lots are drawn here, and the size of a step's messages.
 
-        How many were asked in all would tell how large the lots were.
+        The total number of messages would reveal the sizes of lots.
         """
         plan = self._plan
         events = [access.event for access in plan.touches if access.event is not None]
@@ -346,7 +347,7 @@ class Clients(RemoteSource):
     def _ask(
         self, query: Any, access: Access, owners: Collection[str] | None, view: Any
     ) -> Iterator[tuple[str, Message]]:
-        """Put a question to everybody, or for their unit's part to those whom coins have chosen."""
+        """Send a question to all owners, or to those that the coins chose."""
         if isinstance(query, Fact):
             ask, question = "fact", self._encode_fact(query)
         elif isinstance(query, Counts):
@@ -372,7 +373,7 @@ class Clients(RemoteSource):
     # -- rounds --------------------------------------------------------------------------------------------------
 
     def _welcome_back(self) -> None:
-        """Let an owner whose node was started again go on under its name: a new node has a new number."""
+        """Give an owner whose node was restarted its name back, as the node has a new number."""
         there = set(self._post.nodes())
         gone = {name: node for node, name in self._names.items() if node not in there}
         newcomers = there - {*self._names} - self._strangers
@@ -394,12 +395,12 @@ class Clients(RemoteSource):
         arrays: Mapping[str, Array] | None = None,
         chosen: Collection[int] | None = None,
     ) -> Iterator[tuple[int, Message]]:
-        """Put a question to everybody, or to some; yield whose answer is to this question, and what it is.
+        """Send a question to all nodes, or to some; yield nodes with their valid answers.
 
-        What comes from somebody who was not asked, or has answered already, is not looked at.
+        A message from a node that was not asked, or has answered already, is ignored.
 
         Raises:
-            OwnerLost: An owner of many units has failed, and the run counts on it.
+            OwnerLost: An owner of many units has failed, and the run needs it.
         """
         if ask != HELLO:
             self._welcome_back()
@@ -435,7 +436,7 @@ class Clients(RemoteSource):
             self._failed(self._names[node], "did not answer")
 
     def _fault(self, said: Message | None, nonce: str) -> str | None:
-        """Return why something is no answer to what was asked."""
+        """Return why a reply is no answer to the question, or None."""
         if said is None:
             return "sent something unreadable"
         if said.words.get("version") != wire.VERSION:
@@ -450,10 +451,10 @@ class Clients(RemoteSource):
         return None
 
     def _failed(self, owner: str, why: str) -> None:
-        """Note that an owner has failed; where the run counts on it, and it is no single unit, end the run.
+        """Record that an owner has failed; end the run if it needs this owner of many units.
 
         Raises:
-            OwnerLost: So it is.
+            OwnerLost: The run needs it.
         """
         this = self.rounds[-1]
         this.missed.setdefault(owner, why)
@@ -474,9 +475,9 @@ class Clients(RemoteSource):
 
 
 def _told_apart(names: Mapping[int, str]) -> dict[int, str]:
-    """Return the nodes' names, with a node's number where two have one: what an owner says counts by its name.
+    """Return unique names of nodes, with a node's number where two have the same name.
 
-    An owner may call itself what another one is called with its number; then all have theirs.
+    If an owner's name equals another one's with its number, all get their numbers.
     """
     counts = Counter(names.values())
     found = {node: f"{name} ({node})" if counts[name] > 1 else name for node, name in names.items()}

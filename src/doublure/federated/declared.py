@@ -1,8 +1,8 @@
-"""How many units each owner has: public, declared by the owner, and what bounds all that it sends.
+"""Public numbers of units that owners declare, which bound their answers.
 
-The number is a promise to the others, as a column's bounds are: it is told with ``hello``, before anything is charged,
-and is never counted off the records. An owner that has more units than it declares is not refused, for one record would
-decide that: its own process keeps its answers within the bound (:func:`doublure.private.owners.bounded`).
+The number is a promise, as a column's bounds are. It is sent with ``hello``, before anything is charged, and is never
+counted from the records. An owner that has more units than it declares is not refused, as one record would decide that:
+its own process keeps its answers within the bound (:func:`doublure.private.owners.bounded`).
 
 ======================================================  ===============================================================
 an owner declares nothing                               the plan's declared units bound it; where those are to be
@@ -11,11 +11,11 @@ it declares more units than the plan has                it is refused, and nothi
 all owners together do, ``max_silos`` times             likewise: one of them takes more than its share
 what bounds all of them, times a unit's records, is     likewise: a sum of counts would go round, and noise would not
 2^63 or more
-of a ``bayesgan`` plan somebody declares nothing        likewise: owners' lengths count by their shares of all units
+an owner of a ``bayesgan`` plan declares nothing        likewise: owners' lengths count by their shares of all units
 ======================================================  ===============================================================
 
-Of units that are to be learned nothing is known but their order of magnitude. It limits what may be declared, and
-bounds nobody who has declared nothing: the count that is bought would come out too small wherever it is exceeded.
+If units are to be learned, only their order of magnitude is known. It limits the declared numbers, and does not bound
+an owner that declares nothing, as the bought count would come out too small where it is exceeded.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from doublure.schema import Schema
 
 _COUNTED = 2**63
-"""What a sum of counts stays below, for exact noise goes no further round."""
+"""Bound on a sum of counts, beyond which it would wrap around and its exact noise would not."""
 
 MOST = 2**32
-"""More units than anybody has: beside a sum of 2^32 C float64 has steps of 2^-20 C."""
+"""The most units of an owner: beside a sum of 2^32 C, float64 has steps of 2^-20 C."""
 
 _LESS = "declare how many units the owner has, or plan for as many as there are"
 
 
 def require_declarable(units: object, schema: Schema, *, field: str) -> None:
-    """Refuse a number of units that an owner cannot have, by its plan.
+    """Refuse a number of units that an owner cannot have under its plan.
 
     Args:
-        units: As it came; None where nothing is declared.
+        units: The declared number, unchecked; None where nothing is declared.
         schema: The plan's.
-        field: What is named.
+        field: The field that a refusal names.
 
     Raises:
-        InputError: So it is.
+        InputError: It is no such number.
     """
     if units is None:
         return
@@ -58,11 +58,11 @@ def require_declarable(units: object, schema: Schema, *, field: str) -> None:
         raise InputError(f"declares more units than the plan has ({schema.public_units})", field=field, remedy=_LESS)
 
 
-def bound_of(units: int | None, schema: Schema) -> int:
-    """Return how many units an owner's answers are held against.
+def unit_bound(units: int | None, schema: Schema) -> int:
+    """Return the number of units that bounds an owner's answers.
 
     Args:
-        units: What it declares; None: nothing.
+        units: The declared number; None if nothing is declared.
         schema: The plan's.
     """
     if units is None and not isinstance(schema.units, int):
@@ -70,21 +70,21 @@ def bound_of(units: int | None, schema: Schema) -> int:
     return min(MOST, schema.public_units if units is None else units)
 
 
-def bounds_of(told: Mapping[str, object], schema: Schema, *, everybody: bool) -> dict[str, int]:
-    """Return how many units each owner's answers are held against.
+def unit_bounds(told: Mapping[str, object], schema: Schema, *, required: bool) -> dict[str, int]:
+    """Return the number of units that bounds each owner's answers.
 
     Args:
-        told: What each declares, as it came, by owner.
+        told: Declared numbers by owner, unchecked.
         schema: The plan's.
-        everybody: Whether each has to declare its units.
+        required: Whether every owner has to declare its units.
 
     Raises:
-        InputError: Somebody declares what there cannot be, or nothing; naming one, or all.
+        InputError: An owner declares an impossible number, or nothing where it has to; naming one owner or all.
     """
     declared: dict[str, int | None] = {}
     for owner, units in told.items():
         require_declarable(units, schema, field=f"client {owner}")
-        if everybody and units is None:
+        if required and units is None:
             message = "does not declare its units, which say what its share of all distances is"
             raise InputError(message, field=f"client {owner}", remedy="start it with units=…, a public number")
         declared[owner] = units if isinstance(units, int) else None
@@ -93,7 +93,7 @@ def bounds_of(told: Mapping[str, object], schema: Schema, *, everybody: bool) ->
         raise InputError(
             f"declare {together} units together, more than the plan has ({most})", field="clients", remedy=_LESS
         )
-    bounds = {owner: bound_of(units, schema) for owner, units in declared.items()}
+    bounds = {owner: unit_bound(units, schema) for owner, units in declared.items()}
     if sum(bounds.values()) * schema.most_records >= _COUNTED:
         raise InputError(
             "may have more records together than whole numbers of 64 bits count",
@@ -104,10 +104,10 @@ def bounds_of(told: Mapping[str, object], schema: Schema, *, everybody: bool) ->
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return what a YAML file declares for each client, by the name of its file or folder.
+    """Return the declared units of a YAML file, by the name of a client's file or folder.
 
     Raises:
-        InputError: The file cannot be read, or holds something else.
+        InputError: The file cannot be read, or is no mapping.
     """
     found = yaml_text.load(path, "file of units")
     if not isinstance(found, dict):
@@ -115,8 +115,8 @@ def read(path: Path) -> dict[str, Any]:
     return {str(name): units for name, units in found.items()}
 
 
-def of_clients(units: Mapping[str, Any], names: list[str]) -> None:
-    """Refuse units that are declared for a client that there is not.
+def refuse_unknown_clients(units: Mapping[str, Any], names: list[str]) -> None:
+    """Refuse units that are declared for an unknown client.
 
     Raises:
         SettingError: Naming one.

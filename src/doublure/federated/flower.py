@@ -1,7 +1,7 @@
-"""Flower's messages: what is said becomes a message's content, and a Flower grid becomes a post.
+"""Flower transport: messages as the content of Flower's messages, over a Flower grid.
 
-A message's bytes (:mod:`doublure.support.messages`) are the data of one of Flower's arrays, which Flower cuts in pieces
-where they are many, and does not look at. Flower's own differential privacy is not used.
+A message's bytes (:mod:`doublure.support.messages`) are the data of one Flower array. Flower splits large ones and does
+not interpret them. Flower's own differential privacy is not used.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _CONTENT, _FORM = "message", "bytes"
 
 
 def encode(message: Message) -> RecordDict:
-    """Return a message as the content of one of Flower's."""
+    """Return the content of a Flower message that carries a message."""
     content = message.to_bytes()
     return RecordDict({_CONTENT: ArrayRecord({_CONTENT: Array(_FORM, (len(content),), _FORM, content)})})
 
 
 def decode(content: RecordDict) -> Message | None:
-    """Return the message that is the content of one of Flower's; None where it is in no form of ours."""
+    """Return the message that a Flower message carries; None if it is malformed."""
     try:
         return Message.from_bytes(content[_CONTENT][_CONTENT].data)
-    except Exception:  # a stranger's bytes, in Flower's own records
+    except Exception:  # untrusted bytes, in Flower's own records
         return None
 
 
-class FlowerPost:
-    """A Flower grid as a post.
+class FlowerTransport:
+    """Transport over a Flower grid.
 
     Args:
         grid: Flower's, or one in this process.
-        timeout: Seconds to wait for everybody's answer to one question; None: for ever.
+        timeout: Seconds to wait for all answers to one question; None: for ever.
     """
 
     def __init__(self, grid: Grid, *, timeout: float | None = None) -> None:
@@ -54,11 +54,11 @@ class FlowerPost:
         self._timeout = timeout
 
     def nodes(self) -> Iterable[int]:
-        """Return who is there."""
+        """Return the numbers of the connected nodes."""
         return list(self._grid.get_node_ids())
 
     def send(self, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message | None]]:
-        """Send a message to each node; yield who answers and what, None where it is unreadable."""
+        """Send a message to each node; yield nodes with their replies, None for an unreadable one."""
         contents: dict[int, RecordDict] = {}
         outgoing = []
         for number, (node, message) in enumerate(messages.items()):
@@ -74,7 +74,7 @@ def client_app(owner_of: Callable[[Context], Silo]) -> ClientApp:
     """Return the Flower app of an owner.
 
     Args:
-        owner_of: Returns the owner that a node is, the same one each time.
+        owner_of: Returns the owner of a node, the same one on each call.
     """
     app = ClientApp()
 
@@ -92,11 +92,11 @@ _OWNERS: dict[str, Silo] = {}
 def owner_of_node(context: Context) -> Silo:
     """Return the owner that a SuperNode's ``--node-config`` describes.
 
-    It names data, plan, ledger and folder; and, if that is wanted, the owner, its public number of units, and whether
-    a plan may be charged again.
+    It names data, plan, ledger and folder; optionally the owner's name, its public number of units, and whether a plan
+    may be charged again.
 
     Raises:
-        SettingError: One of them is missing, or of another form.
+        SettingError: One of them is missing or malformed.
     """
     from doublure.planning import Plan
 

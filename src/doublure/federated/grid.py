@@ -1,7 +1,7 @@
-"""A Flower grid in this process, without Ray: each message goes to a client app's function, and its reply comes back.
+"""In-process Flower grid without Ray: each message is answered by a client app's function.
 
-The one place that uses a private name of Flower (the identity of the process's task, without which no message can be
-made), which is why the version of Flower has an upper bound.
+This is the only place that uses a private name of Flower (the identity of the process's task, which messages need); the
+version of Flower therefore has an upper bound.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _AT_ONCE = 8
 
 
 class InProcessGrid(Grid):
-    """Client apps in this process, some at once: owners mostly wait for their disks.
+    """Client apps in this process, several at once, as owners mostly wait for their disks.
 
     Args:
-        app: What every node runs.
+        app: The app of every node.
         nodes: Their numbers.
         check: Called after each reply; may raise to stop.
     """
@@ -39,11 +39,11 @@ class InProcessGrid(Grid):
         self._check = check
 
     def set_run(self, run: Any) -> None:
-        """There is one run."""
+        """Do nothing: there is one run."""
 
     @property
     def run(self) -> Any:
-        """There is one run."""
+        """None: there is one run."""
         return None
 
     def create_message(
@@ -57,11 +57,11 @@ class InProcessGrid(Grid):
         return list(self._contexts)
 
     def get_nodes(self) -> list[Any]:
-        """Nobody is described."""
+        """Return nothing: nodes are not described."""
         return []
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """Hand messages over, some at once, and keep the replies."""
+        """Deliver messages, several at once, and keep the replies."""
         numbered = []
         for message in messages:
             number = str(next(self._numbers))
@@ -82,9 +82,9 @@ class InProcessGrid(Grid):
         return self._app(message, self._contexts[message.metadata.dst_node_id])
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
-        """Return the replies that are there."""
+        """Return the replies that have come."""
         return [self._replies.pop(each) for each in list(message_ids) if each in self._replies]
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        """Hand messages over and return the replies."""
+        """Deliver messages and return the replies."""
         return self.pull_messages(self.push_messages(messages))

@@ -1,7 +1,7 @@
-"""One owner: its data, its plan, its ledger, and what it answers. Knows no network.
+"""The owner's side of a federation: its data, plan and ledger, and its answers, independent of any network.
 
 =====================================  ==============================================================================
-asked                                  what is done
+question                               action
 =====================================  ==============================================================================
 ``hello``                              plans are compared, the ledger is looked at; nothing is charged, and the data is
                                        not opened. The owner says how many units it declares: public
@@ -14,11 +14,11 @@ asked                                  what is done
 ``end``                                the charge is closed; where nothing was asked, at zero. No record is read for it
 =====================================  ==============================================================================
 
-What was asked is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), and then marked in
-the ledger, so that an owner who was killed goes on with what was charged, and answers nothing that was not paid for. A
-fact that is marked and not noted was answered: its note is gone, and it is not answered again. One process at a time
-answers from a folder, and looks there whether another one has meanwhile. Whoever asks is told that something went wrong
-and of what kind it is, and no more; the owner's own log says it in full.
+A question is on disk before it is answered (``asked.jsonl`` beside ``session.json``, mode 0600), and is then marked in
+the ledger. An owner that was killed therefore goes on with its charge, and answers nothing that was not paid for. A
+fact that is marked but not noted was answered; it is not answered again. One process at a time answers from a folder,
+and checks there whether another one has meanwhile. The asking process receives the kind of an error and no more; the
+owner's own log has the details.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from doublure.data.tables.source import TableSource
 from doublure.encode.choice import encoder_for
 from doublure.errors import BudgetRefused, DataError, DoublureError, InputError, LedgerError, SettingError
 from doublure.federated import declared, wire
-from doublure.federated.steps import STEP, SUMS, Networks, Rebuilding, decode_step
+from doublure.federated.steps import STEP, SUMS, NetworkPool, OwnerComputation, decode_step
 from doublure.federated.wire import BEGIN, CHARGED, END, HEADER, HELLO
 from doublure.ledger import Ledger, Reservation
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private.accounting import GaussianEvent
-from doublure.private.codes import Codes
+from doublure.private.codes import ColumnCodes
 from doublure.private.owners import Owner, own_fact
 from doublure.run.fitting import refuse_unaffordable
 from doublure.run.record_sources import EncodedInMemory, InMemoryRecords, OnDiskRecords
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from doublure.access import Access
 
 _LOG = logging.getLogger("doublure.federated")
-_NETWORKS = Networks()
+_NETWORKS = NetworkPool()
 _SESSION, _ASKED = "session.json", "asked.jsonl"
 _NOTHING: Literal["no-noise-drawn"] = "no-noise-drawn"
 _KINDS: tuple[tuple[type[DoublureError], str], ...] = (
@@ -70,16 +70,15 @@ class Silo:
     """One owner.
 
     Args:
-        name: As the run calls it: public.
+        name: The owner's public name.
         data: The owner's records.
         plan: The owner's copy of the plan.
-        ledger: The owner's, or where one is made that pays for this plan alone, if ``makes_ledger``.
-        folder: The owner's own, for what was asked, and for records while they are counted.
-        units: How many units the owner has, at most: public, and never counted off the records. It bounds what the
-            owner's answers may be; None: the plan's units do (:mod:`doublure.federated.declared`).
-        again: Whether a run may be charged for a plan that the ledger is charged for already: the owner's own leave,
-            which nobody who asks can give.
-        makes_ledger: Whether a ledger that is not there is made: for simulations.
+        ledger: The owner's ledger; if ``makes_ledger``, one that pays for this plan alone is created there.
+        folder: The owner's own, for notes of questions, and for records while they are counted.
+        units: The public bound on the owner's units, never counted from the records. It bounds the owner's answers;
+            None: the plan's units do (:mod:`doublure.federated.declared`).
+        again: Whether a plan may be charged that the ledger is charged for already. Only the owner can allow it.
+        makes_ledger: Whether a missing ledger is created, for simulations.
     """
 
     def __init__(
@@ -102,18 +101,18 @@ class Silo:
         self._units = units
         self._again = again
         self._makes_ledger = makes_ledger
-        self._digest = wire.digest_of(plan)
+        self._digest = wire.plan_digest(plan)
         self._warned: tuple[object, str] | None = None
         self._run: str | None = None
         self._reservation: Reservation | None = None
         self._kept: dict[str, Any] = {}
         self._owner: Owner | None = None
         self._records: OnDiskRecords | InMemoryRecords | None = None
-        self._codes: Codes | EncodedInMemory | None = None
-        self._rebuilding: Rebuilding | None = None
+        self._codes: ColumnCodes | EncodedInMemory | None = None
+        self._rebuilding: OwnerComputation | None = None
 
     def answer(self, message: Message) -> Message:
-        """Return what is answered to a message; a refusal is an answer, too."""
+        """Return the answer to a message; a refusal is an answer, too."""
         words = message.words
         try:
             answer = self._answer(message)
@@ -174,7 +173,7 @@ class Silo:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other processes and threads from answering from this folder: a price that two read is paid twice."""
+        """Lock the folder against other processes and threads, which could answer for the same price."""
         import fcntl  # where there is none, the ledger has refused the run
 
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -196,7 +195,7 @@ class Silo:
         return source
 
     def _read(self) -> OnDiskRecords | InMemoryRecords:
-        """Return the records: spilled where they are counted, held where lots are drawn of them."""
+        """Return the records: on disk for counting, in memory for drawing lots."""
         plan, source = self._plan, self._source()
         if methods.method(plan.method).work(plan.schema, plan.settings).records_bytes:
             if not isinstance(source, TableSource):
@@ -205,7 +204,7 @@ class Silo:
         return InMemoryRecords(source, plan.schema)
 
     def _hello(self, run: str) -> Message:
-        """Say whether this owner is ready; no record decides it, as the data is not opened."""
+        """Answer whether this owner is ready, without opening the data."""
         try:
             declared.require_declarable(self._units, self._plan.schema, field=self.name)
         except InputError as error:  # of public numbers alone
@@ -219,7 +218,7 @@ class Silo:
         return Message({wire.UNITS: self._units}, {})
 
     def _begin(self, run: str) -> Message:
-        """Charge the plan, once a run; then read. Which charge it will be is on disk before it is charged."""
+        """Charge the plan, once per run, then read. The reservation's id is on disk before the charge."""
         if not self._charged(run):
             self._close()
 
@@ -241,7 +240,7 @@ class Silo:
         return ("reserve", None) in kinds and ("close", _NOTHING) not in kinds
 
     def _go_on(self, run: str) -> None:
-        """Be at work for a run, with its records read.
+        """Prepare this process for a run, with its records read.
 
         Raises:
             InputError: It never began here, or its records cannot be read.
@@ -255,7 +254,7 @@ class Silo:
                 self._encode(ResolvedSchema.parse(schema))
 
     def _take_up(self, run: str) -> None:
-        """Hold a run's charge: as this process has begun it, or another one, which then is at work no more.
+        """Take over a run's charge, from this process or from another one that then stops.
 
         Raises:
             InputError: It never began here.
@@ -272,7 +271,7 @@ class Silo:
         self._forget()
         self._owner = Owner(
             self._plan.touches,
-            units=declared.bound_of(self._units, self._plan.schema),
+            units=declared.unit_bound(self._units, self._plan.schema),
             authorise=self._authorise,
             note=self._note,
             asked=self._asked(run),
@@ -297,7 +296,7 @@ class Silo:
         raise refusal or LedgerError("knows no session", field=self.name, remedy="begin again")
 
     def _end(self, message: Message) -> Message:
-        """Close a run's charge, and say whether it stays."""
+        """Close a run's charge, and answer whether it stays."""
         run = message.words["run"]
         if self._charged(run):
             self._take_up(run)
@@ -305,7 +304,7 @@ class Silo:
         return Message({CHARGED: self._charged(run)}, {})
 
     def _close(self, *, done: bool = False) -> None:
-        """Close the charge: at zero where nothing was asked; it stays where anything was."""
+        """Close the charge, at zero if nothing was asked."""
         reservation, self._reservation, self._run = self._reservation, None, None
         self._forget()
         self._owner = None
@@ -317,7 +316,6 @@ class Silo:
             reservation.close("done" if done else "interrupted", steps=reservation.authorised)
 
     def _forget(self) -> None:
-        """Let go of the records."""
         if self._codes is not None:
             self._codes.close()
         self._codes = self._records = self._rebuilding = None
@@ -325,9 +323,9 @@ class Silo:
     # -- questions -----------------------------------------------------------------------------------------------
 
     def _schema(self, message: Message) -> Message:
-        """Take over what was learned: of what this owner's plan declares, nothing may be changed."""
+        """Take over the learned facts; facts that this owner's plan declares may not change."""
         text = required(message.words, "schema", str, "schema")
-        if self._kept.get("schema", text) != text:  # what is counted by other codes is another answer
+        if self._kept.get("schema", text) != text:  # counts by other codes would be another answer
             raise _Refusal("its facts were learned before", field="schema", remedy="begin again")
         found = ResolvedSchema.parse(text)
         planned = self._plan.schema
@@ -357,7 +355,7 @@ class Silo:
             raise _Refusal("its records are others than before", field="data", remedy="put them back, or begin again")
         self._codes = codes
         if isinstance(codes, EncodedInMemory):
-            self._rebuilding = Rebuilding(self._plan, encoder, units=self._units)
+            self._rebuilding = OwnerComputation(self._plan, encoder, units=self._units)
 
     def _fact(self, message: Message) -> Message:
         if self._records is None or self._codes is not None:
@@ -376,12 +374,12 @@ class Silo:
         return self._respond(query, message, self._codes.partitions())
 
     def _step(self, message: Message) -> Message:
-        """Answer with the clipped gradients of a lot; where coins were tossed already, with those of the one unit."""
+        """Answer with the clipped gradients of a lot, or of the one unit where coins were tossed already."""
         codes, own, access = self._computing(message)
         if not isinstance(access.event, GaussianEvent):
             raise malformed("question")
         view, event = own.view(message), access.event
-        with _NETWORKS.lent(
+        with _NETWORKS.lend(
             message, (self._digest, own.schema, access, self._units), lambda: own.critic(event, view)
         ) as critic:
             query, chosen = decode_step(message, critic)
@@ -391,13 +389,13 @@ class Silo:
             return self._respond(query, message, seen, chosen=chosen)
 
     def _sums(self, message: Message) -> Message:
-        """Answer with the sum of what each record adds."""
+        """Answer with a sum of bounded vectors."""
         codes, own, access = self._computing(message)
         view, query = own.view(message), own.sums(message, access)
         return self._respond(query, message, codes.partitions().map(lambda records: own.seen(message, records, view)))
 
-    def _computing(self, message: Message) -> tuple[EncodedInMemory, Rebuilding, Access]:
-        """Return what computes, and which access of this owner's plan is to pay."""
+    def _computing(self, message: Message) -> tuple[EncodedInMemory, OwnerComputation, Access]:
+        """Return the records, the rebuilt networks, and the access of this owner's plan that pays."""
         if not isinstance(self._codes, EncodedInMemory) or self._rebuilding is None:
             raise _Refusal("it has missed the schema", field="schema", remedy="begin again")
         number = required(message.words, "access", int)
@@ -414,7 +412,7 @@ class Silo:
         answer = self._owner.answer(query, number, digest, records, chosen=chosen)
         return answer.to_message()
 
-    # -- what is on disk -----------------------------------------------------------------------------------------
+    # -- files ---------------------------------------------------------------------------------------------------
 
     def _authorise(self, access: Any, step: int) -> None:
         if self._reservation is None:
@@ -426,10 +424,10 @@ class Silo:
             self._reservation.advance(self._plan.steps)  # all of them at once: the charge is for all of them
 
     def _note(self, number: int, digest: str, tables: int, answer: str) -> None:
-        """Write down that a question was asked; a line that was cut short was not answered.
+        """Note a question durably; a line that was cut short was not answered.
 
         Raises:
-            LedgerError: It is of a fact that is marked in the ledger already.
+            LedgerError: It asks for a fact that is marked in the ledger already.
         """
         access = self._plan.touches[number]
         if self._reservation is not None and access.path is not None and access.purpose in self._reservation.drawn:
@@ -477,7 +475,7 @@ class Silo:
 
 
 class _Refusal(InputError):
-    """What whoever asks is told in these words."""
+    """A refusal whose text is sent to the asking process."""
 
 
 def _absent() -> _Refusal:

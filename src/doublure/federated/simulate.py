@@ -1,4 +1,4 @@
-"""A federation in one process: a folder whose files or subfolders are clients, and Flower's messages between them."""
+"""Simulated federation in one process, with the files or subfolders of a folder as clients."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from doublure.errors import InputError, SettingError
 from doublure.federated import declared
-from doublure.federated.clients import Clients, Post
+from doublure.federated.clients import Clients, Transport
 from doublure.federated.silo import Silo
 from doublure.ledger import Ledger
 from doublure.planning import Plan
 from doublure.run.fitting import fit
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.support import files
 from doublure.support.progress import Progress
 
@@ -53,14 +53,14 @@ def simulate(
         out: The run folder.
         resume: Go on with the run in ``out``.
         again: Whether to charge a plan that a run of the ledger is charged for already; for each client likewise.
-        units: How many units a client has, at most, by the name of its file or folder: public, as each owner would
-            declare it. They are never counted. A client that is left out is bounded by the plan's units.
-        one_unit: Whether each client is one unit, so that what it sends has a bound; coins then choose clients.
+        units: Public bounds on clients' units, by the name of a client's file or folder, as each owner would declare
+            them. They are never counted. A client that is left out is bounded by the plan's units.
+        one_unit: Whether each client is one unit, so that its answers have a bound; coins then choose clients.
         seed: Public: of the generator, never of the noise.
         threads: CPU threads; left out, one where no torch is needed.
         progress: Receives progress events.
-        said: Told one line at a time who was refused or has missed a round, and why; each once.
-        wrapped: Changes what every node runs; for tests of bad answers.
+        said: Called with a line for each client that was refused or missed a round, and the reason; each once.
+        wrapped: Changes the app of every node, for tests of bad answers.
 
     Returns:
         The synthesizer.
@@ -71,7 +71,7 @@ def simulate(
     """
     post_of = _flower()
     found = clients_in(Path(clients))
-    declared.of_clients(units or {}, [path.name for path in found])
+    declared.refuse_unknown_clients(units or {}, [path.name for path in found])
     folder = Path(out) / "internal" / CLIENTS
     owners = {
         number: Silo(
@@ -112,7 +112,7 @@ def fit_elsewhere(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Synthesizer:
-    """Fit a plan by asking owners; write down beside the run which rounds each of them missed."""
+    """Fit a plan by asking owners, and record the rounds that each of them missed."""
     done, fresh = False, not files.holds_anything(out)
     if resume:
         asked.go_on(out / "internal")
@@ -135,11 +135,11 @@ def fit_elsewhere(
             with contextlib.suppress(InputError):
                 if asked.at_work:
                     RunFolder.open(out).update_run(federated=asked.summary())
-        elif fresh:  # it came to nothing, and so do what the clients have kept
+        elif fresh:  # nothing came of it: remove the clients' files, too
             shutil.rmtree(out / "internal", ignore_errors=True)
             with contextlib.suppress(OSError):
                 out.rmdir()
-    return synthesizer_of(RunFolder.open(out))
+    return read_synthesizer(RunFolder.open(out))
 
 
 def clients_in(folder: Path) -> list[Path]:
@@ -156,19 +156,19 @@ def clients_in(folder: Path) -> list[Path]:
     return found
 
 
-def _flower() -> Callable[[dict[int, Silo], Callable[[ClientApp], ClientApp]], Post]:
-    """Return what makes a post of Flower's grid in this process.
+def _flower() -> Callable[[dict[int, Silo], Callable[[ClientApp], ClientApp]], Transport]:
+    """Return a function that makes a transport of owners in this process.
 
     Raises:
         SettingError: Flower is not installed.
     """
     require_flower()
-    from doublure.federated.flower import FlowerPost, client_app
+    from doublure.federated.flower import FlowerTransport, client_app
     from doublure.federated.grid import InProcessGrid
 
-    def post_of(owners: dict[int, Silo], wrapped: Callable[[ClientApp], ClientApp]) -> Post:
+    def post_of(owners: dict[int, Silo], wrapped: Callable[[ClientApp], ClientApp]) -> Transport:
         app = wrapped(client_app(lambda context: owners[context.node_id]))
-        return FlowerPost(InProcessGrid(app, list(owners)))
+        return FlowerTransport(InProcessGrid(app, list(owners)))
 
     return post_of
 

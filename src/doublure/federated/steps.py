@@ -1,7 +1,7 @@
 """Questions to owners other than counts, as messages: a critic's step, and a sum of bounded vectors.
 
-Beside it goes what records are seen through. What computes in torch is imported where it is needed: owners whose
-records are counted have none.
+A question may carry the view through which records are seen. torch is imported where it is needed, as owners whose
+records are counted may have none.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _CRITICS = 8
 
 
 def encode_question(query: Any, view: Any, *, chosen: bool) -> tuple[str, Message]:
-    """Return what is asked of owners, and what says it.
+    """Return the kind of a question to owners, and its message.
 
     Args:
-        query: A critic's step, with the networks as they are; or a sum of what each record adds.
-        view: What records are seen through; None: as they are.
+        query: A critic's step, with the current networks; or a sum of bounded vectors.
+        view: The view of the records; None: the records themselves.
         chosen: Whether coins were tossed already, one an owner.
     """
     from doublure.private.queries.lot_gradients import CriticGradients
@@ -75,13 +75,13 @@ def _encode_part(what: Rebuilt, of: str) -> Message:
 # -- at the owner's ----------------------------------------------------------------------------------------------------
 
 
-class Rebuilding:
-    """What one owner makes of what it is told, by its plan.
+class OwnerComputation:
+    """Rebuilds views, sums and networks from messages, as one owner's plan defines them.
 
     Args:
         plan: The owner's.
         encoder: Of the resolved schema.
-        units: How many the owner declares; None: as many as the plan.
+        units: The number that the owner declares; None: the plan's.
 
     Attributes:
         schema: As text.
@@ -96,11 +96,11 @@ class Rebuilding:
         self._seen: tuple[str, PrivateRecords] | None = None
 
     def view(self, message: Message) -> View | None:
-        """Return what records are seen through.
+        """Return the view that a message asks for, if any.
 
         Raises:
-            MalformedMessage: It is not in this form.
-            SettingError: It is none of the owner's plan.
+            MalformedMessage: The message is malformed.
+            SettingError: The view is not in the owner's plan.
         """
         if _VIEW not in message.words:
             return None
@@ -110,7 +110,7 @@ class Rebuilding:
         return self._own.views[name](part)
 
     def seen(self, message: Message, records: PrivateRecords, view: View | None) -> PrivateRecords:
-        """Return the owner's records, seen so; kept until others are asked for, as it may take long."""
+        """Return the owner's records through a view; kept until another view is asked for, as it may take long."""
         if view is None:
             return records
         key = Message({_VIEW: message.words[_VIEW]}, part_of(message.arrays, _VIEW)).sha256
@@ -120,11 +120,11 @@ class Rebuilding:
         return self._seen[1]
 
     def sums(self, message: Message, access: Any) -> BoundedSums:
-        """Return the sum that is asked for, each record's part as long as the owner's plan has it.
+        """Return the sum that a message asks for, with the bound of the owner's plan.
 
         Raises:
-            MalformedMessage: It is not in this form.
-            SettingError: It is none of the owner's plan.
+            MalformedMessage: The message is malformed.
+            SettingError: The sum is not in the owner's plan.
         """
         from doublure.private.queries.sums import BoundedSums
 
@@ -141,7 +141,7 @@ class Rebuilding:
         )
 
     def critic(self, event: GaussianEvent, view: View | None) -> OwnedCritic:
-        """Return networks that take up a critic's states."""
+        """Return networks into which a critic's states can be loaded."""
         if self._own.adversary is None:
             raise unplanned("step")
         planned = max(1, self._plan.schema.public_units)
@@ -160,11 +160,11 @@ def _decode_part(message: Message, of: str) -> tuple[str, Message]:
 
 
 def decode_step(message: Message, critic: OwnedCritic) -> tuple[CriticGradients, bool]:
-    """Return the query that was asked, and whether the coins were tossed already.
+    """Return the query of a message, and whether the coins were tossed already.
 
     Raises:
-        MalformedMessage: It is not in this form.
-        SettingError: It is none of the owner's plan.
+        MalformedMessage: The message is malformed.
+        SettingError: The step is not in the owner's plan.
     """
     step = required(message.words, "step", int)
     chosen = required(message.words, "chosen", bool)
@@ -172,8 +172,8 @@ def decode_step(message: Message, critic: OwnedCritic) -> tuple[CriticGradients,
     return critic.query(step, critic_state, generator_state, chosen=chosen), chosen
 
 
-def records_of_nobody(encoder: Encoder) -> PrivateRecords:
-    """Return encoded records of nobody: what a gradient of them looks like."""
+def empty_records(encoder: Encoder) -> PrivateRecords:
+    """Return empty encoded records, for the form of their gradients."""
     import torch
 
     from doublure.private.records import PrivateRecords
@@ -188,20 +188,20 @@ def records_of_nobody(encoder: Encoder) -> PrivateRecords:
     return PrivateRecords(np.zeros((0, parts), dtype=kind), np.zeros(0, dtype=np.int64), 0, expanded)
 
 
-class Networks:
-    """Networks of owners in this process: one set for as many owners as answer at once."""
+class NetworkPool:
+    """A pool of networks for the owners in this process, one set per concurrent answer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._free: dict[tuple[Any, ...], list[OwnedCritic]] = {}
 
     @contextmanager
-    def lent(self, message: Message, key: tuple[Any, ...], make: Any) -> Iterator[OwnedCritic]:
+    def lend(self, message: Message, key: tuple[Any, ...], make: Any) -> Iterator[OwnedCritic]:
         """Lend one set.
 
         Args:
             message: The question.
-            key: What the set follows from beside the view that the question names.
+            key: Identifies the set, together with the question's view.
             make: Makes one.
         """
         seen = message.words.get(_VIEW)

@@ -1,7 +1,7 @@
 """Questions of a federation as messages (:mod:`doublure.support.messages`).
 
-Nothing that arrives is trusted: what is not as described here is refused by name. Both ends speak one version of this
-form, and say which.
+Nothing that arrives is trusted: malformed messages are refused by name. Both ends state their version of this format,
+which must be the same.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from doublure.private.queries.counts import Counts
 from doublure.support.messages import Message, malformed
 
 VERSION = 3
-"""Of this form; in the second one words and arrays travelled apart, in the first one no owner declared its units."""
+"""Version of the format; in version 2 words and arrays travelled apart, in version 1 owners declared no units."""
 
 HELLO, HEADER, BEGIN, END = "hello", "header", "begin", "end"
 CHARGED = "charged"
-"""Under which an owner says at the end whether a run stays charged."""
+"""Key of an owner's final answer whether a run stays charged."""
 
 UNITS = "units"
-"""Under which an owner says how many units it declares."""
+"""Key of an owner's declared number of units."""
 
 _MOST_TABLES, _MOST_CELLS = 10**6, 2**28
 _FREE = ("seconds_estimate", "memory_bytes", "warnings")
-"""What a plan says of the machine it was made on, and in other words with another version: it binds nobody."""
+"""Keys of a plan that depend on the machine and on the version's wording; they are not binding."""
 
 
-def digest_of(plan: Plan) -> str:
-    """Return the SHA-256 of all that binds in a plan."""
+def plan_digest(plan: Plan) -> str:
+    """Return the SHA-256 of the binding part of a plan."""
     said = json.loads(json.dumps(plan.to_json()))
     return Message({key: value for key, value in said.items() if key not in _FREE}).sha256
 
 
 def encode_counts(query: Counts) -> Message:
-    """Return what says which tables to count; how many records a unit has, each owner knows by itself."""
+    """Return the message of a counting query; each owner knows the most records of a unit by itself."""
     axes = {id(axis): axis for table in query.tables for axis in table}
     places = {key: place for place, key in enumerate(axes)}
     tables = {id(table): [places[id(axis)] for axis in table] for table in query.tables}
@@ -47,10 +47,10 @@ def encode_counts(query: Counts) -> Message:
 
 
 def decode_counts(message: Message, max_records: int) -> Counts:
-    """Return the query that was asked; whether it fits the records, it says itself.
+    """Return the counting query of a message; the query itself checks whether it fits the records.
 
     Raises:
-        MalformedMessage: It is not in this form.
+        MalformedMessage: The message is malformed.
     """
     try:
         axes, tables, order = axes_from_message(message), message.words["tables"], message.words["order"]

@@ -1,4 +1,4 @@
-"""The rules: which record may follow which, and what they add up to.
+"""Rules of the ledger: the records that may follow one another, and their sum.
 
 Runs compose by *basic composition*, ε with ε and δ with δ. That is a valid privacy filter: the sum may be compared with
 a cap fixed beforehand even though each plan is chosen after seeing earlier results (Rogers, Roth, Ullman & Vadhan 2016,
@@ -6,7 +6,7 @@ a cap fixed beforehand even though each plan is chosen after seeing earlier resu
 tighter, but is no valid filter for plans chosen one after the other.
 
 The account is a fold over the records. Writing and reading use the same fold: the writer adds the new record to a
-copy of the account before it touches the disk, and the reader, who trusts nobody, adds every record again.
+copy of the account before it touches the disk, and the reader adds every record again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from doublure.ledger.amounts import Amount
 from doublure.ledger.chain import Record
 from doublure.ledger.request import PlanLike, same_plan
 from doublure.ledger.shapes import NO_NOISE, check_shape
-from doublure.ledger.torn import lines, understood
+from doublure.ledger.torn import parse_torn_line, torn_lines
 
 FORMAT = 1
 CLAIM = "the claim: "
-"""Begins the mark of what a run claims, where it ends with less than it was reserved as."""
+"""Prefix of the mark for a run's claim, where the claim is weaker than the one it was reserved under."""
 
 _ENDED = {"open": "under way or cut off", "aborted": "ended by an error"}
 _FINAL = frozenset({"done", NO_NOISE})
@@ -39,8 +39,8 @@ RELEASABLE: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """One reservation, as its records tell it.
+class ReservedRun:
+    """One reservation, as given by its records.
 
     Attributes:
         id: The reservation's id.
@@ -48,9 +48,9 @@ class Run:
         sequence: The record that reserved it.
         utc: When, by the clock.
         plan: The recorded facts of its plan.
-        charge: What it costs now; zero for kinds without (ε, δ), and after "no-noise-drawn".
+        charge: Its current charge; zero for kinds without (ε, δ), and after "no-noise-drawn".
         sessions: Its session nonces, the last one valid.
-        drawn: What was marked as drawn, besides noisy steps.
+        drawn: Marks of draws other than noisy steps.
         authorised: Noisy steps authorised, drawn or not.
         status: "open" or how it was closed.
         taken: Noisy steps reported at its close.
@@ -77,7 +77,7 @@ class Run:
 
     @property
     def claimed(self) -> str:
-        """The kind that it claims: as it was reserved, or what was marked at its end, which is never more."""
+        """The kind that it claims: the reserved one, or a weaker one that was marked at its end."""
         found = self.kind
         for what in self.drawn:
             if what.startswith(CLAIM) and _falls(kind := what.removeprefix(CLAIM), found):
@@ -91,7 +91,7 @@ class Run:
 
 
 class Account:
-    """What the records add up to so far.
+    """The sum of the records so far.
 
     Attributes:
         dataset: The data set the ledger is about.
@@ -105,18 +105,18 @@ class Account:
         self.dataset = ""
         self.cap = Amount()
         self.spent = Amount()
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[str, ReservedRun] = {}
         self.releases: tuple[Record, ...] = ()
         self._run_ids: dict[str, str] = {}
 
     def copy(self) -> Account:
-        """Return an account that can grow without this one."""
+        """Return an independent copy."""
         twin = Account()
         twin.dataset, twin.cap, twin.spent, twin.releases = self.dataset, self.cap, self.spent, self.releases
         twin.runs, twin._run_ids = dict(self.runs), dict(self._run_ids)
         return twin
 
-    def find(self, name: str) -> Run:
+    def find(self, name: str) -> ReservedRun:
         """Return the run of a reservation id or run id.
 
         Raises:
@@ -130,11 +130,11 @@ class Account:
         return run
 
     def uncovered(self) -> int:
-        """Return how many bundles were released under a kind that the total does not cover."""
+        """Return the number of bundles released under a kind that the total does not cover."""
         return sum(record.body["kind"] not in COVERED for record in self.releases)
 
     def add(self, record: Record) -> None:
-        """Add the next record and what was cut short before it; the account is not to be used if this raises.
+        """Add the next record, and the lines cut short before it; do not use the account if this raises.
 
         Raises:
             LedgerError: The record may not follow.
@@ -160,10 +160,10 @@ class Account:
                     self.spent = self.spent - before.charge + after.charge
 
     def cut_short(self, torn: bytes) -> bool:
-        """Count lines that were cut short for all that they can have said; return whether that could be read."""
+        """Charge lines that were cut short with all that they can have said; return whether they could be read."""
         read = True
-        for line in lines(torn):
-            found = understood(line)
+        for line in torn_lines(torn):
+            found = parse_torn_line(line)
             if found is None or (found.run is not None and found.run not in self.runs):
                 read = False
                 continue
@@ -191,7 +191,7 @@ class Account:
             raise self._refusal(charge)
         self.spent = self.spent + charge
         self._run_ids[body["run_id"]] = body["id"]
-        self.runs[body["id"]] = Run(
+        self.runs[body["id"]] = ReservedRun(
             id=body["id"],
             run_id=body["run_id"],
             sequence=record.sequence,
@@ -205,7 +205,7 @@ class Account:
         """Refuse a plan that a run of this ledger is charged for already.
 
         Raises:
-            BudgetRefused: Naming that run, and what to do.
+            BudgetRefused: Naming that run and the remedy.
         """
         for run in reversed(self.runs.values()):
             if run.charge != Amount() and same_plan(plan, run.run_id, run.plan):
@@ -224,10 +224,10 @@ class Account:
         self.releases = (*self.releases, record)
 
     def refuse_release(self, name: str, kind: str) -> None:
-        """Refuse what may not be released: of a run that is not here or drew nothing, or as more than it claims.
+        """Refuse to release an unknown run, one that drew nothing, or one under a stronger kind than it claims.
 
         Raises:
-            LedgerError: Naming which.
+            LedgerError: Naming the run.
         """
         run = self.find(name)
         if run.status == NO_NOISE:
@@ -241,7 +241,7 @@ class Account:
             raise LedgerError(f"{said} and cannot be released as {kind}", field=run.run_id, remedy="reserve it so")
 
     def refuse_other_generator(self, name: str, sha256: object) -> None:
-        """Refuse a generator that is not the one that a run was closed with.
+        """Refuse a generator other than the one that a run was closed with.
 
         Raises:
             LedgerError: Naming the run.
@@ -270,8 +270,8 @@ class Account:
         )
 
 
-def _current(run: Run, body: Mapping[str, Any]) -> None:
-    """Refuse what does not come from the run's last session, or comes after its end."""
+def _current(run: ReservedRun, body: Mapping[str, Any]) -> None:
+    """Refuse a record that is not of the run's last session, or that comes after its end."""
     if body["session"] != run.sessions[-1]:
         raise LedgerError(
             "was resumed elsewhere, from another copy of its run folder",
@@ -282,7 +282,7 @@ def _current(run: Run, body: Mapping[str, Any]) -> None:
         raise LedgerError(f"was closed ({run.status})", field=run.run_id, remedy="resume it, or reserve a new run")
 
 
-def _noise(run: Run, body: Mapping[str, Any]) -> Run:
+def _noise(run: ReservedRun, body: Mapping[str, Any]) -> ReservedRun:
     _current(run, body)
     if body["what"] in run.drawn:
         raise LedgerError(
@@ -300,11 +300,11 @@ def _noise(run: Run, body: Mapping[str, Any]) -> Run:
 
 
 def _falls(claimed: str, before: str) -> bool:
-    """Whether a claim is no more than the one before it; one of no known kind is none, under which nothing goes out."""
+    """Whether a claim is no stronger than the one before; an unknown kind counts as none, which releases nothing."""
     return claimed in RELEASABLE.get(before, ()) or claimed not in RELEASABLE
 
 
-def _advance(run: Run, body: Mapping[str, Any]) -> Run:
+def _advance(run: ReservedRun, body: Mapping[str, Any]) -> ReservedRun:
     _current(run, body)
     through, steps = body["through_step"], run.plan["steps"]
     if through > steps:
@@ -320,7 +320,7 @@ def _advance(run: Run, body: Mapping[str, Any]) -> Run:
     return replace(run, authorised=through)
 
 
-def _resume(run: Run, body: Mapping[str, Any]) -> Run:
+def _resume(run: ReservedRun, body: Mapping[str, Any]) -> ReservedRun:
     if run.status in _FINAL:
         raise LedgerError(f"was closed ({run.status})", field=run.run_id, remedy="reserve a new run")
     _current(replace(run, status="open"), {"session": body["from_session"]})
@@ -329,7 +329,7 @@ def _resume(run: Run, body: Mapping[str, Any]) -> Run:
     return replace(run, sessions=(*run.sessions, body["session"]), status="open", taken=None)
 
 
-def _close(run: Run, body: Mapping[str, Any]) -> Run:
+def _close(run: ReservedRun, body: Mapping[str, Any]) -> ReservedRun:
     _current(run, body)
     status, steps = body["status"], body["steps"]
     # A kind without (ε, δ) may train without asking for each step; a charged one may not have drawn one unasked.
@@ -348,7 +348,7 @@ def _close(run: Run, body: Mapping[str, Any]) -> Run:
     return replace(run, status=status, taken=steps, charge=charge, artefact=artefact if status == "done" else None)
 
 
-_NEXT: dict[str, Callable[[Run, Mapping[str, Any]], Run]] = {
+_NEXT: dict[str, Callable[[ReservedRun, Mapping[str, Any]], ReservedRun]] = {
     "noise": _noise,
     "advance": _advance,
     "resume": _resume,

@@ -1,9 +1,9 @@
 """Exact sums of ε and δ.
 
-A figure counts as the shortest decimal that stands for it, the one a person typed and `repr` prints: ten runs at 0.3
-fill a cap of 3.0, though ten binary 0.3 do not add up to 3. Sums and comparisons are then exact. A binary figure lies
-within half a unit in its last place of that decimal, so a full ledger is at most that far, per run, from its cap:
-a relative 1.2e-16, and no drift that grows with the order or the number of additions.
+A figure counts as its shortest decimal, which `repr` prints: ten runs at 0.3 fill a cap of 3.0, though ten binary 0.3
+do not add up to 3. Sums and comparisons are then exact. A binary figure lies within half a unit in its last place of
+that decimal, so a full ledger is at most a relative 1.2e-16 per run from its cap, and the error does not grow with the
+order or the number of additions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fractions import Fraction
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """A pair (ε, δ) as a person reads it.
+    """A pair (ε, δ) as floats, for display.
 
     Attributes:
         epsilon: ε, at least 0.
@@ -31,14 +31,14 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Amount:
-    """A pair (ε, δ) as the ledger adds it: exact rational numbers."""
+    """A pair (ε, δ) of exact rational numbers, for sums."""
 
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
 
     @classmethod
     def of(cls, epsilon: float, delta: float) -> Amount:
-        """Return the amount that two printed figures stand for."""
+        """Return the amount of two printed figures."""
         return cls(epsilon=exact(epsilon), delta=exact(delta))
 
     def __add__(self, other: Amount) -> Amount:
@@ -52,21 +52,21 @@ class Amount:
         return self.epsilon <= cap.epsilon and self.delta <= cap.delta
 
     def rounded_up(self) -> Budget:
-        """Return floats that are never below the exact amount: for what is spent."""
+        """Return floats that are never below the exact amount, for spent budget."""
         return Budget(epsilon=_towards(self.epsilon, math.inf), delta=_towards(self.delta, math.inf))
 
     def rounded_down(self) -> Budget:
-        """Return floats that are never above the exact amount: a plan for what is left always fits."""
+        """Return floats that are never above the exact amount, so that a plan for the remaining budget fits."""
         return Budget(epsilon=_towards(self.epsilon, 0.0), delta=_towards(self.delta, 0.0))
 
 
 def exact(figure: float) -> Fraction:
-    """Return the shortest decimal that stands for a float, as a fraction."""
+    """Return a float's shortest decimal as a fraction."""
     return Fraction(repr(float(figure)))
 
 
 def is_figure(value: object) -> bool:
-    """Say whether a value can be an ε or a δ at all: a finite number that is not negative (and no boolean)."""
+    """Say whether a value can be an ε or a δ: a finite number, not negative, and no boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 

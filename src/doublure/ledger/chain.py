@@ -1,13 +1,12 @@
-"""The hash-chained file: one canonical JSON record a line, each holding the hash of the one before.
+"""The hash-chained file: one canonical JSON record per line, each with the hash of the one before.
 
 A line is torn when a crash or a full disk cut it short. The file only grows, so the next append closes the torn line
 with `#torn` and a newline, and its record says `after_torn: true` and pins the abandoned bytes by their hash. An append
 may be cut at any byte, several times in a row, and the file stays readable. No data is opened and no noise drawn before
-the fsync of its record has returned; but a line may also have been cut later, so it counts for all that it can have
-said (`torn.py`).
+the fsync of its record has returned. A line may also have been cut later, so it counts for all that it can have said
+(`torn.py`).
 
-A last record that is whole but for its newline counts. Nobody was told that it is there, so counting it can only
-charge too much.
+A last record that lacks only its newline counts. No process was told of it, so counting it can only charge too much.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ class Record:
     """One line of the ledger.
 
     Attributes:
-        sequence: Its place, from 1; order is by this and never by the clock.
+        sequence: Its place, from 1; records are ordered by it and never by the clock.
         kind: open, reserve, noise, advance, resume, close or release.
-        utc: The clock's time, for people only.
+        utc: The clock's time, for display only.
         tool: The version of doublure that wrote it.
-        body: What it says; keys depend on the kind (see `account.py`).
+        body: Its content; keys depend on the kind (see `account.py`).
         previous: SHA-256 of the record before.
         sha256: SHA-256 of this one, over its canonical JSON without the key `hash`.
         torn: The abandoned bytes before it.
@@ -53,19 +52,19 @@ class Record:
 
     @property
     def after_torn(self) -> bool:
-        """Whether an abandoned line lies before it."""
+        """Whether an abandoned line precedes it."""
         return bool(self.torn)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chain:
+class RecordChain:
     """A verified file.
 
     Attributes:
         records: All records, oldest first.
         good: Bytes up to the end of the last good record.
         open_line: Whether that record still lacks its newline.
-        torn: The bytes after it, which are no record.
+        torn: The bytes after it that are no record.
     """
 
     records: tuple[Record, ...] = ()
@@ -84,11 +83,11 @@ class Chain:
         return (self.records[-1].sequence, self.records[-1].sha256) if self.records else (0, GENESIS)
 
 
-def canonical(value: object) -> bytes:
-    """Return the one JSON text of a value: sorted keys, no spaces, ASCII, no NaN or Infinity.
+def canonical_json(value: object) -> bytes:
+    """Return the canonical JSON of a value: sorted keys, no spaces, ASCII, no NaN or Infinity.
 
     Raises:
-        SettingError: The value cannot be said in JSON.
+        SettingError: The value cannot be written as JSON.
     """
     try:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -99,7 +98,7 @@ def canonical(value: object) -> bytes:
     return text.encode("ascii")
 
 
-def seal(chain: Chain, *, kind: str, body: Mapping[str, Any], utc: str, tool: str) -> tuple[Record, bytes]:
+def seal(chain: RecordChain, *, kind: str, body: Mapping[str, Any], utc: str, tool: str) -> tuple[Record, bytes]:
     """Return the next record and the bytes that append it, closing a torn or open line first.
 
     Raises:
@@ -107,7 +106,7 @@ def seal(chain: Chain, *, kind: str, body: Mapping[str, Any], utc: str, tool: st
     """
     sequence, previous = chain.head
     # Through JSON and back, so that what is hashed is what will be read: lists for tuples, text for keys.
-    plain = json.loads(canonical(body))
+    plain = json.loads(canonical_json(body))
     start = b"\n" if chain.open_line else _TORN + b"\n" if chain.torn else b""
     fields: dict[str, Any] = {
         "body": plain,
@@ -119,11 +118,11 @@ def seal(chain: Chain, *, kind: str, body: Mapping[str, Any], utc: str, tool: st
     }
     if chain.torn:
         fields |= {"after_torn": True, "torn_sha256": hashlib.sha256(chain.torn + start).hexdigest()}
-    fields["hash"] = hashlib.sha256(canonical(fields)).hexdigest()
-    return _record(fields, chain.torn and chain.torn + start), start + canonical(fields) + b"\n"
+    fields["hash"] = hashlib.sha256(canonical_json(fields)).hexdigest()
+    return _record(fields, chain.torn and chain.torn + start), start + canonical_json(fields) + b"\n"
 
 
-def read(data: bytes, *, base: Chain | None = None, name: str = "ledger") -> Chain:
+def read(data: bytes, *, base: RecordChain | None = None, name: str = "ledger") -> RecordChain:
     """Verify a file and return its records.
 
     Args:
@@ -132,12 +131,12 @@ def read(data: bytes, *, base: Chain | None = None, name: str = "ledger") -> Cha
         name: The file's name, for messages.
 
     Returns:
-        The chain, with what its last bytes are if they are no record.
+        The chain, with its last bytes if they are no record.
 
     Raises:
         LedgerError: A line was edited, moved, removed or added.
     """
-    base = base or Chain()
+    base = base or RecordChain()
     records, good = list(base.records), base.good
     sequence, previous = base.head
     position = good
@@ -154,7 +153,7 @@ def read(data: bytes, *, base: Chain | None = None, name: str = "ledger") -> Cha
         elif _begins_with_object(line) or (newline >= 0 and not line.endswith(_TORN)):
             _damaged(name, f"what follows record {sequence} is not a record")
         position = stop + 1
-    return Chain(
+    return RecordChain(
         records=tuple(records),
         good=good,
         open_line=good > 0 and data[good - 1 : good] != b"\n",
@@ -184,7 +183,7 @@ def _verified(fields: dict[str, Any], line: bytes, sequence: int, previous: str,
         _damaged(name, f"record {sequence} is missing or does not have the keys of a record")
     rest = {key: value for key, value in fields.items() if key != "hash"}
     try:
-        intact = canonical(fields) == line and hashlib.sha256(canonical(rest)).hexdigest() == fields["hash"]
+        intact = canonical_json(fields) == line and hashlib.sha256(canonical_json(rest)).hexdigest() == fields["hash"]
     except SettingError:
         intact = False
     if not intact:

@@ -1,7 +1,7 @@
-"""The ledger's only contact with the disk: open, lock, read, append, make durable.
+"""The ledger's only access to the disk: open, lock, read, append, make durable.
 
-The order is always write, then fsync, then return. `_write` and `_fsync` are functions of this module so that a test
-can put a fault, a power cut or a recorder in their place; nothing else here writes.
+The order is always write, then fsync, then return. `_write` and `_fsync` are functions of this module so that tests can
+replace them by a fault, a power cut or a recorder; nothing else here writes.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def append(fd: int, data: bytes, path: Path) -> None:
             _write(fd, data)
         except OSError:
             with suppress(OSError):
-                os.ftruncate(fd, before)  # nobody was told of it, and nobody else has written since: it is ours to undo
+                os.ftruncate(fd, before)  # not reported yet, and under our lock: safe to undo
             raise
         _fsync(fd)
     except OSError as error:

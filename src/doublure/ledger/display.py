@@ -1,4 +1,4 @@
-"""A ledger as a notebook shows it: what is spent of the cap, and every run that is charged."""
+"""Notebook view of a ledger: the budget spent of the cap, and every charged run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def html(name: str, summary: dict[str, Any]) -> str:
         name: The file's name.
         summary: As :func:`doublure.ledger.summary.summary` returns it.
     """
-    from doublure.guarantee import figure  # whoever only keeps a ledger loads no pydantic
+    from doublure.guarantee import figure  # so that a ledger alone loads no pydantic
 
     cap, spent, left = summary["cap"], summary["spent"], summary["remaining"]
     shares = [spent[key] / cap[key] for key in ("epsilon", "delta") if cap[key]]

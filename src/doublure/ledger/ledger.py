@@ -1,4 +1,4 @@
-"""Ledger: the write-ahead record of what has been spent on a data set."""
+"""Ledger: the write-ahead record of the budget spent on a data set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from doublure.errors import GateFailed, LedgerError, SettingError, escaped, prin
 from doublure.ledger import disk, display
 from doublure.ledger.account import FORMAT, Account
 from doublure.ledger.amounts import Budget, is_figure
-from doublure.ledger.chain import Record, canonical
+from doublure.ledger.chain import Record, canonical_json
 from doublure.ledger.request import PlanLike, charge, facts, run_id_of
 from doublure.ledger.reservation import Reservation
 from doublure.ledger.shapes import NONCE
@@ -25,14 +25,14 @@ _PATIENCE, _PAUSE = 2.0, 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
-    """Where the ledger recorded a release; a release card carries it.
+class ReleaseEntry:
+    """Reference to the ledger's record of a release, for the release card.
 
-    The record's place is not among it: how many records come before one tells of fits that were refused.
+    It leaves out the record's place, as the number of records before it would reveal refused fits.
 
     Attributes:
         dataset: The ledger's data set.
-        head_sha256: The record's hash. A nonce in the record keeps anybody from finding its place by guessing.
+        head_sha256: The record's hash. A nonce in the record prevents guessing its place.
     """
 
     dataset: str
@@ -45,7 +45,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyReport:
-    """What was found intact.
+    """Figures of a ledger that was found intact.
 
     Attributes:
         dataset: The ledger's data set.
@@ -65,10 +65,10 @@ class VerifyReport:
 
 
 class Ledger:
-    """What has been spent on one data set, against a cap.
+    """The budget spent on one data set, against a cap.
 
     Make one with `Ledger.create` or `Ledger.open`. Every figure is read from the disk, under the lock, when it is asked
-    for; the whole file is compared with what this object saw before, so a file put back to an older state is noticed.
+    for. The whole file is compared with what this object saw before, so that a restored older file is noticed.
 
     Guarantee: the sum of (ε, δ) of everything ever reserved, plus a new plan, stays within the cap, for any number of
     processes and threads on one machine and for plans chosen one after seeing the results of the other (basic
@@ -124,7 +124,7 @@ class Ledger:
 
     @classmethod
     def open_or_create(cls, path: str | Path, *, dataset: str, epsilon: float, delta: float) -> Ledger:
-        """Open a ledger, or create it where nothing lies yet: what a notebook that is run again needs.
+        """Open a ledger, or create it where none is, for notebooks that are run again.
 
         Args:
             path: As :meth:`create`.
@@ -153,7 +153,7 @@ class Ledger:
 
     @classmethod
     def _once_made(cls, path: Path) -> Ledger:
-        """Open a ledger; one without a byte is waited for, in which another process may be about to write."""
+        """Open a ledger; wait for an empty file, which another process may be about to write."""
         until = time.monotonic() + _PATIENCE
         while True:
             empty = path.is_file() and not path.stat().st_size  # looked at first: it may be written meanwhile
@@ -165,7 +165,7 @@ class Ledger:
             time.sleep(_PAUSE)
 
     def __repr__(self) -> str:
-        """Return the file, and what is spent of the cap; the file alone where it cannot be read."""
+        """Return the file and the budget spent of the cap; the file alone where it cannot be read."""
         try:
             account = self._store.view().account
         except (LedgerError, OSError):
@@ -193,12 +193,12 @@ class Ledger:
 
     @property
     def spent(self) -> Budget:
-        """The sum of all charges: dp runs at their total, bayesian-dp runs at their worst case, no other kind."""
+        """The sum of all charges: dp runs at their total, bayesian-dp runs at their worst case."""
         return self._store.view().account.spent.rounded_up()
 
     @property
     def remaining(self) -> Budget:
-        """What is left under the cap; a plan for exactly this much fits."""
+        """The budget left under the cap; a plan for exactly this much fits."""
         account = self._store.view().account
         return (account.cap - account.spent).rounded_down()
 
@@ -214,22 +214,22 @@ class Ledger:
 
     @property
     def covers_all_releases(self) -> bool:
-        """Whether the total stands for everything released: false once an empirical or none bundle was."""
+        """Whether the total covers all releases: false once an empirical or none bundle was released."""
         return self._store.view().account.uncovered() == 0
 
     @property
     def coverage(self) -> str:
-        """One sentence on what the total stands for."""
+        """One sentence on the releases that the total covers."""
         return coverage(self._store.view().account)
 
     def refuse_repeated(self, plan: PlanLike) -> None:
         """Refuse a plan that a run of this ledger is charged for already, whatever became of that run.
 
-        The same plan is one with the same facts and, where the run's id tells it, the same hash. Data are known by the
+        Plans are the same if their facts are and, where the run's id holds it, their hash. Data are known by the
         ledger's data set alone, which is public: no record is read. Runs that cost nothing are no reason to refuse.
 
         Raises:
-            BudgetRefused: Naming the earlier reservation, and what to do.
+            BudgetRefused: Naming the earlier reservation and the remedy.
         """
         self._store.view().account.refuse_repeated(plan)
 
@@ -244,11 +244,11 @@ class Ledger:
         """Charge a whole plan, durably, before any record is opened.
 
         Args:
-            plan: What will be run. Kinds dp and bayesian-dp are charged; empirical and none are recorded at zero.
+            plan: The plan to run. Kinds dp and bayesian-dp are charged; empirical and none are recorded at zero.
             run_id: The run's id, never used before in this ledger; a fresh one by default.
             again: Whether a plan may be charged that a run is charged for already; decided under the lock.
             promise: Stores the reservation's id and session durably before the charge is, so that a crash in between
-                leaves no charge of which nobody knows. Called under the ledger's lock, once it may be charged.
+                leaves no unknown charge. Called under the ledger's lock, once it may be charged.
 
         Returns:
             The reservation. The charge is on disk when this returns, and not before.
@@ -286,9 +286,9 @@ class Ledger:
         next_session: str | None = None,
         promise: Callable[[str], None] = lambda _: None,
     ) -> Reservation:
-        """Go on with a reservation that was not finished; its charge stays as it is.
+        """Resume a reservation that was not finished; its charge stays as it is.
 
-        Steps authorised earlier count towards T whether or not their results survived: `.authorised` tells them.
+        Steps authorised earlier count towards T whether or not their results survived; see `.authorised`.
 
         Args:
             reservation_id: Its id or its run's id.
@@ -297,7 +297,7 @@ class Ledger:
             next_session: A fresh nonce. Drawn here by default.
             promise: Stores that nonce durably beside the old one, so that a crash between this call and the run
                 folder's next write leaves a folder that knows both. Called under the ledger's lock, once it is certain
-                that the run may be resumed: whoever may not writes nothing.
+                that the run may be resumed, so that a refused process writes nothing.
 
         Returns:
             The reservation, with a new `.session` that the run folder must remember from now on.
@@ -307,11 +307,11 @@ class Ledger:
                 the run folder, or was reserved for another plan.
         """
         disk.refuse_network_file_system(self._store.path)
-        expected = None if plan is None else canonical(facts(plan))
+        expected = None if plan is None else canonical_json(facts(plan))
 
         def body(account: Account) -> Mapping[str, Any]:
             run = account.find(reservation_id)
-            if expected is not None and canonical(run.plan) != expected:
+            if expected is not None and canonical_json(run.plan) != expected:
                 raise LedgerError(
                     "was reserved for another plan", field=run.run_id, remedy="resume with the plan it began with"
                 )
@@ -321,7 +321,7 @@ class Ledger:
         return Reservation(self._store, account.find(record.body["id"]))
 
     def refuse_release(self, run: str, guarantee_kind: str) -> None:
-        """Refuse beforehand what :meth:`record_release` would.
+        """Refuse beforehand what :meth:`record_release` would refuse.
 
         Args:
             run: The id of the reservation or run.
@@ -333,7 +333,7 @@ class Ledger:
         self._store.view().account.refuse_release(run, guarantee_kind)
 
     def refuse_other_generator(self, run: str, sha256: object) -> None:
-        """Refuse a generator that is not the one that the run ended with.
+        """Refuse a generator other than the one that the run ended with.
 
         Args:
             run: The id of the reservation or run.
@@ -344,7 +344,7 @@ class Ledger:
         """
         self._store.view().account.refuse_other_generator(run, sha256)
 
-    def record_release(self, run: str, files: Mapping[str, str], guarantee_kind: str) -> Entry:
+    def record_release(self, run: str, files: Mapping[str, str], guarantee_kind: str) -> ReleaseEntry:
         """Record that a bundle was released.
 
         Args:
@@ -353,7 +353,7 @@ class Ledger:
             guarantee_kind: The kind it is released under: as it claims, or weaker.
 
         Returns:
-            What the release card carries.
+            The reference for the release card.
 
         Raises:
             LedgerError: The run is unknown, drew nothing, or cannot be released under this kind.
@@ -362,7 +362,7 @@ class Ledger:
         record, account = self._store.append(
             "release", lambda account: {"id": account.find(run).id, "kind": guarantee_kind, "files": told}
         )
-        return Entry(dataset=account.dataset, head_sha256=record.sha256)
+        return ReleaseEntry(dataset=account.dataset, head_sha256=record.sha256)
 
     def verify(self) -> VerifyReport:
         """Verify every record, from the first.
@@ -385,9 +385,9 @@ class Ledger:
         )
 
     def verify_card(self, entry: Mapping[str, Any]) -> Record:
-        """Verify that the ledger still contains what a release card says it contained.
+        """Verify that the ledger still contains the record that a release card names.
 
-        A chain alone cannot show that its end was cut off or that an older copy was put back; a card outside it can.
+        A chain alone cannot show that its end was cut off or that an older copy was restored; a card outside it can.
 
         Args:
             entry: The card's `ledger`: `dataset` and `head_sha256`, and `sequence` on the cards of 0.2.0 and before.
@@ -415,5 +415,5 @@ class Ledger:
         return found[0]
 
     def show(self) -> dict[str, Any]:
-        """Return what `doublure budget show` prints, as plain JSON values (see `summary.py`)."""
+        """Return the figures of `doublure budget show` as plain JSON values (see `summary.py`)."""
         return summary(self._store.view().account)

@@ -1,7 +1,7 @@
-"""What a plan asks of the ledger: the facts that are recorded, and the charge.
+"""A plan's request to the ledger: the facts that are recorded, and the charge.
 
 Never recorded: seeds, numbers of rows, hashes of rows, private values. The facts are named one by one for that reason;
-what else a plan or a touch carries stays out.
+everything else of a plan or an access stays out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from doublure.access import COVERED, Access
 from doublure.errors import SettingError
 from doublure.ledger.amounts import Budget, is_figure
-from doublure.ledger.chain import canonical
+from doublure.ledger.chain import canonical_json
 
 if TYPE_CHECKING:
     from doublure.guarantee import Guarantee
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 KINDS = ("dp", "bayesian-dp", "empirical", "none")
 _TOUCH = ("purpose", "event", "epsilon", "delta")
 _BEGINS, _DIGITS = "plan-", 24
-"""How the id of a run begins that tells its plan's hash, and how many digits of that."""
+"""Prefix of a run id that holds its plan's hash, and the number of the hash's digits in it."""
 
 
 class PlanLike(Protocol):
-    """A plan, as far as the ledger reads it; planning stands above the ledger, and its plans are such."""
+    """The part of a plan that the ledger reads; the package that makes plans stands above this one."""
 
     @property
     def method(self) -> str:
@@ -32,7 +32,7 @@ class PlanLike(Protocol):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What may be claimed; its kind alone is read."""
+        """The claim; only its kind is read."""
 
     @property
     def epsilon(self) -> float | None:
@@ -44,15 +44,15 @@ class PlanLike(Protocol):
 
     @property
     def worst_case(self) -> tuple[float, float] | None:
-        """The (ε, δ) that holds whoever a record is from; a plan of kind bayesian-dp has one, and is charged it."""
+        """The (ε, δ) that holds for every record; a bayesian-dp plan has one and is charged it."""
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of all that the plan says, its settings too."""
+        """SHA-256 of the whole plan, settings included."""
 
     @property
     def unit(self) -> Mapping[str, Any]:
-        """Whom the guarantee is for."""
+        """The protected unit."""
 
     @property
     def relation(self) -> str:
@@ -60,7 +60,7 @@ class PlanLike(Protocol):
 
     @property
     def accountant(self) -> str | None:
-        """Who computed ε."""
+        """The accountant that computed ε."""
 
     @property
     def schema_sha256(self) -> str:
@@ -72,33 +72,33 @@ class PlanLike(Protocol):
 
     @property
     def steps(self) -> int:
-        """How many noisy steps may be drawn, T."""
+        """The number of noisy steps, T."""
 
 
 def run_id_of(plan: PlanLike, reservation_id: str) -> str:
-    """Return the id of a new run: its reservation's, after the beginning of its plan's hash.
+    """Return the id of a new run: the beginning of its plan's hash, then its reservation's id.
 
-    The recorded facts leave a method's settings out, which the hash covers. An id is free text in every version's
-    format, so that each reads a ledger that has such ids.
+    The recorded facts leave out a method's settings, which the hash covers. An id is free text in every version's
+    format, so that each version reads a ledger with such ids.
     """
     return f"{_beginning(plan)}{reservation_id}"
 
 
 def same_plan(plan: PlanLike, run_id: str, recorded: Mapping[str, Any]) -> bool:
-    """Whether a recorded run was one of this plan: its facts are equal, and so is its hash, where the run's id has it.
+    """Whether a recorded run was one of this plan: equal facts, and an equal hash where the run's id holds it.
 
     Args:
-        plan: What is to be run.
+        plan: The plan to run.
         run_id: The recorded run's id.
         recorded: The recorded facts of its plan.
     """
-    if canonical(dict(recorded)) != canonical(facts(plan)):
+    if canonical_json(dict(recorded)) != canonical_json(facts(plan)):
         return False
     return not run_id.startswith(_BEGINS) or run_id.startswith(_beginning(plan))
 
 
 def facts(plan: PlanLike) -> dict[str, Any]:
-    """Return what is recorded of a plan.
+    """Return the recorded facts of a plan.
 
     Raises:
         SettingError: The plan's kind and figures contradict one another, or a figure is out of range.
@@ -129,7 +129,7 @@ def facts(plan: PlanLike) -> dict[str, Any]:
 
 
 def charge(plan: PlanLike, kind: str) -> dict[str, float] | None:
-    """Return what a plan is charged, or None for a kind that has no (ε, δ).
+    """Return a plan's charge, or None for a kind without (ε, δ).
 
     A dp plan is charged its total, a bayesian-dp plan its worst case: both hold for every data set and may be added.
 

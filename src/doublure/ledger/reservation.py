@@ -1,4 +1,4 @@
-"""Reservation: one run's charge, and its leave to draw noise."""
+"""Reservation: one run's charge and its permission to draw noise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from doublure.errors import LedgerError
-from doublure.ledger.account import CLAIM, Account, Run
+from doublure.ledger.account import CLAIM, Account, ReservedRun
 from doublure.ledger.amounts import Budget
 from doublure.ledger.store import Store
 
@@ -15,13 +15,13 @@ Status = Literal["done", "no-noise-drawn", "aborted", "interrupted"]
 
 
 class Reservation:
-    """One run's charge, and its leave to draw noise.
+    """One run's charge and its permission to draw noise.
 
-    The order is always: mark, then draw. `noise_drawn` before a learned fact, `advance` before noisy steps; both
-    return only when their record is durable, and raise if it may not be. After an error nothing may be drawn.
+    Mark first, then draw: `noise_drawn` before a learned fact, `advance` before noisy steps. Both return only when
+    their record is durable, and raise otherwise. After an error nothing may be drawn.
     """
 
-    def __init__(self, store: Store, run: Run) -> None:
+    def __init__(self, store: Store, run: ReservedRun) -> None:
         self._store = store
         self._run = run
         self._marked: set[str] = set()
@@ -46,12 +46,12 @@ class Reservation:
 
     @property
     def session(self) -> str:
-        """The nonce a run folder must remember to resume; a new one after each resume."""
+        """The nonce that a run folder must remember to resume; a new one after each resume."""
         return self._run.sessions[-1]
 
     @property
     def charge(self) -> Budget:
-        """What the run is charged now."""
+        """The run's current charge."""
         return self._run.charge.rounded_up()
 
     @property
@@ -61,7 +61,7 @@ class Reservation:
 
     @property
     def steps(self) -> int:
-        """Noisy steps the plan may draw, T."""
+        """Noisy steps that the plan may draw, T."""
         return int(self._run.plan["steps"])
 
     @property
@@ -71,24 +71,24 @@ class Reservation:
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """What was marked by `noise_drawn`, over all sessions."""
+        """Marks of `noise_drawn`, over all sessions."""
         return self._run.drawn
 
     @property
     def claimed(self) -> str:
-        """The kind that it claims: as it was reserved, or the weaker one that was marked at its end."""
+        """The kind that it claims: the reserved one, or a weaker one that was marked at its end."""
         return self._run.claimed
 
     @property
     def status(self) -> str:
-        """How it was closed, or "open"."""
+        """The status that it was closed with, or "open"."""
         return self._run.status
 
     def noise_drawn(self, what: str) -> None:
         """Mark durably that something is about to be learned, before it is drawn.
 
-        From here on the run keeps its full charge. Marking the same thing again in this session writes nothing; a
-        thing marked in an *earlier* session is refused, because its price covers one draw and that draw may be out.
+        From here on the run keeps its full charge. A repeated mark in this session writes nothing. A mark of an
+        *earlier* session is refused, as its price covers one draw, which may have been handed out.
 
         Args:
             what: A public name for it, such as "bounds of hours"; never a value.
@@ -123,9 +123,9 @@ class Reservation:
                 "done", "aborted" and "interrupted" keep it. The last two can be resumed.
             steps: Noisy steps taken, at most `.authorised` (for kinds without ε: at most `.steps`), or None.
             artefact_sha256: SHA-256 of the generator file.
-            claimed: The kind that it ends with. Where that is less than was reserved, it is marked first, as something
-                that was learned, and nothing of the run is released as more. (It is a mark, and no key of its own, so
-                that every doublure reads it.)
+            claimed: The kind that it ends with. A weaker kind than the reserved one is marked first, as a learned fact
+                is, and nothing of the run is released under a stronger one. (It is a mark, and no key of its own, so
+                that every version of doublure reads it.)
 
         Raises:
             LedgerError: The status or the claim is not possible, or the run is closed or resumed elsewhere.

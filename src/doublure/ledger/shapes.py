@@ -1,7 +1,7 @@
-"""What a record of each kind must hold: its keys, and what their values look like.
+"""Keys and values of each kind of record.
 
-Keys are exact. A key that is not listed here cannot enter the ledger, which is how seeds, numbers of rows and private
-values stay out of it.
+Keys are exact. A key that is not listed here cannot enter the ledger, which keeps seeds, numbers of rows and private
+values out of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from doublure.ledger.request import KINDS
 
 NO_NOISE = "no-noise-drawn"
 NONCE = "nonce"
-"""Stands among a release's files, so that every doublure reads it; no file of a bundle has this name."""
+"""Key among a release's files, so that every version of doublure reads it; no file of a bundle has this name."""
 STATUSES = ("done", NO_NOISE, "aborted", "interrupted")
 
 _Check = Callable[[Any], bool]
@@ -84,7 +84,7 @@ SHAPES: dict[str, dict[str, _Check]] = {
 
 
 def check_shape(kind: str, body: Mapping[str, Any]) -> None:
-    """Check that a record's body is what its kind says.
+    """Check a record's body against its kind.
 
     Raises:
         LedgerError: The kind is unknown, or a key is missing, superfluous, or has a value it cannot have.

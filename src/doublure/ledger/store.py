@@ -1,4 +1,4 @@
-"""The verified file: read, check the rules, append. What `Ledger` and `Reservation` share."""
+"""The verified ledger file that `Ledger` and `Reservation` share: read, check the rules, append."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from typing import Any
 from doublure.errors import BudgetRefused, LedgerError
 from doublure.ledger import disk
 from doublure.ledger.account import Account
-from doublure.ledger.chain import Chain, Record, read, seal
+from doublure.ledger.chain import Record, RecordChain, read, seal
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class LedgerView:
     """A file as read at one moment under the lock.
 
     Attributes:
         data: Its bytes.
         chain: Its records.
-        folded: What the records add up to.
+        folded: The sum of the records.
         account: The same, with a last line that was cut short.
         unread: Whether that line cannot be read.
     """
 
     data: bytes
-    chain: Chain
+    chain: RecordChain
     folded: Account
     account: Account
     unread: bool = False
 
     def refusal(self, name: str) -> LedgerError:
-        """Return why nothing more is recorded after a last line that cannot be read, and what its owner can do."""
+        """Return the refusal to record anything after a last line that cannot be read."""
         line = self.data.count(b"\n") + 1
         return LedgerError(
             f"line {line} is cut short, and what it charged or allowed cannot be read: nothing more is recorded",
@@ -46,11 +46,11 @@ class View:
 
 
 class Store:
-    """One ledger file. It remembers what it last verified, so that an older copy put in its place is noticed."""
+    """One ledger file, compared with what was last verified so that a restored older copy is noticed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: View | None = None
+        self._seen: LedgerView | None = None
         self._failed = False
 
     @classmethod
@@ -60,14 +60,14 @@ class Store:
         Raises:
             LedgerError: The file exists, is on a network file system, or could not be made durable.
         """
-        record, line = seal(Chain(), kind="open", body=body, utc=_utc(), tool=_tool())
+        record, line = seal(RecordChain(), kind="open", body=body, utc=_utc(), tool=_tool())
         Account().add(record)
         disk.create(path, line)
         store = cls(path)
         store.view()
         return store
 
-    def view(self) -> View:
+    def view(self) -> LedgerView:
         """Read and verify the file under its lock.
 
         Raises:
@@ -76,8 +76,8 @@ class Store:
         with disk.locked(self.path, to_append=False) as (_, data):
             return self._read(data)
 
-    def _read(self, data: bytes) -> View:
-        """Verify the bytes just read under the lock; what was verified before is compared, not parsed again."""
+    def _read(self, data: bytes) -> LedgerView:
+        """Verify the bytes just read under the lock; bytes verified before are compared, not parsed again."""
         name, base = self.path.name, self._seen
         if base is not None and not data.startswith(base.data):
             raise LedgerError(
@@ -102,7 +102,7 @@ class Store:
         if chain.torn:
             standing = account.copy()
         unread = bool(chain.torn) and not standing.cut_short(chain.torn)
-        view = View(data=data, chain=chain, folded=account, account=standing, unread=unread)
+        view = LedgerView(data=data, chain=chain, folded=account, account=standing, unread=unread)
         if chain.clean:
             self._seen = view
         return view
@@ -148,8 +148,8 @@ class Store:
                 # An interrupt counts too: what has reached the disk is unknown, and nothing more may be built on it.
                 self._failed = True
                 raise
-            chain = Chain(records=(*view.chain.records, record), good=len(data) + len(line))
-            self._seen = View(data=data + line, chain=chain, folded=account, account=account)
+            chain = RecordChain(records=(*view.chain.records, record), good=len(data) + len(line))
+            self._seen = LedgerView(data=data + line, chain=chain, folded=account, account=account)
             return record, account
 
 

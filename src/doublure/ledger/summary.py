@@ -1,4 +1,4 @@
-"""What `doublure budget show` prints: the account as plain values and one sentence."""
+"""Summary of an account for `doublure budget show`: plain values and one sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from doublure.access import COVERED
 from doublure.errors import printable
-from doublure.ledger.account import Account, Run
+from doublure.ledger.account import Account, ReservedRun
 from doublure.ledger.amounts import Amount, Budget
 from doublure.ledger.request import KINDS
 from doublure.ledger.shapes import NO_NOISE, NONCE
@@ -18,7 +18,7 @@ def summary(account: Account) -> dict[str, Any]:
     Returns:
         `dataset`; `cap`, `remaining` {epsilon, delta}; `spent` {epsilon, delta, kinds}, where `kinds` holds one total
         {runs, epsilon, delta} per kind, None where the kind has no ε; `runs` [{sequence, utc, run_id, method, kind,
-        epsilon, delta, apart, status, steps, planned_steps}] with what each is charged now and the noisy steps it may
+        epsilon, delta, apart, status, steps, planned_steps}] with each one's current charge and the noisy steps it may
         have drawn, where `apart` lists {purpose, epsilon, delta} of an empirical run's accesses that have a price of
         their own, such as a vote on labels: they are part of no total; `apart` [{purpose, times, epsilon, delta}], the
         same added up over all runs that drew noise; `releases` [{sequence, utc, run_id, kind,
@@ -49,7 +49,7 @@ def summary(account: Account) -> dict[str, Any]:
 
 
 def coverage(account: Account) -> str:
-    """Return one sentence on what the total stands for."""
+    """Return one sentence on the releases that the total covers."""
     dataset, total, uncovered = printable(account.dataset), account.spent.rounded_up(), account.uncovered()
     if uncovered:
         bundles = "1 bundle was" if uncovered == 1 else f"{uncovered} bundles were"
@@ -63,7 +63,7 @@ def coverage(account: Account) -> str:
     )
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: ReservedRun) -> dict[str, Any]:
     charge = _figures(run.charge.rounded_up()) if run.kind in COVERED else {"epsilon": None, "delta": None}
     return {
         "sequence": run.sequence,
@@ -79,8 +79,8 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
-def _apart(run: Run) -> list[dict[str, Any]]:
-    """Return the accesses of an empirical run that have a price: it is that of what was accessed, alone."""
+def _apart(run: ReservedRun) -> list[dict[str, Any]]:
+    """Return the accesses of an empirical run that have a price of their own."""
     if run.kind != "empirical":
         return []
     priced = [touch for touch in run.plan["touches"] if touch.get("epsilon") is not None]
@@ -88,7 +88,7 @@ def _apart(run: Run) -> list[dict[str, Any]]:
 
 
 def _together(apart: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what accesses that are in no total cost whom they speak of, added up by purpose."""
+    """Return the costs of accesses that are in no total, added up by purpose."""
     found = []
     for purpose in dict.fromkeys(each["purpose"] for each in apart):
         own = [each for each in apart if each["purpose"] == purpose]
@@ -97,7 +97,7 @@ def _together(apart: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _total(kind: str, runs: list[Run]) -> dict[str, Any]:
+def _total(kind: str, runs: list[ReservedRun]) -> dict[str, Any]:
     mine = [run for run in runs if run.kind == kind]
     if kind not in COVERED:
         return {"runs": len(mine), "epsilon": None, "delta": None}

@@ -1,8 +1,8 @@
-"""A line that was cut short: what it may have spent or allowed.
+"""Charges and permissions of a line that was cut short.
 
-A crash, a full disk or a hand may leave the last line without its end. Whether noise was drawn for it nobody can tell
-from the file, so it counts for all that it can have said. Its first bytes tell which kind of record it was, because a
-record's text is canonical: keys are sorted, and the body comes first.
+A crash, a full disk or an edit may leave the last line without its end. The file does not show whether noise was drawn
+for it, so it counts for all that it can have said. Its first bytes show the kind of record, because a record's text is
+canonical: keys are sorted, and the body comes first.
 
 =============================================  ========================================================================
 cut short                                      what it counts for
@@ -36,13 +36,13 @@ SOMETHING = "something, by a line that was cut short"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutShort:
-    """What a line that was cut short counts for.
+class TornLine:
+    """The effects that a line cut short may have had.
 
     Attributes:
-        charge: What it may have charged.
+        charge: The charge that it may have made.
         run: The id of the run that it is about.
-        what: What it marks as drawn.
+        what: The mark that it sets.
         through_step: The step that it authorises, None for all of them.
     """
 
@@ -52,45 +52,45 @@ class CutShort:
     through_step: int | None = 0
 
 
-def lines(torn: bytes) -> Iterator[bytes]:
-    """Return each line among abandoned bytes, without the mark that closed it; an append may be cut several times."""
+def torn_lines(torn: bytes) -> Iterator[bytes]:
+    """Yield the lines among abandoned bytes, without the mark that closed them; an append may be cut several times."""
     for line in torn.split(b"\n"):
         if whole := line.partition(b"#torn")[0]:
             yield whole
 
 
-def understood(line: bytes) -> CutShort | None:
-    """Return what a line counts for, None if that cannot be read."""
+def parse_torn_line(line: bytes) -> TornLine | None:
+    """Return the effects of a line, None if they cannot be read."""
     found = _BEGINNING.match(line)
     if found is None:
         return None
     key, closed = found[1].decode(), bool(found[2])
     if not any(name == key if closed else name.startswith(key) for name in _TELLING):
         known = any(name == key if closed else name.startswith(key) for name in _HARMLESS)
-        return CutShort() if known else None
+        return TornLine() if known else None
     return _reserved(line) if key == "charge" and closed else _allowed(line)
 
 
-def _reserved(line: bytes) -> CutShort | None:
+def _reserved(line: bytes) -> TornLine | None:
     found = _CHARGE.match(line)
     if found is None:
         return None
     charge = _value(found[1])
     if charge is None:  # of a kind that has no (ε, δ)
-        return CutShort()
+        return TornLine()
     epsilon, delta = charge.get("epsilon"), charge.get("delta")
-    return CutShort(charge=Amount.of(epsilon, delta)) if is_figure(epsilon) and is_figure(delta) else None
+    return TornLine(charge=Amount.of(epsilon, delta)) if is_figure(epsilon) and is_figure(delta) else None
 
 
-def _allowed(line: bytes) -> CutShort | None:
+def _allowed(line: bytes) -> TornLine | None:
     found = _RUN.match(line)
     if found is None:
         return None
     run, whole = found[1].decode(errors="replace"), _WHOLE.search(line, found.end())
     if whole is None:
-        return CutShort(run=run, what=SOMETHING, through_step=None)
+        return TornLine(run=run, what=SOMETHING, through_step=None)
     value = _value(whole[2])
-    return CutShort(run=run, what=value) if whole[1] == b"what" else CutShort(run=run, through_step=value)
+    return TornLine(run=run, what=value) if whole[1] == b"what" else TornLine(run=run, through_step=value)
 
 
 def _value(text: bytes) -> Any:

@@ -1,1 +1,1 @@
-"""What is measured of synthetic records, beside real ones. Knows no attack and no page."""
+"""Measures of synthetic records against real ones, with no knowledge of attacks or pages."""

@@ -1,7 +1,9 @@
-"""How good predictions are: accuracy, area under the ROC curve, average precision, macro-F1; intervals where cheap."""
+"""Prediction quality: accuracy, area under the ROC curve, average precision, macro-F1, with intervals where cheap."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +16,33 @@ Labels: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 _RESAMPLES = 500
 
 
+def spread_classes(classes: Labels, rows: int, n_classes: int, predict: Callable[[], Floats]) -> Floats:
+    """Return ``(M, K)`` probabilities from those of the classes present; classes that the training set lacks get 0.
+
+    Args:
+        classes: Classes of the training set, 0 to K - 1.
+        rows: M.
+        n_classes: K.
+        predict: Trains and returns ``(M, k)`` probabilities of the k classes present; not called for one class alone,
+            as a collapsed generator makes: a (bad) result, and no reason to stop.
+    """
+    chances, present = np.zeros((rows, n_classes)), np.unique(classes)
+    chances[:, present] = predict() if len(present) > 1 else 1.0
+    return chances
+
+
+def predict_logistic(training: Any, classes: Labels, test: Any, rounds: int) -> Floats:
+    """Return the probabilities of a logistic regression on a matrix, after at most so many rounds."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    with warnings.catch_warnings():
+        # Stopping a little early costs less accuracy than the interval's width.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LogisticRegression(max_iter=rounds).fit(training, classes)
+    return np.asarray(model.predict_proba(test), dtype=np.float64)
+
+
 def confusion(truth: Labels, guessed: Labels, classes: int) -> Labels:
     """Return the ``(K, K)`` counts of (true class, guessed class)."""
     return np.bincount(truth * classes + guessed, minlength=classes * classes).reshape(classes, classes)
@@ -23,8 +52,8 @@ def macro_f1(table: Labels, rng: np.random.Generator) -> tuple[float, Interval]:
     """Return the mean of the classes' F1 and its bootstrap interval.
 
     Args:
-        table: ``(K, K)`` counts of (true class, guessed class). Resampling test rows is the same as resampling its
-            cells, because F1 depends on nothing else.
+        table: ``(K, K)`` counts of (true class, guessed class). F1 depends on these counts alone, so resampling them
+            equals resampling test rows.
         rng: Draws the resamples.
     """
     n = int(table.sum())
@@ -43,7 +72,7 @@ def _f1(tables: Labels) -> Floats:
 
 
 def area_under_roc(truth: Labels, chances: Floats) -> tuple[float | None, Interval | None]:
-    """Return the area under the ROC curve; the mean over classes, one against the rest, where there are several.
+    """Return the area under the ROC curve; with several classes, the mean of one-versus-rest areas.
 
     Args:
         truth: ``(N,)`` classes.
@@ -60,18 +89,18 @@ def area_under_roc(truth: Labels, chances: Floats) -> tuple[float | None, Interv
 
 
 def average_precision(truth: Labels, chances: Floats, rarer: int) -> float | None:
-    """Return the mean precision over the ranks of a class's rows; the mean over classes where there are several.
+    """Return the average precision (mean precision over the ranks of a class's rows); with several classes, their mean.
 
-    Guessing has a class's share: unlike the area under the ROC curve it tells how many of the rows that a model points
-    to are right ones.
+    Guessing reaches the class's share. Unlike the area under the ROC curve, the figure says how many of the rows that a
+    model selects belong to the class.
 
     Args:
         truth: ``(N,)`` classes.
         chances: ``(N, K)`` predicted probabilities.
-        rarer: Of two classes, which is looked for.
+        rarer: The positive class where there are two.
 
     Returns:
-        The figure; null where no row is of a class that is looked for.
+        The figure; null where no row belongs to a positive class.
     """
     from sklearn.metrics import average_precision_score
 

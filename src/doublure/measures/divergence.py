@@ -1,7 +1,7 @@
-"""How far two sets of records are apart, from distances to nearest neighbours (Pérez-Cruz 2008).
+"""Kullback-Leibler divergence between two sets of records, from nearest-neighbour distances (Pérez-Cruz 2008).
 
-Records are points of densities here. Equal ones have none: where one in a hundred has a twin there is no estimate, and
-below that a distance of 0 counts as the smallest that is not.
+The estimator needs a density, which equal records do not have. It is refused where one record in a hundred has a twin;
+below that, a distance of 0 counts as the smallest positive one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from doublure.errors import DataError
 Rows: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 _MOST_TWINS = 0.01
-_TINY = 1e-6  # of the median distance: below it two records are the same to rounding
+_TINY = 1e-6  # of the median distance: records closer than this differ by rounding alone
 
 
 def divergence(first: Floats, second: Floats, order: int = 1, *, named: str = "the first records") -> float:
@@ -27,10 +27,10 @@ def divergence(first: Floats, second: Floats, order: int = 1, *, named: str = "t
         first: ``(n, d)`` draws from P.
         second: ``(m, d)`` other draws, from Q.
         order: k of the nearest-neighbour distances.
-        named: What the first are called in an error.
+        named: Name of the first records in errors.
 
     Raises:
-        DataError: There are too few draws, or too many of the first that are equal.
+        DataError: There are too few draws, or too many of the first are equal.
     """
     if len(first) <= order or len(second) < order:
         raise DataError("has too few records to compare", field=named, remedy="give more")
@@ -42,11 +42,11 @@ def divergence(first: Floats, second: Floats, order: int = 1, *, named: str = "t
 
 
 class Neighbourhood:
-    """Synthetic records and who is near whom, so that taking some away is cheap.
+    """Synthetic records with their neighbour lists, so that removing a few is cheap.
 
     Args:
         records: ``(n, d)`` features.
-        most_removed: How many may be taken away at a time.
+        most_removed: Largest number of records removed at a time.
 
     Raises:
         DataError: Too many records have a twin.
@@ -56,7 +56,7 @@ class Neighbourhood:
         self._records = records
         far, who = nearest(records, records, min(len(records), most_removed + 2))
         own = who == np.arange(len(records))[:, None]
-        own[~own.any(axis=1), -1] = True  # among many twins a record may not be in its own list
+        own[~own.any(axis=1), -1] = True  # with many twins a record may be missing from its own list
         keep = (len(records), far.shape[1] - 1)
         self._far, self._who = far[~own].reshape(keep), who[~own].reshape(keep)
         self._far = _lifted(self._far, *_scale(self._far[:, 0], "the synthetic set"))
@@ -66,13 +66,14 @@ class Neighbourhood:
         return nearest(self._records, real, k)[1]
 
     def loss(self, removed: Rows) -> float:
-        """Return the estimated divergence of all records from those that are left.
+        """Return the estimated divergence of all records from the remaining ones.
 
-        A record that is left is no neighbour of itself in either set; it then has one other fewer among those left.
+        A remaining record is not its own neighbour in either set, so it has one other neighbour fewer among those left.
         """
         n, width = self._records.shape
         gone = np.zeros(n, dtype=bool)
         gone[removed] = True
+        # Other records keep their nearest neighbour, so their distance ratio is 1.
         touched = np.flatnonzero(gone | gone[self._who[:, 0]])
         left = ~gone[self._who[touched]]
         ratios = np.log(self._far[touched, left.argmax(axis=1)] / self._far[touched, 0])
@@ -81,21 +82,20 @@ class Neighbourhood:
 
 
 def nearest(points: Floats, queries: Floats, k: int) -> tuple[Floats, Rows]:
-    """Return the distances ``(B, k)`` of the nearest points, and which they are, the nearest first.
+    """Return the ``(B, k)`` distances and indices of the nearest points, the nearest first.
 
-    Few features make a k-d tree (Bentley 1975) quick; in many it would look at every point, and a product of matrices
-    does that faster.
+    Few features use a k-d tree (Bentley 1975). With many, a tree visits every point, and a matrix product is faster.
     """
     from sklearn.neighbors import NearestNeighbors
 
-    centre = points.mean(axis=0)  # what all have in common would cost digits
+    centre = points.mean(axis=0)  # a common offset would cost digits
     found = NearestNeighbors(n_neighbors=k, algorithm="auto").fit(points - centre)
     far, who = found.kneighbors(queries - centre)
     return np.asarray(far, dtype=np.float64), np.asarray(who, dtype=np.int64)
 
 
 def _scale(nearest: Floats, named: str) -> tuple[float, float]:
-    """Return below what a distance is zero but for rounding, and the smallest that is not; refuse where many are zero.
+    """Return the distance that counts as zero, and the smallest above it.
 
     Raises:
         DataError: More than one record in a hundred has a twin.

@@ -1,4 +1,4 @@
-"""Records as points: in which distances what is near is measured, whatever the kind of data.
+"""Records as points of a Euclidean space, for nearest-neighbour measures of any kind of data.
 
 ======  ==============================================================================================================
 kind    the numbers of a record
@@ -23,7 +23,7 @@ import numpy as np
 
 from doublure.encode.attribute_groups import Encoding, encoding_of
 from doublure.encode.columns import Discrete, Floats, grid_of
-from doublure.measures.relational.units import Coders, as_units
+from doublure.measures.relational.units import UnitCoder, read_units
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.schema import ResolvedSchema
 from doublure.schema.images import LABEL, ImageSchema
@@ -40,9 +40,9 @@ class Points:
 
     Attributes:
         values: ``(N, d)`` float64.
-        blocks: What the numbers are of: a column, a channel, an attribute, the pixels.
-        corners: The blocks that are corners.
-        bodies: Of records that are more than columns, the numbers that stand in an order: pixels, or a channel's steps.
+        blocks: The source of each block of numbers: a column, a channel, an attribute, the pixels.
+        corners: The one-hot blocks.
+        bodies: For records beyond columns, the ordered numbers: pixels, or a channel's steps.
     """
 
     values: Floats
@@ -54,21 +54,21 @@ class Points:
         return len(self.values)
 
     def take(self, rows: np.ndarray[Any, Any]) -> Points:
-        """Return some of the records."""
+        """Return the selected records."""
         return replace(self, values=self.values[rows])
 
     def of(self, *names: str) -> Floats:
-        """Return the numbers of some blocks, ``(N, d')``."""
+        """Return the numbers of the named blocks, ``(N, d')``."""
         return np.concatenate([self.values[:, self.blocks[name]] for name in names], axis=1)
 
 
-def points_of(schema: ResolvedSchema, content: Any, what: str = "the records") -> Points:
+def embed_records(schema: ResolvedSchema, content: Any, what: str = "the records") -> Points:
     """Return records of a schema as points.
 
     Args:
         schema: Every fact known.
         content: Records, private or synthetic, as the schema's source loads them or as sampling returns them.
-        what: Which these are, for messages.
+        what: Name of the records in messages.
 
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.
@@ -78,7 +78,7 @@ def points_of(schema: ResolvedSchema, content: Any, what: str = "the records") -
 
 def _of_rows(schema: ResolvedSchema, content: Any, what: str) -> Points:
     coder = Coder(schema=schema)
-    return of_table(coder, coder.read(content, what))
+    return embed_table(coder, coder.read(content, what))
 
 
 def _of_images(schema: ImageSchema, content: Any, what: str) -> Points:
@@ -104,10 +104,10 @@ def _of_series(schema: SeriesSchema, content: Any, what: str) -> Points:
 
 
 def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
-    """Return the root's row, and of each child table how many rows, their mean, the first and the last one."""
-    units = Coders.of(schema).read(as_units(schema, content), what)
-    coders = Coders.of(schema)
-    root = of_table(coders.root, units.root)
+    """Return the root's row, and for each child table the number of rows, their mean, the first and the last one."""
+    units = UnitCoder.of(schema).read(read_units(schema, content), what)
+    coders = UnitCoder.of(schema)
+    root = embed_table(coders.root, units.root)
     parts = {f"{schema.root}.{name}": root.values[:, block] for name, block in root.blocks.items()}
     corners = {f"{schema.root}.{name}" for name in root.corners}
     for child in schema.children:
@@ -116,7 +116,7 @@ def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
         rows = units.children[child]
         if rows is None:
             continue
-        own, some = of_table(coders.children[child], rows), many > 0
+        own, some = embed_table(coders.children[child], rows), many > 0
         first = np.cumsum(many) - many
         mean = np.zeros((len(units), own.values.shape[1]))
         np.add.at(mean, units.owners(child), own.values)
@@ -133,8 +133,8 @@ POINTS: ByKind[Callable[[Any, Any, str], Points]] = ByKind(
 )
 
 
-def of_table(coder: Coder, table: Coded) -> Points:
-    """Return the rows of a table that is coded already."""
+def embed_table(coder: Coder, table: Coded) -> Points:
+    """Return the rows of a coded table as points."""
     parts, corners = {}, set()
     for place, (name, size) in enumerate(zip(coder.names, coder.sizes, strict=True)):
         if name in table.numbers:

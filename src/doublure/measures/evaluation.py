@@ -1,6 +1,6 @@
-"""What the evaluations of all kinds of data share: what was compared, what to know to read it, and that it is internal.
+"""Base of the evaluations of all kinds of data: records compared, notes for the reader, mark as internal.
 
-Each kind adds its figures and puts them into words.
+Each kind adds its figures and its verdict.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from doublure.measures.holdout import Rows
+from doublure.measures.holdout import RowCounts
 from doublure.measures.scores import Score
 from doublure.results import INTERNAL, Document, Verdict
 
 
 class Evaluation(Document):
-    """Everything that was measured. Computed on real data: internal.
+    """All measurements. Computed on real data: internal.
 
     Attributes:
-        internal: That it is.
-        seed: What fixed every random choice.
-        rows: How many records were compared.
-        notes: What a reader has to know to read the figures right.
-        versions: What the figures were made with.
-        added: The figures of metrics that are registered from elsewhere; they stand among the scores, too.
+        internal: The mark as internal.
+        seed: Fixes every random choice.
+        rows: Number of records compared.
+        notes: Facts a reader needs to interpret the figures.
+        versions: Versions of the software behind the figures.
+        added: Figures of registered metrics; they are among the scores, too.
     """
 
     kind: ClassVar[str]
@@ -32,7 +32,7 @@ class Evaluation(Document):
     version: Literal[1] = 1
     internal: str = INTERNAL
     seed: int
-    rows: Rows
+    rows: RowCounts
     notes: tuple[str, ...]
     versions: Mapping[str, str]
     added: tuple[Score, ...] = ()
@@ -46,10 +46,10 @@ class Evaluation(Document):
     @property
     @abstractmethod
     def verdict(self) -> Verdict:
-        """The evaluation in plain words."""
+        """The evaluation in words."""
 
     def plus(self, added: tuple[Score, ...]) -> Self:
-        """Return the evaluation with the figures of metrics that are registered from elsewhere."""
+        """Return the evaluation with the figures of registered metrics."""
         return self.model_copy(update={"added": added})
 
     def __repr__(self) -> str:
@@ -59,5 +59,5 @@ class Evaluation(Document):
 
 
 def verdict(evaluation: Evaluation) -> Verdict:
-    """Return an evaluation in plain words."""
+    """Return an evaluation in words."""
     return evaluation.verdict

@@ -1,24 +1,24 @@
-"""How much one real record would change the synthetic ones: an estimate of expected privacy loss, and nothing else.
+"""Estimate of expected privacy loss: the effect of one real record on the synthetic ones.
 
 Triastcyn & Faltings 2019, §4.2. For each of N real records drawn at random, its k nearest synthetic neighbours are
-taken away, as if the record had never been there, and the Kullback-Leibler divergence between all synthetic records
-and those that are left is estimated from distances to nearest neighbours (Pérez-Cruz 2008). From these N losses follows
-a μ that one more record's loss passes with a chance of at most γ.
+removed, as if the record had never been there. The Kullback-Leibler divergence between all synthetic records and the
+remaining ones is estimated from nearest-neighbour distances (Pérez-Cruz 2008). The N losses give a μ that the loss of
+one more record exceeds with probability at most γ.
 
-What it is not: no ε, no bound on anybody's risk, and nothing about another data set. The generator is not fitted again
-without the record, so that what its weights remember is invisible; k is a rule of thumb that largely decides the
-figure; and it is computed from real records, without noise.
+The estimate is no ε, no bound on the risk of any person, and says nothing about another data set. The generator is not
+fitted again without the record, so anything its weights remember stays invisible. k is a rule of thumb that largely
+decides the figure. The estimate is computed from real records, without noise.
 
 =================  ===================================================================================================
-what               how it is done here
+choice             here
 =================  ===================================================================================================
 k                  the paper's heuristic, "assuming that all the difference comes from one point": the smallest of 1, 2,
                    5, 10, … whose removal changes the synthetic records, on average over other real records (the
                    *trials*), by as much as they differ from the real ones; at most a tenth of them
 neighbours         Euclidean distances in the extractor's features; a k-d tree where the features are few
-a record itself    is in both sets, and no neighbour of itself: the divergence of a set from a part of itself would be
-                   infinite otherwise
-negative losses    are kept as they come (the estimator may fall below 0); μ itself is at least 0
+a record itself    is in both sets, and not its own neighbour: otherwise the divergence of a set from a subset would be
+                   infinite
+negative losses    are kept (the estimator may fall below 0); μ itself is at least 0
 equal records      have no density: :mod:`doublure.measures.divergence` says when they are refused
 =================  ===================================================================================================
 """
@@ -36,7 +36,7 @@ from doublure.encode.columns import Floats
 from doublure.errors import DataError, SettingError
 from doublure.intervals import Interval, Result
 from doublure.measures.divergence import Neighbourhood, Rows, divergence
-from doublure.measures.embedding import of_table
+from doublure.measures.embedding import embed_table
 from doublure.measures.images import feature_extractors as extractors
 from doublure.measures.tables.coding import Coder
 from doublure.results import INTERNAL
@@ -44,23 +44,23 @@ from doublure.schema import ResolvedSchema
 from doublure.schema.images import ImageSchema
 
 PAPER_GAMMA = 1e-5
-"""The γ of the paper's table 2, which would take 10⁵ pairs to reach."""
+"""γ of the paper's table 2, which would need 10⁵ pairs."""
 
 _LADDER = (1, 2, 5)
 _LARGEST_SHARE = 0.1  # of the synthetic records, for k
 _FEWEST_TRIALS = 10
-_TRIALS_SHARE = 20  # one trial for so many pairs
+_TRIALS_SHARE = 20  # pairs for each trial
 _RESAMPLES = 1000
 
 
 class EstimatorConfig(Result):
-    """What is fixed before any result is seen.
+    """Configuration fixed before any result is seen.
 
     Attributes:
-        pairs: N, how many real records are drawn.
+        pairs: N, the number of real records drawn.
         features: The extractor's name.
-        artificial: How many synthetic records are drawn.
-        seed: Fixes the synthetic records and which real ones are drawn.
+        artificial: The number of synthetic records drawn.
+        seed: Fixes the synthetic records and the choice of real ones.
     """
 
     pairs: int = Field(default=1000, ge=2, le=1_000_000)
@@ -70,12 +70,12 @@ class EstimatorConfig(Result):
 
     @property
     def trials(self) -> int:
-        """How many other real records choose k."""
+        """Number of other real records that choose k."""
         return max(_FEWEST_TRIALS, self.pairs // _TRIALS_SHARE)
 
     @property
     def gamma(self) -> float:
-        """The smallest γ that so many pairs can reach."""
+        """Smallest γ that this number of pairs can reach."""
         return reachable(self.pairs)
 
 
@@ -83,23 +83,23 @@ class ExpectedLoss(Result):
     """The estimate. Computed on real data: internal.
 
     Attributes:
-        features: In what distances were measured.
-        width: How many numbers they are.
-        artificial: Synthetic records.
+        features: The features that distances were measured in.
+        width: Number of features.
+        artificial: Number of synthetic records.
         pairs: N.
-        seed: What fixed all draws.
-        k: Neighbours that were taken away for each record.
-        k_reached: Whether removing k changes as much as the rule asks; otherwise k is the largest that is allowed.
+        seed: Fixed all draws.
+        k: Neighbours removed for each record.
+        k_reached: Whether removing k changes as much as the rule asks; otherwise k is the largest allowed.
         divergence: Estimated divergence of the real records from the synthetic ones, by which k was chosen.
-        mean: Of the losses.
+        mean: Mean of the losses.
         upper_deviation: σ₊, the root of their upper semi-variance.
         gamma: γ, which is 1/(N + 1).
-        mu: μ at γ by Saw, Yang and Mo (1984), who know neither mean nor variance beforehand.
-        interval: Where μ falls in 95 of 100 resamples of the pairs, the synthetic records and k being as they are;
-            what other draws of these would change is not in it, and may be more.
+        mu: μ at γ by Saw, Yang and Mo (1984), who assume neither mean nor variance known.
+        interval: 95 % interval of μ over resamples of the pairs, given the synthetic records and k. Redrawing these may
+            change μ by more.
         mu_chebyshev: μ at γ by Chebyshev with the upper semi-variance, as if mean and variance were known.
         mu_paper: The same at the paper's γ of 1e-5.
-        interval_paper: Where that falls in 95 of 100 resamples.
+        interval_paper: 95 % interval of the latter over resamples.
     """
 
     version: Literal[1] = 1
@@ -123,12 +123,12 @@ class ExpectedLoss(Result):
 
     @property
     def space(self) -> str:
-        """In what distances were measured, in words."""
+        """The feature space of the distances, in words."""
         return extractors.CLASSIFIER_OF_SYNTHETIC if self.features == "student" else self.features
 
     @property
     def basis(self) -> str:
-        """What μ was computed from, in words; no figure of the data, but whether k is what the rule asks for."""
+        """The basis of μ in words; it holds no figure of the data, but says whether k meets the rule."""
         short = "" if self.k_reached else "; here the rule asks for more, so that μ may be far too low"
         return (
             f"μ is estimated from {self.pairs} pairs: {self.artificial} synthetic records, and the same without "
@@ -139,7 +139,7 @@ class ExpectedLoss(Result):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The estimate in plain words."""
+        """The estimate in words."""
         low, high = self.interval
         reached = "" if self.k_reached else " (the largest allowed: the rule asks for more)"
         return (
@@ -157,14 +157,14 @@ class ExpectedLoss(Result):
 
 
 def reachable(pairs: int) -> float:
-    """Return the smallest γ that Saw, Yang and Mo's inequality can show with so many pairs."""
+    """Return the smallest γ that Saw, Yang and Mo's inequality can show with this number of pairs."""
     return 1 / (pairs + 1)
 
 
 def chebyshev(losses: Floats, gamma: float) -> float:
     """Return μ = mean + σ₊ / √γ, by Chebyshev's inequality with the upper semi-variance (2019, equation 5).
 
-    It takes the losses' mean and semi-variance for those of their distribution.
+    The sample mean and semi-variance stand for those of the distribution.
 
     Example:
         >>> chebyshev(np.array([1.0, 2.0, 3.0, 10.0]), 0.01)
@@ -179,7 +179,7 @@ def upper_deviation(losses: Floats) -> float:
 
 
 def saw_yang_mo(losses: Floats, gamma: float) -> float:
-    """Return the μ that one more loss passes with a chance of at most γ, with mean and variance estimated.
+    """Return the μ that one more loss exceeds with probability at most γ, with mean and variance estimated.
 
     Saw, Yang and Mo 1984: P(abs(X − X̄) ≥ λQ) ≤ ⌊(N+1)/N · ((N−1)/λ² + 1)⌋ / (N+1) with Q = S √((N+1)/N), for any
     exchangeable draws. The right side only takes the values j/(N+1), j ≥ 1; this is the limit of the λ that reach γ.
@@ -189,13 +189,13 @@ def saw_yang_mo(losses: Floats, gamma: float) -> float:
         gamma: γ, at least 1/(N+1).
 
     Raises:
-        SettingError: So many losses cannot show so small a γ.
+        SettingError: There are too few losses to show so small a γ.
     """
     return float(losses.mean() + _multiple(len(losses), gamma) * np.std(losses, ddof=1))
 
 
 def _multiple(n: int, gamma: float) -> float:
-    """Return by how many sample deviations S a loss has to pass the mean."""
+    """Return the distance from the mean that a loss must exceed, in sample deviations S."""
     steps = math.floor(gamma * (n + 1) * (1 + 1e-12))  # 1/(N+1) times N+1 is not always 1 in floating point
     if n < 2 or steps < 1:
         remedy = f"{n} pairs can show {reachable(n):.3g}; draw more pairs"
@@ -216,7 +216,7 @@ def choose_k(near: Neighbourhood, trials: Rows, wanted: float) -> tuple[int, boo
         wanted: The divergence of the real records from the synthetic ones.
 
     Returns:
-        k, and whether it changes them by so much; if no k does, the largest.
+        k, and whether it changes them by that much; if no k does, the largest.
     """
     most = trials.shape[1]
     ladder = [step * 10**power for power in range(len(str(most))) for step in _LADDER if step * 10**power < most]
@@ -231,8 +231,8 @@ def estimate(artificial: Floats, real: Floats, rule: EstimatorConfig) -> Expecte
 
     Args:
         artificial: ``(n, d)`` features of synthetic records.
-        real: ``(R, d)`` features of the real records that they were learned from.
-        rule: What was fixed beforehand.
+        real: ``(R, d)`` features of the real records the synthesizer was fitted on.
+        rule: Configuration fixed beforehand.
 
     Raises:
         DataError: There are too few records, or too many equal ones.
@@ -242,7 +242,7 @@ def estimate(artificial: Floats, real: Floats, rule: EstimatorConfig) -> Expecte
 
 
 def _drawn(real: int, artificial: int, rule: EstimatorConfig, rng: np.random.Generator) -> Rows:
-    """Return the places of the real records that are looked at, in the order of their use.
+    """Return the indices of the real records used, in the order of their use.
 
     Raises:
         DataError: There are too few.
@@ -304,8 +304,8 @@ def _middle(values: Floats) -> Interval:
 # -- of a synthesizer --------------------------------------------------------------------------------------------------
 
 
-class Sampled(Protocol):
-    """What is estimated: a fitted synthesizer."""
+class FittedSynthesizer(Protocol):
+    """A fitted synthesizer, as the estimate needs it."""
 
     @property
     def schema(self) -> ResolvedSchema:
@@ -316,32 +316,33 @@ class Sampled(Protocol):
 
 
 def of_synthesizer(
-    syn: Sampled, real: Any, rule: EstimatorConfig, *, extractor: extractors.Extractor | None = None
+    syn: FittedSynthesizer, real: Any, rule: EstimatorConfig, *, extractor: extractors.Extractor | None = None
 ) -> ExpectedLoss:
     """Estimate the expected privacy loss of a synthesizer's records. The result is internal.
 
     Args:
         syn: The synthesizer.
-        real: The records that it was fitted on, as its schema's source loads them.
-        rule: What was fixed beforehand.
-        extractor: One that no rule can name, such as :func:`doublure.measures.images.feature_extractors.inception_v3`;
-            its name takes the place of the rule's.
+        real: The records it was fitted on, as its schema's source loads them.
+        rule: Configuration fixed beforehand.
+        extractor: An extractor without a name in the rule, such as
+            :func:`doublure.measures.images.feature_extractors.inception_v3`; its name replaces the rule's.
 
     Raises:
         DataError: There are too few records, or too many equal ones.
-        SettingError: The extractor is not here.
+        SettingError: The extractor is not available.
     """
     artificial = syn.sample(rule.artificial, seed=rule.seed + 1)
     if syn.schema.only_columns:
         coder = Coder(schema=syn.schema)
-        drawn = of_table(coder, coder.read(artificial, "the synthetic table")).values
-        return estimate(drawn, of_table(coder, coder.read(real, "the real table")).values, rule)
+        drawn = embed_table(coder, coder.read(artificial, "the synthetic table")).values
+        return estimate(drawn, embed_table(coder, coder.read(real, "the real table")).values, rule)
     wrong = SettingError("is estimated of tables and images", field="expected loss", remedy="leave it out")
     schema = ImageSchema.of(syn.schema, wrong)
     if extractor is None:
-        # A classifier learns from other synthetic images than those that are measured: it would know these by heart.
+        # The classifier is trained on other synthetic images than those measured: it would have memorised these.
         training = syn.sample(rule.artificial, seed=rule.seed + 2)
-        extractor = extractors.named(rule.features, training, extractors.codes_of(schema, training), rule.seed)
+        labels = extractors.encode_labels(schema, training)
+        extractor = extractors.find_extractor(rule.features, training, labels, rule.seed)
     named, rng = rule.model_copy(update={"features": extractor.name}), np.random.default_rng(rule.seed)
-    drawn = real.take(_drawn(len(real), len(artificial), rule, rng))  # a large extractor need not see the others
+    drawn = real.take(_drawn(len(real), len(artificial), rule, rng))  # spares a large extractor the other records
     return _of_drawn(extractor.extract(artificial), extractor.extract(drawn), named, rng)

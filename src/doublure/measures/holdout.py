@@ -1,4 +1,4 @@
-"""The real records that test: a holdout that the fit never saw, or else a quarter of its own."""
+"""Real test records: a holdout the fit never saw, or a quarter of the fitted records."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from doublure.intervals import Result
 _HELD_BACK = 4
 
 
-class Records(Protocol):
+class SplittableRecords(Protocol):
     """Real records of any kind."""
 
     def __len__(self) -> int:
-        """Return how many."""
+        """Return their number."""
 
     def take(self, rows: np.ndarray[Any, Any]) -> Self:
-        """Return some of them."""
+        """Return the selected records."""
 
 
-Kind = TypeVar("Kind", bound=Records)
+Kind = TypeVar("Kind", bound=SplittableRecords)
 
 
-class Rows(Result):
-    """How many rows of each table were compared.
+class RowCounts(Result):
+    """Number of rows compared, by set.
 
     Attributes:
         synthetic: Synthetic rows.
-        train: Real rows that they are compared with.
+        train: Real rows they are compared with.
         holdout: Other real rows, for testing and as the floor.
         kept_aside: Whether the fit never saw the holdout; otherwise it is a quarter of the fitted rows.
     """
@@ -44,25 +44,25 @@ class Rows(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides(Generic[Kind]):
-    """Real records on both sides of an evaluation.
+class RealSplit(Generic[Kind]):
+    """Real records for comparison and for testing.
 
     Attributes:
-        train: What synthetic records are compared with.
-        test: What tests them, and is the floor.
-        kept_aside: Whether the fit never saw the latter.
+        train: Compared with synthetic records.
+        test: Test records, and the floor.
+        kept_aside: Whether the fit never saw the test records.
     """
 
     train: Kind
     test: Kind
     kept_aside: bool
 
-    def rows(self, synthetic: int) -> Rows:
-        """Return how many records of each are compared, so many synthetic ones among them."""
-        return Rows(synthetic=synthetic, train=len(self.train), holdout=len(self.test), kept_aside=self.kept_aside)
+    def rows(self, synthetic: int) -> RowCounts:
+        """Return the number of records compared, given that of synthetic ones."""
+        return RowCounts(synthetic=synthetic, train=len(self.train), holdout=len(self.test), kept_aside=self.kept_aside)
 
 
-def sides(
+def split_real(
     train: Kind,
     holdout: Kind | None,
     unit: npt.NDArray[np.integer[Any]] | None,
@@ -70,30 +70,30 @@ def sides(
     *,
     field: str,
     records: str,
-) -> Sides[Kind]:
-    """Return the real records on both sides: where there is no holdout, a quarter of the fitted ones takes its place.
+) -> RealSplit[Kind]:
+    """Return the real records for comparison and for testing; without a holdout, a quarter of the fitted ones tests.
 
     Args:
-        train: What the fit has seen, N records.
-        holdout: What it has not.
+        train: The N records the fit has seen.
+        holdout: Records the fit has not seen.
         unit: ``(N,)`` the unit of each, so that a unit's records stay together; each its own if not given.
-        rng: Draws the quarter, and nothing where there is a holdout.
-        field: What the real records are called in errors.
-        records: What one of them is called there, in the plural.
+        rng: Draws the quarter; unused where there is a holdout.
+        field: Name of the real records in errors.
+        records: Plural of one record in errors.
 
     Raises:
-        DataError: There are too few records to be split.
+        DataError: There are too few records to split.
     """
     if holdout is not None:
-        return Sides(train=train, test=holdout, kept_aside=True)
+        return RealSplit(train=train, test=holdout, kept_aside=True)
     if len(train) < 2:
         raise DataError(f"has fewer than 2 {records}", field=field, remedy="give more, or a holdout")
-    aside = held_back(np.arange(len(train)) if unit is None else unit, rng)
-    return Sides(train=train.take(np.flatnonzero(~aside)), test=train.take(np.flatnonzero(aside)), kept_aside=False)
+    aside = draw_holdout(np.arange(len(train)) if unit is None else unit, rng)
+    return RealSplit(train=train.take(np.flatnonzero(~aside)), test=train.take(np.flatnonzero(aside)), kept_aside=False)
 
 
-def held_back(unit: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows are set aside: those of a quarter of the units, and of one at least."""
+def draw_holdout(unit: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return a mask of the rows set aside: those of a quarter of the units, and of one at least."""
     units = np.unique(unit)
     if len(units) < 2:
         units = unit = np.arange(len(unit))
@@ -102,7 +102,7 @@ def held_back(unit: npt.NDArray[np.integer[Any]], rng: np.random.Generator) -> n
 
 
 def seen_warning(kept_aside: bool, records: str = "rows") -> list[str]:
-    """Return what has to be said before any figure where nothing was kept aside; nothing otherwise."""
+    """Return the warning that comes before any figure where the fit saw all real records; otherwise nothing."""
     if kept_aside:
         return []
     return [
@@ -111,7 +111,7 @@ def seen_warning(kept_aside: bool, records: str = "rows") -> list[str]:
 
 
 def seen_note(kept_aside: bool, records: str, quartered: str) -> list[str]:
-    """Return the same for whoever reads the notes: what was quartered, and what to do about it."""
+    """Return the same as a note: which records were split, and how to avoid it."""
     if kept_aside:
         return []
     return [

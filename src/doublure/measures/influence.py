@@ -1,7 +1,8 @@
-"""By how much a figure of predictions moves if a test row counts twice: what the bootstrap of rows needs of it.
+"""Influence functions of prediction figures, for the bootstrap of rows.
 
-Every function returns ``(N,)``, whose mean is 0: the derivative of the figure as a function of the rows' shares
-(Efron & Tibshirani 1993, §22.2). That of an area under the ROC curve is DeLong's placement.
+An influence is the change of a figure per unit of weight on a test row: the derivative with respect to the rows' shares
+(Efron & Tibshirani 1993, §22.2). Every function returns ``(N,)`` with mean 0. The influence on an area under the ROC
+curve is DeLong's placement.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from doublure.encode.columns import Floats
 from doublure.measures.classification import Labels, confusion
 
 
-def of_share(marks: Any) -> Floats:
+def share_influence(marks: Any) -> Floats:
     """Return the influence on a share, or on any mean over rows.
 
     Args:
-        marks: ``(N,)`` what is averaged.
+        marks: ``(N,)`` the averaged values.
     """
     each = np.asarray(marks, dtype=np.float64)
     found: Floats = each - each.mean()
     return found
 
 
-def of_area(truth: Labels, chances: Floats) -> Floats:
-    """Return the influence on the area under the ROC curve; the mean over classes, where there are several.
+def area_influence(truth: Labels, chances: Floats) -> Floats:
+    """Return the influence on the area under the ROC curve; with several classes, on the mean of their areas.
 
     Args:
         truth: ``(N,)`` classes.
@@ -50,31 +51,31 @@ def _of_area(positive: np.ndarray, scores: Floats) -> Floats:
     return np.asarray(np.where(positive, (found - area) / share, (found - area) / (1 - share)), dtype=np.float64)
 
 
-def of_two_samples(which: Labels, chances: Floats) -> tuple[Floats, Floats]:
-    """Return the influences on the area, where the rows of each class are resampled among themselves.
+def two_sample_influence(which: Labels, chances: Floats) -> tuple[Floats, Floats]:
+    """Return the influences on the area where each class is resampled on its own.
 
     Args:
         which: ``(N,)`` 0 and 1.
         chances: ``(N, 2)`` predicted probabilities.
 
     Returns:
-        Those of class 0, and those of class 1.
+        The influences of class 0 and of class 1.
     """
-    each = of_area(which, chances)
+    each = area_influence(which, chances)
     share = float((which == 1).mean())
     return each[which == 0] * (1 - share), each[which == 1] * share
 
 
-def of_average_precision(truth: Labels, chances: Floats, rarer: int) -> Floats:
-    """Return the influence on :func:`doublure.measures.classification.average_precision`, with its arguments."""
+def precision_influence(truth: Labels, chances: Floats, rarer: int) -> Floats:
+    """Return the influence on :func:`doublure.measures.classification.average_precision`, with the same arguments."""
     wanted = [rarer] if chances.shape[1] == 2 else list(range(chances.shape[1]))
     found = [_of_precision(truth == place, chances[:, place]) for place in wanted if (truth == place).any()]
     return np.asarray(np.mean(found, axis=0)) if found else np.zeros(len(truth))
 
 
 def _of_precision(positive: np.ndarray, scores: Floats) -> Floats:
-    """Return the influence of each row: on where it stands itself, and on the precision at every row below it."""
-    _, level = np.unique(-scores, return_inverse=True)  # rows of one score stand together, the highest first
+    """Return the influence of each row: on its own rank, and on the precision at every row below it."""
+    _, level = np.unique(-scores, return_inverse=True)  # tied rows share a level, the highest score first
     hits = np.bincount(level, weights=positive)
     all_of = np.bincount(level).astype(np.float64)
     above, rows = np.cumsum(hits), np.cumsum(all_of)
@@ -87,15 +88,16 @@ def _of_precision(positive: np.ndarray, scores: Floats) -> Floats:
     return np.asarray(n * gained / total, dtype=np.float64)
 
 
-def of_macro_f1(truth: Labels, guessed: Labels, classes: int) -> Floats:
+def macro_f1_influence(truth: Labels, guessed: Labels, classes: int) -> Floats:
     """Return the influence on macro-F1.
 
     Args:
         truth: ``(N,)`` classes.
         guessed: ``(N,)`` predicted ones.
-        classes: How many there are.
+        classes: Number of classes.
     """
     table = confusion(truth, guessed, classes)
+    # F1 is 2 hits / (guessed + true). A right row adds to both; any row adds to a denominator of two classes.
     sides = (table.sum(axis=0) + table.sum(axis=1)).astype(np.float64)
     f1 = np.where(sides > 0, 2 * np.diagonal(table) / np.maximum(sides, 1), 0.0)
     right = np.where(truth == guessed, 2 / sides[truth], 0.0)

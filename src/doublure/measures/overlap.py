@@ -1,8 +1,8 @@
-"""Whether public data, that a public generator is to be trained on, holds records of the private data. Internal.
+"""Overlap between public training data and the private data, for internal use.
 
-The claim of ``latentgan`` assumes that it does not. That is for people to know and to vouch for; this looks for what
-they overlooked. It looks at private records without noise, so that its figures stay inside, and no fit ever asks it:
-a fit that refused shared records would tell that there are some.
+The claim of ``latentgan`` assumes that the public data holds no private records. Its users have to know and vouch for
+that; this check finds overlooked ones. It reads private records without noise, so its figures stay internal, and no fit
+runs it: a fit that refused shared records would reveal that there are some.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _NEAR = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Overlap:
-    """What public and private data share. Internal: do not publish.
+    """Records that public and private data share. Internal: do not publish.
 
     Attributes:
-        private: Private records.
-        same: How many of them are, number for number, among the public ones; labels, conditions and ids aside.
-        sampled: Of how many the nearest public record was looked for.
-        near: How many of those are closer to it than a tenth of the usual distance.
+        private: Number of private records.
+        same: Private records equal to a public one in every number; labels, conditions and ids aside.
+        sampled: Private records whose nearest public record was searched.
+        near: Of those, records closer to it than a tenth of the usual distance.
     """
 
     private: int
@@ -70,28 +70,28 @@ def overlap(public: Given, private: Given, schema: Schema | str | Path, *, seed:
     Args:
         public: Public data.
         private: Private data.
-        schema: Of either, every fact but the number of units declared; labels and conditions are not compared.
-        seed: Of the sample that distances are measured in.
+        schema: The schema of both, with every fact declared but the number of units; labels and conditions are ignored.
+        seed: Draws the sample for distances.
 
     Raises:
         InputError: Data and schema do not fit, or the schema leaves a fact open.
     """
     require_torch("overlap")
     plain = _undescribed(schema if isinstance(schema, Schema) else Schema.load(schema))
-    draw = np.random.default_rng(seeding.chosen(seed))
+    draw = np.random.default_rng(seeding.choose_seed(seed))
     (theirs, public_marks), (ours, marks) = _read(public, plain, "public"), _read(private, plain, "private")
     known = set(public_marks)
     same = np.array([mark in known for mark in marks], dtype=bool)
     few = draw.permutation(len(ours))[:_SEEN]
     beside = theirs[draw.permutation(len(theirs))[: _SEEN * 10]]
     far = nearest(beside.numpy(), ours[few].numpy(), 1)[0][:, 0]
-    others = far[~same[few]]  # what is usual is not told by those that are the same
+    others = far[~same[few]]  # equal records would distort the usual distance
     usual = np.quantile(others, 0.5, method="lower") if len(others) else np.inf
     return Overlap(private=len(ours), same=int(same.sum()), sampled=len(few), near=int((far < _NEAR * usual).sum()))
 
 
 def _undescribed(schema: Schema) -> Schema:
-    """Return a schema of the same bodies, whatever their labels and conditions, whose and however many they are."""
+    """Return a schema of the same bodies, without labels, conditions, units and counts."""
     if schema.kind not in _COMPARED:
         raise SettingError(f"is not compared for kind {schema.kind}", field="overlap", remedy="give images or a table")
     return schema.model_copy(update={"units": 1, "unit": Unit()} | _COMPARED[schema.kind][0](schema))
@@ -111,7 +111,7 @@ def _digest(content: bytes) -> bytes:
 
 
 def _read(data: Given, schema: Schema, whose: str) -> tuple[Tensor, list[bytes]]:
-    """Return records as networks could see them ``(N, D)``, numbers unbinned, and a mark of each one's own values."""
+    """Return records as network inputs ``(N, D)`` with numbers unbinned, and a digest of each one's own values."""
     try:
         return _seen(data, schema)
     except DataError as error:
@@ -121,7 +121,7 @@ def _read(data: Given, schema: Schema, whose: str) -> tuple[Tensor, list[bytes]]
 
 def _seen(data: Given, schema: Schema) -> tuple[Tensor, list[bytes]]:
     source = open_data(data, schema.kind, schema.written)
-    if isinstance(source, ImageSource):  # a folder a class has labels of any kind
+    if isinstance(source, ImageSource):  # a folder per class has labels of any kind
         schema = schema.model_copy(update={"label": _ANY if source.labelled else None})
     resolved = schema.resolve({})
     source.check(resolved)
@@ -144,4 +144,4 @@ _COMPARED: ByKind[tuple[Callable[[Schema], dict[str, Any]], Callable[[Any, Tenso
     table=(_conditions, _of_rows),
     images=(lambda _: {"label": None}, lambda _, bodies: [_digest(row.numpy().tobytes()) for row in bodies]),
 )
-"""What is left out of a kind's schema; and its records, and the bodies that networks take, to a digest of each."""
+"""By kind: the parts of the schema left out, and a function from records and network inputs to a digest of each."""

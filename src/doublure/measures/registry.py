@@ -1,7 +1,7 @@
-"""Metrics that are defined elsewhere: kind of data -> key -> metric (docs/extending.md).
+"""Registry of metrics from outside the package: kind of data -> key -> metric (docs/extending.md).
 
-A metric of this package is a function beside this file, and a line in its kind's evaluation. One that is registered
-gets what those get, and its score stands among theirs: in the scores, the JSON and on the page.
+A metric of this package is a function in this folder, called in its kind's evaluation. A registered metric gets the
+same inputs, and its score stands beside theirs in the scores, the JSON and on the page.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from doublure.schema.kinds import KINDS
 from doublure.support.guessing import meant
 
 Metric: TypeAlias = Callable[[Any, Any, np.random.Generator], Score]
-"""What reads the records, the sets that are compared, and a stream of random numbers -> a score.
+"""A function of a reader, the compared sets and a stream of random numbers that returns a score.
 
 ==========  ===================  =====================================================
-kind        what reads           the sets
+kind        reader               sets
 ==========  ===================  =====================================================
 table       ``Coder``            ``Tables`` (:mod:`doublure.measures.tables`)
 images      the schema           ``value``, ``baseline``, ``real``, ``test`` -> Images
@@ -37,32 +37,32 @@ _REGISTERED: dict[str, dict[str, Metric]] = {}
 
 
 def register(key: str, metric: Metric, *, kind: str = "table") -> None:
-    """Let evaluations measure what is defined elsewhere. It holds for this process.
+    """Add a metric to the evaluations of this process.
 
     Args:
-        key: The key of the score that the metric returns. Another metric that was registered under it is replaced.
-        metric: Takes what reads the records, the sets that are compared and a stream of random numbers that follows
-            from the evaluation's seed and the key; returns a score.
-        kind: Of which kind of data.
+        key: The key of the score that the metric returns; replaces a metric registered under it.
+        metric: Takes the reader of records, the compared sets and a stream of random numbers that follows from the
+            evaluation's seed and the key; returns a score.
+        kind: The kind of data.
 
     Raises:
-        SettingError: There is no such kind. A key that the evaluation itself has is refused when that is made.
+        SettingError: There is no such kind. A key of the evaluation itself is refused during the evaluation.
     """
     if kind not in KINDS:
         raise SettingError(f"there is no kind of data {kind!r}", field="kind", remedy=meant(kind, KINDS))
     _REGISTERED.setdefault(kind, {})[key] = metric
 
 
-def with_registered(found: E, reader: Any, sets: Any) -> E:
-    """Return an evaluation and the scores of its kind's registered metrics, in the order of registration.
+def add_registered(found: E, reader: Any, sets: Any) -> E:
+    """Return an evaluation with the scores of its kind's registered metrics, in the order of registration.
 
     Args:
-        found: Everything that this package measures.
-        reader: What reads the records.
-        sets: What is compared.
+        found: The evaluation with all measures of this package.
+        reader: Reads the records.
+        sets: The compared sets.
 
     Raises:
-        SettingError: A metric returns no score of its key, or the evaluation has that key already.
+        SettingError: A metric returns no score of its key, or the evaluation already has that key.
     """
     taken, added = {score.key for score in found.scores}, []
     for key, metric in _REGISTERED.get(found.kind, {}).items():

@@ -1,16 +1,16 @@
-"""How sure a figure is, and a difference of figures: the bootstrap of rows, and paired where runs share their rows.
+"""Bootstrap of rows: the uncertainty of a figure and of a difference of figures, paired where runs share rows.
 
-A figure is resampled to first order. Of each row it is known by how much the figure moves if the row counts twice (its
-influence); a resample's figure is the figure and the mean influence of the rows that were drawn. So nothing is counted
-or trained again: a resample is one product of a matrix. Where a figure is not smooth (the share of right signs, a
-median), what it is made of is resampled so, and the figure is computed anew.
+A figure is resampled to first order. The influence of a row is the change of the figure per unit of its weight; a
+resample's figure is the figure plus the mean influence of the drawn rows. Nothing is counted or trained again: a
+resample is one matrix product. For a figure that is not smooth (a share of right signs, a median), its components are
+resampled this way, and the figure is computed from them.
 
-**Paired.** Real rows are drawn by the evaluation's seed alone, so that every run of a comparison meets the same
-resamples; synthetic rows are drawn for each run anew. Classifiers are not trained again.
+**Paired.** Real rows are drawn by the evaluation's seed alone, so all runs of a comparison share their resamples.
+Synthetic rows are drawn for each run. Classifiers are not trained again.
 
 References:
-    Efron & Tibshirani (1993), An Introduction to the Bootstrap: §13.3 (percentiles), §10.3 (the resamples' own bias is
-    taken away, which matters for distances: a resample of equal tables is never at distance 0), §22.2 (influence).
+    Efron & Tibshirani (1993), An Introduction to the Bootstrap: §13.3 (percentiles), §10.3 (removal of the resamples'
+    own bias, which matters for distances: a resample of equal tables is never at distance 0), §22.2 (influence).
     Westfall & Young (1993), Resampling-Based Multiple Testing, §2.3: several differences at once.
 """
 
@@ -28,16 +28,16 @@ from doublure.intervals import LEVEL, Interval
 from doublure.measures.scores import Score
 
 RESAMPLES = 500
-"""How many resamples: their percentiles at 2.5 % then have a standard error of .7 % of probability."""
+"""Number of resamples: the standard error of their percentiles at 2.5 % is .7 % of probability."""
 
 MOST_DRAWN = 1 << 12
-"""The most parts of a set that are drawn: more rows are put into so many parts at random, and drawn with their part.
+"""Most parts of a set that are drawn; with more rows, each row joins a random part and is drawn with it.
 
-A standard error from so many parts is itself known to 1.1 % (√(1 / 2 · 4096)); by 500 resamples, to 3.2 %.
+A standard error from this many parts is known to 1.1 % (√(1 / 2 · 4096)); by 500 resamples, to 3.2 %.
 """
 
 ROWS_OF = {"value": "value", "baseline": "baseline", "real": "test"}
-"""Whose rows a figure's are: those of real records are of the test rows."""
+"""Set -> the rows that its figures depend on; figures of real records depend on the test rows."""
 
 _AT_ONCE = 100
 _Weights: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
@@ -45,12 +45,12 @@ _Weights: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Resamples:
-    """The resamples of one evaluation, and the figures that were resampled.
+    """The resamples of one evaluation, and the resampled figures.
 
     Attributes:
         seed: Draws the real rows.
-        run: Which run of a comparison it is: draws its synthetic rows.
-        figures: Key -> whose (``value``, ``baseline``, ``real``) -> ``(RESAMPLES,)`` the figure of each resample.
+        run: Number of the run in a comparison: draws its synthetic rows.
+        figures: Key -> set (``value``, ``baseline``, ``real``) -> ``(RESAMPLES,)`` the figure of each resample.
     """
 
     seed: int = 0
@@ -59,28 +59,29 @@ class Resamples:
     _weights: dict[tuple[str, int], _Weights] = field(default_factory=dict)
     _orders: dict[tuple[str, int], np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
 
-    def moved(self, rows: str, influence: Floats) -> Floats:
-        """Return by how much means over rows move from resample to resample.
+    def shifts(self, rows: str, influence: Floats) -> Floats:
+        """Return the change of means over rows in each resample.
 
         Args:
-            rows: Of which set: ``train``, ``test`` (real rows), ``value``, ``baseline``, or part of one.
+            rows: The set: ``train``, ``test`` (real rows), ``value``, ``baseline``, or part of one.
             influence: ``(N,)`` or ``(N, F)``, each row's.
 
         Returns:
             ``(RESAMPLES,)`` or ``(RESAMPLES, F)``.
         """
-        return self.moved_parts(rows, self.parts(rows, influence)) / len(influence)
+        return self.part_shifts(rows, self.parts(rows, influence)) / len(influence)
 
-    def moved_parts(self, rows: str, parts: Floats) -> Floats:
-        """Return by how much sums over parts move from resample to resample, ``(RESAMPLES, ...)``."""
+    def part_shifts(self, rows: str, parts: Floats) -> Floats:
+        """Return the change of sums over parts in each resample, ``(RESAMPLES, ...)``."""
         weights = self._drawn(rows, len(parts))
         starts = range(0, RESAMPLES, _AT_ONCE)
+        # Weights less 1 give a resample's sum less the sample's.
         return np.concatenate(
             [(weights[first : first + _AT_ONCE].astype(np.float64) - 1.0) @ parts for first in starts]
         )
 
     def parts(self, rows: str, influence: Any) -> Floats:
-        """Return the sums over the parts that are drawn; the rows themselves, where there are few."""
+        """Return the sums over the parts that are drawn; the rows themselves where they are few."""
         each = np.asarray(influence, dtype=np.float64)
         if len(each) <= MOST_DRAWN:
             return each
@@ -89,19 +90,19 @@ class Resamples:
         return found
 
     def add(self, key: str, whose: str, value: float | None, influence: Mapping[str, Floats]) -> None:
-        """Keep a figure's resamples: those of a figure that is linear enough in its rows.
+        """Store the resamples of a figure that is nearly linear in its rows.
 
         Args:
-            key: The score's.
+            key: The score's key.
             whose: ``value``, ``baseline`` or ``real``.
             value: The figure.
-            influence: Of each set that it is computed from ``(N,)``.
+            influence: For each set the figure depends on, ``(N,)``.
         """
         if value is not None:
-            self.keep(key, whose, value + sum(self.moved(rows, each) for rows, each in influence.items()))
+            self.keep(key, whose, value + sum(self.shifts(rows, each) for rows, each in influence.items()))
 
     def keep(self, key: str, whose: str, resampled: Floats | float) -> None:
-        """Keep the figure of each resample."""
+        """Store the figure of each resample."""
         found = np.broadcast_to(np.asarray(resampled, dtype=np.float64), (RESAMPLES,))
         self.figures.setdefault(key, {})[whose] = found
 
@@ -110,31 +111,31 @@ class Resamples:
         return self.figures.get(key, {}).get(whose)
 
     def sure(self, score: Score, key: str | None = None) -> Score:
-        """Return a score with the interval of its resamples, where it has none of its own.
+        """Return a score with the interval of its resamples, unless it has its own.
 
         Args:
             score: The score.
-            key: Under which it is resampled, if not under its own.
+            key: The key of its resamples, if not its own.
         """
         found = self.of(key or score.key)
         if found is None or score.value is None or score.interval is not None:
             return score
-        low, high = interval_of(found, score.value)
+        low, high = percentile_interval(found, score.value)
         ends = max(score.range[0], low), min(score.range[1], high)
         return score.model_copy(update={"interval": (min(ends[0], score.value), max(ends[1], score.value))})
 
     def _rng(self, rows: str, number: int) -> np.random.Generator:
-        own = self.run + 1 if rows.partition(" ")[0] == "value" else 0  # real rows, and the baseline, are every run's
+        own = self.run + 1 if rows.partition(" ")[0] == "value" else 0  # all runs share real and baseline rows
         return np.random.default_rng([self.seed, own, zlib.crc32(rows.encode()), number])
 
     def _order(self, rows: str, many: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return an order that says nothing, the same whenever it is asked for: files are often sorted."""
+        """Return a random order, the same at each call: files are often sorted."""
         if (rows, many) not in self._orders:
             self._orders[rows, many] = self._rng(rows, many).permutation(many)
         return self._orders[rows, many]
 
     def _drawn(self, rows: str, parts: int) -> _Weights:
-        """Return how often each part is drawn, ``(RESAMPLES, parts)``; the same whenever it is asked for."""
+        """Return the weight of each part in each resample, ``(RESAMPLES, parts)``; the same at each call."""
         if (rows, parts) not in self._weights:
             rng = self._rng(rows, parts)
             weights = np.empty((RESAMPLES, parts), dtype=np.uint8)
@@ -144,7 +145,7 @@ class Resamples:
         return self._weights[rows, parts]
 
 
-def interval_of(resampled: Floats, value: float, level: float = LEVEL) -> Interval:
+def percentile_interval(resampled: Floats, value: float, level: float = LEVEL) -> Interval:
     """Return the percentile interval of a figure, without the resamples' own bias.
 
     Args:
@@ -156,18 +157,18 @@ def interval_of(resampled: Floats, value: float, level: float = LEVEL) -> Interv
     return value + float(low), value + float(high)
 
 
-def together(resampled: Floats, level: float = LEVEL) -> Floats:
-    """Return how far several figures reach to either side, so that all of them hold at once.
+def simultaneous_widths(resampled: Floats, level: float = LEVEL) -> Floats:
+    """Return half-widths of simultaneous intervals of several figures.
 
-    Each reaches a multiple of its standard error, the same for all: the ``level`` quantile of the largest deviation
-    that a resample has in any of them (Westfall & Young 1993). Figures that move together are not paid for twice.
+    Each is a multiple of its standard error, the same for all: the ``level`` quantile of the largest deviation that a
+    resample has in any figure (Westfall & Young 1993). Correlated figures do not widen one another.
 
     Args:
         resampled: ``(R, F)``.
-        level: In so many of all resamples no figure lies beyond.
+        level: Share of resamples in which no figure lies beyond its half-width.
 
     Returns:
-        ``(F,)``, 0 for a figure that never moves.
+        ``(F,)``, 0 for a constant figure.
     """
     apart = resampled - resampled.mean(axis=0)
     errors = apart.std(axis=0)

@@ -1,8 +1,8 @@
-"""What an evaluation says: a value, how sure it is, what is good, and what the two natural comparisons reach.
+"""Scores of an evaluation: a value, its uncertainty, its goal and its two reference values.
 
-Every figure stands between two others. *Independent columns* keeps each column and forgets every relation between
-them: a synthesizer that does no better has learned no more than a table of frequencies. *Real* is the best to hope
-for: for distances, other real rows against the same real rows; for prediction, models trained on real rows.
+Every figure has two references. *Independent columns* keeps each column and drops every relation between them: a
+synthesizer no better than that has learned a table of frequencies. *Real* is the best to hope for: for distances, other
+real rows against the same real rows; for prediction, models trained on real rows.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _FINE = frozenset({"wasserstein", "pixel_mean", "pixel_spread", "checkerboard", 
 
 
 class Score(Result):
-    """One figure with its comparisons.
+    """One figure with its references.
 
     Attributes:
         key: A stable name for programs.
-        name: The same in words.
+        name: The name for people.
         value: The synthetic rows' figure; null where it cannot be computed.
-        interval: Where the value would fall in 95 of 100 repetitions with other rows, if cheap to say.
+        interval: 95 % interval of the value over redrawn rows, where cheap.
         goal: Whether a low value is good, a high one, or one near the real rows'.
         range: The smallest and largest possible value.
         baseline: The figure of independent columns.
         real: The figure of real rows in the synthetic rows' place.
-        meaning: One sentence for a reader who meets the figure for the first time.
+        meaning: One sentence for a reader new to the figure.
     """
 
     key: str
@@ -53,19 +53,19 @@ class Score(Result):
 
     @property
     def width(self) -> float:
-        """How far the largest possible value is from the smallest."""
+        """Length of the range."""
         return self.range[1] - self.range[0]
 
     @property
     def error(self) -> float:
-        """How far its interval reaches to either side; 0 where none is known."""
+        """Half-width of the interval; 0 where there is none."""
         return 0.0 if self.interval is None else (self.interval[1] - self.interval[0]) / 2
 
     @property
     def way(self) -> float | None:
-        """The share of the way from independent columns (0) to real rows (1); null where there is no way to go.
+        """The value's position between independent columns (0) and real rows (1); null where these do not differ.
 
-        A way that is shorter than the value is sure, to either side, is none: a share of it would be made of chance.
+        A distance shorter than the value's error counts as none: a fraction of it would be chance.
         """
         if self.goal == "near" or self.value is None or self.baseline is None or self.real is None:
             return None
@@ -77,12 +77,12 @@ class Score(Result):
 
 
 def distance_score(key: str, name: str, figures: Mapping[str, float | None], meaning: str = "") -> Score:
-    """Return a distance from 0 to 1 with its comparisons: the figures of ``value``, ``baseline`` and ``real``."""
+    """Return a distance from 0 to 1 with its references, from the figures of ``value``, ``baseline`` and ``real``."""
     return Score(key=key, name=name, goal="low", range=(0.0, 1.0), meaning=meaning, **figures)
 
 
 def rate_score(key: str, name: str, hits: Mapping[str, int], n: int, meaning: str = "") -> Score:
-    """Return a share that should be high, from how many of n were hit: of ``value``, ``baseline`` and ``real``."""
+    """Return a share with a high goal, from the hits out of n of ``value``, ``baseline`` and ``real``."""
     return Score(
         key=key,
         name=name,
@@ -97,12 +97,12 @@ def rate_score(key: str, name: str, hits: Mapping[str, int], n: int, meaning: st
 
 
 def loss(score: Score, value: Any, real: Any) -> Any:
-    """Return how far a figure is from what is good, less being better; None where that is not known.
+    """Return the loss of a figure, lower being better; None where unknown.
 
     Args:
-        score: What is good.
+        score: Defines the goal.
         value: The figure, or its resamples.
-        real: That of real records, likewise.
+        real: The same of real records.
     """
     if value is None or (score.goal == "near" and real is None):
         return None
@@ -110,7 +110,7 @@ def loss(score: Score, value: Any, real: Any) -> Any:
 
 
 def figure(score: Score, value: float | None) -> str:
-    """Return one of a score's figures as its kind is usually written."""
+    """Return one of a score's figures in its usual format."""
     if value is None:
         return "–"
     if score.key in _FINE:
@@ -123,12 +123,12 @@ def figure(score: Score, value: float | None) -> str:
 
 
 def interval(score: Score, ends: Interval | None) -> str:
-    """Return an interval as text, or nothing."""
+    """Return an interval as text; empty without one."""
     return span(ends, shares=score.key in _AS_PERCENT)
 
 
 def amount(score: Score, *values: float) -> str:
-    """Return a difference of two figures of a kind, or its interval, with its unit."""
+    """Return a difference of two figures, or its interval, with its unit."""
     shares = score.key in _AS_PERCENT or score.key in _FINE
     digits = 2 if score.key in _FINE else 1 if shares or score.key in _WHOLE | _POINTS else 3
     text = " to ".join(f"{100 * value if shares else value:z.{digits}f}" for value in values)
@@ -136,31 +136,31 @@ def amount(score: Score, *values: float) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
-    """By how much one set's figure is better than another's: nearer to what is good.
+class ScoreDifference:
+    """Advantage of one set's figure over another's: positive if nearer the goal.
 
     Attributes:
         value: The difference.
-        interval: Its interval from the same real rows twice (paired); null where the figure is not resampled.
+        interval: Its paired interval, from the same real rows; null where the figure is not resampled.
     """
 
     value: float
     interval: Interval | None
 
     @property
-    def told(self) -> bool:
-        """Whether chance does not make it: its interval excludes 0."""
+    def significant(self) -> bool:
+        """Whether the difference is significant: its interval excludes 0."""
         return self.interval is not None and self.interval[0] > 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class SideBySide:
+class ScoreComparison:
     """One figure of several sets of records.
 
     Attributes:
-        score: That of one who has it: what it means, and what it is held against.
-        scores: Each one's, in their order; None for one that was not asked.
-        intervals: Of two places, by how much the first is better, 95 %; pairs that are not resampled are left out.
+        score: The score of one set that has it, for its meaning and references.
+        scores: The score of each set, in order; None where it was not computed.
+        intervals: Pair of places -> 95 % interval of the first one's advantage; pairs without resamples are left out.
     """
 
     score: Score
@@ -169,14 +169,14 @@ class SideBySide:
 
     @property
     def same(self) -> bool:
-        """Whether everybody was asked, and is held against the same figures to the last digit."""
+        """Whether all sets have the score, with equal references to the last digit."""
         return None not in self.scores and all(len(figures) == 1 for figures in self._yardsticks)
 
     @property
     def one_scale(self) -> bool:
-        """Whether those who were asked are held against the same figures, within the error of their own.
+        """Whether the sets with the score share their references, within the error of their own figures.
 
-        Bounds that two runs have bought differ by their noise, and bins and figures with them.
+        Bounds that two runs bought differ by their noise, and so do bins and figures.
         """
         unknown = any(None in figures and len(figures) > 1 for figures in self._yardsticks)
         known = [[value for value in figures if value is not None] or [0.0] for figures in self._yardsticks]
@@ -185,41 +185,41 @@ class SideBySide:
 
     @property
     def first(self) -> int | None:
-        """The place of the best figure; None where fewer than two are known, or on scales of their own."""
+        """Place of the best figure; None where fewer than two are known, or on different scales."""
         losses = self._losses
         return min(losses, key=lambda place: losses[place]) if self.one_scale and len(losses) > 1 else None
 
     @property
     def best(self) -> frozenset[int]:
-        """The places of the best figure and of those that its difference does not tell from it.
+        """Places of the best figure and of those that do not differ significantly from it.
 
-        Nothing where that holds of all, or where a difference has no interval.
+        Empty where that holds for all, or where a difference has no interval.
         """
         first = self.first
         if first is None:
             return frozenset()
         apart = {place: self.difference(first, place) for place in self._losses if place != first}
-        if not any(each.told for each in apart.values()) or any(each.interval is None for each in apart.values()):
+        alike = {place for place, each in apart.items() if not each.significant}
+        if len(alike) == len(apart) or any(each.interval is None for each in apart.values()):
             return frozenset()
-        return frozenset({first, *(place for place, each in apart.items() if not each.told)})
+        return frozenset({first, *alike})
 
-    def difference(self, first: int, second: int) -> Difference:
-        """Return by how much one figure is better than another; both are known."""
+    def difference(self, first: int, second: int) -> ScoreDifference:
+        """Return the advantage of one figure over another; both are known."""
         ends = self.intervals.get((first, second))
         if ends is None and (second, first) in self.intervals:
             low, high = self.intervals[second, first]
             ends = -high, -low
-        return Difference(value=self._losses[second] - self._losses[first], interval=ends)
+        return ScoreDifference(value=self._losses[second] - self._losses[first], interval=ends)
 
     @property
     def _losses(self) -> dict[int, float]:
-        """How far each known figure is from what is good."""
         each = {place: one for place, one in enumerate(self.scores) if one is not None}
         found = {place: loss(one, one.value, one.real) for place, one in each.items()}
         return {place: value for place, value in found.items() if value is not None}
 
     @property
     def _yardsticks(self) -> tuple[set[float | None], ...]:
-        """The figures of the least to expect, and those of real records."""
+        """Distinct baseline figures, and distinct figures of real records."""
         asked = [score for score in self.scores if score is not None]
         return {score.baseline for score in asked}, {score.real for score in asked}

@@ -1,4 +1,4 @@
-"""What a run will do and cost, before any record is read."""
+"""Planning of runs: mechanisms, noise and cost, from public facts alone."""
 
 from doublure.planning.plans import Plan, plan
 

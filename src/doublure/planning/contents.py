@@ -1,6 +1,6 @@
-"""What a plan holds: figures, accesses, settings and the claim, and the form of ``plan.json``.
+"""Contents of a plan, as ``plan.json`` holds them: figures, accesses, settings and the claim.
 
-Nothing in it depends on the data: it can be shown, signed and published before the data is opened.
+None of them depends on the data: a plan can be shown, signed and published before the data is opened.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class PlanContents:
-    """What a run will do, as figures. :class:`doublure.Plan` is read, written and explained.
+    """A planned run in figures; :class:`doublure.Plan` reads, writes and explains it.
 
     Attributes:
-        method: Which method trains.
+        method: The name of the method that trains.
         schema: The public facts; what is to be learned is among :attr:`touches`.
         epsilon: The total, learned facts included; None where nothing is claimed. For a Bayesian claim the ceiling on
             ε_μ: above it the run is stated under its :attr:`worst_case` alone.
         delta: The total, or δ_μ.
-        accountant: What composes the accesses.
-        settings: The method's settings, all decided.
+        accountant: The accountant that composes the accesses.
+        settings: The method's settings, with defaults resolved.
         touches: Every private access.
         sample_rate: q.
         noise_multiplier: σ, or what the accesses' own noises were calibrated by, where they are not one Gaussian; the
@@ -37,8 +37,8 @@ class PlanContents:
         steps: T, noisy steps.
         memory_bytes: An estimate of the peak.
         seconds_estimate: An estimate of the time that a fit takes one core of this machine.
-        warnings: What to know before the data is read.
-        guarantee: What may be claimed afterwards.
+        warnings: Warnings to read before the data is.
+        guarantee: The claim that may be made afterwards.
     """
 
     method: str
@@ -75,7 +75,7 @@ class PlanContents:
 
     @property
     def worst_case(self) -> tuple[float, float] | None:
-        """The (ε, δ) that holds whoever a record is from, where the claim is Bayesian; the ledger is charged this."""
+        """The (ε, δ) that holds for any record where the claim is Bayesian; the ledger is charged this."""
         said = self.guarantee.worst_case
         if said is self.guarantee or said.epsilon is None or said.delta is None:
             return None

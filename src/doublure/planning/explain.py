@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from doublure.access import COVERED
-from doublure.guarantee import beside, figure
+from doublure.guarantee import derived_claims, figure
 from doublure.methods import registry as table
 from doublure.methods.choice import is_reason
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
@@ -25,7 +25,7 @@ def explain(made: PlanContents) -> str:
     lines = [f"Method {made.method}: {table.summary(made.method, made.schema.kind)}"]
     lines.append(f"Unit of privacy: {_unit(made)}")
     lines += _owners(made)
-    lines.append(budget_of(made))
+    lines.append(describe_budget(made))
     several = sum(access.epsilon is not None for access in made.touches) > 1
     lines.append(f"What touches private records{_ALONE if several else ''}:")
     prices = [(access.purpose, _price(access)) for access in made.touches]
@@ -37,7 +37,7 @@ def explain(made: PlanContents) -> str:
     if any(access.path is not None and access.epsilon is None for access in made.touches):
         lines.append("  (–: with the noise that the schema asks for, and in no total)")
     said = made.guarantee
-    lines += [f"  {who}: {what}" for who, what in beside(said.kind, said.model_dump())]
+    lines += [f"  {who}: {what}" for who, what in derived_claims(said.kind, said.model_dump())]
     lines += _noise(made)
     lines += table.method(made.method).forecast(said, made.settings, made.touches, made.schema)
     time = duration(made.seconds_estimate)
@@ -48,7 +48,7 @@ def explain(made: PlanContents) -> str:
     )
     lines += [f"Public source: {source}" for source in made.settings.public_sources]
     lines += [f"Note: {reason}" for reason in made.warnings if is_reason(reason)]
-    lines += warned(made)
+    lines += warning_lines(made)
     lines += _claims(made)
     return "\n".join(lines)
 
@@ -60,7 +60,7 @@ def _unit(made: PlanContents) -> str:
 
 
 def _owners(made: PlanContents) -> list[str]:
-    """Return how many owners there are of a unit, how many have to be ready, and what becomes of what does not fit."""
+    """Return the public facts about owners, and the treatment of data that does not fit, a line each."""
     federated = made.schema.federated
     if federated is None:
         return []
@@ -72,13 +72,13 @@ def _owners(made: PlanContents) -> list[str]:
     ]
 
 
-def warned(made: PlanContents) -> list[str]:
-    """Return what to know before the data is read, a line each."""
+def warning_lines(made: PlanContents) -> list[str]:
+    """Return the warnings of a plan, a line each."""
     return [f"Warning: {warning}" for warning in made.warnings if not is_reason(warning)]
 
 
-def budget_of(made: PlanContents) -> str:
-    """Return what is spent, or what is not claimed."""
+def describe_budget(made: PlanContents) -> str:
+    """Return a line about the budget, or about the claim that is not made."""
     if made.epsilon is None:
         return f"No budget: {'nothing is protected' if made.guarantee.kind == 'none' else 'no ε is claimed'}"
     if made.worst_case is None:
@@ -100,7 +100,7 @@ def _claims(made: PlanContents) -> list[str]:
 
 
 def _price(access: Access) -> str:
-    """Return a price; a fact that a run without a claim learns has noise and no price, because it protects nobody."""
+    """Return a price; a fact that is learned without a claim has noise but no price."""
     if access.epsilon is None:
         return "not protected" if access.path is None else "–"
     return _figures(access.epsilon, access.delta)
@@ -171,7 +171,7 @@ def html(made: PlanContents) -> str:
         f"Plan: {made.method}",
         views.line("No record has been read."),
         views.line(made.guarantee.sentence, "claim" if priced else "warn"),
-        views.line(budget_of(made), "plain"),
+        views.line(describe_budget(made), "plain"),
         views.facts(named),
         views.grid(("what touches private records", "ε", "δ"), rows, right=(1, 2), total=priced),
         *(views.line(warning, "note") for warning in made.warnings),

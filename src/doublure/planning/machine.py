@@ -1,4 +1,4 @@
-"""What a run would hold in memory, against what this machine has."""
+"""Memory and time that a run needs, compared with this machine."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from doublure.training.settings import MethodSettings, Work
 LIBRARIES_BYTES = 350_000_000
 _TORCH_BYTES = 350_000_000
 PARTITION_BYTES = 400_000_000
-"""What is held of records that are read in partitions: batches as they are read, encoded and counted."""
+"""Memory for records that are read in partitions: batches as they are read, encoded and counted."""
 _DRAWN_BYTES = 300_000_000
-"""What is held of records that lie on a disk: batches as they are read, and pages of those that lots were drawn of."""
+"""Memory for records on disk: batches as they are read, and the pages that lots are drawn from."""
 _UNIT_BYTES = 32
-"""What is held of each record then: whose it is, and where that unit's records begin."""
+"""Memory for each of those records: its unit, and where the unit's records begin."""
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*((?:[kmgt]i?)?b?)", re.IGNORECASE | re.ASCII)
 _UNITS = {
     prefix + more + end: float(base**power)
@@ -39,14 +39,14 @@ _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 class RecordPlacement(enum.Enum):
-    """Where a run's records are while it trains."""
+    """The place of a run's records while it trains."""
 
     HELD = enum.auto()
     """In memory."""
     IN_PARTITIONS = enum.auto()
-    """Some in memory at a time, as they are counted; or wherever they are asked."""
+    """In memory a part at a time, as they are counted; or in another process that is asked."""
     ON_DISK = enum.auto()
-    """On a disk, of which the records of a lot are read."""
+    """On disk, from which the records of each lot are read."""
 
 
 def needed_bytes(chosen: Method, schema: Schema, settings: MethodSettings) -> int:
@@ -56,7 +56,7 @@ def needed_bytes(chosen: Method, schema: Schema, settings: MethodSettings) -> in
 
 
 def memory_bytes() -> int | None:
-    """Return this machine's memory, or the part of it that its container may use; None where nobody says."""
+    """Return this machine's memory, or the part of it that its container may use; None where it is unknown."""
     try:
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows
@@ -67,10 +67,10 @@ def memory_bytes() -> int | None:
         return whole
 
 
-def placement_of(
+def choose_placement(
     chosen: Method, schema: Schema, settings: MethodSettings, memory: int | None = None, *, elsewhere: bool = False
 ) -> RecordPlacement:
-    """Return where records are to lie: in memory, if it is not given and holds them, or if nothing else is possible.
+    """Return the place for records: memory, if no limit is given and they fit, or if the method allows nothing else.
 
     Args:
         chosen: The method.
@@ -108,7 +108,7 @@ def refuse_too_large(
     """
     work = chosen.work(schema, settings)
     needed, there = needed_bytes(chosen, schema, settings), memory_bytes() if memory is None else memory
-    placement = placement_of(chosen, schema, settings, memory, elsewhere=elsewhere)
+    placement = choose_placement(chosen, schema, settings, memory, elsewhere=elsewhere)
     if placement is RecordPlacement.IN_PARTITIONS:
         needed += PARTITION_BYTES - work.records_bytes
     elif placement is RecordPlacement.ON_DISK:
@@ -135,7 +135,7 @@ def refuse_too_large(
     )
 
 
-def bytes_of(memory: int | str | None) -> int | None:
+def parse_bytes(memory: int | str | None) -> int | None:
     """Return an amount of memory in bytes.
 
     Args:
@@ -145,7 +145,7 @@ def bytes_of(memory: int | str | None) -> int | None:
         SettingError: It is none.
 
     Example:
-        >>> bytes_of("2GB"), bytes_of("1GiB")
+        >>> parse_bytes("2GB"), parse_bytes("1GiB")
         (2000000000, 1073741824)
     """
     if memory is None:
@@ -157,8 +157,8 @@ def bytes_of(memory: int | str | None) -> int | None:
     return size
 
 
-def seconds_of(work: Work) -> float:
-    """Return an estimate of how long a fit takes one core of this machine; ``benchmarks/forecast.py`` checks it."""
+def estimate_seconds(work: Work) -> float:
+    """Return an estimate of the seconds that a fit takes one core; ``benchmarks/forecast.py`` checks it."""
     steps = work.steps + work.free_steps
     return round(_SECONDS_A_FIT + work.flops / _flops_a_second() + steps * _SECONDS_A_STEP, 1)
 
@@ -167,8 +167,8 @@ def seconds_of(work: Work) -> float:
 def _flops_a_second() -> float:
     """Measure once how fast one core multiplies matrices, in a few milliseconds; networks reach about a quarter of it.
 
-    The matrices are too small for a BLAS to share out among threads, and the time is this thread's own. What else the
-    machine does would otherwise decide: threads that wait for one another on a busy one take hundreds of times as long.
+    The matrices are too small for a BLAS to use several threads, and the clock is this thread's own. Otherwise the load
+    of the machine would decide: threads that wait for one another on a busy one take hundreds of times as long.
     """
     import numpy as np
 

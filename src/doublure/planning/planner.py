@@ -32,14 +32,14 @@ from doublure.methods import choice, registry
 from doublure.methods.method import Method, customary_delta, refuse_loose_delta, settings_of, unshared_conditions
 from doublure.planning import signal_to_noise
 from doublure.planning.contents import PlanContents, with_prices
-from doublure.planning.machine import needed_bytes, refuse_too_large, seconds_of
+from doublure.planning.machine import estimate_seconds, needed_bytes, refuse_too_large
 from doublure.private import accounting
 from doublure.private.accounting import ApproximateEvent, Event, GaussianEvent, PureEvent
 from doublure.schema import Schema
 from doublure.training.settings import MethodSettings
 
-Asked: TypeAlias = Literal["auto", "pld", "rdp"]
-"""An accountant as it is asked for."""
+AccountantChoice: TypeAlias = Literal["auto", "pld", "rdp"]
+"""The accountant that a caller asks for; ``auto`` is ``pld``, with ``rdp`` as the fallback."""
 
 DELTA_WITHOUT_PRIVACY = 1e-6
 """The δ of a discovery of values in a plan that claims nothing."""
@@ -57,19 +57,24 @@ _PURPOSES = {
 
 
 def plan_contents(
-    schema: Schema, name: str, epsilon: float | None, delta: float | None, accountant: Asked, settings: dict[str, Any]
+    schema: Schema,
+    name: str,
+    epsilon: float | None,
+    delta: float | None,
+    accountant: AccountantChoice,
+    settings: dict[str, Any],
 ) -> PlanContents:
     """Return what a plan holds; see :func:`doublure.plan` for the arguments and the errors."""
     if name == choice.AUTO:
         refuse_undeclared(schema)
-        total, _ = checked_budget(epsilon, delta, schema.public_units)
+        total, _ = check_budget(epsilon, delta, schema.public_units)
         made = plan_contents(schema, choice.method_for(schema, total), epsilon, delta, accountant, settings)
         return replace(made, warnings=(choice.sentence(schema, total), *made.warnings))
     chosen = registry.method(name)
     refuse_undeclared(schema)
     own = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, settings))
     follows = chosen.given_noise(own) is not None
-    budget = Budget.of(chosen, schema, epsilon, delta, follows=follows)
+    budget = BudgetRequest.from_request(chosen, schema, epsilon, delta, follows=follows)
     refuse_too_large(chosen, schema, own)
     if budget.epsilon is None or budget.delta is None:
         return with_prices(assemble(chosen, schema, own, budget, None, None))
@@ -79,12 +84,12 @@ def plan_contents(
     return with_prices(_with_fallback(accountant, chosen, schema, own, budget))
 
 
-# -- the budget: what was asked for, and what the facts to be learned take of it ---------------------------------------
+# -- the budget: the request, and the share of it that learned facts take ---------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
-    """What was asked for, and the facts that it buys.
+class BudgetRequest:
+    """The ε and δ of a request, and the facts that they buy.
 
     Attributes:
         epsilon: The total, or the ceiling on ε_μ of a Bayesian claim; None where nothing is claimed. It is infinite
@@ -98,10 +103,10 @@ class Budget:
     learned: tuple[Access, ...]
 
     @classmethod
-    def of(
+    def from_request(
         cls, chosen: Method, schema: Schema, epsilon: float | None, delta: float | None, *, follows: bool = False
-    ) -> Budget:
-        """Check what was asked for against the method and the public number of units.
+    ) -> BudgetRequest:
+        """Check a request against the method and the public number of units.
 
         Args:
             chosen: The method.
@@ -117,27 +122,25 @@ class Budget:
             if epsilon is not None:
                 message, remedy = "stands beside epsilon, which follows from it", "leave one of the two out"
                 raise SettingError(message, field="noise_multiplier", remedy=remedy)
-            total, chance = math.inf, checked_delta(delta, schema.public_units)
+            total, chance = math.inf, check_delta(delta, schema.public_units)
         elif chosen.guarantee in ("empirical", "none"):
             if epsilon is not None or delta is not None:
-                field = "epsilon" if epsilon is not None else "delta"
-                raise SettingError(
-                    f"{chosen.name} gives no guarantee, so it takes none", field=field, remedy="leave it out"
-                )
+                field, remedy = "epsilon" if epsilon is not None else "delta", "leave it out"
+                raise SettingError(f"{chosen.name} gives no guarantee, so it takes none", field=field, remedy=remedy)
             return cls(epsilon=None, delta=None, learned=learned_facts(schema, DELTA_WITHOUT_PRIVACY))
         else:
-            total, chance = checked_budget(epsilon, delta, schema.public_units)
+            total, chance = check_budget(epsilon, delta, schema.public_units)
         discoveries = sum(question.fact == "values" for question in schema.questions)
         share = _DISCOVERY_SHARE_OF_DELTA * chance / max(1, discoveries)
         return cls(epsilon=total, delta=chance, learned=learned_facts(schema, share))
 
     @property
-    def of_training(self) -> float:
+    def training_delta(self) -> float:
         """The δ that is left for training."""
         return (self.delta or 0.0) - sum(access.delta or 0.0 for access in self.learned)
 
 
-def checked_budget(epsilon: object, delta: object, units: int) -> tuple[float, float]:
+def check_budget(epsilon: object, delta: object, units: int) -> tuple[float, float]:
     """Check an ε and a δ of the kind dp.
 
     Raises:
@@ -148,10 +151,10 @@ def checked_budget(epsilon: object, delta: object, units: int) -> tuple[float, f
     total = _figure(epsilon)
     if delta is not None and (not total > 0 or math.isinf(total)):
         raise SettingError("must be a number above 0", field="epsilon", remedy="give a number such as 1.0")
-    return total, checked_delta(delta, units)
+    return total, check_delta(delta, units)
 
 
-def checked_delta(delta: object, units: int) -> float:
+def check_delta(delta: object, units: int) -> float:
     """Check a δ of the kind dp.
 
     Raises:
@@ -178,7 +181,7 @@ def _figure(value: object) -> float:
 
 
 def refuse_undeclared(schema: Schema) -> None:
-    """Refuse a schema with a fact that nobody has decided yet.
+    """Refuse a schema with an undeclared fact.
 
     Raises:
         SchemaError: Naming the first one and the ways out.
@@ -196,12 +199,10 @@ def learned_facts(schema: Schema, discovery_delta: float) -> tuple[Access, ...]:
     """Return the accesses that buy the schema's facts, in its order."""
     accesses = []
     for question in schema.questions:
-        delta = discovery_delta if question.fact == "values" else 0.0
-        event: Event = PureEvent(epsilon=question.epsilon)
-        if delta:
-            event = ApproximateEvent(epsilon=question.epsilon, delta=delta)
+        price, delta = question.epsilon, discovery_delta if question.fact == "values" else 0.0
+        event: Event = ApproximateEvent(epsilon=price, delta=delta) if delta else PureEvent(epsilon=price)
         purpose = _PURPOSES[question.fact].format(column=question.column)
-        accesses.append(Access(purpose=purpose, event=event, epsilon=question.epsilon, delta=delta, path=question.path))
+        accesses.append(Access(purpose=purpose, event=event, epsilon=price, delta=delta, path=question.path))
     return tuple(accesses)
 
 
@@ -226,10 +227,10 @@ def refuse_used_up(learned: tuple[Access, ...], epsilon: float, delta: float, ac
 
 
 def _with_fallback(
-    accountant: Asked, chosen: Method, schema: Schema, settings: MethodSettings, budget: Budget
+    accountant: AccountantChoice, chosen: Method, schema: Schema, settings: MethodSettings, budget: BudgetRequest
 ) -> PlanContents:
-    """Compose by the accountant that was asked for; ``auto`` is ``pld``, and ``rdp`` where that cannot."""
-    if accountant not in get_args(Asked):
+    """Compose by the requested accountant; ``auto`` is ``pld``, or ``rdp`` where ``pld`` cannot compose the events."""
+    if accountant not in get_args(AccountantChoice):
         raise SettingError("is not an accountant", field="accountant", remedy="use auto, pld or rdp")
     if accountant != "auto":
         return _composed(chosen, schema, settings, budget, accountant)
@@ -240,9 +241,9 @@ def _with_fallback(
 
 
 def _composed(
-    chosen: Method, schema: Schema, settings: MethodSettings, budget: Budget, accountant: accounting.Accountant
+    chosen: Method, schema: Schema, settings: MethodSettings, budget: BudgetRequest, accountant: accounting.Accountant
 ) -> PlanContents:
-    """Calibrate the noise to what was asked for; where the settings give it, what everything costs follows from it."""
+    """Calibrate σ to the requested ε; where the settings give σ, ε follows from it."""
 
     def composition(multiplier: float) -> list[Event]:
         return events((*budget.learned, *chosen.accesses(schema, settings, multiplier)))
@@ -274,7 +275,7 @@ def assemble(
     chosen: Method,
     schema: Schema,
     settings: MethodSettings,
-    budget: Budget,
+    budget: BudgetRequest,
     accountant: str | None,
     noise: float | None,
     worst: tuple[float, float] | None = None,
@@ -285,10 +286,10 @@ def assemble(
         chosen: The method.
         schema: The public facts.
         settings: With everything decided.
-        budget: What was asked for.
+        budget: The request.
         accountant: What composes the accesses; None where nothing is claimed.
         noise: σ; None where nothing is claimed.
-        worst: The (ε, δ) that everything composes to, where the settings fix the noise; else it is what was asked for.
+        worst: The (ε, δ) that everything composes to, where the settings fix the noise; else the requested one.
     """
     work = chosen.work(schema, settings)
     if schema.federated is not None and schema.misfit == "refuse":
@@ -303,7 +304,7 @@ def assemble(
         learned = tuple(replace(access, event=None, epsilon=None, delta=None) for access in learned)
     training = chosen.accesses(schema, settings, noise or 0.0)
     if noise is not None:
-        delta = budget.of_training if worst is None else worst[1]
+        delta = budget.training_delta if worst is None else worst[1]
         training = tuple(replace(access, delta=delta) for access in training)
     guarantee = _guarantee(chosen, schema, settings, budget, accountant, (*learned, *training), worst)
     return PlanContents(
@@ -319,13 +320,13 @@ def assemble(
         max_grad_norm=chosen.max_grad_norm(settings),
         steps=work.steps,
         memory_bytes=needed_bytes(chosen, schema, settings),
-        seconds_estimate=seconds_of(work),
+        seconds_estimate=estimate_seconds(work),
         warnings=(
             *_warnings(schema, budget, learned, guarantee),
             *unshared_conditions(chosen, schema),
-            *signal_to_noise.warnings_of_bounds(schema, priced=budget.epsilon is not None),
-            *signal_to_noise.warnings_of_values(schema, learned),
-            *signal_to_noise.warnings_of(
+            *signal_to_noise.bounds_warnings(schema, priced=budget.epsilon is not None),
+            *signal_to_noise.values_warnings(schema, learned),
+            *signal_to_noise.noise_warnings(
                 training, schema.public_units, guarantee.delta, sum(access.epsilon or 0.0 for access in learned)
             ),
             *chosen.warnings(schema, settings),
@@ -348,7 +349,7 @@ def _guarantee(
     chosen: Method,
     schema: Schema,
     settings: MethodSettings,
-    budget: Budget,
+    budget: BudgetRequest,
     accountant: str | None,
     touches: tuple[Access, ...],
     worst: tuple[float, float] | None,
@@ -394,7 +395,7 @@ def _guarantee(
     return chosen.planned_claim(composed, settings, epsilon=budget.epsilon, delta=budget.delta)
 
 
-def _warnings(schema: Schema, budget: Budget, learned: tuple[Access, ...], claim: Guarantee) -> tuple[str, ...]:
+def _warnings(schema: Schema, budget: BudgetRequest, learned: tuple[Access, ...], claim: Guarantee) -> tuple[str, ...]:
     found, epsilon = [], claim.epsilon
     units = schema.public_units
     if claim.delta is not None and claim.delta > 0.1 / units:

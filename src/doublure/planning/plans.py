@@ -1,4 +1,4 @@
-"""Plans as people use them: made, read, written, explained, and asked whether a claim is one of their own."""
+"""Plans as users handle them: made, read, written, explained and compared with a claim."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from doublure.access import Access, events
 from doublure.errors import InputError, SettingError
 from doublure.guarantee import FLOATING, Guarantee
-from doublure.ledger.chain import canonical
+from doublure.ledger.chain import canonical_json
 from doublure.methods import choice
 from doublure.methods import registry as methods
 from doublure.methods.method import settings_of
@@ -21,7 +21,7 @@ from doublure.planning import explain as words
 from doublure.planning.contents import VERSION, PlanContents, is_priced, with_prices
 from doublure.planning.planner import (
     DELTA_WITHOUT_PRIVACY,
-    Budget,
+    BudgetRequest,
     assemble,
     learned_facts,
     plan_contents,
@@ -32,7 +32,7 @@ from doublure.schema import Schema
 from doublure.support.files import read_json, write_json
 
 WORDS = ("warnings",)
-"""What a plan says and does not follow from its settings alone: another version may find other words."""
+"""Keys of a plan that do not follow from its settings alone: another version may word them differently."""
 
 _BINDS_NOBODY = frozenset({"seconds_estimate", "memory_bytes", *WORDS})
 _PRICE_TOLERANCE = 0.01
@@ -76,15 +76,15 @@ def plan(
         (1000, 'dp')
     """
     read = schema if isinstance(schema, Schema) else Schema.load(schema)
-    return Plan.of(plan_contents(read, method, epsilon, delta, accountant, settings))
+    return Plan.from_contents(plan_contents(read, method, epsilon, delta, accountant, settings))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(PlanContents):
-    """What a run will do. Made by :func:`doublure.plan`, read by :func:`doublure.fit`; its attributes are inherited."""
+    """A planned run, made by :func:`doublure.plan` and read by :func:`doublure.fit`."""
 
     def __repr__(self) -> str:
-        """Return what it is in one line; :meth:`explain` says the rest."""
+        """Return the plan in one line; :meth:`explain` says the rest."""
         return words.short(self)
 
     def _repr_html_(self) -> str:
@@ -92,9 +92,9 @@ class Plan(PlanContents):
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of what it does and claims; estimates of time and memory, and warnings, have no part in it."""
+        """The SHA-256 of all that the plan does and claims, without estimates and warnings."""
         kept = {key: value for key, value in self.to_json().items() if key not in _BINDS_NOBODY}
-        return hashlib.sha256(canonical(kept)).hexdigest()
+        return hashlib.sha256(canonical_json(kept)).hexdigest()
 
     @property
     def answered_facts(self) -> tuple[Access, ...]:
@@ -109,26 +109,26 @@ class Plan(PlanContents):
 
     @property
     def fewest_records(self) -> int:
-        """How many records a fit needs: none where misfits are coerced, for a refusal would tell how many there are.
+        """The fewest records that a fit needs: 0 where misfits are coerced, since a refusal would reveal the count.
 
-        Without a claim there is nobody to protect from that, and a generator without noise has nothing to learn.
+        Without a claim nothing is protected, and a generator needs records to learn from.
         """
         return 0 if self.schema.misfit == "coerce" and self.guarantee.epsilon is not None else 2
 
     @classmethod
-    def of(cls, contents: PlanContents) -> Plan:
+    def from_contents(cls, contents: PlanContents) -> Plan:
         """Return the plan of these contents."""
         return cls(**vars(contents))
 
     def may_claim(self, guarantee: Guarantee) -> bool:
-        """Whether a run of this plan can end with a claim: the plan's, or what its method may come to instead.
+        """Whether a run of this plan can end with a claim: the plan's own, or one that its method may end with instead.
 
         No figure of a Bayesian claim is decided afterwards: another ceiling is another plan, and another charge.
         """
         return methods.method(self.method).may_claim(guarantee, self.guarantee, self.settings)
 
-    def does_as(self, other: Plan) -> bool:
-        """Return whether another plan is the same but for how long this machine would take."""
+    def does_the_same_as(self, other: Plan) -> bool:
+        """Return whether another plan is the same but for its estimate of time."""
         return replace(self, seconds_estimate=other.seconds_estimate) == other
 
     def explain(self) -> str:
@@ -158,14 +158,14 @@ class Plan(PlanContents):
             reprice: Compose the accesses again. A run folder leaves it out: its plan was paid for when it was
                 reserved, the ledger has its own record of it, and loading has to be quick.
         """
-        return cls.of(_read(data, name, reprice=reprice))
+        return cls.from_contents(_read(data, name, reprice=reprice))
 
 
 # -- plan.json: its figures must follow from its settings --------------------------------------------------------------
 
 
 def _read(data: Mapping[str, Any], name: str, *, reprice: bool) -> PlanContents:
-    """Return the contents of a JSON object, which anybody may have edited; see :meth:`Plan.from_json`.
+    """Return the contents of a JSON object, which may have been edited; see :meth:`Plan.from_json`.
 
     Raises:
         InputError: It is no plan, of another version, or says something that does not follow from its settings.
@@ -192,7 +192,7 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
         schema = Schema.from_plain(data["schema"])
         chosen = methods.method(data["method"])
         settings = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, dict(data["settings"])))
-        budget = Budget.of(chosen, schema, data["epsilon"], data["delta"])
+        budget = BudgetRequest.from_request(chosen, schema, data["epsilon"], data["delta"])
         _check_accountant(data["accountant"], budget)
         fixed = chosen.fixed_noise(settings)
         given = chosen.given_noise(settings)
@@ -228,7 +228,7 @@ def _is_estimate(figure: object) -> bool:
     return isinstance(figure, (int, float)) and not isinstance(figure, bool) and 0 <= figure < _LARGEST_ESTIMATE
 
 
-def _check_accountant(accountant: object, budget: Budget) -> None:
+def _check_accountant(accountant: object, budget: BudgetRequest) -> None:
     known = (None,) if budget.epsilon is None else ("pld", "rdp")
     if accountant not in known:
         raise SettingError("is not an accountant", field="accountant", remedy="make the plan again")

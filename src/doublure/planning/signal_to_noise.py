@@ -1,4 +1,4 @@
-"""Whether a plan's noise leaves anything to be learned: a rule of thumb over its events, from public figures alone.
+"""Warnings about noise that hides the data: a rule of thumb over a plan's events and public figures.
 
 A noisy sum of clipped gradients moves by at most C q N if every record of the lot pulls the same way, and its noise has
 a standard deviation of σ C in every coordinate. A table of counts holds N units altogether. Where the noise in a single
@@ -24,14 +24,14 @@ _FEW_GROUPS = 6
 _RARE_VALUE = 0.005
 
 
-def warnings_of(training: tuple[Access, ...], units: int, delta: float | None, facts: float) -> tuple[str, ...]:
+def noise_warnings(training: tuple[Access, ...], units: int, delta: float | None, facts: float) -> tuple[str, ...]:
     """Return a warning for each access that drowns in its noise, with an ε at which it would not.
 
     Args:
         training: The accesses of training, at the plan's noise.
         units: N, public.
         delta: The total; None where nothing is claimed.
-        facts: What the facts to be learned cost, added up.
+        facts: The ε of the facts to be learned, added up.
     """
     shares = {access.purpose: share for access in training if (share := _share(access, units)) is not None}
     worst = max(shares.values(), default=0.0) / MOST
@@ -54,8 +54,6 @@ def _few_groups(training: tuple[Access, ...], units: int, delta: float, facts: f
     A group is made where it holds some dozen deviations of its noise (:mod:`doublure.methods.statistics.tables`), so
     that of N units no more groups can be seen than N over that many.
     """
-    if not any(isinstance(access.event, DiscreteGaussianEvent) for access in training):
-        return ()
     found = []
     for access in training:
         if access.purpose == COLUMNS and isinstance(access.event, DiscreteGaussianEvent):
@@ -71,7 +69,7 @@ def _few_groups(training: tuple[Access, ...], units: int, delta: float, facts: f
 
 
 def _advice(training: tuple[Access, ...], times: float, delta: float, facts: float) -> str:
-    """Return what ε would make all noises so many times smaller; they go up and down together.
+    """Return an ε at which all noises are so many times smaller; they scale together.
 
     The tail bound of zero-concentrated DP (Bun & Steinke 2016, proposition 1.3) asks for a little more ε than the
     accountant will.
@@ -81,7 +79,7 @@ def _advice(training: tuple[Access, ...], times: float, delta: float, facts: flo
     return f"about epsilon {enough:.2g}" if enough <= _LARGEST_ADVICE else "far more epsilon"
 
 
-def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
+def bounds_warnings(schema: Schema, *, priced: bool) -> tuple[str, ...]:
     """Return a warning for each channel or column whose bounds would be noise or narrow, were they bought as asked.
 
     Bounds are found among hundreds of cells, so that one is seen only if it holds some dozen times its noise. Where
@@ -122,11 +120,11 @@ def warnings_of_bounds(schema: Schema, *, priced: bool) -> tuple[str, ...]:
     return tuple(found)
 
 
-def warnings_of_values(schema: Schema, learned: tuple[Access, ...]) -> tuple[str, ...]:
+def values_warnings(schema: Schema, learned: tuple[Access, ...]) -> tuple[str, ...]:
     """Return a warning for each list of values that is bought so cheaply that only frequent ones are found.
 
-    A value is found where its count passes a threshold, which hides whoever alone has one: of m records a unit it is
-    about m (1 + ln(1 / 2δ) / ε), whatever the data.
+    A value is found where its count passes a threshold, which hides values that a single unit has. With m records a
+    unit it is about m (1 + ln(1 / 2δ) / ε), whatever the data.
 
     Args:
         schema: What is asked for.

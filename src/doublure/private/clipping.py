@@ -24,12 +24,12 @@ from doublure.errors import SettingError
 _MARGIN = 1e-6
 
 
-class Part(Protocol):
+class GradientPart(Protocol):
     """The gradients of some of a lot's units."""
 
     @property
     def units(self) -> Tensor:
-        """Which units these are, integers (g,)."""
+        """Indices of these units within the lot, integers (g,)."""
 
     def norms(self) -> Tensor:
         """Return a bound on each unit's gradient norm, (g,) float64, NaN or infinite where it is not finite."""
@@ -38,21 +38,21 @@ class Part(Protocol):
         """Return the weighted sum (P,) of the units' gradients; weight zero leaves a unit out altogether."""
 
 
-class Lot(Protocol):
-    """The gradients of a lot, part by part; every unit is in one part."""
+class GradientLot(Protocol):
+    """The gradients of a lot, part by part; every unit is in exactly one part."""
 
     @property
     def units(self) -> int:
-        """How many units the lot has."""
+        """Number of units in the lot."""
 
     @property
     def zero(self) -> Tensor:
-        """The sum over no unit, (P,) of zeros."""
+        """The sum over an empty lot, zeros (P,)."""
 
     def sums(self, sizes: Sequence[int]) -> Tensor:
         """Return the plain sums over runs of its units, (runs, P); not finite where a gradient is not."""
 
-    def __iter__(self) -> Iterator[Part]: ...
+    def __iter__(self) -> Iterator[GradientPart]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class ClippedSum:
 
 
 def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
-    """Return what each unit's gradient is multiplied with.
+    """Return the factor that scales each unit's gradient.
 
     ============== =======================
     norm           factor
@@ -102,7 +102,7 @@ def clip_factors(norms: Tensor, max_grad_norm: float) -> Tensor:
     return torch.where(norms <= min(max_grad_norm, double.max), 1.0, shrunk)
 
 
-def clipped_sum(lot: Lot, *, max_grad_norm: float, per_batch: float | None = None) -> ClippedSum:
+def clipped_sum(lot: GradientLot, *, max_grad_norm: float, per_batch: float | None = None) -> ClippedSum:
     """Return the sum of a lot's gradients, each unit's clipped once to C.
 
     Guarantee: adding or removing one unit moves the sum by at most C in L2, or by 2 C n where n units are clipped
@@ -129,8 +129,8 @@ def clipped_sum(lot: Lot, *, max_grad_norm: float, per_batch: float | None = Non
     return ClippedSum(total=total, sensitivity=max_grad_norm, norms=norms)
 
 
-def clipped_norms(lot: Lot, *, max_grad_norm: float) -> Tensor:
-    """Return by how much each unit of a lot moves its clipped sum, (G,) float64 in [0, C]. Private."""
+def clipped_norms(lot: GradientLot, *, max_grad_norm: float) -> Tensor:
+    """Return the distance each unit moves a lot's clipped sum, (G,) float64 in [0, C]. Private."""
     moved = torch.zeros(lot.units, dtype=torch.float64, device=lot.zero.device)
     for part in lot:
         own = part.norms()
@@ -138,12 +138,12 @@ def clipped_norms(lot: Lot, *, max_grad_norm: float) -> Tensor:
     return moved
 
 
-def batch_clip_distance(without: Lot, alone: Lot, *, max_grad_norm: float, per_batch: float) -> float:
-    """Return by how much some units more move a lot's sum that is clipped as a whole, in [0, 2 C n]. Private.
+def batch_clip_distance(without: GradientLot, alone: GradientLot, *, max_grad_norm: float, per_batch: float) -> float:
+    """Return how far additional units move a sum that is clipped as a whole, in [0, 2 C n]. Private.
 
     Args:
         without: The lot.
-        alone: The units that are put to it.
+        alone: The additional units.
         max_grad_norm: C.
         per_batch: n, as in :func:`clipped_sum`.
     """
@@ -153,11 +153,11 @@ def batch_clip_distance(without: Lot, alone: Lot, *, max_grad_norm: float, per_b
 
 
 def batch_clip_distances(before: Tensor, more: Tensor, *, max_grad_norm: float, per_batch: float) -> Tensor:
-    """Return :func:`batch_clip_distance` of several lots at once, (K,) float64, NaN where a sum is not finite. Private.
+    """Return :func:`batch_clip_distance` for several lots, (K,) float64, NaN where a sum is not finite. Private.
 
     Args:
         before: The lots' sums, (K, P).
-        more: The sums of what is put to each, (K, P).
+        more: The sums of the units added to each, (K, P).
         max_grad_norm: C.
         per_batch: n, as in :func:`clipped_sum`.
     """
@@ -175,7 +175,7 @@ def _norms(rows: Tensor) -> Tensor:
     return norms
 
 
-def _clipped_per_batch(lot: Lot, largest: float) -> ClippedSum:
+def _clipped_per_batch(lot: GradientLot, largest: float) -> ClippedSum:
     _require_bound(largest)
     (total,) = lot.sums([lot.units])
     if not total.isfinite().all():
@@ -183,7 +183,7 @@ def _clipped_per_batch(lot: Lot, largest: float) -> ClippedSum:
     return ClippedSum(total=_shortened(total, largest), sensitivity=2 * largest)
 
 
-def _plain_sum(lot: Lot) -> Tensor:
+def _plain_sum(lot: GradientLot) -> Tensor:
     """Return the sum of a lot's gradients without those that are not finite."""
     total = lot.zero
     for part in lot:
@@ -192,7 +192,7 @@ def _plain_sum(lot: Lot) -> Tensor:
 
 
 def _shortened(vector: Tensor, largest: float) -> Tensor:
-    """Return a vector scaled down to a largest length; nothing of one that is not finite."""
+    """Return a vector scaled down to a largest length; zeros for one that is not finite."""
     factor = clip_factors(vector.double().norm(), largest)
     return (torch.where(factor > 0, vector, 0.0).double() * factor).to(vector.dtype)
 
@@ -210,7 +210,7 @@ class Schedule(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constant:
+class ConstantSchedule:
     """C at every step.
 
     Args:
@@ -232,7 +232,7 @@ class Constant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Geometric:
+class GeometricSchedule:
     """C_t = max(floor, C · decay^t): the clipping decay of Frigerio et al. 2019, section 4.1.
 
     Args:

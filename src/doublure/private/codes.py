@@ -1,7 +1,7 @@
 """Compact private records on disk: the codes of a table, in the narrowest whole numbers that hold them.
 
-They are written once, a block of records at a time and within it column by column, and counted in partitions of blocks
-that are next to one another (:mod:`doublure.private.partitions`). A file that is to stay, so that an interrupted run
+They are written once, block by block and column by column within a block, and counted in partitions of adjacent
+blocks (:mod:`doublure.private.partitions`). A file that is to stay, so that an interrupted run
 can go on, is readable by its owner alone, and gets its name once it is whole; any other has no name.
 
 Records are in the order in which they came. A unit's records may lie in several partitions: how many the unit with the
@@ -25,15 +25,15 @@ PARTITION_RECORDS = 2**21
 _WHOLE = b"doublure codes 1"
 
 
-class _Block(NamedTuple):
+class _CodeBlock(NamedTuple):
     start: int
     rows: int
 
 
 class CodeColumns:
-    """Some compact records ``(N, P)``, of which ``[:, part]`` is read when it is asked for. Private."""
+    """Compact records ``(N, P)``, of which ``[:, part]`` is read on demand. Private."""
 
-    def __init__(self, codes: Codes, block: _Block, first: int, rows: int) -> None:
+    def __init__(self, codes: ColumnCodes, block: _CodeBlock, first: int, rows: int) -> None:
         self._codes = codes
         self._block = block
         self._first = first
@@ -49,15 +49,15 @@ class CodeColumns:
         return self._codes.column(self._block, part, self._first, self._rows)
 
 
-class CodesPart:
-    """A partition: some blocks, as queries that count look at them.
+class CodePartition:
+    """A partition of some blocks, in the form that counting queries read.
 
     Attributes:
         parts: How many parts a compact record has.
         most_records: How many records the unit with the most has in all partitions. Private.
     """
 
-    def __init__(self, codes: Codes, blocks: Sequence[_Block]) -> None:
+    def __init__(self, codes: ColumnCodes, blocks: Sequence[_CodeBlock]) -> None:
         self._codes = codes
         self._blocks = blocks
         self.parts = len(codes.types)
@@ -70,10 +70,10 @@ class CodesPart:
                 yield CodeColumns(self._codes, block, first, min(rows, block.rows - first))
 
     def __repr__(self) -> str:
-        return "CodesPart(private)"
+        return "CodePartition(private)"
 
 
-class Codes:
+class ColumnCodes:
     """All compact records of a run, on disk.
 
     Attributes:
@@ -93,12 +93,12 @@ class Codes:
         self._file = file
         self.types = [np.dtype(each) for each in types]
         self._widths = np.cumsum([0, *(each.itemsize for each in self.types)]).tolist()
-        self._blocks = [_Block(*block) for block in blocks]
+        self._blocks = [_CodeBlock(*block) for block in blocks]
         self.most_records = most_records
         self.fingerprint = fingerprint
 
     @classmethod
-    def written(
+    def write(
         cls,
         records: Iterable[npt.NDArray[np.float64]],
         types: Sequence[npt.DTypeLike],
@@ -106,7 +106,7 @@ class Codes:
         most_records: Callable[[], int],
         folder: Path,
         path: Path | None,
-    ) -> Codes:
+    ) -> ColumnCodes:
         """Write compact records.
 
         Args:
@@ -121,7 +121,7 @@ class Codes:
             TypeError: A number is not whole, or does not fit its type: a defect of the encoder.
         """
         kinds, found, blocks = [np.dtype(each) for each in types], hashlib.sha256(), []
-        with NumberFile.written(folder, path) as file:
+        with NumberFile.create(folder, path) as file:
             for rows in records:
                 blocks.append((file.size, len(rows)))
                 for column in whole_columns(rows, kinds):
@@ -129,24 +129,20 @@ class Codes:
                     found.update(column.tobytes())
             made = cls(file, kinds, blocks, most_records(), found.hexdigest())
             if path is not None:
-                made._seal()
+                known = {
+                    "types": [each.str for each in made.types],
+                    "blocks": made._blocks,
+                    "most_records": made.most_records,
+                    "fingerprint": made.fingerprint,
+                }
+                file.seal(known, _WHOLE)
         return made
 
-    def _seal(self) -> None:
-        """Write what is known of the file behind it."""
-        known = {
-            "types": [each.str for each in self.types],
-            "blocks": self._blocks,
-            "most_records": self.most_records,
-            "fingerprint": self.fingerprint,
-        }
-        self._file.seal(known, _WHOLE)
-
     @classmethod
-    def opened(cls, path: Path) -> Codes | None:
-        """Return what an interrupted run has kept; None where there is nothing whole."""
+    def open(cls, path: Path) -> ColumnCodes | None:
+        """Return the codes that an interrupted run kept; None without a complete file."""
         try:
-            file = NumberFile.opened(path)
+            file = NumberFile.open(path)
             known = file.known(_WHOLE)
             if known is None:
                 return None
@@ -154,7 +150,7 @@ class Codes:
         except (OSError, EOFError, ValueError, KeyError, TypeError):
             return None
 
-    def partitions(self, check: Callable[[], None] = lambda: None) -> SequentialPartitions[CodesPart]:
+    def partitions(self, check: Callable[[], None] = lambda: None) -> SequentialPartitions[CodePartition]:
         """Return the records as partitions.
 
         Args:
@@ -162,27 +158,27 @@ class Codes:
         """
         return SequentialPartitions(self._parts, check)
 
-    def _parts(self) -> Iterator[CodesPart]:
-        held: list[_Block] = []
+    def _parts(self) -> Iterator[CodePartition]:
+        held: list[_CodeBlock] = []
         for block in self._blocks:
             held.append(block)
             if sum(each.rows for each in held) >= PARTITION_RECORDS:
-                yield CodesPart(self, held)
+                yield CodePartition(self, held)
                 held = []
         if held or not self._blocks:
-            yield CodesPart(self, held or [_Block(0, 0)])
+            yield CodePartition(self, held or [_CodeBlock(0, 0)])
 
-    def column(self, block: _Block, part: int, first: int, rows: int) -> npt.NDArray[Any]:
+    def column(self, block: _CodeBlock, part: int, first: int, rows: int) -> npt.NDArray[Any]:
         """Return ``(rows,)`` numbers of one part, from a place in a block on. Private."""
         kind = self.types[part]
         return self._file.get(block.start + self._widths[part] * block.rows + first * kind.itemsize, rows, kind)
 
     def close(self) -> None:
-        """Let go of the file; one without a name is gone then."""
+        """Close the file; one without a name is deleted then."""
         self._file.close()
 
     def __repr__(self) -> str:
-        return "Codes(private)"
+        return "ColumnCodes(private)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("private records are never serialised")

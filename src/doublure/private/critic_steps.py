@@ -1,4 +1,4 @@
-"""A critic's noisy gradients, one step after the other, as one access of the plan pays for them."""
+"""Noisy gradients of a critic, step by step, paid for by one access of the plan."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from doublure.errors import SettingError
 from doublure.private.accounting import GaussianEvent
 from doublure.private.clipping import clipped_sum
-from doublure.private.gradients import Records
+from doublure.private.gradients import RecordPairs
 from doublure.private.noise import require_std
 from doublure.private.partitions import Partitions
-from doublure.private.queries.distances import Distances, MeasuredDistances
+from doublure.private.queries.distances import DistanceSettings
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings, Partner
 
 if TYPE_CHECKING:
@@ -31,13 +31,12 @@ class CriticSteps:
 
     Args:
         mechanism: Of the run.
-        access: What pays for them.
+        access: The access that pays for them.
         records: The private records, in one place or with their owners.
-        settings: What a step is beside its event.
-        distances: How the Bayesian accountant is fed; None for no such accountant.
-        source: What secret numbers beside the noise are drawn from.
+        settings: A step's settings beside its event.
+        distances: Settings of the distances that feed the Bayesian accountant; None for no such accountant.
         mixing: For tests and audits: a stream of mixing numbers that can be repeated.
-        generator: What partners come from, for owners who make them by themselves.
+        generator: The network that makes partners, for owners who make them by themselves.
 
     Raises:
         SettingError: The noise of some step could not be drawn, or the mixing numbers are for tests.
@@ -50,14 +49,14 @@ class CriticSteps:
         records: PrivateRecords | Partitions[PrivateRecords],
         settings: CriticSettings,
         *,
-        distances: Distances | None = None,
+        distances: DistanceSettings | None = None,
         mixing: torch.Generator | None = None,
         generator: nn.Module | None = None,
     ) -> None:
         if not isinstance(access.event, GaussianEvent):
             raise TypeError(f"{access.purpose}: is no GaussianEvent")
         if mixing is not None and settings.loss.gradient_penalty and not mechanism.for_tests:
-            # Whoever knew where the slopes are taken would know what the guarantee counts on being secret.
+            # The guarantee relies on the points where slopes are taken being secret.
             raise SettingError("is for tests only", field="mixing", remedy="leave it out")
         self.event: GaussianEvent = access.event
         self.settings = settings
@@ -67,21 +66,18 @@ class CriticSteps:
         self._mechanism = mechanism
         self._access = access
         self._records = records
-        self._distances = None
-        if distances is not None:
-            self._distances = MeasuredDistances(
-                distances, noise_multiplier=self.event.noise_multiplier, steps=self.event.steps
-            )
+        noise, steps = self.event.noise_multiplier, self.event.steps
+        self._distances = None if distances is None else distances.measured(noise_multiplier=noise, steps=steps)
         self._query = CriticGradients(settings, mixing=mixing, distances=self._distances, generator=generator)
 
     @property
     def steps(self) -> int:
-        """T."""
+        """Number of planned steps, T."""
         return self.event.steps
 
     @property
     def taken(self) -> int:
-        """How many have been spent."""
+        """Number of steps spent so far."""
         return self._mechanism.taken(self._access)
 
     def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
@@ -117,7 +113,7 @@ class CriticSteps:
             raise SettingError("are in the step already", field="generated records", remedy="take paired=False")
         bound = self.settings.bound(max(0, self.taken - 1))
         engine = self._query.engine(critic, None if isinstance(self._records, Partitions) else self._records)
-        lot = engine.lot(Records(real=records, condition=condition))
+        lot = engine.lot(RecordPairs(real=records, condition=condition))
         per_batch = float(len(records)) if self.settings.per_batch else None
         return -clipped_sum(lot, max_grad_norm=bound, per_batch=per_batch).total / len(records)
 
@@ -125,10 +121,10 @@ class CriticSteps:
 
     @property
     def estimate(self) -> BayesianAccountant | None:
-        """The Bayesian accountant, with every step that was ever taken. Private: it is fed with private gradients."""
+        """The Bayesian accountant over all steps taken. Private: it is fed with private gradients."""
         return None if self._distances is None else self._distances.accountant(self.taken, self.event.sample_rate)
 
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> None:
-        """Go on with the estimate of an interrupted run; steps that it does not know of count as lost."""
+        """Resume the estimate of an interrupted run; steps missing from it count as lost."""
         if self._distances is not None:
             self._distances.restore(state)

@@ -1,4 +1,4 @@
-"""What ran, written down from what was done, and compared with what was priced.
+"""Record of the events that ran, measured where they ran and compared with the events that were priced.
 
 The standard deviation that the noise was scaled by, the sensitivity that the answer carries, the rate that the lot was
 drawn at and the number of draws make an event anew; the plan's own is never copied. An event that differs from the
@@ -8,7 +8,7 @@ plan's ends the run before anything is given out. Everything in here is public: 
 edge case                              what happens
 =====================================  ========================================================================
 a run that is resumed                  earlier sessions' draws are counted; all sessions have the same event
-a step that was lost in a crash        was authorised, and nobody knows whether it was drawn: counted, listed as lost
+a step that was lost in a crash        was authorised and may have been drawn: counted, listed as lost
 an access whose steps were all lost    what was priced is listed, no draw, and no sensitivity
 fewer tables than planned              cost less than was paid for, and are written down as they were
 =====================================  ========================================================================
@@ -38,13 +38,13 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ran:
-    """What was done for an access, over all sessions.
+class ExecutedEvent:
+    """The event that ran for one access, over all sessions.
 
     Attributes:
-        event: Made anew from what was measured; a Gaussian one has as many steps as were drawn.
-        draws: How often noise was drawn.
-        longest: The largest sensitivity in L2 of an answer.
+        event: Rebuilt from measurements; a Gaussian event has as many steps as were drawn.
+        draws: Number of noise draws.
+        longest: The largest L2 sensitivity of an answer.
     """
 
     event: Event
@@ -53,22 +53,22 @@ class Ran:
 
 
 class Executed:
-    """What ran, access by access.
+    """Events that ran, access by access.
 
     Args:
         accesses: The plan's, that have an event.
     """
 
     def __init__(self, accesses: Iterable[Access]) -> None:
-        self._ran: dict[Access, Ran | None] = dict.fromkeys(accesses)
+        self._ran: dict[Access, ExecutedEvent | None] = dict.fromkeys(accesses)
 
     def note(self, access: Access, event: Event, longest: float) -> None:
-        """Write one draw down, and compare it with what was priced.
+        """Record one draw, and compare it with the price.
 
         Args:
-            access: For which it was made.
-            event: Of this draw alone, as measured.
-            longest: The answer's sensitivity in L2.
+            access: The access that it was drawn for.
+            event: The event of this draw alone, as measured.
+            longest: The answer's L2 sensitivity.
 
         Raises:
             NotAsPriced: It is another event than the plan's, or one draw too many.
@@ -80,7 +80,7 @@ class Executed:
         if isinstance(event, GaussianEvent):
             event = replace(event, steps=draws)
         most = longest if before is None else max(before.longest, longest)
-        self._ran[access] = Ran(event=event, draws=draws, longest=most)
+        self._ran[access] = ExecutedEvent(event=event, draws=draws, longest=most)
 
     def draws(self, access: Access) -> int:
         """Return how often noise is known to have been drawn for an access."""
@@ -88,7 +88,7 @@ class Executed:
         return 0 if ran is None else ran.draws
 
     def refuse_unequal(self, authorised: int) -> None:
-        """Refuse to call a run done unless all that was priced has been authorised, and no more was drawn.
+        """Refuse to call a run done unless all that was priced was authorised, and no more was drawn.
 
         Args:
             authorised: Noisy steps of training, over all sessions, lost ones included.
@@ -106,23 +106,23 @@ class Executed:
                 raise _fault(access, ran.event)
 
     def to_json(self, taken: Mapping[Access, int] | None = None) -> list[dict[str, Any]]:
-        """Return what ``executed.json`` holds: one object an access.
+        """Return the content of ``executed.json``: one object per access.
 
         ``event`` is what ran, lost steps included, and null where nothing did; ``expected`` the plan's; ``drawn`` how
         often noise is known to have been drawn, ``lost`` how many steps were authorised beyond that, ``sensitivity``
         how far one unit moves an answer at most, in L2.
 
         Args:
-            taken: How many of each access's steps have been spent; no more than were drawn where it is not said.
+            taken: Steps spent by each access; by default those that were drawn.
         """
         return [self.entry(access, (taken or {}).get(access, 0)) for access in self._ran]
 
     def entry(self, access: Access, taken: int = 0) -> dict[str, Any]:
-        """Return what :meth:`to_json` says of one access.
+        """Return one access's object of :meth:`to_json`.
 
         Args:
             access: Of the plan.
-            taken: How many of its steps have been spent.
+            taken: Steps that it has spent.
         """
         ran, drawn = self._ran[access], self.draws(access)
         lost = max(0, taken - drawn)
@@ -139,7 +139,7 @@ class Executed:
         }
 
     def recall(self, access: Access, entry: Mapping[str, Any]) -> None:
-        """Go on from what was written down with an answer; what is known of later draws stays.
+        """Restore the record that was kept with an answer; later draws stay recorded.
 
         Raises:
             RunFolderError: It is not what this access writes.
@@ -150,7 +150,7 @@ class Executed:
             self._ran[access] = ran
 
     def restore(self, written: Any) -> None:
-        """Go on from what earlier sessions have written down.
+        """Restore the record of earlier sessions.
 
         Raises:
             RunFolderError: It is not what this plan's run writes.
@@ -169,7 +169,7 @@ def steps_of(access: Access) -> int:
 
 
 def as_priced(executed: Iterable[Mapping[str, Any]]) -> bool:
-    """Say whether all that ``executed.json`` holds is what was priced."""
+    """Say whether every event in ``executed.json`` is the one that was priced."""
     try:
         pairs = [(event_from_json(each["expected"]), event_from_json(each["event"])) for each in executed]
     except (KeyError, TypeError, SettingError):
@@ -187,7 +187,7 @@ def _of_this_plan(field: str) -> Iterator[None]:
         raise RunFolderError("does not belong to this plan", field=field, remedy=remedy) from None
 
 
-def _read(access: Access, entry: Mapping[str, Any]) -> Ran | None:
+def _read(access: Access, entry: Mapping[str, Any]) -> ExecutedEvent | None:
     if entry["purpose"] != access.purpose or event_from_json(entry["expected"]) != access.event:
         raise ValueError
     if entry["event"] is None:
@@ -200,7 +200,7 @@ def _read(access: Access, entry: Mapping[str, Any]) -> Ran | None:
         return None
     if isinstance(event, GaussianEvent):
         event = replace(event, steps=draws)
-    return Ran(event=event, draws=draws, longest=float(longest))
+    return ExecutedEvent(event=event, draws=draws, longest=float(longest))
 
 
 def _fault(access: Access, event: Event) -> NotAsPriced:
@@ -212,7 +212,7 @@ def _steps(event: Event | None) -> int:
 
 
 def _covers(priced: Event, ran: Event) -> bool:
-    """Say whether what ran is what was priced, or less of it; steps are counted by whoever draws them."""
+    """Say whether what ran is what was priced, or less; steps are counted where they are drawn."""
     if isinstance(priced, GaussianEvent) and isinstance(ran, GaussianEvent):
         same = _close(priced.noise_multiplier, ran.noise_multiplier) and _close(priced.sample_rate, ran.sample_rate)
         return same and priced.sampling == ran.sampling

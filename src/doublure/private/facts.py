@@ -1,4 +1,4 @@
-"""Answering a schema's questions: one query, one access of the plan, one answer each."""
+"""Answers to a schema's questions: one query and one access of the plan each."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.private.mechanism import Mechanism
     from doublure.private.partitions import Partitions
-    from doublure.private.queries.facts import Cells
+    from doublure.private.queries.facts import FactRecords
     from doublure.schema import Question, Schema
 
 
 def learn(
     question: Question,
-    table: Cells | Partitions[Cells],
+    table: FactRecords | Partitions[FactRecords],
     schema: Schema,
     *,
     mechanism: Mechanism,
@@ -27,11 +27,11 @@ def learn(
     """Return the answer to one question, in the form that the schema holds.
 
     Args:
-        question: Which fact.
+        question: The fact that is asked for.
         table: The private records, in one place or in partitions.
         schema: The public facts.
         mechanism: Of the run.
-        access: What pays for the answer.
+        access: The access that pays for the answer.
         learned: Earlier answers: class shares need the values.
     """
     query = query_of(question, schema, learned)

@@ -1,8 +1,8 @@
-"""Refusing networks, and whatever else is applied to private records, in which one's output depends on another's input.
+"""Refuse networks, and other functions of private records, in which one record's output depends on another's input.
 
 Clipping bounds what one record can do to a sum only if no other record's part of it contains it. Batch normalisation,
-minibatch statistics and packing break this silently (design §5, rule 9). Two looks are taken: at the kinds of layer,
-and at what is done with made-up records.
+minibatch statistics and packing break this silently (design §5, rule 9). Two things are checked: the layers' types,
+and the outputs for made-up records.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Applied: TypeAlias = Callable[[Tensor, Tensor | None], Tensor | tuple[Tensor, ..
 _ROWS = 4
 _TOLERANCE = 1e-4
 
-# torch's layers that treat each row by itself. What is not here is refused; other people's layers are containers of
-# these, or are judged by what they do.
+# torch's layers that treat each row by itself. Other layers of torch are refused; layers from elsewhere are judged by
+# their parts and by their outputs.
 _ROW_BY_ROW: tuple[type[nn.Module], ...] = (
     nn.Identity, nn.Linear, nn.Bilinear, nn.Embedding, nn.EmbeddingBag, nn.Flatten, nn.Unflatten,
     nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d,
@@ -44,7 +44,7 @@ _ROW_BY_ROW: tuple[type[nn.Module], ...] = (
 
 
 def refuse_cross_record(module: nn.Module, example_shape: Sequence[int], condition_width: int = 0) -> None:
-    """Refuse a critic or a generator whose records see one another.
+    """Refuse a critic or generator in which records affect one another.
 
     Args:
         module: Called as ``module(x, condition)``; left as it was found.
@@ -83,14 +83,14 @@ def refuse_cross_record(module: nn.Module, example_shape: Sequence[int], conditi
 def refuse_meeting_rows(
     function: Applied, body: Tensor, condition: Tensor | None, *, field: str, batch: int | None = None
 ) -> None:
-    """Refuse what is applied to private records if one's output depends on another.
+    """Refuse a function of private records in which one record's output depends on another record.
 
     Args:
-        function: Applied to made-up records.
-        body: ``(0, D…)``: of what shape they are, where, and of which type.
+        function: Called with made-up records.
+        body: ``(0, D…)``, for shape, device and type.
         condition: ``(0, K)`` likewise, if there is one.
-        field: What is refused.
-        batch: The one size of batch that it is applied to, if there is one: how many rows there are then says nothing.
+        field: Name of the refused function, for the message.
+        batch: The only batch size in use, if there is one: the output may then depend on the number of rows.
 
     Raises:
         SettingError: An output depends on another record's input, or on how many records there are.
@@ -147,9 +147,9 @@ def _refuse_derivatives(function: Applied, records: Tensor, condition: Tensor | 
 def _refuse_values(
     function: Applied, records: Tensor, condition: Tensor | None, field: str, *, alone: bool = True
 ) -> None:
-    """Refuse if an output changes when the other records do, or when they are left out.
+    """Refuse if an output changes when the other records change or are left out.
 
-    Derivatives do not see what is computed from other records and then detached, nor comparisons.
+    Derivatives miss detached values and comparisons.
     """
 
     def differ(one: Tensor, other: Tensor) -> bool:
@@ -172,7 +172,7 @@ def _refuse_values(
 
 
 def _others_moved(inputs: Tensor, held: int, towards: int) -> Tensor:
-    """Return inputs of which all but one are others."""
+    """Return the inputs with all rows changed except one."""
     moved = 3 * inputs + towards
     moved[held] = inputs[held]
     return moved

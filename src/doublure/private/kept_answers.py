@@ -1,8 +1,8 @@
-"""Noisy answers that a run keeps, each from the moment it was drawn: whoever asks again is told the same.
+"""Noisy answers that a run keeps from the moment they are drawn, so that asking again gives the same answer.
 
-A noisy answer is paid for, and is private no more. It is kept so that nothing that fails after its draw (a fit, a full
-disk, a defect) costs the draw again. A question is known by the access that pays for it, by how many of that access's
-answers there were before, and by a hash of what it says (:func:`doublure.private.queries.query.said`).
+A noisy answer is paid for and no longer private. It is kept so that a later failure (of the fit, the disk or the code)
+does not cost the draw again. A question is identified by the access that pays for it, the number of that access's
+earlier answers, and a hash of its content (:func:`doublure.private.queries.query.query_digest`).
 
 Guarantee: none of its own. An answer is written once and never replaced, so that of one authorisation one draw is ever
 handed out.
@@ -25,17 +25,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 Place: TypeAlias = "tuple[int, int]"
-"""Which access of the plan, among those that have an event, and which of its answers; both counted from 0."""
+"""Index of an access among those of the plan with an event, and index of one of its answers; both from 0."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KeptAnswer:
-    """What was drawn.
+    """A noisy answer and the question that it answers.
 
     Attributes:
         noisy: A flat array, or counts by name.
         asked: The hash of the question.
-        ran: What ran for its access until then, as ``executed.json`` has it.
+        ran: The record of its access until then, as in ``executed.json``.
     """
 
     noisy: Any
@@ -43,53 +43,53 @@ class KeptAnswer:
     ran: Mapping[str, Any]
 
 
-class Answers(Protocol):
-    """Where answers are kept."""
+class AnswerStore(Protocol):
+    """Storage of noisy answers."""
 
-    def held(self) -> frozenset[Place]:
-        """Return which answers are kept."""
+    def places(self) -> frozenset[Place]:
+        """Return the places of the kept answers."""
 
-    def kept(self, place: Place) -> KeptAnswer:
+    def read(self, place: Place) -> KeptAnswer:
         """Return one of them."""
 
     def room(self, place: Place, size: int) -> AbstractContextManager[Callable[[KeptAnswer], None]]:
-        """Take room for an answer, and yield what keeps it there durably; given back where nothing is.
+        """Reserve room for an answer, and yield a function that keeps it durably; unused room is released.
 
         Args:
-            place: Where no answer is.
+            place: A place without an answer.
             size: Bytes that the answer takes, at most.
         """
 
 
 class AnswersInMemory:
-    """Answers that are told, by place; what is drawn is kept no longer than the process."""
+    """Answers that are given at the start, by place; new ones are not kept."""
 
-    def __init__(self, told: Mapping[Place, KeptAnswer] | None = None) -> None:
-        self._told = dict(told or {})
+    def __init__(self, given: Mapping[Place, KeptAnswer] | None = None) -> None:
+        self._given = dict(given or {})
 
-    def held(self) -> frozenset[Place]:
-        """Return which answers were told."""
-        return frozenset(self._told)
+    def places(self) -> frozenset[Place]:
+        """Return the places of the given answers."""
+        return frozenset(self._given)
 
-    def kept(self, place: Place) -> KeptAnswer:
+    def read(self, place: Place) -> KeptAnswer:
         """Return one of them."""
-        return self._told[place]
+        return self._given[place]
 
     @contextlib.contextmanager
     def room(self, place: Place, size: int) -> Iterator[Callable[[KeptAnswer], None]]:
-        """Yield what keeps nothing: nobody goes on with a run of which nothing is on disk."""
+        """Yield a function that keeps nothing: a run without files cannot be resumed."""
         yield lambda answer: None
 
 
 _EACH = 8
 _LONGEST = 12
-"""Bytes of a character in JSON, at most: two escapes."""
+"""Largest number of bytes of a character in JSON: two escapes."""
 _BESIDE = 2**16
-"""Bytes of a file beside its numbers and names: what ran, in a few hundred, and a purpose that a plan may have."""
+"""Bytes of a file beside its numbers and names: the record of what ran, and a purpose of the plan."""
 
 
 def size_of(total: Any) -> int:
-    """Return how many bytes the noisy form of an exact answer takes, at most; private where its cells are not known.
+    """Return an upper bound on the bytes of an answer's noisy form; private where its cells are not known.
 
     Args:
         total: Numbers in an array, or counts by name.

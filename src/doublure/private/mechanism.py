@@ -1,15 +1,15 @@
-"""The one place that joins a query, its event, noise and authorisation; and writes down what ran.
+"""The only place that joins a query, its event, noise and authorisation, and that records what ran.
 
 :class:`Mechanism` is the only way to get a number out of private records. It takes a query and one of the plan's
-accesses, refuses a query that moves further than was priced, asks the records, has the access paid for, adds noise
+accesses, refuses a query whose sensitivity exceeds the price, asks the records, has the access paid for, adds noise
 once, and keeps the noisy answer. Noise and rates come from the access's event and from nowhere else.
 
 The order is: refuse what does not fit, ask, take room, **authorise, draw, keep**, hand out.
 
-- An exact answer goes nowhere. What ends the process while it is computed has cost nothing: the same is asked again.
-  A lot that was drawn for it is thrown away unseen, and the next one is drawn as any other.
-- From the authorisation on the draw is spent, durably. It is kept durably before anybody sees it. A draw is lost only
-  by what ends the process between the two, and of one authorisation one draw at most is ever handed out
+- An exact answer goes nowhere. A process that ends while computing it has spent nothing: the same query is asked again.
+  A lot that was drawn for it is discarded unseen, and the next one is drawn as any other.
+- From the authorisation on the draw is spent, durably. It is kept durably before it is handed out. A draw is lost only
+  if the process ends between the two, and at most one draw per authorisation is ever handed out
   (:mod:`doublure.private.kept_answers`).
 
 Guarantee: everything that :meth:`Mechanism.release` gives out for an access is together that access's event, for
@@ -29,7 +29,7 @@ no record at all, an empty lot              noise alone, and the release counts
 a query that moves further than was priced  refused before anything is asked
 a release beyond the plan                   refused before anything is asked
 a release that is not paid for              asked in vain: nothing is drawn
-a release that an earlier session has kept  what was kept; nobody is asked, nothing is drawn
+a release that an earlier session has kept  what was kept; nothing is asked or drawn
 one that was authorised, and not kept       lost: nothing is asked, and it is never drawn again
 another event than was priced               nothing is given out, and the run ends
 real numbers where the claim counts on      nothing is given out, and the run ends
@@ -53,30 +53,30 @@ from doublure.errors import LostRun, NotAsPriced, RunFolderError, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent, PureEvent
 from doublure.private.executed import DEFECT, Executed, steps_of
-from doublure.private.kept_answers import Answers, AnswersInMemory, KeptAnswer, Place, size_of
+from doublure.private.kept_answers import AnswersInMemory, AnswerStore, KeptAnswer, Place, size_of
 from doublure.private.noise import NoiseSource, product_upwards, require_std
-from doublure.private.partitions import Partitions, everywhere
-from doublure.private.queries.query import Answer, Query, Sensitivity, said
+from doublure.private.partitions import Partitions, as_partitions
+from doublure.private.queries.query import Answer, Query, Sensitivity, query_digest
 
 R = TypeVar("R")
 Authorise = Callable[[Access, int], None]
-"""Returns once an access's noisy step is durably paid for: a step of training, counted from 1 over all of the plan's
-accesses that train; 0 for a fact."""
+"""Returns once an access's noisy step is durably paid for. Training steps count from 1 over all accesses that train; a
+fact is step 0."""
 
 _ROUNDING = 1e-9
 
 
 class Mechanism:
-    """Queries answered with the noise that a plan has priced.
+    """Answers queries with the noise that a plan has priced.
 
     Args:
         accesses: The plan's, in its order; those without an event protect no one and are not answered here.
-        noise: Where real-valued noise comes from; a source for tests is refused unless ``allow_test_noise``.
-        authorise: Asked before each draw.
+        noise: Source of real-valued noise; one for tests is refused unless ``allow_test_noise``.
+        authorise: Called before each draw.
         taken: Noisy steps of training that an interrupted run has spent (those whose result was lost included).
         learned: Purposes of the facts whose draw it has spent.
-        executed: What earlier sessions of the run did.
-        answers: Where answers are kept, earlier sessions' among them.
+        executed: The record of earlier sessions of the run.
+        answers: Storage of answers, with those of earlier sessions.
         unbroken: Entered while a draw is authorised, made and kept; no signal may end it there.
     """
 
@@ -89,7 +89,7 @@ class Mechanism:
         taken: int = 0,
         learned: Collection[str] = (),
         executed: Executed | None = None,
-        answers: Answers | None = None,
+        answers: AnswerStore | None = None,
         unbroken: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
         allow_test_noise: bool = False,
     ) -> None:
@@ -103,8 +103,8 @@ class Mechanism:
         self._noise = noise
         self._authorise = authorise
         self._unbroken = unbroken
-        self._answers: Answers = AnswersInMemory() if answers is None else answers
-        self._held = self._answers.held()
+        self._answers: AnswerStore = AnswersInMemory() if answers is None else answers
+        self._held = self._answers.places()
         self._places = {access: place for place, access in enumerate(priced)}
         self._before: dict[Access, int] = {}
         self._spent: dict[Access, int] = {}
@@ -125,20 +125,20 @@ class Mechanism:
         self._taken = {access: self._from(access, 0) for access in priced}
 
     def taken(self, access: Access) -> int:
-        """Return how many of an access's noisy steps are behind this session: handed out again, or drawn, or lost."""
+        """Return the number of an access's noisy steps that are done: handed out again, drawn, or lost."""
         if access not in self._taken:
-            raise _no_access(access)
+            raise SettingError("is no access of the plan", field=access.purpose, remedy="make a new plan")
         return self._taken[access]
 
     def all_paid(self, access: Access) -> bool:
-        """Say whether all of an access's steps are spent, so that it asks for nothing more."""
+        """Say whether all of an access's steps are spent."""
         return self._spent[access] >= steps_of(access)
 
     def refuse_lost(self, *accesses: Access) -> None:
-        """Refuse to go on where a draw was authorised, and what came of it is not kept.
+        """Refuse to resume where a draw was authorised but its answer was not kept.
 
         Args:
-            accesses: Whose answers are all needed: nothing else stands for them, as a checkpoint does for steps.
+            accesses: Accesses whose answers are all needed, as no checkpoint stands for them.
 
         Raises:
             LostRun: One is lost.
@@ -153,16 +153,16 @@ class Mechanism:
                 )
 
     def recalls(self, *accesses: Access) -> bool:
-        """Say whether an earlier session has kept an answer of one of some accesses."""
+        """Say whether an earlier session kept an answer of any of these accesses."""
         return any(place == self._places.get(access) for access in accesses for place, _ in self._held)
 
-    def told(self, *accesses: Access) -> dict[Place, KeptAnswer]:
-        """Return the answers of some accesses that earlier sessions have kept."""
+    def kept_answers(self, *accesses: Access) -> dict[Place, KeptAnswer]:
+        """Return the answers of these accesses that earlier sessions kept, by place."""
         wanted = {self._places[access] for access in accesses if access in self._places}
-        return {place: self._answers.kept(place) for place in sorted(self._held) if place[0] in wanted}
+        return {place: self._answers.read(place) for place in sorted(self._held) if place[0] in wanted}
 
     def ran(self) -> list[dict[str, Any]]:
-        """Return what ran until now, lost steps included, as ``executed.json`` holds it."""
+        """Return the record of all draws so far, lost steps included, as in ``executed.json``."""
         return self.executed.to_json(self._spent)
 
     def deviation(self, access: Access, sensitivity: Sensitivity) -> float:
@@ -175,17 +175,17 @@ class Mechanism:
         raise TypeError(f"{access.purpose}: has no Gaussian noise")
 
     def release(self, query: Query[R], access: Access, records: R | Partitions[R], *, keep: bool = True) -> Any:
-        """Return a query's answer with noise, as the access has priced it; as it was kept, if it was drawn before.
+        """Return a query's answer with the noise that the access has priced; the kept answer if it was drawn before.
 
         Args:
-            query: What is asked.
+            query: The query.
             access: One of the plan's.
-            records: All of them, in one place or in partitions.
-            keep: Whether the answer is kept; not where a checkpoint of what follows from it stands for it, because
-                there are many of them, and each is large.
+            records: All records, in one place or in partitions.
+            keep: Whether the answer is kept. Steps of training are not: there are many, each is large, and a
+                checkpoint stands for them.
 
         Returns:
-            What the answer's total is: a flat array, or counts by name.
+            The noisy total: a flat array, or counts by name.
 
         Raises:
             SettingError: The query does not fit the records, or moves further than was priced, or the access is spent.
@@ -197,7 +197,7 @@ class Mechanism:
             raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
         if self.keeps(access):
             return self._recalled(query, access)
-        places = everywhere(records)
+        places = as_partitions(records)
         places.refuse_unfit(query)
         stated = query.sensitivity
         _refuse_dearer(stated, access)
@@ -217,18 +217,18 @@ class Mechanism:
             noisy, ran = self._noised(answer, access)
             self.executed.note(access, ran, moved.l2)
             if keep:
-                kept(KeptAnswer(noisy=noisy, asked=said(query), ran=self.executed.entry(access)))
+                kept(KeptAnswer(noisy=noisy, asked=query_digest(query), ran=self.executed.entry(access)))
         return noisy
 
     def keeps(self, access: Access) -> bool:
-        """Say whether an earlier session has kept what an access is asked for next."""
+        """Say whether an earlier session kept the next answer of an access."""
         return (self._places[access], self._taken[access]) in self._held
 
     def _recalled(self, query: Query[Any], access: Access) -> Any:
-        """Return the answer that was kept to this very question."""
+        """Return the answer that was kept for this question."""
         taken = self._taken[access]
-        kept = self._answers.kept((self._places[access], taken))
-        if kept.asked != said(query):
+        kept = self._answers.read((self._places[access], taken))
+        if kept.asked != query_digest(query):
             remedy = "go on with the doublure that began the run, on its machine"
             raise RunFolderError("is another question than was answered", field=access.purpose, remedy=remedy)
         self.executed.recall(access, kept.ran)
@@ -236,16 +236,16 @@ class Mechanism:
         return kept.noisy
 
     def _pay(self, access: Access) -> None:
-        """Return once the next draw is durably paid for: from here on it is spent, whatever becomes of it."""
+        """Return once the next draw is durably paid for; from here on it is spent."""
         taken = self._taken[access]
         self._authorise(access, 0 if access.path is not None else self._before[access] + taken + 1)
         self._spent[access] = self._taken[access] = taken + 1
 
     @contextlib.contextmanager
     def _room(self, access: Access, answer: Answer, *, keep: bool) -> Iterator[Callable[[KeptAnswer], None]]:
-        """Yield what keeps the next answer; what could fail for want of room fails here, before it is paid for.
+        """Yield a function that keeps the next answer; a lack of room fails here, before the draw is paid for.
 
-        No signal ends what is done within, where it is kept: a step of many may be lost as well.
+        No signal interrupts a draw that is kept. One of many training steps may be lost.
         """
         if not keep:
             yield lambda answer: None
@@ -255,7 +255,7 @@ class Mechanism:
             yield kept
 
     def _from(self, access: Access, number: int) -> int:
-        """Return the first of an access's steps from a number on that is kept or not spent; what is lost is passed."""
+        """Return an access's first step, from a number on, that is kept or not yet spent; lost steps are skipped."""
         while number < self._spent[access] and (self._places[access], number) not in self._held:
             number += 1
         return number
@@ -264,7 +264,7 @@ class Mechanism:
         return any(place[0] == own and place[1] < self._spent[access] for access, own in self._places.items())
 
     def _noised(self, answer: Answer, access: Access) -> tuple[Any, Event]:
-        """Return the answer with noise, and the event that this was: from what the noise says it was scaled by."""
+        """Return the answer with noise, and the event that ran, from the scale that the noise reports."""
         event, moved, total = access.event, answer.sensitivity, answer.total
         if isinstance(event, GaussianEvent) and answer.unit is not None:
             whole = self._noise.whole(total.size, product_upwards(event.noise_multiplier, moved.l2), answer.unit)
@@ -291,17 +291,13 @@ class Mechanism:
 
 
 def _sum(total: npt.NDArray[Any], noise: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return real numbers with noise, before they are rounded to what is given out."""
+    """Return real numbers with noise in float64, before they are rounded to float32."""
     noisy: npt.NDArray[np.float64] = total.astype(np.float64) + noise
     return noisy
 
 
-def _no_access(access: Access) -> SettingError:
-    return SettingError("is no access of the plan", field=access.purpose, remedy="make a new plan")
-
-
 def _refuse_dearer(stated: Sensitivity, access: Access) -> None:
-    """Refuse a query that moves further than its access has priced; Gaussian noise is scaled by what is stated."""
+    """Refuse a query whose sensitivity exceeds its access's price; Gaussian noise scales with the sensitivity."""
     event = access.event
     if isinstance(event, DiscreteGaussianEvent):
         priced = Sensitivity.of_cells(event.tables, event.records)

@@ -1,14 +1,14 @@
-"""Gaussian noise for sums, and the other numbers that have to stay secret.
+"""Gaussian noise for sums, and other numbers that have to stay secret.
 
 Sums in whole numbers get whole noise, which is exact: all its bits are the operating system's own stream
 (:mod:`doublure.private.rounded_normals`). Sums of real numbers (gradients) get float32 of Philox4x64-10
 (:class:`OsKeyedNoise`), which is fast and statistically sound, and no cryptographic stream.
 
-A source says with what it draws how far it was scaled (:class:`Drawn`): what ran is measured where it ran.
+A source returns its draws together with their scale (:class:`ScaledNoise`), so that what ran is measured where it ran.
 
-What meets a private record beside the noise (the draw that its generated partner is made from, the place between the
-two where a slope is taken) is secret too: who knew it could undo the pairing that the guarantee counts on. It comes
-from :class:`OsKeyedDraws`, never from ``torch.Generator``, whose CPU stream keeps 32 bits of its seed however many it
+Other numbers that meet a private record (the draw behind its generated partner, the point between the two where a
+slope is taken) are secret too: knowing them would undo the pairing that the guarantee relies on. They come from
+:class:`OsKeyedDraws`, never from ``torch.Generator``, whose CPU stream keeps 32 bits of its seed however many it
 is given, so that trying them all would give the draws of a whole run away.
 
 The real source holds **no state** (:mod:`doublure.private.entropy`). Float32 noise does not hide the holes of
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _STD_RANGE = (1e-30, 1e30)  # beyond, float32 noise would vanish or overflow without a word
 
 
-class Drawn(NamedTuple):
-    """Noise, and the scale that it was drawn with.
+class ScaledNoise(NamedTuple):
+    """Noise with the scale that it was drawn at.
 
     Attributes:
         values: ``(size,)``.
@@ -47,7 +47,7 @@ class Drawn(NamedTuple):
 
 
 class NoiseSource(Protocol):
-    """Where the mechanism gets its noise."""
+    """Source of the mechanism's noise."""
 
     @property
     def name(self) -> str:
@@ -55,17 +55,17 @@ class NoiseSource(Protocol):
 
     @property
     def for_tests(self) -> bool:
-        """Whether the noise hides nothing; the mechanism then refuses to claim anything."""
+        """Whether the noise hides nothing, so that the mechanism refuses it."""
 
-    def normal(self, size: int, std: float) -> Drawn:
+    def normal(self, size: int, std: float) -> ScaledNoise:
         """Return ``size`` independent draws of N(0, std²), float32 ``(size,)``."""
 
-    def whole(self, size: int, std: float, unit: float) -> Drawn:
+    def whole(self, size: int, std: float, unit: float) -> ScaledNoise:
         """Return ``size`` independent draws of N(0, std²), rounded to whole steps of ``unit``, int64 ``(size,)``."""
 
 
-class Draws(Protocol):
-    """Where numbers come from that are not noise."""
+class SecretDraws(Protocol):
+    """Source of secret random numbers other than noise."""
 
     def normal(self, rows: int, width: int) -> torch.Tensor:
         """Return independent draws of N(0, 1), float32 ``(rows, width)``."""
@@ -90,7 +90,7 @@ class OsKeyedNoise(_Unsaved):
     name: ClassVar[str] = "os-keyed"
     for_tests: ClassVar[bool] = False
 
-    def normal(self, size: int, std: float) -> Drawn:
+    def normal(self, size: int, std: float) -> ScaledNoise:
         """Return ``size`` independent draws of N(0, std²), float32 ``(size,)``.
 
         Raises:
@@ -98,7 +98,7 @@ class OsKeyedNoise(_Unsaved):
         """
         return _scaled(freshly_keyed().standard_normal(size, dtype=np.float32), std)
 
-    def whole(self, size: int, std: float, unit: float) -> Drawn:
+    def whole(self, size: int, std: float, unit: float) -> ScaledNoise:
         """Return ``size`` independent draws of N(0, std²), rounded to whole steps of ``unit``, int64 ``(size,)``.
 
         Raises:
@@ -126,12 +126,12 @@ class OsKeyedDraws(_Unsaved):
 
 
 def source() -> NoiseSource:
-    """Return where a run's noise comes from: what takes it asks here, and makes none of its own."""
+    """Return the noise source of a run; callers use this function and create none themselves."""
     return OsKeyedNoise()
 
 
-def secret_draws() -> Draws:
-    """Return what secret numbers beside the noise are drawn from."""
+def secret_draws() -> SecretDraws:
+    """Return the source of secret random numbers other than noise."""
     return OsKeyedDraws()
 
 
@@ -150,7 +150,7 @@ def require_std(std: float, field: str = "std") -> None:
 
 
 def product_upwards(one: float, other: float) -> float:
-    """Return a product, rounded upwards and not to the nearest: noise is never less than was priced."""
+    """Return a product rounded upwards, so that noise is never less than was priced."""
     return _upwards(Fraction(one) * Fraction(other))
 
 
@@ -159,12 +159,12 @@ def _upwards(exact: Fraction) -> float:
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-def _in_steps(size: int, std: float, unit: float) -> Drawn:
+def _in_steps(size: int, std: float, unit: float) -> ScaledNoise:
     scale = _upwards(Fraction(std) / Fraction(unit))
-    return Drawn(rounded_normals(size, scale), scale * unit)
+    return ScaledNoise(rounded_normals(size, scale), scale * unit)
 
 
-def _scaled(standard: npt.NDArray[np.float32], std: float) -> Drawn:
+def _scaled(standard: npt.NDArray[np.float32], std: float) -> ScaledNoise:
     require_std(std)
     standard *= np.float32(std)
-    return Drawn(standard, std)
+    return ScaledNoise(standard, std)

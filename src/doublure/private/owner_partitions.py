@@ -1,4 +1,4 @@
-"""Owners who keep their records, as the process that asks them sees them: what is let into a sum, and what is not.
+"""Partitions held by owners, and the checks that their answers pass before they are added.
 
 Nothing that arrives is trusted to be numbers, of the right shape, or possible counts (:func:`validate_answer`). What an
 owner adds is bounded by its public number of units (:mod:`doublure.federated.declared`): a gradient sum by C times that
@@ -7,14 +7,14 @@ they are added, and noised, in float64. A sum in whole numbers needs none, since
 its noise, whatever an owner adds.
 
 An owner of many units draws its own lot (:mod:`doublure.private.owners`). Where each owner is one unit, one coin an
-owner is tossed here, and those are asked whom it chose; what is longer than C is not added. Whoever sees who is asked
-sees the coins: against them the price is that without sampling.
+owner is tossed here, and only the chosen owners are asked; an answer longer than C is not added. An observer of which
+owners are asked learns the coins; against that observer the price is the one without sampling.
 
-Where a Bayesian accountant measures beside (:class:`Measured`), it is fed with units' clipped lengths over C. An owner
-of many units tells those of units that coins of its own have chosen. Of m that are taken it gives as many as its
-share of all public units, drawn evenly, however many it tells (:func:`_by_share`); a device that is asked beside the
-lot sends its gradient as others do, and only its length is looked at. Whoever is missing counts as the longest there
-can be. Lengths are private, are added to nothing, and stay here (rule 12).
+Where a Bayesian accountant measures beside (:class:`MeasuredQuery`), it is fed with units' clipped lengths over C. An
+owner of many units sends those of units that its own coins chose. Of the m that are used, it supplies its share of all
+public units, drawn evenly, however many it sends (:func:`_by_share`). A device that is asked beside the lot sends its
+gradient as others do, and only the length is used. A missing unit counts as the longest length possible. Lengths are
+private, are added to nothing, and stay here (rule 12).
 
 Guarantee: none of its own; the sum has the sensitivity that the query states, because a unit has at most m records with
 all owners together (``max_records`` with each of at most ``max_silos``). An owner that says nothing, or something
@@ -57,7 +57,7 @@ from doublure.errors import OwnerLost
 from doublure.private.accounting import GaussianEvent
 from doublure.private.entropy import freshly_keyed
 from doublure.private.queries.counts import Counts
-from doublure.private.queries.query import Answer, Measured, Query
+from doublure.private.queries.query import Answer, MeasuredQuery, Query
 from doublure.private.remote import Exchange, RemotePartitions
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 from doublure.support.messages import MalformedMessage, Message
@@ -71,29 +71,31 @@ P = TypeVar("P")
 T = TypeVar("T")
 
 _UPWARDS = 1 + 2.0**-18
-"""What clipping to float32 takes off a length, and more: a distance is never made shorter."""
+"""More than clipping to float32 takes off a length, so that a distance is never understated."""
 _TOO_LONG = "is longer than what one unit may add"
 _TOO_LONG_FOR_UNITS = "is longer than what its units may add"
 _TOO_MANY = "counts more than one unit can have"
 _TOO_MANY_FOR_UNITS = "counts more than its units can have"
 
-View: TypeAlias = Callable[[Any], Any]
+RecordView: TypeAlias = Callable[[Any], Any]
 
-Post: TypeAlias = "Callable[[Query[Any], Access, Collection[str] | None, View | None], Iterator[tuple[str, Message]]]"
-"""Puts a question that an access pays for to all owners, or to those named, of records as a view shows them, and yields
-who answers, and what: an :class:`Answer` as a message, if it is one."""
+AskOwners: TypeAlias = (
+    "Callable[[Query[Any], Access, Collection[str] | None, RecordView | None], Iterator[tuple[str, Message]]]"
+)
+"""Sends a question that an access pays for to all owners, or to those named, about records seen through a view, and
+yields owners with their responses: an :class:`Answer` as a message, if it is valid."""
 
 
 class OwnerPartitions(RemotePartitions[P]):
-    """Owners' records, whose answers are looked at before they are added.
+    """Owners' records, whose answers are checked before they are added.
 
     Args:
-        post: Puts questions to owners.
-        nobody: Records of nobody: what an owner that says nothing counts for, and what answers look like.
-        refused: Told who gave an answer that is not added, and why.
-        one_unit: Whether each owner is one unit, so that what it sends has a bound, and lots are drawn here.
-        owners: Returns who there is.
-        units: Returns how many units each of them has, publicly.
+        ask: Sends questions to owners.
+        empty: Empty records, for the form of answers and for owners that do not answer.
+        refused: Called with an owner whose answer is not added, and the reason.
+        one_unit: Whether each owner is one unit, so that its answer has a bound, and lots are drawn here.
+        owners: Returns the owners' names.
+        units: Returns each owner's public number of units.
         check: Called before owners are asked, and not while they answer: a step would be lost. May raise to stop.
     """
 
@@ -101,8 +103,8 @@ class OwnerPartitions(RemotePartitions[P]):
 
     def __init__(
         self,
-        post: Post,
-        nobody: P,
+        ask: AskOwners,
+        empty: P,
         *,
         refused: Callable[[str, str], None],
         one_unit: bool,
@@ -112,13 +114,13 @@ class OwnerPartitions(RemotePartitions[P]):
     ) -> None:
         super().__init__()
         self._stop = check
-        self.post = post
-        self.nobody = nobody
+        self.send = ask
+        self.empty = empty
         self.refused = refused
         self.one_unit = one_unit
         self.owners = owners
         self.units = units
-        self.view: View | None = None
+        self.view: RecordView | None = None
         self._access: Access | None = None
 
     @override
@@ -127,14 +129,14 @@ class OwnerPartitions(RemotePartitions[P]):
 
     @override
     def refuse_unfit(self, query: Query[P]) -> None:
-        query.refuse_unfit(self.nobody)
+        query.refuse_unfit(self.empty)
 
     @override
-    def map(self, view: View) -> OwnerPartitions[Any]:
+    def map(self, view: RecordView) -> OwnerPartitions[Any]:
         if self.view is not None:
             raise TypeError("records are seen through one view")
         seen: OwnerPartitions[Any] = copy(self)
-        seen.view, seen.nobody, seen._access = view, view(self.nobody), None
+        seen.view, seen.empty, seen._access = view, view(self.empty), None
         return seen
 
     @override
@@ -158,9 +160,9 @@ class _OwnerExchange:
         self._access = access
         self._query = query
         self._rate = sample_rate
-        self._measured = query.measured if isinstance(query, Measured) else None
-        self._asked: Query[Any] = query.unmeasured() if isinstance(query, Measured) else query
-        self.nothing = self._asked.answer(places.nobody, sample_rate=sample_rate)
+        self._measured = query.measured if isinstance(query, MeasuredQuery) else None
+        self._asked: Query[Any] = query.unmeasured() if isinstance(query, MeasuredQuery) else query
+        self.nothing = self._asked.answer(places.empty, sample_rate=sample_rate)
         self.owners = owners = places.owners()
         self._units = places.units()
         self._lot: set[str] | None = None
@@ -172,7 +174,7 @@ class _OwnerExchange:
 
     def responses(self) -> Iterator[tuple[str, Message]]:
         names = None if self._lot is None else self._lot | self._looked_at
-        return self._places.post(self._asked, self._access, names, self._places.view)
+        return self._places.send(self._asked, self._access, names, self._places.view)
 
     def validated(self, owner: str, response: Message) -> Answer | None:
         one_unit = self._places.one_unit
@@ -192,7 +194,7 @@ class _OwnerExchange:
         return replace(answer, lengths=None) if self._lot is None or owner in self._lot else None
 
     def completed(self, missing: Collection[str]) -> None:
-        """Charge the accountant with what was measured.
+        """Charge the accountant with the measured lengths.
 
         Raises:
             OwnerLost: An owner of many units has given no possible answer.
@@ -200,7 +202,7 @@ class _OwnerExchange:
         one_unit, measured = self._places.one_unit, self._measured
         if missing and not one_unit:
             raise OwnerLost(f"{min(missing)} has not answered", field="clients", remedy="go on with --resume")
-        if measured is not None and isinstance(self._query, Measured):
+        if measured is not None and isinstance(self._query, MeasuredQuery):
             told = self._lengths
             found = [*chain(*told.values())] if one_unit else _by_share(told, self._units, measured.count)
             measured.charge(found, sample_rate=self._rate, step=self._query.step)
@@ -221,23 +223,23 @@ class EmptyRecords:
         self._frame = frame
 
     def chunks(self, rows: int) -> Iterator[Any]:
-        """Yield the only chunk, an empty one."""
+        """Yield one empty chunk."""
         yield np.zeros((0, self.parts), dtype=np.int64)
 
     def cells(self, column: str, fact: str) -> pd.Series[Any]:
-        """Return no cell of a column."""
+        """Return a column without cells."""
         return self._frame[column]
 
 
 def validate_answer(query: Query[Any], nothing: Answer, total: Any, *, units: int, one_unit: bool) -> str | None:
-    """Return why an owner's answer cannot be one, if it cannot; no number of it is named.
+    """Return why an owner's answer is impossible, or None; the reason names none of its numbers.
 
     Args:
-        query: What was asked.
+        query: The query.
         nothing: The answer of no records, for its form.
-        total: What came.
-        units: How many units the owner has, publicly.
-        one_unit: Whether it is one unit, so that all that a unit may add is held against it.
+        total: The total that came.
+        units: The owner's public number of units.
+        one_unit: Whether the owner is one unit, so that one unit's bounds apply.
     """
     if isinstance(nothing.total, Mapping):
         return _fault_of_names(nothing, total, units=units, one_unit=one_unit)
@@ -247,7 +249,7 @@ def validate_answer(query: Query[Any], nothing: Answer, total: Any, *, units: in
         kind = "real numbers of 32" if nothing.total.dtype.kind == "f" else "whole numbers of 64"
         return f"is not in {kind} bits"
     if nothing.unit is not None:
-        return _TOO_LONG if one_unit and length_of(total) * nothing.unit > nothing.sensitivity.l2 else None
+        return _TOO_LONG if one_unit and l2_norm(total) * nothing.unit > nothing.sensitivity.l2 else None
     if total.dtype.kind == "f":
         longest = nothing.sensitivity.l2 * (1 if one_unit else units)
         return _fault_of_gradient(total, longest, too_long=_TOO_LONG if one_unit else _TOO_LONG_FOR_UNITS)
@@ -261,7 +263,7 @@ def _fault_of_names(nothing: Answer, total: Any, *, units: int, one_unit: bool) 
         return "has other than texts and whole numbers above zero"
     if one_unit:
         return None if sum(total.values()) <= int(nothing.sensitivity.l1) else _TOO_MANY
-    return None if max(total.values(), default=0) <= most_of(nothing, units) else _TOO_MANY_FOR_UNITS
+    return None if max(total.values(), default=0) <= largest_count(nothing, units) else _TOO_MANY_FOR_UNITS
 
 
 def _fault_of_counts(
@@ -271,7 +273,7 @@ def _fault_of_counts(
         return None
     if int(total.min()) < 0:
         return "counts below zero"
-    most, largest = most_of(nothing, units), int(total.max())
+    most, largest = largest_count(nothing, units), int(total.max())
     if one_unit and int(total.sum(dtype=object)) > int(nothing.sensitivity.l1):
         return _TOO_MANY
     if largest > most:
@@ -285,16 +287,16 @@ def _fault_of_counts(
     return None
 
 
-def most_of(answer: Answer, units: int) -> int:
-    """Return how much so many units add to one count, at most: all owners' together are below 2^63.
+def largest_count(answer: Answer, units: int) -> int:
+    """Return the most that these units add to one count: all owners' together are below 2^63.
 
-    Beyond, a sum would go round and its noise would not (:func:`doublure.federated.declared.bounds_of`).
+    Beyond, a sum would wrap around and its noise would not (:func:`doublure.federated.declared.unit_bounds`).
     """
     return units * answer.sensitivity.each
 
 
 def _fault_of_gradient(total: npt.NDArray[np.floating[Any]], longest: float, *, too_long: str) -> str | None:
-    """Return why what came is no sum of clipped gradients.
+    """Return why a total is no sum of clipped gradients, or None.
 
     What passes is at most C times its owner's public units long, and that is what makes float64 enough. U being all
     owners' public units, no sum of some of K owners' answers is longer than U C, and an addition in float64 is out by
@@ -308,11 +310,11 @@ def _fault_of_gradient(total: npt.NDArray[np.floating[Any]], longest: float, *, 
     """
     if not np.isfinite(total).all():
         return "is not finite"
-    return None if length_of(total) <= longest else too_long
+    return None if l2_norm(total) <= longest else too_long
 
 
-def length_of(total: npt.NDArray[Any]) -> float:
-    """Return a vector's length."""
+def l2_norm(total: npt.NDArray[Any]) -> float:
+    """Return a vector's L2 norm."""
     return float(np.linalg.norm(total.astype(np.float64)))
 
 
@@ -323,22 +325,22 @@ def _fault_of_lengths(lengths: Any) -> str | None:
 
 
 def _lengths(told: Any, total: Any, nothing: Answer) -> list[float]:
-    """Return units' lengths over C: as an owner of many units tells them, else of the one gradient that came."""
+    """Return units' lengths over C: those that an owner of many units sent, else that of the one gradient that came."""
     if told is not None:
         return [float(each) for each in told]
-    return [min(1.0, length_of(total) * _UPWARDS / nothing.sensitivity.l2)]
+    return [min(1.0, l2_norm(total) * _UPWARDS / nothing.sensitivity.l2)]
 
 
 def _by_share(told: Mapping[str, list[float]], units: Mapping[str, int], count: int) -> list[float]:
-    """Return m lengths, of which each owner gives its share of all public units: fewer where one has told too few.
+    """Return m lengths, each owner supplying its share of all public units; fewer where an owner sent too few.
 
     Shares are rounded by one coin for all (systematic sampling): an owner of s of all units gives m s, rounded up or
     down so that it is m s on average. Its own are drawn evenly, so that each unit is as likely as any other. How much
     one owner moves the sample is therefore its public share, however many lengths it tells, and whatever they are.
 
     Args:
-        told: By owner; who has not answered is missing.
-        units: By owner, public, of all.
+        told: Lengths by owner; owners that did not answer are missing.
+        units: Public units of all owners, by owner.
         count: m.
     """
     ends = np.cumsum([*units.values()], dtype=np.float64)
@@ -349,5 +351,5 @@ def _by_share(told: Mapping[str, list[float]], units: Mapping[str, int], count: 
 
 
 def _some(those: Sequence[T], count: int) -> list[T]:
-    """Return an even sample of so many, or all if there are fewer."""
+    """Return a uniform sample of ``count`` of them, or all if there are fewer."""
     return [those[place] for place in FixedSizeSampler(len(those), min(count, len(those))).lot()]

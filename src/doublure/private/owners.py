@@ -1,4 +1,4 @@
-"""One owner's end of a federation: answers that its own plan pays for.
+"""The owner's side of a federation: answers that its own plan pays for.
 
 An owner has the same plan as the process that asks, and keeps a ledger of its own. :class:`Owner` answers what that
 plan pays for, access by access, whatever the asking process believes to have paid.
@@ -38,8 +38,8 @@ import numpy as np
 from doublure.errors import RunFolderError, SettingError, printable
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, GaussianEvent, PureEvent
 from doublure.private.executed import steps_of
-from doublure.private.owner_partitions import length_of, most_of
-from doublure.private.partitions import Partitions, everywhere
+from doublure.private.owner_partitions import l2_norm, largest_count
+from doublure.private.partitions import Partitions, as_partitions
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.facts import Fact, query_of, values_path
 from doublure.private.queries.query import Answer, Query
@@ -53,20 +53,20 @@ P = TypeVar("P")
 
 _REMEDY = "ask what the plan says"
 _MARGIN = 2.0**-20
-"""What an owner's own bound is less than the one it is held to: rounding to float32 adds at most 2^-24 of a length."""
+"""Margin below the bound that an owner is checked against: rounding to float32 adds at most 2^-24 of a length."""
 
 
 class Owner:
-    """What one owner's plan lets be asked of its records.
+    """Answers the questions that one owner's plan pays for.
 
     Args:
-        accesses: All of the plan's, in its order.
+        accesses: All accesses of the plan, in order.
         authorise: Returns once an access is durably paid for in the owner's ledger: its step of training, counted from
-            1 over all accesses that train; 0 for a fact. What is paid for already it leaves as it is.
+            1 over all accesses that train; 0 for a fact. A step that is paid for already stays as it is.
         note: Returns once it is durably written down that a question was asked for an access: its number, the
             question's digest, how many tables it has, and the answer's digest.
-        asked: What earlier processes have written down so: by access and question, tables and the answer's digest.
-        units: How many units this owner has, publicly.
+        asked: The notes of earlier processes: by access and question, tables and the answer's digest.
+        units: This owner's public number of units.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Owner:
     def answer(
         self, query: Query[P], number: int, digest: str, records: P | Partitions[P], *, chosen: bool = False
     ) -> Answer:
-        """Return the exact answer, for whoever adds answers up and adds noise.
+        """Return the exact answer, for the process that adds up answers and adds noise.
 
         It is noted, then paid for, then returned. A process that ends in between has let nothing out: the next one
         answers the same question, and pays for what was noted alone.
@@ -101,7 +101,7 @@ class Owner:
             number: The access that pays, by its place in the plan.
             digest: Of the question as it came: the same one is answered again, and alike.
             records: The owner's.
-            chosen: Whether whoever asks has tossed the coins, so that every unit is in the lot.
+            chosen: Whether the coins were tossed by the asking process, so that every unit is in the lot.
 
         Raises:
             SettingError: The plan does not pay for it, or it does not fit the records.
@@ -110,7 +110,7 @@ class Owner:
         if number not in self._asked:
             raise SettingError("is no access of the plan", field="access", remedy=_REMEDY)
         access, asked = self._accesses[number], self._asked[number]
-        places = everywhere(records)
+        places = as_partitions(records)
         places.refuse_unfit(query)
         moved = _moved(query, access)
         if digest in asked and isinstance(access.event, GaussianEvent) and not access.whole:
@@ -137,12 +137,12 @@ class Owner:
 
 
 def own_fact(schema: Schema, path: str, values: tuple[str, ...] | None) -> Fact:
-    """Return what a question of an owner's own schema asks.
+    """Return the query for a question of the owner's schema.
 
     Args:
         schema: The owner's.
-        path: Which question.
-        values: The values that were learned before, where shares of them are asked for.
+        path: The question's path.
+        values: The learned values whose shares are asked for, if they are.
 
     Raises:
         SettingError: It is no question of this schema.
@@ -154,7 +154,7 @@ def own_fact(schema: Schema, path: str, values: tuple[str, ...] | None) -> Fact:
 
 
 def bounded(answer: Answer, units: int) -> Answer:
-    """Return an owner's answer within what its public number of units allows: what its own process does.
+    """Return an owner's answer, brought within the bounds of its public number of units.
 
     Whether an answer passes a bound depends on the owner's records. A refusal would be an outcome that one record can
     cause, so that an answer is brought within instead, by a map that moves no two answers further apart:
@@ -173,13 +173,13 @@ def bounded(answer: Answer, units: int) -> Answer:
     """
     total, moved = answer.total, answer.sensitivity
     if isinstance(total, Mapping):
-        most = most_of(answer, units)
+        most = largest_count(answer, units)
         return replace(answer, total={name: min(count, most) for name, count in total.items()})
     if answer.unit is not None:
         return answer
     if total.dtype.kind != "f":
-        return replace(answer, total=np.minimum(total, most_of(answer, units)))
-    length, longest = length_of(total), units * moved.l2 * (1 - _MARGIN)
+        return replace(answer, total=np.minimum(total, largest_count(answer, units)))
+    length, longest = l2_norm(total), units * moved.l2 * (1 - _MARGIN)
     if not length > longest:
         return answer
     return replace(answer, total=(total.astype(np.float64) * (longest / length)).astype(total.dtype))
@@ -196,7 +196,7 @@ def _digest(total: Any) -> str:
 
 
 def _moved(query: Query[Any], access: Access) -> int:
-    """Return for how many tables, or steps, a question has to be paid, by this access."""
+    """Return the number of tables, or steps, that this access pays for a question."""
     event = access.event
     if isinstance(event, DiscreteGaussianEvent) and isinstance(query, Counts):
         if query.max_records != event.records:

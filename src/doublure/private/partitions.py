@@ -1,8 +1,8 @@
-"""Where private records are: one query is asked of each partition, and the answers are added up.
+"""Partitioned private records: a query is evaluated on each partition and the answers are summed.
 
-A partition is some of the records: a stretch of a file, what a worker or an owner holds. Its answer follows from its
-own records alone, so that it can be computed anywhere, and again after a failure. Noise, comparison with the price,
-authorisation and the ledger stay with whoever asks, once (:mod:`doublure.private.mechanism`).
+A partition is some of the records: a stretch of a file, or the records of a worker or an owner. Its answer depends on
+its own records alone, so it can be computed anywhere, and again after a failure. Noise, comparison with the price,
+authorisation and the ledger stay with the process that asks, once (:mod:`doublure.private.mechanism`).
 
 Guarantee: none of its own. The sum has the sensitivity that each answer states, because a unit has at most m records in
 *all* partitions together: units are bounded before records are parted, and every partition is told how many records the
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 P = TypeVar("P", covariant=True)
-"""Who can be asked what all of one kind can answer can be asked what those of a wider kind can."""
+"""Covariant: partitions of a narrower kind of records answer every query about a wider kind."""
 
 
 @runtime_checkable
@@ -54,25 +54,25 @@ class CompositeQuery(Protocol):
 
 @runtime_checkable
 class NotPartitionable(Protocol):
-    """A query that may be one of all records in one place: what parts would answer does not add up."""
+    """A query that may need all records in one place, because its answers do not add up over partitions."""
 
     @property
     def not_partitionable(self) -> str | None:
-        """Why it cannot be asked of partitions; None: it can."""
+        """The reason why it cannot be asked of partitions; None where it can."""
 
 
 class Partitions(ABC, Generic[P]):
-    """Private records that lie in several places; :mod:`doublure.private.remote` has those elsewhere.
+    """Private records in one or more places; :mod:`doublure.private.remote` has those held by other processes.
 
     Attributes:
-        answers_once: Whether one release is answered once, and no other question in its place: then a step of which a
-            resumed run would ask otherwise is paid for before it is asked.
+        answers_once: Whether a release is answered only once, and no other question in its place. A step that a resumed
+            run would ask differently is then paid for before it is asked.
     """
 
     answers_once: ClassVar[bool] = False
 
     def paid_by(self, access: Access) -> None:
-        """Hear which access pays for what is asked next; owners look it up in their own plan."""
+        """Set the access that pays for the next query; owners look it up in their own plan."""
         return
 
     @abstractmethod
@@ -85,10 +85,10 @@ class Partitions(ABC, Generic[P]):
 
     @abstractmethod
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
-        """Yield one answer a partition, at least one. Private."""
+        """Yield one answer per partition, at least one. Private."""
 
     def map(self, view: Callable[[Any], Any]) -> Partitions[Any]:
-        """Return the same records as a function of each shows them; not every place can.
+        """Return the same records seen through a function; not every kind of partition can.
 
         Args:
             view: Records to records, each from itself alone (:meth:`doublure.private.records.PrivateRecords.mapped`).
@@ -96,10 +96,10 @@ class Partitions(ABC, Generic[P]):
         raise TypeError(f"{type(self).__name__} asks of records as they are")
 
     def ask(self, query: Query[P], *, sample_rate: float) -> Answer:
-        """Return what all records add up to. Private: for the mechanism alone.
+        """Return the sum of all partitions' answers. Private: for the mechanism alone.
 
         Args:
-            query: What is asked.
+            query: The query.
             sample_rate: Of the lot, from the plan.
 
         Raises:
@@ -111,8 +111,8 @@ class Partitions(ABC, Generic[P]):
         found = next(answers)
         for answer in answers:
             if answer.stated != found.stated:
-                raise stated_otherwise(query)
-            found = replace(found, total=added(found.total, answer.total))
+                raise inconsistent_answers(query)
+            found = replace(found, total=add_totals(found.total, answer.total))
         return found
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ class SinglePartition(Partitions[P]):
 
 
 class SequentialPartitions(Partitions[P]):
-    """Partitions of this machine, one after the other, so that no two have to be held at once.
+    """Partitions of this machine, one after another, so that no two are held at once.
 
     Args:
         parts: Yields all partitions anew each time, at least one.
@@ -163,8 +163,8 @@ class SequentialPartitions(Partitions[P]):
             yield query.answer(part, sample_rate=sample_rate)
 
 
-def everywhere(records: R | Partitions[R]) -> Partitions[R]:
-    """Return records as partitions: those that are in one place are the only one."""
+def as_partitions(records: R | Partitions[R]) -> Partitions[R]:
+    """Return records as partitions; records in one place are a single partition."""
     return records if isinstance(records, Partitions) else SinglePartition(records)
 
 
@@ -172,7 +172,7 @@ def require_partitionable(query: Query[Any]) -> None:
     """Refuse a query that cannot be asked of partitions.
 
     Raises:
-        SettingError: Naming why.
+        SettingError: Giving the reason.
     """
     if isinstance(query, NotPartitionable) and query.not_partitionable is not None:
         raise SettingError(
@@ -180,15 +180,15 @@ def require_partitionable(query: Query[Any]) -> None:
         )
 
 
-def stated_otherwise(query: Query[Any]) -> NotAsPriced:
+def inconsistent_answers(query: Query[Any]) -> NotAsPriced:
     """Return the refusal of answers that do not belong together."""
     return NotAsPriced("is answered otherwise by partitions", field=type(query).__name__, remedy=DEFECT)
 
 
-def added(one: Any, other: Any) -> Any:
+def add_totals(one: Any, other: Any) -> Any:
     """Return the sum of two totals: arrays of one shape, or counts by name.
 
-    Real numbers are added in float64, whatever they came in: what is rounded here is rounded before the noise.
+    Real numbers are added in float64 whatever their type: rounding here would come before the noise.
 
     Raises:
         NotAsPriced: They have different shapes.

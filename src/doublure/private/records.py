@@ -1,7 +1,7 @@
-"""Private records, indexed by unit: what a lot is drawn from, and what is counted.
+"""Private records, indexed by unit, for drawing lots and for counting.
 
 Nothing here computes; the class exists so that private records have one home, show nothing in ``repr``, and cannot be
-pickled into an artefact. They are held as NumPy arrays, or lie on a disk, of which a lot's rows are read
+pickled into an artefact. They are NumPy arrays in memory, or rows on disk of which a lot is read
 (:mod:`doublure.support.row_files`); torch is imported where they are expanded for a network.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from doublure.support.row_files import Chosen, Rows
+from doublure.support.row_files import Chosen, StoredRows
 
 if TYPE_CHECKING:
     import torch
@@ -28,23 +28,23 @@ _FINENESS = 1000
 
 
 class ResumableStore(Protocol):
-    """Keeps private numbers that take long to compute, where nobody else reads them."""
+    """Private storage for numbers that take long to compute."""
 
     def load(self, shape: tuple[int, int]) -> Tensor | None:
-        """Return the first finished rows ``(≤ shape[0], shape[1])`` of an earlier session, if there are any."""
+        """Return the finished rows ``(≤ shape[0], shape[1])`` of an earlier session, if there are any."""
 
     def save(self, rows: Tensor, batches: int, *, last: bool) -> None:
-        """Take the rows that are finished so far, after so many batches; may raise to stop."""
+        """Save the rows finished so far, after so many batches; may raise to stop."""
 
 
 class _Batches(NamedTuple):
-    """In what batches something is computed of records.
+    """Batches of distinct records.
 
     Attributes:
-        first: ``(D,)`` where each record that it is computed of stands, batch by batch.
-        place: ``(D,)`` each one's place in its batch.
+        first: ``(D,)`` index of each distinct record, batch by batch.
+        place: ``(D,)`` its place in its batch.
         ends: Where batches end.
-        of: ``(N,)`` which of these each record is equal to.
+        of: ``(N,)`` for each record the distinct record that it equals.
     """
 
     first: IntArray
@@ -57,17 +57,17 @@ class PrivateRecords:
     """Compact private records and how to expand those of a lot.
 
     Args:
-        compact: ``(N, P)``, every record; held, or somewhere else.
+        compact: ``(N, P)``, every record; in memory or on disk.
         unit: ``(N,)`` int64, each record's unit, 0 … n_units - 1.
-        n_units: How many units there are.
+        n_units: Number of units.
         expand: ``(B, P) -> (body (B, D…), condition (B, K) or None)``, row i from row i alone.
-        device: Where lots are expanded.
-        places: ``(N,)`` which of the rows that are somewhere else these are; None: all of them, in their order.
+        device: Device on which lots are expanded.
+        places: ``(N,)`` indices into the rows on disk; None: all of them, in order.
     """
 
     def __init__(
         self,
-        compact: npt.ArrayLike | Rows,
+        compact: npt.ArrayLike | StoredRows,
         unit: IntArray,
         n_units: int,
         expand: Callable[[Tensor], tuple[Tensor, Tensor | None]],
@@ -77,8 +77,8 @@ class PrivateRecords:
         self.n_units = n_units
         order = None if bool((unit[1:] >= unit[:-1]).all()) else np.argsort(unit, kind="stable")
         self._places: IntArray | None = None
-        self._compact: npt.NDArray[Any] | Rows
-        if isinstance(compact, Rows):
+        self._compact: npt.NDArray[Any] | StoredRows
+        if isinstance(compact, StoredRows):
             self._compact = compact
             self._places = order if places is None else places if order is None else places[order]
         else:
@@ -117,23 +117,23 @@ class PrivateRecords:
         return body, condition, group, len(units)
 
     @property
-    def nobody(self) -> tuple[Tensor, Tensor | None]:
-        """Return body ``(0, D…)`` and condition of no record: of what shape they are."""
+    def empty_lot(self) -> tuple[Tensor, Tensor | None]:
+        """Body ``(0, D…)`` and condition of no record, for their shapes."""
         return self._expanded(self._rows(slice(0)))
 
     @property
     def parts(self) -> int:
-        """Return how many parts a compact record has: public, as the schema gives them."""
+        """Number of parts of a compact record: public, from the schema."""
         return int(self._compact.shape[1])
 
     @property
     def most_records(self) -> int:
-        """Return how many records the unit with the most has. Private."""
+        """Largest number of records of a unit. Private."""
         return int(np.diff(self._first).max(initial=0))
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of every record, whose it is, and their order. Private: for a run's internal folder alone."""
+        """Hash of all records, their units and their order. Private: for a run's internal folder alone."""
         found = hashlib.sha256(self._first.tobytes())
         for first in range(0, self._count, _HASHED):
             found.update(self._rows(slice(first, first + _HASHED)).tobytes())
@@ -152,8 +152,8 @@ class PrivateRecords:
     def placed(self, rows: int) -> Iterator[tuple[Tensor, Tensor | None, Tensor]]:
         """Yield all records in batches of one size, each at a place that follows from its own content. Private.
 
-        What is computed of a record then is the same to the last digit, whatever other records there are, on a machine
-        that computes the same from the same numbers at the same place.
+        A result for a record is then the same to the last digit, whatever the other records, on a machine that computes
+        the same from the same numbers at the same place.
 
         Args:
             rows: Records in a batch; places that are left empty hold zeros.
@@ -184,8 +184,8 @@ class PrivateRecords:
         return self._compact[wanted if self._places is None else self._places[wanted]]
 
     def _some(self, places: IntArray, unit: IntArray, n_units: int) -> PrivateRecords:
-        """Return some records, with units of their own; those that lie somewhere else stay there."""
-        if isinstance(self._compact, Rows):
+        """Return some records with new units; records on disk stay there."""
+        if isinstance(self._compact, StoredRows):
             own = places if self._places is None else self._places[places]
             return PrivateRecords(self._compact, unit, n_units, self._expand, self._device, own)
         return PrivateRecords(self._compact[places], unit, n_units, self._expand, self._device)
@@ -204,19 +204,18 @@ class PrivateRecords:
         apart: bool = False,
         resumable: ResumableStore | None = None,
     ) -> PrivateRecords:
-        """Return the same records with a body that is computed once, kept as float16.
+        """Return the same records with a body that is computed once and kept as float16.
 
         Args:
             function: Bodies ``(B, D…)`` to ``(B, width)``, row by row (which is checked on made-up ones, unless an
                 earlier session has computed all), with nothing learned from private records but what was released.
             width: Of the new bodies.
             rows: How many records are handled at a time.
-            apart: Whether what a record comes to may not depend on others by its last digit either, as where a long
-                computation makes last digits large. What a product of matrices makes of a row differs by the row's
-                place; so batches are then all of one size, filled up with zeros, and a record's place in its batch
-                follows from the record itself, not from how many others stand before it. Equal records come to the
-                same, and it is computed once.
-            resumable: Where finished bodies are kept, if it takes long.
+            apart: Whether a record's result may not depend on other records even in its last digit, as where a long
+                computation amplifies last digits. A matrix product depends in its last digits on a row's place; so
+                batches are then all of one size, filled up with zeros, and a record's place in its batch follows from
+                the record itself. Equal records give equal results, computed once.
+            resumable: Storage for finished bodies, if it takes long.
 
         Raises:
             SettingError: Rows meet in the function.
@@ -225,7 +224,7 @@ class PrivateRecords:
 
         from doublure.private.independence import refuse_meeting_rows
 
-        nobody, conditions = self.nobody
+        body, conditions = self.empty_lot
         beside = 0 if conditions is None else conditions.shape[1]
         batches = self._placed(rows) if apart else self._in_order(rows)
         found = np.empty((len(batches.first), width), dtype=np.float16)
@@ -233,9 +232,9 @@ class PrivateRecords:
         done = 0 if ready is None else len(ready)
         if ready is not None:
             found[:done] = ready.numpy()
-        if done < len(found) or not len(found):  # where there is nobody too, so that a refusal tells nothing of them
+        if done < len(found) or not len(found):  # also without records, so that a refusal tells nothing of them
             whole = rows if apart else None
-            refuse_meeting_rows(lambda body, _: function(body), nobody, None, field="function", batch=whole)
+            refuse_meeting_rows(lambda body, _: function(body), body, None, field="function", batch=whole)
         labels = np.empty((len(found), beside), dtype=np.float16)
         for number, end in enumerate(batches.ends):
             batch = slice(batches.ends[number - 1] if number else 0, end)
@@ -259,14 +258,14 @@ class PrivateRecords:
         return PrivateRecords(kept, self._units, self.n_units, expand)
 
     def having(self, part: int, least: float, parts: IntArray) -> PrivateRecords:
-        """Return the records of which one part is so large, and of these only some parts, each a unit of its own.
+        """Return the records in which one part is large enough, reduced to some parts, each a unit of its own.
 
-        Whether a record is among them, and what it then is, follows from that record alone.
+        Whether a record is kept, and its reduced form, follow from that record alone.
 
         Args:
-            part: Which.
-            least: Its least.
-            parts: ``(Q,)`` the places of those that are kept, in order.
+            part: Index of the part that is compared.
+            least: Its least value.
+            parts: ``(Q,)`` indices of the parts that are kept, in order.
 
         Raises:
             TypeError: Some unit has several records, or a record is more than its compact parts.
@@ -283,10 +282,10 @@ class PrivateRecords:
         return _Batches(order, order % rows, [*range(rows, count, rows), count] if count else [], order)
 
     def _placed(self, rows: int) -> _Batches:
-        """Return batches in which a record's place is a hash of its content; what is equal is computed once.
+        """Return batches in which a record's place is a hash of its content; equal records are computed once.
 
-        Records of one place go to batches one after the other, in their order, so that one record more changes in whose
-        company others are, and nobody's place.
+        Records with the same place go to successive batches, in their order. One record more changes which records
+        share a batch, and no record's place.
         """
         if self._numbered:
             raise TypeError("places would follow from the order of the records")
@@ -311,10 +310,10 @@ class PrivateRecords:
         return self._batches[rows]
 
     def of_units(self, chosen: npt.NDArray[np.bool_]) -> PrivateRecords:
-        """Return the records of some units, each with all of them.
+        """Return all records of some units.
 
         Args:
-            chosen: ``(n_units,)`` which.
+            chosen: ``(n_units,)`` whether each unit is kept.
         """
         kept = np.flatnonzero(chosen[self._units])
         numbers = np.cumsum(chosen) - 1
@@ -323,9 +322,9 @@ class PrivateRecords:
     def by_body(self) -> PrivateRecords:
         """Return the same records in an order that follows from their bodies alone, each a unit of its own.
 
-        Whoever may learn a body and not its condition must not be told it by the order: a folder by class is read class
-        by class, so that a label that changes moves its record. Bodies that agree to a thousandth, such as twins, stand
-        in the order in which they came: it matters to nobody who treats them alike.
+        The order must not reveal a condition where only the body may be learned: a folder by class is read class by
+        class, so that a changed label moves its record. Bodies that agree to a thousandth, such as twins, keep their
+        order, which makes no difference where they are treated alike.
         """
         digests = [
             hashlib.blake2b(row.tobytes(), digest_size=16).digest()
@@ -372,7 +371,7 @@ class PrivateRecords:
 
 
 class RecordsElsewhere(PrivateRecords):
-    """Stands where records lie in partitions, of which queries are asked: there is none to be had here."""
+    """Placeholder for records that lie in partitions: every attribute is refused."""
 
     def __init__(self) -> None:
         pass

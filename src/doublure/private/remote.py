@@ -1,8 +1,8 @@
-"""Private records elsewhere: a query goes to every party that holds some, and each party's answer is added once.
+"""Private records held by other parties: a query goes to each of them, and each answer is added once.
 
-Transports differ by trust and carriage alone, and a subclass says no more than that: what its parties can be asked
+Transports differ by trust and carriage alone. A subclass defines which queries its parties can answer
 (:meth:`RemotePartitions.refuse_unfit`), how a query reaches them and answers come back, how an answer is checked
-before it is added, and what becomes of a sum that lacks an answer (:class:`Exchange`).
+before it is added, and what happens to a sum that lacks an answer (:class:`Exchange`).
 
 =========================================  ==========  ==============================  ================================
 transport                                  carriage    what an answer is held against  an answer is missing
@@ -50,14 +50,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange(Generic[R]):
-    """One query that is put to parties elsewhere.
+    """One query that is sent to remote parties.
 
     Attributes:
-        parties: Everybody who may answer, once each.
-        responses: What each says, as it comes.
-        validated: Returns a party's answer once it may be added; None: it adds nothing.
-        own: What the asking process adds by itself: its own records' answer, or nobody's.
-        completed: Called with who has added nothing, when no more is to come; None: the sum cannot do without anybody.
+        parties: All parties that may answer, once each.
+        responses: Parties with their responses, as they come.
+        validated: Returns a party's answer if it may be added; None adds nothing.
+        own: The answer of the asking process's own records, or that of no records.
+        completed: Called at the end with the parties that added nothing; None where the sum needs every party.
     """
 
     parties: Collection[Hashable]
@@ -79,14 +79,14 @@ class RemotePartitions(Partitions[P]):
 
     @abstractmethod
     def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Any]:
-        """Begin to ask a query of all parties."""
+        """Start asking a query of all parties."""
 
     @override
     def answers(self, query: Query[P], *, sample_rate: float) -> Iterator[Answer]:
         """Yield each party's answer, once.
 
         Raises:
-            NotAsPriced: A party answers twice, was not asked, or says nothing.
+            NotAsPriced: A party answers twice, was not asked, or does not answer.
         """
         exchange = self.exchange(query, sample_rate=sample_rate)
         if exchange.own is not None:
@@ -110,11 +110,11 @@ class RemotePartitions(Partitions[P]):
 
 
 class Response(NamedTuple):
-    """What a worker says of one partition.
+    """A worker's answer for one partition.
 
     Attributes:
         number: Of the partition.
-        digest: A hash of what was read. Private.
+        digest: A hash of the data that was read. Private.
         answer: Private.
     """
 
@@ -124,11 +124,11 @@ class Response(NamedTuple):
 
 
 class PartitionFacts(NamedTuple):
-    """What is known of all partitions without asking one, for a query to refuse what does not fit.
+    """Facts of all partitions that a query needs to refuse records that do not fit.
 
     Attributes:
-        parts: How many parts a compact record has; 0 where records are not encoded.
-        most_records: How many records the unit with the most has, in all partitions. Private.
+        parts: Number of parts of a compact record; 0 where records are not encoded.
+        most_records: Largest number of records of a unit, over all partitions. Private.
     """
 
     parts: int
@@ -136,7 +136,7 @@ class PartitionFacts(NamedTuple):
 
 
 def respond(held: Any, query: Query[Any], sample_rate: float) -> Response:
-    """Return what a worker says of one partition.
+    """Return a worker's answer for one partition.
 
     Args:
         held: The partition, which has a ``number`` among all, from 0, and the ``digest`` of its content.
@@ -151,12 +151,12 @@ def respond(held: Any, query: Query[Any], sample_rate: float) -> Response:
 
 
 class WorkerPartitions(RemotePartitions[P]):
-    """Partitions that workers of a cluster hold, which may lose work, move it about, and do a piece of it twice.
+    """Partitions on the workers of a cluster, which may lose work, move it, and do a piece of it twice.
 
     Args:
-        ask: Puts a query to all partitions, with the rate of the lot, and yields what each says as it comes.
-        digests: Of each partition the hash of what was read first.
-        facts: What is known of all.
+        ask: Sends a query to all partitions, with the rate of the lot, and yields their responses as they come.
+        digests: For each partition the hash of the data that was read first.
+        facts: Facts of all partitions.
         check: Called before each answer is added; may raise to stop.
     """
 

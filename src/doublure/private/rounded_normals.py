@@ -52,7 +52,7 @@ WORD = 32
 """Bits that are drawn at a time."""
 
 LEAST, MOST = 2.0**-7, 2.0**51
-"""Between what a scale has to lie: a product with it is then held by 128 bits."""
+"""Range of a scale: a product with it then fits into 128 bits."""
 
 _CHUNK = 1 << 16  # proposals at a time
 _ACCEPTED = 0.49  # (1 - e^(-1/2)) √(π/2) = 0.4932 of them

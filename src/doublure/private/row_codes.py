@@ -1,4 +1,4 @@
-"""Compact private records on disk, row by row: what lots are drawn from where all records do not fit in memory.
+"""Compact private records on disk, row by row, for drawing lots where all records do not fit in memory.
 
 They are written once, in the order in which they came, and beside them each one's unit. A file that is to stay, so that
 an interrupted run can go on, is readable by its owner alone, and gets its name once it is whole; any other has no name.
@@ -27,7 +27,7 @@ class RowCodes:
     Attributes:
         rows: ``(N, P)``. Private.
         unit: ``(N,)`` int64, each record's unit. Private.
-        n_units: How many units there are. Private.
+        n_units: Number of units. Private.
     """
 
     def __init__(self, rows: RowFile, unit: IntArray, n_units: int) -> None:
@@ -36,7 +36,7 @@ class RowCodes:
         self.n_units = n_units
 
     @classmethod
-    def written(
+    def write(
         cls,
         records: Iterable[npt.NDArray[Any]],
         *,
@@ -56,7 +56,7 @@ class RowCodes:
         Raises:
             Unwritable: The disk is full.
         """
-        with NumberFile.written(folder, path) as file:
+        with NumberFile.create(folder, path) as file:
             blocks = iter(records)
             first = next(blocks)
             rows = RowFile(file, first.shape[1:], first.dtype)
@@ -72,15 +72,15 @@ class RowCodes:
 
     @classmethod
     def of(cls, rows: RowFile, unit: IntArray | None) -> RowCodes:
-        """Return records of these units; None: each is one."""
+        """Return records with these units; None: each record is a unit."""
         own = np.arange(len(rows), dtype=np.int64) if unit is None else unit
         return cls(rows, own, int(own.max(initial=-1)) + 1)
 
     @classmethod
-    def opened(cls, path: Path) -> RowCodes | None:
-        """Return what an interrupted run has kept; None where there is nothing whole."""
+    def open(cls, path: Path) -> RowCodes | None:
+        """Return the rows that an interrupted run kept; None without a complete file."""
         try:
-            file = NumberFile.opened(path)
+            file = NumberFile.open(path)
             known = file.known(_WHOLE)
             if known is None:
                 return None

@@ -1,6 +1,6 @@
-"""Lots: which units take part in one step.
+"""Samplers of lots, the units that take part in one step.
 
-A sampler says by its ``sampling`` how its lots are drawn, so that the mechanism can refuse an accountant that assumes
+A sampler's ``sampling`` says how its lots are drawn, so that the mechanism can refuse an accountant that assumes
 otherwise. It keeps no random state: each lot takes a fresh 128-bit key from the operating system and forgets it, so
 there is no seed to set, save or guess, and a resumed run or a forked process draws lots of its own. Which units
 were drawn, and how many, is private: it is what amplifies the guarantee.
@@ -76,7 +76,7 @@ class PoissonSampler(_Sampler):
 class FixedSizeSampler(_Sampler):
     """Draws lots of exactly ``size`` units without replacement.
 
-    For the looks of the Bayesian accountant, whose statement is about an average and not about neighbours. Lots of one
+    For the Bayesian accountant, whose statement is about an average and not about neighbours. Lots of one
     size priced as Poisson lots are a known way to claim too little ε, and the mechanism refuses them.
 
     Args:

@@ -1,8 +1,7 @@
 """Exact noise for whole numbers, through OpenDP: discrete Gaussian, discrete Laplace, thresholded counts.
 
-Floating-point holes do not arise, for every noisy number is an integer; timing is not covered. Each function says with
-what it draws how far it was scaled; what that costs is OpenDP's own privacy map, so that what ran is measured and not
-meant.
+Floating-point holes do not arise, as every noisy number is an integer; timing is not covered. Each function returns its
+draws with their scale; the cost is that of OpenDP's own privacy map, so that what ran is measured, not assumed.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
-from doublure.private.noise import Drawn
+from doublure.private.noise import ScaledNoise
 from doublure.support.checks import require_priced
 
 IntArray = npt.NDArray[np.int64]
 
 _AT_ONCE = 2**15
-"""Cells that OpenDP is handed in one call, of a third of a second: a signal is heard between two of them."""
+"""Cells per call of OpenDP, a third of a second: signals are handled between two calls."""
 _HIGHEST_THRESHOLD = 2**40  # OpenDP bounds δ from below by about 1e-16 a count; beyond this it never falls further
 
 
@@ -30,8 +29,8 @@ class Released(NamedTuple):
 
     Attributes:
         counts: Noisy.
-        scale: The noise's parameter: how far a unit would have to move them to cost an ε of 1.
-        delta: By OpenDP's privacy map, of a threshold that is lower by one than the one that was used.
+        scale: The noise's parameter: the L1 distance that costs an ε of 1.
+        delta: By OpenDP's privacy map, for a threshold lower by one than the one used.
     """
 
     counts: dict[str, int]
@@ -39,7 +38,7 @@ class Released(NamedTuple):
     delta: float
 
 
-def gaussian(counts: npt.ArrayLike, *, scale: float) -> Drawn:
+def gaussian(counts: npt.ArrayLike, *, scale: float) -> ScaledNoise:
     """Add independent discrete Gaussian noise to integers.
 
     Guarantee: Δ²/(2σ²)-zCDP for integers that move by at most Δ in L2 between neighbours (Canonne, Kamath, Steinke
@@ -67,10 +66,10 @@ def gaussian(counts: npt.ArrayLike, *, scale: float) -> Drawn:
     for first in range(0, len(cells), _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
         noisy[some] = measurement(cells[some].tolist())
-    return Drawn(noisy.reshape(exact.shape), math.sqrt(1 / (2 * float(_loss(measurement, 1)))))
+    return ScaledNoise(noisy.reshape(exact.shape), math.sqrt(1 / (2 * float(_loss(measurement, 1)))))
 
 
-def laplace(counts: npt.ArrayLike, *, epsilon: float, moved: int) -> Drawn:
+def laplace(counts: npt.ArrayLike, *, epsilon: float, moved: int) -> ScaledNoise:
     """Add independent discrete Laplace noise to integers.
 
     Guarantee: (``epsilon``, 0)-DP for integers that move by at most ``moved`` in L1 between neighbours.
@@ -81,13 +80,13 @@ def laplace(counts: npt.ArrayLike, *, epsilon: float, moved: int) -> Drawn:
         moved: In L1.
 
     Returns:
-        Noisy integers, and the noise's parameter: how far a unit would have to move them to cost an ε of 1.
+        Noisy integers, and the noise's parameter: the L1 distance that costs an ε of 1.
 
     Raises:
         SettingError: An argument is out of range.
     """
     measurement = _laplace(epsilon, moved)
-    return Drawn(np.array(measurement(whole(counts).tolist()), dtype=np.int64), 1 / float(_loss(measurement, 1)))
+    return ScaledNoise(np.array(measurement(whole(counts).tolist()), dtype=np.int64), 1 / float(_loss(measurement, 1)))
 
 
 def thresholded(counts: Mapping[str, int], *, epsilon: float, delta: float, moved: int) -> Released:
@@ -135,7 +134,7 @@ def thresholded(counts: Mapping[str, int], *, epsilon: float, delta: float, move
 
 
 def whole(counts: npt.ArrayLike) -> IntArray:
-    """Return integers; what is none would be rounded, and rounding moves further than a unit does.
+    """Return integers; other numbers are refused, as rounding could move them further than a unit does.
 
     Raises:
         SettingError: They are not of a whole type.

@@ -81,7 +81,7 @@ def fit(
     source = open_data(data, resolved.kind, resolved.written)
     source.check(resolved)
     begun = (PublicFolder(out).reads_begun() if resume else None) or {}
-    public_seed = seeding.chosen(begun.get("seed") if seed is None else seed)
+    public_seed = seeding.choose_seed(begun.get("seed") if seed is None else seed)
     fitting = {
         "schema_sha256": resolved.sha256,
         "settings": own.model_dump(mode="json"),

@@ -1,1 +1,1 @@
-"""What is given away: bundle, card, dictionary; and how it is verified."""
+"""Publishing a release, and verifying one: bundle, card, dictionary and signature."""

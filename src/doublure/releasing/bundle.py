@@ -1,10 +1,10 @@
-"""What is published: a bundle of synthetic data, its card and its data dictionary.
+"""A published bundle: synthetic data, a card and a data dictionary.
 
 A bundle holds ``data.parquet`` and ``data.csv`` (or one of them), for images ``data.npz``, for series all three, for
-related tables a file for each, named as the table; ``card.json``, ``card.html`` and ``dictionary.json``; on request
+related tables one file a table, under its name; ``card.json``, ``card.html`` and ``dictionary.json``; on request
 ``tables/*.parquet``, the noisy tables that the fit bought; and nothing else.
-It is made from the generator, the plan, the resolved schema and what the mechanism gave out alone;
-``internal/`` is never read.
+It is made from the generator, the plan, the resolved schema and the mechanism's answers alone; ``internal/`` is never
+read.
 The ledger records the release before the bundle appears, and the card proves it:
 :func:`doublure.releasing.verifying.verify` finds that record again.
 """
@@ -22,15 +22,15 @@ from doublure.advisories import REMEDY, known_fault
 from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
 from doublure.guarantee import Kind
 from doublure.ledger import Ledger
-from doublure.ledger.chain import canonical
+from doublure.ledger.chain import canonical_json
 from doublure.ledger.request import facts
 from doublure.private.executed import Executed, as_priced
 from doublure.releasing.checking import DICTIONARY
-from doublure.releasing.declared import Declared
+from doublure.releasing.declared import ReleaseDetails
 from doublure.releasing.dictionary import dictionary
-from doublure.releasing.issuing import Bundle, Card, entry_of, issue
+from doublure.releasing.issuing import Bundle, Card, file_entry, issue
 from doublure.releasing.signing import signing_key
-from doublure.releasing.tables import LIMIT, described, margins_of, refuse_none, write_noisy_tables
+from doublure.releasing.tables import LIMIT, count_margins, described, refuse_none, write_noisy_tables
 from doublure.releasing.verifying import CARD, VERSION, verify
 from doublure.releasing.writing import WRITERS, write_released
 from doublure.run.synthesizer import Synthesizer
@@ -78,23 +78,23 @@ def release(
         out: A folder that does not exist yet, or is empty.
         n: Synthetic rows, images or series.
         seed: Makes them repeatable.
-        ledger: Where the release is recorded; found through the run when left out.
+        ledger: The ledger that records the release; found through the run when left out.
         formats: ``csv``, ``parquet`` or both for a table, ``npz`` for images, any of the three for series; all of
             them if left out.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
         tables: Publish the noisy contingency tables that the fit bought, with their standard errors: free, as they
             are answers of the mechanism already.
         title: The card's title; what is left out of this and the following is as the schema's ``release`` says.
-        description: What the data are, in a sentence or a few.
-        licence: Under which the bundle may be used.
+        description: A description of the data, in a sentence or a few.
+        licence: The licence of the bundle.
         citation: How to cite it.
-        contact: Whom to ask.
-        links: Addresses of pages that say more.
+        contact: An address for questions.
+        links: Addresses of further pages.
         sign: The private key that signs the card, as :func:`doublure.releasing.signing.new_keys` makes it.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
     Returns:
-        Where the bundle lies, its card and its files, and the card's fingerprint.
+        The bundle: its folder, its card and files, and the card's fingerprint.
 
     Raises:
         InputError: The folder is not empty, the guarantee is not one that the plan gives, something else ran than was
@@ -102,17 +102,17 @@ def release(
         SettingError: An argument is out of its range, or tables are asked for and the fit bought none.
     """
     asked = Path(out)
-    declared = Declared(
+    declared = ReleaseDetails(
         title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
     ).over(syn.schema.release)
     rows, forms = _check_arguments(asked, n, formats, WRITERS[syn.schema.kind].forms)
     key = None if sign is None else signing_key(sign, asked)
-    executed = executed_of(syn)
+    executed = check_executed(syn)
     if tables:
         refuse_none(syn.tables)
-    book, reservation = ledger_of(syn, ledger)
+    book, reservation = check_payment(syn, ledger)
     with files.whole_folder(asked) as staging, following(progress, "release") as listener:
-        entropy = seeding.chosen(seed)
+        entropy = seeding.choose_seed(seed)
         holds: dict[str, int | None] = {}
         for form in forms:
             holds |= write_released(
@@ -130,9 +130,9 @@ def release(
         )
         files.write_json(staging / DICTIONARY, {"watermark": syn.guarantee.watermark, **words})
         holds |= cells | {DICTIONARY: None}
-        listed = [entry_of(staging, name, count) for name, count in holds.items()]
+        listed = [file_entry(staging, name, count) for name, count in holds.items()]
         named = declared.titled(f"Synthetic {KINDS[syn.schema.kind].called} for {book.dataset}")
-        card = card_of(syn, listed, executed, declared=named, limits=[LIMIT] if tables else [])
+        card = make_card(syn, listed, executed, declared=named, limits=[LIMIT] if tables else [])
         return issue(staging, asked, card, words, book, reservation, key)
 
 
@@ -163,8 +163,8 @@ def _check_arguments(
     return rows, forms
 
 
-def ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Ledger, str]:
-    """Return the ledger and the reservation that paid, once it is sure that it paid for this plan and this claim.
+def check_payment(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Ledger, str]:
+    """Return the ledger and the reservation that paid, once it has paid for this plan and this claim.
 
     Raises:
         RunFolderError: The run names no entry, or the ledger's entry is of another plan.
@@ -190,15 +190,15 @@ def ledger_of(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple[Led
         remedy = found.remedy if ledger is not None else "put it back as it was, or name it with --ledger"
         raise LedgerError(found.message, field=found.field, remedy=remedy) from None
     for record in mine:
-        if record.kind == "reserve" and canonical(record.body["plan"]) != canonical(facts(syn.plan)):
+        if record.kind == "reserve" and canonical_json(record.body["plan"]) != canonical_json(facts(syn.plan)):
             raise RunFolderError("is not the plan that the ledger paid for", field="plan.json", remedy=_EDITED)
     book.refuse_release(kept["reservation"], syn.guarantee.kind)
     book.refuse_other_generator(kept["reservation"], syn.run.get("generator_sha256"))
     return book, kept["reservation"]
 
 
-def executed_of(syn: Synthesizer) -> bool | None:
-    """Return whether what ran is known to be what was priced; None where nothing was.
+def check_executed(syn: Synthesizer) -> bool | None:
+    """Return whether the run was recorded and is as priced; None where nothing has a price.
 
     Raises:
         RunFolderError: Something else ran, the claim is not one that the plan gives, or it is known to be wrong.
@@ -216,22 +216,22 @@ def executed_of(syn: Synthesizer) -> bool | None:
     return as_priced(syn.executed)
 
 
-def card_of(
+def make_card(
     syn: Synthesizer,
     listed: list[dict[str, Any]],
     executed: bool | None,
     *,
-    declared: Declared,
+    declared: ReleaseDetails,
     limits: Sequence[str] = (),
 ) -> Card:
     """Return the card, its ledger entry and its page still to come.
 
     Args:
-        syn: What is released, or released from.
-        listed: The files, as :func:`entry_of` returns them.
-        executed: What :func:`executed_of` says.
-        declared: What its steward says, with a title.
-        limits: What is to be known of this release beside what is of all.
+        syn: The synthesizer that is released, or whose records are.
+        listed: The files, as :func:`file_entry` returns them.
+        executed: The answer of :func:`check_executed`.
+        declared: The steward's words, with a title.
+        limits: Limits of this release, besides those of all.
     """
     now = datetime.datetime.now(datetime.UTC)
     return Card(
@@ -239,12 +239,7 @@ def card_of(
             "version": VERSION,
             "doublure_version": __version__,
             "created": now.isoformat(timespec="seconds"),
-            "title": declared.title,
-            "description": declared.description,
-            "licence": declared.licence,
-            "citation": declared.citation,
-            "contact": declared.contact,
-            "links": list(declared.links),
+            **declared.to_json(),
             "method": syn.plan.method,
             "watermark": syn.guarantee.watermark,
             "guarantee": syn.guarantee.to_json(),
@@ -252,7 +247,7 @@ def card_of(
             "executed": executed,
             "owners": syn.run.get("owners"),
             "columns": {name: said for name, one in syn.schema.columns.items() if (said := one.description)},
-            "margins": margins_of(syn.schema, syn.tables) if syn.guarantee.epsilon is not None else None,
+            "margins": count_margins(syn.schema, syn.tables) if syn.guarantee.epsilon is not None else None,
             "schema_sha256": syn.plan.schema_sha256,
             "public_sources": list(syn.plan.settings.public_sources),
             "ledger": None,
@@ -269,4 +264,4 @@ def card_of(
     )
 
 
-__all__ = ["card_of", "dictionary", "executed_of", "ledger_of", "refuse_taken", "release", "verify"]
+__all__ = ["check_executed", "check_payment", "dictionary", "make_card", "refuse_taken", "release", "verify"]

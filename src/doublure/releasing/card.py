@@ -1,6 +1,6 @@
-"""The public card: what may be said about a bundle, for the people who receive it.
+"""The public card of a release, as a page for its recipients.
 
-What it says of the records is public or was bought: the data dictionary, synthetic records, and the noise of counts.
+Its statements about the records are public or bought: the data dictionary, synthetic records, and the noise of counts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from urllib.parse import quote
 
 from doublure.access import COVERED
-from doublure.guarantee import beside, figure
+from doublure.guarantee import derived_claims, figure
 from doublure.releasing.checking import PAGE
-from doublure.releasing.drawings import digits, line_of, strip_of, unpacked
-from doublure.releasing.examples import Examples, examples_of
-from doublure.releasing.plain_words import figures_of, plain_words
+from doublure.releasing.drawings import FIVE_DIGITS, digits, draw_line, draw_strip, with_pixel_hashes
+from doublure.releasing.examples import ExampleRecords, read_examples
+from doublure.releasing.plain_words import figure_names, plain_words
 from doublure.releasing.tables import middle
 from doublure.report import page
 from doublure.schema.kinds import KINDS
@@ -43,33 +43,34 @@ _RAN: dict[object, str] = {
 }
 _TOUCHED = ("purpose", "event", "epsilon", "delta")
 _MOST_VALUES = 6
-_FIVE_DIGITS = 10_000
 _PEOPLE = {"person": "people", "patient": "patients"}
 _UNKNOWN = (
     "No margin of a count follows from what this run bought. Compare counts with known ones before relying on them."
 )
-_OF_THE_RECORD = frozenset({"dataset"})  # what is known of a release's record before it is made
+_OF_THE_RECORD = frozenset({"dataset"})  # known of the ledger's record before it is made
 
 
 def card_page(
     card: Mapping[str, Any],
     records: str = "rows",
     described: Mapping[str, Any] | None = None,
-    examples: Examples | None = None,
+    examples: ExampleRecords | None = None,
 ) -> str:
     """Return the HTML of a release's card.
 
     Args:
-        card: What ``card.json`` holds; what is missing or null is left out.
-        records: What the release's records are called: rows, images or series.
+        card: The contents of ``card.json``; missing or null entries are left out.
+        records: The name of the records: rows, images or series.
         described: Its data dictionary.
         examples: Its first records.
     """
-    return page.render("card.html.j2", context(card, records, described or {}, examples or Examples()))
+    return page.render("card.html.j2", context(card, records, described or {}, examples or ExampleRecords()))
 
 
-def context(card: Mapping[str, Any], records: str, described: Mapping[str, Any], examples: Examples) -> dict[str, Any]:
-    """Return what the template names."""
+def context(
+    card: Mapping[str, Any], records: str, described: Mapping[str, Any], examples: ExampleRecords
+) -> dict[str, Any]:
+    """Return the context of the template."""
     guarantee: Mapping[str, Any] = card.get("guarantee") or {}
     kind = str(guarantee.get("kind") or "none")
     return {
@@ -83,10 +84,10 @@ def context(card: Mapping[str, Any], records: str, described: Mapping[str, Any],
         "plain": plain_words(guarantee, records),
         "description": card.get("description"),
         "records": records,
-        "sheet": sheet_of(examples),
-        "columns": columns_of(described, card.get("margins"), examples),
-        "drawings": drawings_of(examples),
-        "precision": precision_of(card, records) if kind in COVERED else None,
+        "sheet": draw_sheets(examples),
+        "columns": column_sections(described, card.get("margins"), examples),
+        "drawings": draw_series(examples),
+        "precision": describe_precision(card, records) if kind in COVERED else None,
         "licence": card.get("licence"),
         "citation": card.get("citation"),
         "contact": card.get("contact"),
@@ -122,22 +123,22 @@ def context(card: Mapping[str, Any], records: str, described: Mapping[str, Any],
 
 
 def _watermark(written: object, kind: str) -> str:
-    """Return the mark of the page; the refusal of a card without a guarantee stands beside it and is not repeated."""
+    """Return the mark of the page, without repeating the refusal of a card that has no guarantee."""
     mark = written.strip().removesuffix(".") if isinstance(written, str) else ""
     return _WATERMARK if not mark or (kind == "none" and mark in _NO_GUARANTEE) else mark
 
 
 def _figures(guarantee: Mapping[str, Any], kind: str) -> list[tuple[str, str]]:
-    names = figures_of(kind)
+    names = figure_names(kind)
     known = {key: guarantee[key] for key in names if guarantee.get(key) is not None}
     if known.get("max_records") == 1:
-        del known["max_records"]  # as in the sentence: of related tables it is a row with all that hangs on it
+        del known["max_records"]  # as in the sentence: with related tables it is a row with all its descendants
     shown = [(names[key], f"{_AT_MOST.get(key, '')}{_shown(key, value)}") for key, value in known.items()]
-    return [*shown, *beside(kind, known)]
+    return [*shown, *derived_claims(kind, known)]
 
 
 def _mail(contact: object) -> str | None:
-    """Return the address that a contact is, if it is one of mail and nothing else."""
+    """Return the contact if it is a mail address and nothing else."""
     return contact if isinstance(contact, str) and _ADDRESS.fullmatch(contact) else None
 
 
@@ -151,7 +152,7 @@ def _claim(value: object) -> str:
 
 
 def _touched(touch: Mapping[str, Any], kind: object) -> dict[str, str]:
-    """Return one access in words; what an empirical run paid for is one table of votes, priced as a label moves it."""
+    """Return one access in words; an empirical run pays for one table of votes, priced by the move of a label."""
     found = {key: _shown(key, touch.get(key)) for key in _TOUCHED}
     event = touch.get("event")
     if kind == "empirical" and isinstance(event, Mapping) and event.get("type") == "discrete-gaussian":
@@ -161,7 +162,7 @@ def _touched(touch: Mapping[str, Any], kind: object) -> dict[str, str]:
 
 
 def _owners(said: object) -> str | None:
-    """Return how many of how many owners took part, where records stay with several."""
+    """Return a sentence about the owners that took part, where records stay with several."""
     if not isinstance(said, Mapping):
         return None
     answered, of = (_text(said.get(key)) for key in ("answered", "of"))
@@ -193,17 +194,17 @@ def _list(value: object) -> list[str]:
     return [] if value is None else [_text(value)]
 
 
-# -- what it says of the records themselves: columns, the first rows, how precise a count is ---------------------------
+# -- the records themselves: columns, the first rows, the precision of a count -----------------------------------------
 
 
-def columns_of(
-    described: Mapping[str, Any], margins: Mapping[str, Any] | None, examples: Examples
+def column_sections(
+    described: Mapping[str, Any], margins: Mapping[str, Any] | None, examples: ExampleRecords
 ) -> list[dict[str, Any]]:
-    """Return a section for each table: its columns with what each means and may hold, its first cells, and margins.
+    """Return a section for each table: its columns with meaning and domain, its first cells, and margins.
 
     Args:
         described: The data dictionary.
-        margins: What :func:`doublure.releasing.tables.margins_of` returns.
+        margins: The result of :func:`doublure.releasing.tables.count_margins`.
         examples: The first records.
     """
     entries: Sequence[Mapping[str, Any]] = described.get("columns") or ()
@@ -235,8 +236,8 @@ def columns_of(
     return [section for section in found if section["rows"]]
 
 
-def _ranges(examples: Examples) -> dict[str, tuple[str, ...]]:
-    """Return between which values each channel of the first series lies."""
+def _ranges(examples: ExampleRecords) -> dict[str, tuple[str, ...]]:
+    """Return the range of each channel in the first series."""
     found: dict[str, list[str]] = {}
     for series in examples.series:
         for name, values in series.items():
@@ -252,7 +253,7 @@ def _margin(margins: Mapping[str, Any] | None, name: str) -> str | None:
 
 
 def holds(entry: Mapping[str, Any]) -> str:
-    """Return what a column may hold, in words, from its entry in the data dictionary.
+    """Return the domain of a column in words, from its entry in the data dictionary.
 
     Example:
         >>> holds({"bounds": [0, 1_000_000], "missing": True}), holds({"values": ["f", "m"]})
@@ -277,15 +278,15 @@ def _end(bound: Any) -> str:
     """Return a bound; a number of five digits and more with separators, so that 2020 may be a year."""
     if isinstance(bound, float) and bound.is_integer():
         bound = int(bound)
-    return f"{bound:,}" if isinstance(bound, int | float) and abs(bound) >= _FIVE_DIGITS else str(bound)
+    return f"{bound:,}" if isinstance(bound, int | float) and abs(bound) >= FIVE_DIGITS else str(bound)
 
 
-def precision_of(card: Mapping[str, Any], records: str) -> dict[str, Any]:
-    """Return how precise a count is, as a headline and sentences.
+def describe_precision(card: Mapping[str, Any], records: str) -> dict[str, Any]:
+    """Return the precision of a count, as a headline and sentences.
 
     Args:
-        card: What ``card.json`` holds.
-        records: What the records are called.
+        card: The contents of ``card.json``.
+        records: The name of the records.
     """
     margins: Mapping[str, Any] | None = card.get("margins")
     if not margins:
@@ -317,41 +318,41 @@ def precision_of(card: Mapping[str, Any], records: str) -> dict[str, Any]:
 
 
 def _released(card: Mapping[str, Any]) -> int | None:
-    """Return how many rows a bundle of one table holds."""
+    """Return the number of rows in a bundle of one table."""
     known = {entry.get("rows") for entry in card.get("files") or () if str(entry.get("path")).startswith("data.")}
     return known.pop() if len(known) == 1 else None
 
 
-def drawings_of(examples: Examples) -> list[dict[str, Any]]:
+def draw_series(examples: ExampleRecords) -> list[dict[str, Any]]:
     """Return a drawing of each channel of the first series, all series of a channel on one scale."""
     found = []
     for channel in examples.series[0] if examples.series else ():
         values = [one[channel] for one in examples.series]
         known = [0.0, *(value for one in values for value in one if not math.isnan(value))]
         for number, one in enumerate(values, start=1):
-            drawing = line_of(one, (min(known), max(known)), f"Synthetic series {number} of {channel}")
+            drawing = draw_line(one, (min(known), max(known)), f"Synthetic series {number} of {channel}")
             found.append({"channel": channel, "number": number, "drawing": drawing})
     return found
 
 
-def sheet_of(examples: Examples) -> list[dict[str, str]]:
+def draw_sheets(examples: ExampleRecords) -> list[dict[str, str]]:
     """Return the rows of a sheet of the first images: a class, and its images side by side."""
-    return [{"name": name, "images": strip_of(images)} for name, images in examples.images]
+    return [{"name": name, "images": draw_strip(images)} for name, images in examples.images]
 
 
-# -- the page, from the card and the files beside it: whoever has a bundle draws the same page again -------------------
+# -- the page, from the card and the files beside it, so that verify can draw it again ---------------------------------
 
 
-def page_of(folder: Path, card: Mapping[str, Any], described: Mapping[str, Any]) -> str:
+def draw_page(folder: Path, card: Mapping[str, Any], described: Mapping[str, Any]) -> str:
     """Return the HTML of a release's page.
 
     Args:
-        folder: The release's.
-        card: What ``card.json`` holds, or will hold: the page's own hash and the record's do not stand on the page.
+        folder: The release's folder.
+        card: The contents of ``card.json``, now or later: neither the page's hash nor the record's is on the page.
         described: The data dictionary, as its file has it; of a generator that of its schema.
 
     Raises:
-        Misread: A file is not what the dictionary describes.
+        ContentMismatch: A file is not what the dictionary describes.
         SettingError: The data are of a kind that is not known here.
     """
     said, described = json.loads(json.dumps(card)), json.loads(json.dumps(described))
@@ -359,9 +360,9 @@ def page_of(folder: Path, card: Mapping[str, Any], described: Mapping[str, Any])
     said["ledger"] = {key: entry[key] for key in _OF_THE_RECORD & entry.keys()}
     said["files"] = [file for file in said["files"] if file["path"] != PAGE]
     listed = [str(file["path"]) for file in said["files"]]
-    return card_page(said, KINDS[described["kind"]].records, described, examples_of(folder, listed, described))
+    return card_page(said, KINDS[described["kind"]].records, described, read_examples(folder, listed, described))
 
 
 def draws_the_same(one: str, other: str) -> bool:
     """Return whether two pages are the same byte for byte, pictures by their pixels."""
-    return one == other or unpacked(one) == unpacked(other)
+    return one == other or with_pixel_hashes(one) == with_pixel_hashes(other)

@@ -1,6 +1,6 @@
-"""One column of a released file, as the data dictionary describes it: how its cells are read, and what they may be.
+"""Columns of released files, read and checked as the data dictionary describes them.
 
-Read cells are the same whatever the file's form, so that forms can be compared:
+Cells are the same in every form of a file, so that forms can be compared:
 
 ==================================  ==========================================================================
 integer, real, id                   float64, NaN where one is missing
@@ -34,22 +34,22 @@ _MISSING = "(missing)"
 _ROUNDING = {"d": 1e-9, "f": 2.0**-23}
 
 
-class Unfit(Exception):
-    """A cell is none of its column's type."""
+class InvalidCell(Exception):
+    """A cell does not fit its column's type."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToldColumn:
+class DescribedColumn:
     """A column as the dictionary describes it.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         written: Its name in the files.
         model: Its column type.
         values: The labels that it may hold, as files have them; empty where the dictionary lists none.
-        bounds: The lowest and the highest number; None where none are said.
-        precision: Decimals; None where none are said.
-        tokens: The texts that mean missing in a CSV file.
+        bounds: The lowest and the highest number; None where the dictionary has none.
+        precision: Decimals; None where the dictionary has none.
+        tokens: Texts of missing cells in a CSV file.
         defused: Whether text that a spreadsheet would run has an apostrophe before it.
         nullable: Whether a cell may be missing.
     """
@@ -65,16 +65,16 @@ class ToldColumn:
     nullable: bool = False
 
     @classmethod
-    def of(cls, entry: Mapping[str, Any], own: str, *, safe: bool = False) -> ToldColumn:
+    def from_entry(cls, entry: Mapping[str, Any], own: str, *, safe: bool = False) -> DescribedColumn:
         """Read an entry of the dictionary.
 
         Args:
-            entry: The column's.
+            entry: The column's entry.
             own: Its name in its table.
             safe: Whether text that a spreadsheet would run was defused.
 
         Raises:
-            KeyError, TypeError, ValueError: It is no such entry.
+            KeyError, TypeError, ValueError: The entry has another form.
         """
         model, missing, bounds = type_named(str(entry["type"])), entry["missing"], entry["bounds"]
         values = [str(value) for value in entry["values"] or (_BOOLEANS if model.truth else ())]
@@ -104,7 +104,7 @@ class ToldColumn:
         """Read cells of a CSV file.
 
         Raises:
-            Unfit: One is none of this type.
+            InvalidCell: One is none of this type.
         """
         column = np.array(texts, dtype=object)
         missing = np.isin(column, list(self.tokens))
@@ -114,7 +114,7 @@ class ToldColumn:
         """Read cells of a Parquet file or an array.
 
         Raises:
-            Unfit: One is none of this type.
+            InvalidCell: One is none of this type.
         """
         series = pd.Series(column)
         if isinstance(series.dtype, pd.DatetimeTZDtype):
@@ -128,7 +128,7 @@ class ToldColumn:
         return self._read(series.to_numpy(dtype=object), missing)
 
     def _read(self, column: Cells, missing: Cells) -> Cells:
-        """Read cells, each different one once."""
+        """Read cells, each distinct one once."""
         codes, different = pd.factorize(np.where(missing, "", column).astype(object))
         wanted = np.zeros(len(different), dtype=bool)
         wanted[codes[~missing]] = True
@@ -140,19 +140,19 @@ class ToldColumn:
             try:
                 read = [self._number(each) if used else math.nan for each, used in zip(different, wanted, strict=True)]
             except (TypeError, ValueError, OverflowError):
-                raise Unfit from None
+                raise InvalidCell from None
             if not np.isfinite(np.array(read, dtype=np.float64)[wanted]).all():
-                raise Unfit
+                raise InvalidCell
             found = np.array([*read, math.nan], dtype=np.float64)
         return found[np.where(missing, -1, codes)]
 
     def _number(self, cell: Any) -> float:
         return self.model.released_number(cell.removeprefix("'") if self.defused and isinstance(cell, str) else cell)
 
-    # -- what they may be ----------------------------------------------------------------------------------------
+    # -- checking -----------------------------------------------------------------------------------------------
 
     def fault(self, cells: Cells) -> str | None:
-        """Return what is wrong with read cells; None where all of them are as the dictionary says."""
+        """Return the fault of read cells; None where all are as the dictionary says."""
         missing = pd.isna(cells)
         if missing.any() and not self.nullable:
             return "has a missing cell, and the dictionary says that none is"
@@ -172,7 +172,7 @@ class ToldColumn:
         return None
 
     def text(self, cell: Any) -> str:
-        """Return a read cell as a reader of a card knows it."""
+        """Return a read cell as text for a card."""
         if pd.isna(cell):
             return _MISSING
         if self.model.listed:
@@ -185,7 +185,7 @@ class ToldColumn:
 
 
 def same(one: Cells, other: Cells) -> bool:
-    """Return whether two columns of read cells are equal, cell by cell, in the less precise one's numbers.
+    """Return whether two columns of read cells are equal, cell by cell, at the lower of their precisions.
 
     Missing cells are equal.
     """

@@ -1,4 +1,4 @@
-"""What a bundle's files hold, against its card and its data dictionary.
+"""Checks of a bundle's files against its card and its data dictionary.
 
 ======================  ================================================================================================
 which files             those of the kind's forms, the dictionary, the page and noisy tables; no other, listed or not
@@ -6,8 +6,8 @@ how many records        as many as the card says, in each file
 forms                   CSV, Parquet and NPZ of one table hold the same cells
 cells                   of the column's type, within its list or bounds, with its decimals, missing where one may be
 keys                    numbered through from 1; a foreign key names a row of its parent, at most ``max_children`` times
-files' own marks        Parquet and NPZ files carry the card's guarantee
-a generator             its schema and plan belong together, and the plan is what the card says touched the data
+files' metadata         Parquet and NPZ files carry the card's guarantee
+a generator             its schema and plan belong together, and the plan has the accesses that the card lists
 ======================  ================================================================================================
 
 Not checked: rules between columns, the cells and counts of noisy tables, whether the weights are those of the fit, and
@@ -28,15 +28,15 @@ from doublure.releasing.cells import same
 from doublure.releasing.reading import (
     FORMS,
     Batch,
-    Misread,
-    ToldTable,
+    ContentMismatch,
+    DescribedTable,
     batches,
     check_said,
-    images_of,
-    label_of,
-    tables_of,
+    described_label,
+    described_tables,
+    read_images,
 )
-from doublure.releasing.tables import FOLDER, columns_of, path_of
+from doublure.releasing.tables import FOLDER, table_columns, table_path
 from doublure.run import published
 from doublure.schema.columns import types
 from doublure.schema.kinds import ByKind
@@ -47,18 +47,18 @@ PAGE, DICTIONARY = "card.html", "dictionary.json"
 
 
 def check_contents(folder: Path, card: Mapping[str, Any], about: Mapping[str, str]) -> dict[str, Any]:
-    """Compare a bundle's files with its card and its dictionary; of a kind from elsewhere the dictionary alone.
+    """Compare a bundle's files with its card and its dictionary; of a registered kind the dictionary alone.
 
     Args:
         folder: The bundle, whose files are those that the card lists.
-        card: What ``card.json`` holds.
-        about: What files say of themselves, but for the version that made them.
+        card: The contents of ``card.json``.
+        about: The metadata of files, without the version that made them.
 
     Returns:
         The data dictionary; of a generator that of its schema.
 
     Raises:
-        Misread: Something is not as they say.
+        ContentMismatch: A file differs from them.
     """
     listed = {str(entry["path"]): entry.get("rows") for entry in card["files"]}
     if DICTIONARY not in listed:
@@ -66,7 +66,9 @@ def check_contents(folder: Path, card: Mapping[str, Any], about: Mapping[str, st
     try:
         described = files.read_json(folder / DICTIONARY, "dictionary")
         if files.json_bytes(described) != (folder / DICTIONARY).read_bytes():
-            raise Misread("is not as doublure writes it: another reader may read something else in it", DICTIONARY)
+            raise ContentMismatch(
+                "is not as doublure writes it: another reader may read something else in it", DICTIONARY
+            )
         _check_dictionary(described, card)
         data = {name: rows for name, rows in listed.items() if name not in (PAGE, DICTIONARY)}
         noisy = {name: data.pop(name) for name in list(data) if name.startswith(f"{FOLDER}/")}
@@ -75,19 +77,19 @@ def check_contents(folder: Path, card: Mapping[str, Any], about: Mapping[str, st
         if check is not None:
             check(folder, data, described, about)
     except (KeyError, TypeError, ValueError, AttributeError, InputError):
-        raise Misread("does not describe this bundle", DICTIONARY) from None
+        raise ContentMismatch("does not describe this bundle", DICTIONARY) from None
     return dict(described)
 
 
 def _check_dictionary(described: Mapping[str, Any], card: Mapping[str, Any]) -> None:
     if described["watermark"] != card["watermark"]:
-        raise Misread("carries another mark than the card", DICTIONARY)
+        raise ContentMismatch("carries another mark than the card", DICTIONARY)
     meant = {entry["name"]: entry["description"] for entry in described["columns"] if entry.get("description")}
     if card.get("columns") is not None and meant != card["columns"]:
-        raise Misread("says something else of a column than the card", DICTIONARY)
+        raise ContentMismatch("says something else of a column than the card", DICTIONARY)
     unknown = sorted({str(entry["type"]) for entry in described["columns"]} - {*types()})
     if unknown:
-        raise Misread(
+        raise ContentMismatch(
             f"names the type {printable(unknown[0])}, which is not registered where it is verified", DICTIONARY
         )
 
@@ -98,13 +100,13 @@ def _check_dictionary(described: Mapping[str, Any], card: Mapping[str, Any]) -> 
 def _check_tables(
     folder: Path, listed: Mapping[str, int | None], described: Mapping[str, Any], about: Mapping[str, str]
 ) -> None:
-    tables = tables_of(described)
+    tables = described_tables(described)
     forms = [form for form in FORMS if f"{tables[0].name}{form}" in listed]
     if not forms or set(listed) != {f"{table.name}{form}" for table in tables for form in forms}:
-        raise Misread("lists other files than a bundle of this kind holds", "card files")
+        raise ContentMismatch("lists other files than a bundle of this kind holds", "card files")
     related, rows = described.get("related", {}), dict[str, int]()
     for table in tables:
-        numbered = _Numbered(table, related.get(table.name, {}), rows)
+        numbered = _NumberingCheck(table, related.get(table.name, {}), rows)
         names = [f"{table.name}{form}" for form in forms]
         for found in _side_by_side(folder, names, table, about):
             _check_columns(found, table, names[0])
@@ -112,17 +114,19 @@ def _check_tables(
         rows[table.name] = numbered.records
         for name in names:
             if listed[name] != numbered.records:
-                raise Misread(f"holds {numbered.records:,} records, and the card says {listed[name]}", name)
+                raise ContentMismatch(f"holds {numbered.records:,} records, and the card says {listed[name]}", name)
 
 
-def _side_by_side(folder: Path, names: Sequence[str], table: ToldTable, about: Mapping[str, str]) -> Iterator[Batch]:
-    """Yield the rows of the first form, once the others' are found equal."""
+def _side_by_side(
+    folder: Path, names: Sequence[str], table: DescribedTable, about: Mapping[str, str]
+) -> Iterator[Batch]:
+    """Yield the rows of the first form, once those of the others are equal."""
     streams = [batches(folder / name, table, about) for name in names]
     for found in itertools.zip_longest(*streams):
         first = found[0]
         for name, other in zip(names[1:], found[1:], strict=True):
             if first is None or other is None or not _agree(first, other):
-                raise Misread(f"does not hold the cells of {names[0]}", name)
+                raise ContentMismatch(f"does not hold the cells of {names[0]}", name)
         yield first
 
 
@@ -130,23 +134,23 @@ def _agree(one: Batch, other: Batch) -> bool:
     return all(same(one[name], other[name]) for name in one.keys() & other.keys())
 
 
-def _check_columns(found: Batch, table: ToldTable, name: str) -> None:
+def _check_columns(found: Batch, table: DescribedTable, name: str) -> None:
     for told in table.columns:
         fault = None if told.name not in found else told.fault(found[told.name])
         if fault is not None:
-            raise Misread(fault, f"{name} {told.name}")
+            raise ContentMismatch(fault, f"{name} {told.name}")
 
 
-class _Numbered:
-    """Counts a table's records, and checks that what numbers them does.
+class _NumberingCheck:
+    """Checks that the keys of a table number its records, and counts them.
 
     Args:
-        table: Whose rows come, batch by batch.
-        told: What the dictionary says of its keys.
-        above: Table -> how many rows it has, of those before.
+        table: The table whose rows come, batch by batch.
+        told: The dictionary's entry about its keys.
+        above: Earlier table -> its number of rows.
     """
 
-    def __init__(self, table: ToldTable, told: Mapping[str, Any], above: Mapping[str, int]) -> None:
+    def __init__(self, table: DescribedTable, told: Mapping[str, Any], above: Mapping[str, int]) -> None:
         self._keys = [each.name for each in table.columns if not each.model.modelled]
         self._series, self._above = table.series, above
         self._parent = told.get("parent"), told.get("foreign_key"), told.get("max_children")
@@ -154,14 +158,14 @@ class _Numbered:
 
     @property
     def records(self) -> int:
-        """How many there are so far: rows, or series."""
+        """The number of records so far: rows, or series."""
         return self._rows if self._series is None else int(self._last)
 
     def check(self, batch: Batch, name: str) -> None:
         """Go on with the next rows.
 
         Raises:
-            Misread: They are not numbered as doublure numbers them.
+            ContentMismatch: They are not numbered as doublure numbers them.
         """
         number = len(next(iter(batch.values())))
         parent, foreign, most = self._parent
@@ -170,7 +174,7 @@ class _Numbered:
             if key == foreign:
                 self._check_foreign(batch[key], self._above[str(parent)], most, f"{name} {key}")
             elif not np.array_equal(batch[key], counted):
-                raise Misread("is no number of its row", f"{name} {key}")
+                raise ContentMismatch("is no number of its row", f"{name} {key}")
         if self._series is not None:
             self._check_steps(batch, name)
         self._rows += number
@@ -178,11 +182,11 @@ class _Numbered:
     def _check_foreign(self, keys: Any, rows: int, most: int | None, field: str) -> None:
         ordered = np.concatenate([[self._last], keys])
         if (np.diff(ordered) < 0).any() or keys[0] < 1 or keys[-1] > rows:
-            raise Misread("names a row that its parent does not have, or is out of order", field)
+            raise ContentMismatch("names a row that its parent does not have, or is out of order", field)
         different, many = np.unique(keys, return_counts=True)
         many[0] += self._many if different[0] == self._last else 0
         if most is not None and many.max() > most:
-            raise Misread(f"hangs more than {most} rows on one", field)
+            raise ContentMismatch(f"hangs more than {most} rows on one", field)
         self._last, self._many = float(different[-1]), int(many[-1])
 
     def _check_steps(self, batch: Batch, name: str) -> None:
@@ -191,7 +195,7 @@ class _Numbered:
         on = (np.diff(series) == 0) & (np.diff(steps) == 1)
         begins = (np.diff(series) == 1) & (steps[1:] == 0)
         if not (on | begins).all():
-            raise Misread("does not number its series from 1 and their steps from 0", name)
+            raise ContentMismatch("does not number its series from 1 and their steps from 0", name)
         self._last, self._step = float(series[-1]), float(steps[-1])
 
 
@@ -202,13 +206,13 @@ def _check_images(
     folder: Path, listed: Mapping[str, int | None], described: Mapping[str, Any], about: Mapping[str, str]
 ) -> None:
     if set(listed) != {"data.npz"}:
-        raise Misread("lists other files than a bundle of images holds", "card files")
-    label = label_of(described)
-    number, labels = images_of(folder / "data.npz", described["images"], label, about)
+        raise ContentMismatch("lists other files than a bundle of images holds", "card files")
+    label = described_label(described)
+    number, labels = read_images(folder / "data.npz", described["images"], label, about)
     if label is not None and labels is not None and (fault := label.fault(labels)) is not None:
-        raise Misread(fault, f"data.npz {label.name}")
+        raise ContentMismatch(fault, f"data.npz {label.name}")
     if number != listed["data.npz"]:
-        raise Misread(f"holds {number:,} records, and the card says {listed['data.npz']}", "data.npz")
+        raise ContentMismatch(f"holds {number:,} records, and the card says {listed['data.npz']}", "data.npz")
 
 
 _Check = Callable[[Path, Mapping[str, "int | None"], Mapping[str, Any], Mapping[str, str]], None]
@@ -228,18 +232,18 @@ def _check_noisy_tables(
 
     told = {entry["path"]: entry["cells"] for entry in described.get("tables", {}).get("files", ())}
     if told != dict(listed):
-        raise Misread("lists other noisy tables than the card", DICTIONARY)
+        raise ContentMismatch("lists other noisy tables than the card", DICTIONARY)
     for name, rows in listed.items():
         try:
             with pq.ParquetFile(folder / name) as file:
                 said = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
                 names, number = file.schema_arrow.names, file.metadata.num_rows
         except (pa.ArrowException, OSError, UnicodeDecodeError):
-            raise Misread("cannot be read", name) from None
-        if not any(names == columns_of(size) and name == path_of(size) for size in range(1, len(names))):
-            raise Misread("has other columns than noisy tables have", name)
+            raise ContentMismatch("cannot be read", name) from None
+        if not any(names == table_columns(size) and name == table_path(size) for size in range(1, len(names))):
+            raise ContentMismatch("has other columns than noisy tables have", name)
         if number != rows:
-            raise Misread(f"holds {number:,} cells, and the card says {rows}", name)
+            raise ContentMismatch(f"holds {number:,} cells, and the card says {rows}", name)
         check_said(said, about, name)
 
 
@@ -250,11 +254,11 @@ def _check_generator(folder: Path, card: Mapping[str, Any], listed: set[str]) ->
     from doublure.releasing.dictionary import dictionary
 
     if listed - {PAGE} != set(published.FILES):
-        raise Misread("lists other files than a bundle or a generator holds", "card files")
+        raise ContentMismatch("lists other files than a bundle or a generator holds", "card files")
     try:
         schema, touches = published.documents(folder)
     except (InputError, KeyError, ValueError, TypeError) as error:
-        raise Misread(getattr(error, "message", "does not hold together"), published.FILES[0]) from None
+        raise ContentMismatch(getattr(error, "message", "does not hold together"), published.FILES[0]) from None
     if touches != card.get("touches"):
-        raise Misread("was made by another plan than the card's", published.FILES[0])
+        raise ContentMismatch("was made by another plan than the card's", published.FILES[0])
     return dictionary(schema)

@@ -1,12 +1,13 @@
-"""What a steward says of a release, in their own words: what it is, who may use it, how to cite it, whom to ask.
+"""The steward's own words about a release: title, description, licence, citation, contact and links.
 
-Nothing here is made up or looked up: what nobody declares is not on the card.
+Nothing is invented or looked up: words that are not declared are not on the card.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from doublure.errors import SettingError
 from doublure.schema.release_words import NO_LINK, NO_WORDS, ReleaseWords, is_link, is_words
@@ -15,16 +16,16 @@ _TEXTS = ("title", "description", "licence", "citation", "contact")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Declared:
+class ReleaseDetails:
     """A steward's words; None for what was not declared.
 
     Attributes:
         title: The card's title.
-        description: What the data are, in a sentence or a few.
-        licence: Under which the release may be used, such as ``CC BY 4.0``.
+        description: A description of the data, in a sentence or a few.
+        licence: The licence of the release, such as ``CC BY 4.0``.
         citation: How to cite it.
-        contact: Whom to ask.
-        links: Addresses of pages that say more: the source, a paper, a data portal.
+        contact: An address for questions.
+        links: Addresses of further pages: the source, a paper, a data portal.
 
     Raises:
         SettingError: One is empty or too long, or a link is no address of a page.
@@ -48,13 +49,17 @@ class Declared:
             if not is_link(link):
                 raise SettingError(NO_LINK[0], field="links", remedy=NO_LINK[1])
 
-    def over(self, said: ReleaseWords | None) -> Declared:
-        """Return the same, and where nothing is said what a schema says."""
+    def over(self, said: ReleaseWords | None) -> ReleaseDetails:
+        """Return these words, with a schema's where they are missing."""
         if said is None:
             return self
         texts = {name: getattr(said, name) for name in _TEXTS if getattr(self, name) is None}
         return replace(self, **texts, links=self.links or said.links)
 
-    def titled(self, otherwise: str) -> Declared:
-        """Return the same with a title, where none was given."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the words as a card holds them."""
+        return {name: getattr(self, name) for name in _TEXTS} | {"links": list(self.links)}
+
+    def titled(self, otherwise: str) -> ReleaseDetails:
+        """Return these words, with a title where there is none."""
         return self if self.title else replace(self, title=otherwise)

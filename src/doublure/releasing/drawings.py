@@ -1,8 +1,9 @@
-"""Drawings of a card: lines as SVG, pixels as PNG, made without a library whose next version draws otherwise.
+"""Drawings of a card, lines as SVG and pixels as PNG, that stay the same from version to version.
 
-``verify`` draws a page again and compares it byte for byte, on another machine and years later. A PNG's pixels are
-packed by zlib, whose builds differ in the bytes and agree in the pixels: :func:`unpacked` puts the pixels in their
-place. It takes a picture that this module draws and no other, so that nothing hides in one.
+``verify`` draws a page again and compares it byte for byte, on another machine and years later, so no drawing library
+takes part. A PNG's pixels are packed by zlib, whose builds differ in the bytes and agree in the pixels:
+:func:`with_pixel_hashes` puts a hash of the pixels in their place. It accepts pictures of this module alone, so that
+nothing can be hidden in one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _COLOURS = {1: 0, 3: 2}
 _PICTURE = re.compile(r"data:image/png;base64,([A-Za-z0-9+/=]*)")
 _LARGEST = 1 << 27
 _GAP = 1
-_FIVE_DIGITS = 10_000
+FIVE_DIGITS = 10_000
 _PAPER = 252
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 250, 130, 44, 8, 8, 26
 
@@ -35,7 +36,7 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 250, 130, 44, 8, 8, 26
 # -- pixels ----------------------------------------------------------------------------------------------------------
 
 
-def strip_of(images: np.ndarray[Any, np.dtype[Any]]) -> str:
+def draw_strip(images: np.ndarray[Any, np.dtype[Any]]) -> str:
     """Return images ``(B, H, W, C)`` side by side, as the address of an ``img``."""
     number, height, width, channels = images.shape
     canvas = np.full((height, number * (width + _GAP) - _GAP, channels), _PAPER, dtype=np.uint8)
@@ -59,8 +60,8 @@ def _chunk(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
 
-def unpacked(html: str) -> str:
-    """Return a page with the SHA-256 of its pixels in the place of each picture that :func:`png` makes."""
+def with_pixel_hashes(html: str) -> str:
+    """Return a page with each picture of :func:`png` replaced by the SHA-256 of its pixels."""
     return _PICTURE.sub(lambda found: _pixels_of(found[1]) or found[0], html)
 
 
@@ -88,13 +89,13 @@ def _pixels_of(text: str) -> str | None:
 # -- lines -----------------------------------------------------------------------------------------------------------
 
 
-def line_of(values: Sequence[float], ends: tuple[float, float], alt: str) -> Markup:
+def draw_line(values: Sequence[float], ends: tuple[float, float], alt: str) -> Markup:
     """Return a line through the values of a series, as inline SVG that takes the page's colours.
 
     Args:
-        values: A step each; a line is broken where one is NaN.
+        values: One a step; the line is broken at NaN.
         ends: The lowest and the highest value of the axis.
-        alt: What a reader who cannot see it is told.
+        alt: The text alternative.
     """
     low, high = ends
     wide, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
@@ -128,5 +129,5 @@ def _mark(x: float, y: float, anchor: str, text: str) -> Markup:
 
 
 def digits(value: float) -> str:
-    """Return a number with four digits, or as many as its whole part has."""
-    return f"{value:,.0f}" if abs(value) >= _FIVE_DIGITS else f"{value:.4g}"
+    """Return a number with four digits, or all digits of its integer part."""
+    return f"{value:,.0f}" if abs(value) >= FIVE_DIGITS else f"{value:.4g}"

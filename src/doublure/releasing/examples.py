@@ -1,6 +1,7 @@
-"""The first synthetic records of a release, as its card shows them: three rows, three units, three series, a sheet.
+"""The first synthetic records of a release, as its card shows them.
 
-They are read from the released files, so that whoever verifies a bundle draws the same page from it.
+Three rows, units or series, or a sheet of images are read from the released files, so that ``verify`` can draw the same
+page from a bundle.
 """
 
 from __future__ import annotations
@@ -14,20 +15,28 @@ import numpy as np
 
 from doublure.data import npz
 from doublure.releasing.cells import Cells
-from doublure.releasing.reading import FORMS, Batch, ToldTable, batches, images_of, label_of, tables_of
+from doublure.releasing.reading import (
+    FORMS,
+    Batch,
+    DescribedTable,
+    batches,
+    described_label,
+    described_tables,
+    read_images,
+)
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.series import CLOCK, SERIES, STEP
 
 SHOWN = 3
-"""How many records."""
+"""The number of records that are shown."""
 
 _MOST_CHILDREN = 6
 _ROW, _ROWS, _MANY_CLASSES = 20, 5, 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Examples:
-    """What a card's page shows of the first records.
+class ExampleRecords:
+    """The first records that a card's page shows.
 
     Attributes:
         rows: Table -> column -> its cells, as text; of a table alone its name is empty.
@@ -40,29 +49,29 @@ class Examples:
     images: tuple[tuple[str, Cells], ...] = ()
 
 
-def examples_of(folder: Path, listed: Iterable[str], described: Mapping[str, Any]) -> Examples:
-    """Return what a card shows of a bundle's first records; nothing of a kind from elsewhere, or of a generator.
+def read_examples(folder: Path, listed: Iterable[str], described: Mapping[str, Any]) -> ExampleRecords:
+    """Return a bundle's first records; none of a registered kind or of a generator.
 
     Args:
-        folder: The bundle's.
+        folder: The bundle's folder.
         listed: Its files.
         described: Its data dictionary.
 
     Raises:
-        Misread: A file is not what the dictionary describes.
+        ContentMismatch: A file is not what the dictionary describes.
     """
     show = _EXAMPLES.get(str(described.get("kind")))
     paths = {name: folder / name for name in listed if Path(name).suffix in FORMS and "/" not in name}
-    return Examples() if show is None or not paths else show(paths, described)
+    return ExampleRecords() if show is None or not paths else show(paths, described)
 
 
-def _first(paths: Mapping[str, Path], table: ToldTable) -> Iterator[Batch]:
+def _first(paths: Mapping[str, Path], table: DescribedTable) -> Iterator[Batch]:
     """Yield a table's batches, from the form that comes first."""
     name = next((name for form in FORMS if (name := f"{table.name}{form}") in paths), None)
     return iter(()) if name is None else batches(paths[name], table)
 
 
-def _texts(batch: Batch, table: ToldTable, rows: Any) -> dict[str, tuple[str, ...]]:
+def _texts(batch: Batch, table: DescribedTable, rows: Any) -> dict[str, tuple[str, ...]]:
     return {
         told.name: tuple(map(told.text, batch[told.name][rows]))
         for told in table.columns
@@ -70,43 +79,43 @@ def _texts(batch: Batch, table: ToldTable, rows: Any) -> dict[str, tuple[str, ..
     }
 
 
-def _of_table(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examples:
-    (table,) = tables_of(described)
+def _of_table(paths: Mapping[str, Path], described: Mapping[str, Any]) -> ExampleRecords:
+    (table,) = described_tables(described)
     batch = next(_first(paths, table), None)
-    return Examples() if batch is None else Examples(rows={"": _texts(batch, table, slice(SHOWN))})
+    return ExampleRecords() if batch is None else ExampleRecords(rows={"": _texts(batch, table, slice(SHOWN))})
 
 
-def _of_related(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examples:
-    """Return the first units, and the first rows that hang on them."""
+def _of_related(paths: Mapping[str, Path], described: Mapping[str, Any]) -> ExampleRecords:
+    """Return the first units, and their first rows in each table."""
     found = {}
-    for table in tables_of(described):
+    for table in described_tables(described):
         above = described["related"][table.name].get("foreign_key")
         batch = next(_first(paths, table), None)
         if batch is not None:
             rows = slice(SHOWN) if above is None else np.flatnonzero(batch[above] <= SHOWN)[:_MOST_CHILDREN]
             found[table.name] = _texts(batch, table, rows)
-    return Examples(rows=found)
+    return ExampleRecords(rows=found)
 
 
-def _of_series(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examples:
-    (table,) = tables_of(described)
+def _of_series(paths: Mapping[str, Path], described: Mapping[str, Any]) -> ExampleRecords:
+    (table,) = described_tables(described)
     told, held = described["series"], []
     for batch in _first(paths, table):
         held.append({name: cells[batch[SERIES] <= SHOWN] for name, cells in batch.items()})
         if batch[SERIES][-1] > SHOWN:
             break
     if not held:
-        return Examples()
+        return ExampleRecords()
     rows = {name: np.concatenate([part[name] for part in held]) for name in held[0]}
     each = [rows[SERIES] == number for number in range(1, SHOWN + 1) if (rows[SERIES] == number).any()]
     beginnings = [int(np.flatnonzero(own)[0]) for own in each]
-    attributes = ToldTable(name="", columns=tuple(table.column(name) for name in told["attributes"]))
+    attributes = DescribedTable(name="", columns=tuple(table.column(name) for name in told["attributes"]))
     series = tuple({name: _numbers(rows[name][own], table, name) for name in told["channels"]} for own in each)
-    return Examples(rows={"": _texts(rows, attributes, beginnings)}, series=series)
+    return ExampleRecords(rows={"": _texts(rows, attributes, beginnings)}, series=series)
 
 
-def _numbers(cells: Cells, table: ToldTable, name: str) -> tuple[float, ...]:
-    """Return a channel's values; of one of states, their places in its list."""
+def _numbers(cells: Cells, table: DescribedTable, name: str) -> tuple[float, ...]:
+    """Return a channel's values; of a channel of states, the places in its list."""
     told = table.column(name)
     if told.model.listed:
         places = {value: float(place) for place, value in enumerate(told.values)}
@@ -114,17 +123,17 @@ def _numbers(cells: Cells, table: ToldTable, name: str) -> tuple[float, ...]:
     return tuple(map(float, cells))
 
 
-def _of_images(paths: Mapping[str, Path], described: Mapping[str, Any]) -> Examples:
-    label = label_of(described)
+def _of_images(paths: Mapping[str, Path], described: Mapping[str, Any]) -> ExampleRecords:
+    label = described_label(described)
     path = next(iter(paths.values()))
-    _, labels = images_of(path, described["images"], label, None)
+    _, labels = read_images(path, described["images"], label, None)
     pixels = next(iter(npz.blocks(path, "images", KINDS["images"].chunk)))
     if labels is None or label is None:
         few = pixels[: _ROW * _ROWS]
-        return Examples(images=tuple(("", few[at : at + _ROW]) for at in range(0, len(few), _ROW)))
+        return ExampleRecords(images=tuple(("", few[at : at + _ROW]) for at in range(0, len(few), _ROW)))
     most = 1 if len(label.values) > _MANY_CLASSES else _ROW
     groups = ((value, pixels[labels[: len(pixels)] == value][:most]) for value in label.values)
-    return Examples(images=tuple((value, own) for value, own in groups if len(own)))
+    return ExampleRecords(images=tuple((value, own) for value, own in groups if len(own)))
 
 
 _EXAMPLES = ByKind("examples", table=_of_table, images=_of_images, series=_of_series, relational=_of_related)

@@ -1,6 +1,6 @@
-"""Publishing a generator: who gets it can sample what and as much as they like, without the private side.
+"""Publishing a generator, from which recipients sample on their own.
 
-That is post-processing of what the plan paid for, so that the run's claim covers it as it covers a bundle of records
+Sampling is post-processing of what the plan paid for, so the run's claim covers it as it covers a bundle of records
 (Frigerio et al. 2019, section 4: the generator is released to the analyst). The ledger records it before it appears.
 """
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from doublure.access import COVERED
 from doublure.errors import RunFolderError
 from doublure.ledger import Ledger
-from doublure.releasing.bundle import card_of, executed_of, ledger_of, refuse_taken
-from doublure.releasing.declared import Declared
+from doublure.releasing.bundle import check_executed, check_payment, make_card, refuse_taken
+from doublure.releasing.declared import ReleaseDetails
 from doublure.releasing.dictionary import dictionary
-from doublure.releasing.issuing import Bundle, entry_of, issue
+from doublure.releasing.issuing import Bundle, file_entry, issue
 from doublure.releasing.signing import signing_key
 from doublure.run import published
 from doublure.run.synthesizer import Synthesizer
@@ -49,17 +49,17 @@ def publish(
     Args:
         syn: A fitted synthesizer.
         out: A folder that does not exist yet, or is empty.
-        ledger: Where the release is recorded; found through the run when left out.
+        ledger: The ledger that records the release; found through the run when left out.
         title: The card's title; what is left out of this and the following is as the schema's ``release`` says.
-        description: What its records are, in a sentence or a few.
-        licence: Under which it may be used.
+        description: A description of its records, in a sentence or a few.
+        licence: The licence of the generator.
         citation: How to cite it.
-        contact: Whom to ask.
-        links: Addresses of pages that say more.
+        contact: An address for questions.
+        links: Addresses of further pages.
         sign: The private key that signs the card, as :func:`doublure.releasing.signing.new_keys` makes it.
 
     Returns:
-        Where it lies, its card, whose keys are those of a bundle's, and its files.
+        The released generator: its folder, its card with the keys of a bundle's, and its files.
 
     Raises:
         InputError: The folder is not empty, the guarantee covers no generator or is not one that the plan gives,
@@ -67,7 +67,7 @@ def publish(
             be used.
     """
     asked = Path(out)
-    declared = Declared(
+    declared = ReleaseDetails(
         title=title, description=description, licence=licence, citation=citation, contact=contact, links=links
     ).over(syn.schema.release)
     refuse_taken(asked)
@@ -76,11 +76,11 @@ def publish(
         message = f"is of kind {kind}, which covers no generator"
         raise RunFolderError(message, field="guarantee", remedy="fit a method of kind dp or bayesian-dp")
     key = None if sign is None else signing_key(sign, asked)
-    executed = executed_of(syn)
-    book, reservation = ledger_of(syn, ledger)
+    executed = check_executed(syn)
+    book, reservation = check_payment(syn, ledger)
     with files.whole_folder(asked) as staging:
         published.write(syn, staging)
-        listed = [entry_of(staging, name) for name in published.FILES]
+        listed = [file_entry(staging, name) for name in published.FILES]
         named = declared.titled(f"Generator of synthetic {KINDS[syn.schema.kind].called} for {book.dataset}")
-        card = card_of(syn, listed, executed, declared=named, limits=_LIMITS)
+        card = make_card(syn, listed, executed, declared=named, limits=_LIMITS)
         return issue(staging, asked, card, dictionary(syn.schema), book, reservation, key)

@@ -1,7 +1,7 @@
-"""The last steps of every release: its page, its record in the ledger, its card, its signature, in this order.
+"""The last steps of a release, in order: page, ledger record, card, signature.
 
 The ledger records the hash of every file and of the card's claims before the release appears. The page is drawn before
-that, so that its hash is among them; what the ledger answers stands on the card alone.
+that, so that its hash is among them; the ledger's answer stands on the card alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from doublure.access import COVERED
 from doublure.ledger import Ledger
-from doublure.releasing.card import page_of
+from doublure.releasing.card import draw_page
 from doublure.releasing.checking import PAGE
 from doublure.releasing.signing import SIGNATURE, sign
 from doublure.releasing.verifying import CARD, claims_sha256
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
-def entry_of(folder: Path, name: str, rows: int | None = None) -> dict[str, Any]:
-    """Return a file of a folder as a card lists it, with how many records are in it."""
+def file_entry(folder: Path, name: str, rows: int | None = None) -> dict[str, Any]:
+    """Return a card's entry for a file, with the number of records in it."""
     return {"path": name, "sha256": sha256_of(folder / name), "rows": rows}
 
 
@@ -44,16 +44,16 @@ def issue(
     """Finish a release.
 
     Args:
-        staging: Where its files lie.
-        asked: Where they will lie.
-        card: Complete but for the page and the ledger's record.
+        staging: The folder of its files.
+        asked: Their final folder.
+        card: The card, complete but for the page and the ledger's record.
         described: The data dictionary.
-        book: Records it.
-        reservation: Of the run.
-        key: Signs it; None: nobody does.
+        book: The ledger that records it.
+        reservation: The run's reservation.
+        key: The key that signs it; None: no signature.
     """
     write_page(staging, card | {"ledger": {"dataset": book.dataset}}, described)
-    card["files"] = [*card["files"], entry_of(staging, PAGE)]
+    card["files"] = [*card["files"], file_entry(staging, PAGE)]
     recorded = {file["path"]: file["sha256"] for file in card["files"]} | {CARD: claims_sha256(card)}
     card["ledger"] = book.record_release(reservation, recorded, card["guarantee"]["kind"]).to_json()
     files.write_json(staging / CARD, card)
@@ -64,15 +64,15 @@ def issue(
 
 def write_page(folder: Path, card: Mapping[str, Any], described: Mapping[str, Any]) -> None:
     """Write the page of a card that is complete but for it."""
-    page = page_of(folder, card, described).encode()
+    page = draw_page(folder, card, described).encode()
     files.write_atomic(folder / PAGE, lambda file: file.write(page))
 
 
-# -- what a release returns: where it lies, its card, its files; all of it is public -----------------------------------
+# -- the result of a release: its folder, card and files, all public -----------------------------------
 
 
 class Card(dict[str, Any]):
-    """What ``card.json`` holds, key by key, that a notebook shows as a card."""
+    """Contents of ``card.json``, key by key, which a notebook shows as a card."""
 
     def _repr_html_(self) -> str:
         return views.view(self["title"], *_parts(self))
@@ -80,13 +80,13 @@ class Card(dict[str, Any]):
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
-    """What was released, or a generator that was.
+    """A released bundle, or a released generator.
 
     Attributes:
         path: The folder.
-        card: What ``card.json`` holds.
-        fingerprint: SHA-256 of ``card.json``, for the publisher to tell those who receive it.
-        signed_by: The fingerprint of the key that signed it; None where nobody did.
+        card: The contents of ``card.json``.
+        fingerprint: SHA-256 of ``card.json``, which the publisher tells recipients by another way.
+        signed_by: The fingerprint of the key that signed it; None without a signature.
     """
 
     path: Path

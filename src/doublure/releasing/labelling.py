@@ -1,20 +1,20 @@
-"""Labelling what was made: by hand (Triastcyn & Faltings 2022, task T5), or by a classifier of public data.
+"""Labelling synthetic images: by hand (Triastcyn & Faltings 2022, task T5), or by a classifier of public data.
 
 ::
 
     task/
       schema.yaml     shape and classes, as the run knows them
       labels.csv      file,label: to be filled in; a line left empty is an image left out
-      about.json      what these images are, what may be claimed of them, and the SHA-256 of each picture
+      about.json      the mark of the images, their claim, and the SHA-256 of each picture
       images/         the pictures, with their watermark, in an order that says nothing
 
-Whoever labels sees synthetic images alone, and what comes of it is post-processing: it costs nothing, and the run's
-guarantee covers it. The labels that a method gave the images are not handed out. What comes back is what was handed
-out: of a picture that was added or changed nothing may be claimed.
+Annotators see synthetic images alone, so labelling is post-processing: it costs nothing, and the run's guarantee covers
+it. Labels that a method gave the images are not handed out. Pictures that were added or changed since are refused: no
+claim covers them.
 
-Nor does it cost anything to have a classifier label them that was trained on labelled public images (Chen et al. 2021,
-section IV-A, whose own labelling set is private, and then has no guarantee). What is claimed then rests on those
-images' being public, which whoever gives them vouches for, as for a public generator; it says so.
+A classifier that was trained on labelled public images may label them at no cost, too (Chen et al. 2021, section IV-A,
+whose own labelling set is private and has no guarantee). The claim then rests on those images' being public, which
+their provider vouches for, as for a public generator; the claim says so.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _SAID, _SUMS = ("doublure", "watermark", "guarantee"), "sha256"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Labelled:
-    """What came back.
+class LabelledImages:
+    """Labelled images.
 
     Attributes:
         images: The images that have a label, in the order of their lines.
-        left: How many were left without one.
+        left: The number of images without a label.
         schema: Their shape and classes.
-        about: What they are: the watermark and the guarantee of the run.
+        about: Their metadata: the watermark and the guarantee of the run.
     """
 
     images: Images
@@ -77,7 +77,7 @@ class Labelled:
 
 
 def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: SupportsIndex | None = None) -> int:
-    """Write ``n`` synthetic images for somebody to label.
+    """Write ``n`` synthetic images to be labelled.
 
     Args:
         syn: A fitted synthesizer of images.
@@ -114,19 +114,19 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
     return len(sums)
 
 
-def read_back(folder: str | Path, schema: Schema | str | Path | None = None) -> Labelled:
-    """Read the labels that somebody filled in, and the images that have one.
+def read_back(folder: str | Path, schema: Schema | str | Path | None = None) -> LabelledImages:
+    """Read the labels of a task, and the images that have one.
 
     Args:
-        folder: What :func:`hand_out` wrote, with ``labels.csv`` filled in.
-        schema: Which labels there are, of images of the same shape; None: those of the run, or whatever was filled in
-            where it lists none.
+        folder: The folder of :func:`hand_out`, with ``labels.csv`` filled in.
+        schema: The schema of the labels, for images of the same shape; None: the run's labels, or any where it lists
+            none.
 
     Raises:
         SchemaError: The schema describes other images, or no label with its values.
         DataError: A line of ``labels.csv`` names no picture, or one twice, or a label that the schema does not list;
             a picture is not the one that was handed out; or nothing was labelled.
-        InputError: The folder is none that was handed out.
+        InputError: The folder is no labelling task.
     """
     path = Path(folder)
     known = _schema(path)
@@ -139,7 +139,7 @@ def read_back(folder: str | Path, schema: Schema | str | Path | None = None) -> 
     contents = (_unchanged(path / _PICTURES / name, sums[name]) for name in given)
     pixels = [reader.decode(content, place) for place, content in enumerate(contents, start=1)]
     reader.faults.refuse(_PICTURES, list(given).__getitem__)
-    return Labelled(
+    return LabelledImages(
         images=Images(images=np.stack(pixels), labels=_labels(list(given.values()), known)),
         left=len(sums) - len(given),
         schema=known,
@@ -156,7 +156,7 @@ def by_classifier(
     provenance: Provenance | str | Path | dict[str, Any],
     seed: SupportsIndex | None = None,
     progress: Progress | bool | None = None,
-) -> Labelled:
+) -> LabelledImages:
     """Draw ``n`` synthetic images, and label them by a classifier that was trained on labelled public images.
 
     Args:
@@ -164,7 +164,7 @@ def by_classifier(
         public: Labelled public images, in any form that private ones may have.
         schema: Theirs: the synthesizer's shape, and a label with its values.
         n: How many.
-        provenance: What public data it is, whose people are in it, under which licence; it goes with what is saved.
+        provenance: The origin, people and licence of the public data; it is saved with the images.
         seed: Makes images and labels repeatable.
         progress: Receives progress events; None: a line where it is seen, False: nothing.
 
@@ -174,16 +174,16 @@ def by_classifier(
         InputError: The public images do not fit their schema.
     """
     from doublure.measures.images.classifiers import predict
-    from doublure.measures.images.feature_extractors import codes_of
+    from doublure.measures.images.feature_extractors import encode_labels
 
     said, theirs = Provenance.read(provenance), _labelled_schema(_image_schema(syn), schema)
-    own_seed, column = seeding.chosen(seed), theirs.columns[LABEL]
+    own_seed, column = seeding.choose_seed(seed), theirs.columns[LABEL]
     source = open_data(public, theirs.kind)
     source.check(theirs)
     with following(progress, "label") as listener:
         listener.stage("read the public images")
         training = source.load(theirs).content
-        codes = codes_of(theirs, training)
+        codes = encode_labels(theirs, training)
         _refuse_unseen_classes(theirs, codes)
         listener.stage("draw synthetic images")
         drawn = syn.sample(n, seed=own_seed)
@@ -191,7 +191,7 @@ def by_classifier(
         chances = predict("cnn", training, codes, drawn, len(column.domain), own_seed)
     labels = Discrete(column=column).restore([chances.argmax(axis=1).astype(np.float64)], None)
     claim = syn.guarantee.with_public_labels(shared_people=said.shared_people != "none")
-    return Labelled(
+    return LabelledImages(
         images=Images(images=drawn.images, labels=labels),
         left=0,
         schema=theirs,
@@ -205,13 +205,15 @@ def _image_schema(syn: Synthesizer) -> ImageSchema:
 
 
 def _labelled_schema(made: ImageSchema, schema: Schema | str | Path) -> ImageSchema:
-    """Return what is known of labelled images, of the same shape as those that were made."""
+    """Return the schema of labelled images, which have the shape of the run's."""
     message = f"does not describe images of shape {list(made.shape)}, which the run makes"
     wrong = SchemaError(message, field="schema", remedy="give that of images of the same shape")
     theirs = ImageSchema.of(schema if isinstance(schema, Schema) else Schema.load(schema), wrong)
     if theirs.images.shape != made.shape:
         raise wrong
-    label = None if theirs.label is None else theirs.label.model_copy(update={"shares": None})  # whatever is in it
+    label = (
+        None if theirs.label is None else theirs.label.model_copy(update={"shares": None})
+    )  # shares of classes do not matter here
     bare = theirs.model_copy(update={"units": 1, "unit": Unit(name="image"), "label": label})
     if label is None or bare.undeclared or bare.questions:
         remedy = "add label: {values: [...]} to the images' schema"
@@ -220,7 +222,7 @@ def _labelled_schema(made: ImageSchema, schema: Schema | str | Path) -> ImageSch
 
 
 def _refuse_unseen_classes(schema: ImageSchema, codes: Labels) -> None:
-    """Refuse a list of classes that the public images do not all show: nobody could learn what the others look like."""
+    """Refuse a list with classes that no public image shows: a classifier could not learn them."""
     column = schema.columns[LABEL]
     unseen = [value for code, value in enumerate(column.domain) if value != column.other and not (codes == code).any()]
     if unseen or len(np.unique(codes)) < 2:
@@ -236,7 +238,7 @@ def _schema(path: Path) -> ImageSchema:
 
 
 def _handed_out(path: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what was said of the images, without what was added since, and each picture's SHA-256."""
+    """Return the metadata of the images as handed out, and each picture's SHA-256."""
     given = files.read_json(path / _ABOUT, "labelling task")
     said, sums = {key: given.get(key) for key in _SAID}, given.get(_SUMS)
     if not isinstance(sums, dict) or not all(isinstance(value, str) for value in (*said.values(), *sums.values())):
@@ -249,7 +251,7 @@ def _filled_in(path: Path, handed_out: Collection[str], schema: ImageSchema) -> 
     """Return the label of each file that has one."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        # Where a comma stands in numbers, spreadsheets put semicolons between cells.
+        # In locales with decimal commas, spreadsheets put semicolons between cells.
         delimiter = ";" if text.lower().startswith(";".join(_HEADER)) else ","
         rows = [
             [cell.strip() for cell in row] for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
@@ -292,7 +294,7 @@ def _labels(given: list[str], schema: ImageSchema) -> pd.Series[Any]:
 
 
 def _unchanged(path: Path, sha256: str) -> bytes:
-    """Return a picture's bytes, if they are those that were handed out."""
+    """Return a picture's bytes; refuse others than those that were handed out."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:

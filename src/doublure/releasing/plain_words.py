@@ -1,6 +1,6 @@
-"""What a guarantee means to somebody who has never met one, sentence by sentence, and what its figures are called.
+"""A guarantee in plain words, for readers without the field's terms, and the names of its figures.
 
-Each kind has its own sentences: no figure of another kind is ever worded as ε.
+Each kind has its own sentences: no figure of another kind is ever called ε.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _BAYESIAN = {
     "delta": "δ, worst case",
     "gamma": "γ, chance that the estimate of ε_μ is too low, over all orders (union bound)",
 }
-_NOBODY = frozenset({"epsilon", "delta", "unit", "max_records", "relation"})
-_NOT_SHOWN = {"empirical": _NOBODY, "none": _NOBODY}
-"""Without a guarantee nobody is protected, and no figure may look as if somebody were."""
+_UNCLAIMED = frozenset({"epsilon", "delta", "unit", "max_records", "relation"})
+_NOT_SHOWN = {"empirical": _UNCLAIMED, "none": _UNCLAIMED}
+"""Figures that would suggest a protection where there is no guarantee."""
 _INSTEAD = {"bayesian-dp": _BAYESIAN}
 
 _AVERAGE = "The measured figure is an average over this data set, computed from real records without noise."
@@ -44,26 +44,26 @@ _NOTHING = "Nothing has been measured yet. A measurement would be an average ove
 _CERTAIN = 100.0
 
 
-def figures_of(kind: str) -> dict[str, str]:
-    """Return what a kind's card calls the figures of its claim, by key; a figure that it must not show has no name."""
+def figure_names(kind: str) -> dict[str, str]:
+    """Return the names of a claim's figures on a card, by key; a figure that must not be shown has none."""
     named = _FIGURES | _INSTEAD.get(kind, {})
     return {key: name for key, name in named.items() if key not in _NOT_SHOWN.get(kind, ())}
 
 
 def plain_words(guarantee: Mapping[str, Any], records: str = "rows") -> list[str]:
-    """Return what a guarantee means, for the people whose records it is about.
+    """Return a guarantee in plain words, for the people in the data.
 
     Args:
-        guarantee: As a card holds it; without one, or of a kind that is not known, there is no protection.
-        records: What the release's records are called.
+        guarantee: The card's guarantee; an empty or unknown one means no protection.
+        records: The name of the release's records, such as ``rows``.
     """
     return _WORDS.get(str(guarantee.get("kind")), _unprotected)(guarantee, records)
 
 
 def opening(guarantee: Mapping[str, Any], schema: Schema) -> str:
-    """Return what a terminal says of a guarantee: the card's first plain words, and on the next line its formal ones.
+    """Return a guarantee for a terminal: the card's first plain sentence, and the formal one on the next line.
 
-    Without a guarantee the formal ones refuse, and stand alone.
+    Without a guarantee the formal sentence is a refusal, and stands alone.
     """
     sentence = str(guarantee["sentence"])
     if (guarantee.get("kind") or "none") == "none":
@@ -130,10 +130,10 @@ def _synthetic(records: str) -> str:
 
 
 def _coin(guarantee: Mapping[str, Any], unit: object) -> list[str]:
-    """Return the guarantee as a bet, which everybody understands: how often a guess can be right at best.
+    """Return the guarantee as a bet: the best chance of a right guess.
 
-    Of two equally likely worlds, with the records of one unit and without, an (ε, δ)-differentially private result is
-    told from at most with probability (e^ε + δ) / (e^ε + 1) (Kairouz, Oh & Viswanath 2015, theorem 2.1).
+    Given an (ε, δ)-differentially private result, two equally likely worlds, with and without the records of one unit,
+    are told apart with probability at most (e^ε + δ) / (e^ε + 1) (Kairouz, Oh & Viswanath 2015, theorem 2.1).
     """
     epsilon, delta = guarantee.get("epsilon"), guarantee.get("delta")
     if not isinstance(epsilon, (int, float)) or not isinstance(delta, (int, float)):

@@ -9,19 +9,20 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from doublure.data import npz
-from doublure.releasing.cells import Cells, ToldColumn, Unfit
+from doublure.releasing.cells import Cells, DescribedColumn, InvalidCell
 from doublure.schema.columns import CategoryColumn, IntegerColumn
 from doublure.schema.images import LABEL
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
 
 BATCH = 20_000
-"""Rows that are held at once, of each form."""
+"""Rows in memory at once, of each form."""
 
 _SAID = {*ABOUT, "pandas"}
 FORMS = (".csv", ".parquet", ".npz")
@@ -30,12 +31,12 @@ _UNREADABLE = (*npz.DAMAGED, UnicodeDecodeError, csv.Error, TypeError, IndexErro
 Batch = dict[str, Cells]
 
 
-class Misread(Exception):
-    """A file is not what the dictionary describes.
+class ContentMismatch(Exception):
+    """A file does not match the card or the data dictionary.
 
     Args:
-        what: Is wrong with it.
-        field: The file, and the column if it is one's.
+        what: The fault.
+        field: The file, with the column if there is one.
     """
 
     def __init__(self, what: str, field: str) -> None:
@@ -44,77 +45,74 @@ class Misread(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToldTable:
+class DescribedTable:
     """A table of a bundle, as the dictionary describes it.
 
     Attributes:
-        name: What its files are called, without an ending.
-        columns: In their order.
-        series: What the dictionary says of series, of those.
+        name: The name of its files, without an ending.
+        columns: Its columns, in order.
+        series: The dictionary's entry about series; None for other kinds.
     """
 
     name: str
-    columns: tuple[ToldColumn, ...]
+    columns: tuple[DescribedColumn, ...]
     series: Mapping[str, Any] | None = None
 
-    def column(self, name: str) -> ToldColumn:
+    def column(self, name: str) -> DescribedColumn:
         """Return the column of that name."""
         return next(each for each in self.columns if each.name == name)
 
 
-def tables_of(described: Mapping[str, Any]) -> list[ToldTable]:
+def described_tables(described: Mapping[str, Any]) -> list[DescribedTable]:
     """Return the tables that a dictionary describes; none of images.
 
     Raises:
         KeyError, TypeError, ValueError: It is no dictionary of this form.
     """
-    safe = "spreadsheet_safe" in described
+    read = partial(DescribedColumn.from_entry, safe="spreadsheet_safe" in described)
     entries = {str(entry["name"]): entry for entry in described["columns"]}
     if "related" in described:
         return [
-            ToldTable(
-                name=str(name),
-                columns=tuple(ToldColumn.of(entries[f"{name}.{own}"], own, safe=safe) for own in told["columns"]),
+            DescribedTable(
+                name=str(name), columns=tuple(read(entries[f"{name}.{own}"], own) for own in told["columns"])
             )
             for name, told in described["related"].items()
         ]
     if "series" not in described:
-        return [
-            ToldTable(name="data", columns=tuple(ToldColumn.of(entries[name], name, safe=safe) for name in entries))
-        ]
+        return [DescribedTable(name="data", columns=tuple(read(entry, name) for name, entry in entries.items()))]
     told = described["series"]
     counted = [
-        ToldColumn(name=SERIES, written=SERIES, model=IntegerColumn),
-        ToldColumn(name=STEP, written=STEP, model=IntegerColumn, bounds=(0, int(told["length"]) - 1)),
-        ToldColumn(name=CLOCK, written=CLOCK, model=CategoryColumn),
+        DescribedColumn(name=SERIES, written=SERIES, model=IntegerColumn),
+        DescribedColumn(name=STEP, written=STEP, model=IntegerColumn, bounds=(0, int(told["length"]) - 1)),
+        DescribedColumn(name=CLOCK, written=CLOCK, model=CategoryColumn),
     ]
-    own = [ToldColumn.of(entries[name], name, safe=safe) for name in (*told["attributes"], *told["channels"])]
-    return [ToldTable(name="data", columns=(*counted, *own), series=told)]
+    own = [read(entries[name], name) for name in (*told["attributes"], *told["channels"])]
+    return [DescribedTable(name="data", columns=(*counted, *own), series=told)]
 
 
-def label_of(described: Mapping[str, Any]) -> ToldColumn | None:
+def described_label(described: Mapping[str, Any]) -> DescribedColumn | None:
     """Return the label of images that a dictionary describes; None where they have none."""
-    return next((ToldColumn.of(entry, LABEL) for entry in described["columns"]), None)
+    return next((DescribedColumn.from_entry(entry, LABEL) for entry in described["columns"]), None)
 
 
-def batches(path: Path, table: ToldTable, about: Mapping[str, str] | None = None) -> Iterator[Batch]:
+def batches(path: Path, table: DescribedTable, about: Mapping[str, str] | None = None) -> Iterator[Batch]:
     """Yield a table's rows from one of its files, in batches of :data:`BATCH` but for the last.
 
     Args:
-        path: The file; its ending says its form.
-        table: What it should hold.
-        about: What a file that has a place for it says of itself; None: it is not asked.
+        path: The file; its ending gives its form.
+        table: The table that it should hold.
+        about: The metadata of files with a place for them; None: unchecked.
 
     Raises:
-        Misread: It holds something else.
+        ContentMismatch: It holds something else.
     """
     try:
         read = {".csv": _of_csv, ".parquet": _of_parquet, ".npz": _of_series}[path.suffix]
         yield from _regrouped(read(path, table, about))
-    except Unfit:
-        raise Misread("has a cell that is none of its column's type", path.name) from None
+    except InvalidCell:
+        raise ContentMismatch("has a cell that is none of its column's type", path.name) from None
     except _UNREADABLE:
-        raise Misread("cannot be read", path.name) from None
+        raise ContentMismatch("cannot be read", path.name) from None
 
 
 def _regrouped(parts: Iterable[Batch]) -> Iterator[Batch]:
@@ -139,18 +137,18 @@ def _rows(batch: Batch) -> int:
     return len(next(iter(batch.values())))
 
 
-def _named(header: Sequence[str], table: ToldTable, name: str) -> list[ToldColumn]:
+def _named(header: Sequence[str], table: DescribedTable, name: str) -> list[DescribedColumn]:
     """Return a file's columns, once they are the dictionary's in their order; series may have no clock."""
     known = [each for each in table.columns if table.series is None or each.name != CLOCK or CLOCK in header]
     if list(header) != [each.written for each in known]:
-        raise Misread("has other columns than the dictionary describes", name)
+        raise ContentMismatch("has other columns than the dictionary describes", name)
     return known
 
 
 # -- CSV and Parquet -------------------------------------------------------------------------------------------------
 
 
-def _of_csv(path: Path, table: ToldTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
+def _of_csv(path: Path, table: DescribedTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
     del about  # it has no place for it
     with path.open(encoding="utf-8", newline="") as file:
         lines = csv.reader(file, strict=True)
@@ -158,7 +156,7 @@ def _of_csv(path: Path, table: ToldTable, about: Mapping[str, str] | None) -> It
         held: list[list[str]] = []
         for line in lines:
             if len(line) != len(columns):
-                raise Misread("has a line with another number of cells than its first", path.name)
+                raise ContentMismatch("has a line with another number of cells than its first", path.name)
             held.append(line)
             if len(held) == BATCH:
                 yield _of_lines(held, columns)
@@ -167,11 +165,11 @@ def _of_csv(path: Path, table: ToldTable, about: Mapping[str, str] | None) -> It
             yield _of_lines(held, columns)
 
 
-def _of_lines(lines: list[list[str]], columns: Sequence[ToldColumn]) -> Batch:
+def _of_lines(lines: list[list[str]], columns: Sequence[DescribedColumn]) -> Batch:
     return {told.name: told.of_texts(texts) for told, texts in zip(columns, zip(*lines, strict=True), strict=True)}
 
 
-def _of_parquet(path: Path, table: ToldTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
+def _of_parquet(path: Path, table: DescribedTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
@@ -184,24 +182,24 @@ def _of_parquet(path: Path, table: ToldTable, about: Mapping[str, str] | None) -
 
 
 def check_said(said: Mapping[str, str], about: Mapping[str, str] | None, name: str) -> None:
-    """Check what a file says of itself.
+    """Check the metadata of a file.
 
     Raises:
-        Misread: It is not what the card says, or more.
+        ContentMismatch: It differs from the card, or has further keys.
     """
     if about is not None and any(said.get(key) != text for key, text in about.items()):
-        raise Misread("carries another guarantee than the card", name)
+        raise ContentMismatch("carries another guarantee than the card", name)
     if not said.keys() <= _SAID:
-        raise Misread("says more of itself than a released file does", name)
+        raise ContentMismatch("says more of itself than a released file does", name)
 
 
 # -- NPZ -------------------------------------------------------------------------------------------------------------
 
 
-def _of_series(path: Path, table: ToldTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
-    """Yield the long rows of series that lie in arrays: a row a step, up to where each series ends.
+def _of_series(path: Path, table: DescribedTable, about: Mapping[str, str] | None) -> Iterator[Batch]:
+    """Yield series in arrays as long rows: one row a step, up to the end of each series.
 
-    Numbers in single precision stay so: the other forms have more digits.
+    Single-precision numbers keep their precision: the other forms have more digits.
     """
     told = table.series or {}
     channels, attributes = list(told["channels"]), list(told["attributes"])
@@ -209,15 +207,15 @@ def _of_series(path: Path, table: ToldTable, about: Mapping[str, str] | None) ->
     states = {name for name in headers if name.startswith(STATES)}
     shape = headers[VALUES].shape
     if set(headers) - states != {VALUES, CHANNELS, *attributes, *ABOUT} or len(states - set(_states(channels))) > 0:
-        raise Misread("has other arrays than the dictionary describes", path.name)
+        raise ContentMismatch("has other arrays than the dictionary describes", path.name)
     if len(shape) != 3 or shape[1:] != (told["length"], len(channels)):
-        raise Misread("has series of another shape than the dictionary describes", path.name)
+        raise ContentMismatch("has series of another shape than the dictionary describes", path.name)
     if npz.array(path, CHANNELS).tolist() != channels:
-        raise Misread("has other channels than the dictionary describes", path.name)
+        raise ContentMismatch("has other channels than the dictionary describes", path.name)
     check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
     beside = {name: table.column(name).of_values(npz.array(path, name)) for name in attributes}
     if any(len(cells) != shape[0] for cells in beside.values()):
-        raise Misread("has an attribute of another length than its series", path.name)
+        raise ContentMismatch("has an attribute of another length than its series", path.name)
     names = {name: npz.array(path, f"{STATES}{name}").tolist() for name in channels if f"{STATES}{name}" in states}
     ends = told.get("ends")
     first = 0
@@ -234,7 +232,7 @@ def _of_series(path: Path, table: ToldTable, about: Mapping[str, str] | None) ->
         for place, name in enumerate(channels):
             cells = values[:, :, place].ravel()
             if not np.isnan(cells[~inside]).all():
-                raise Misread("has a step behind the end of its series", path.name)
+                raise ContentMismatch("has a step behind the end of its series", path.name)
             found[name] = _stated(cells, names[name]) if name in names else cells
         yield {name: cells[inside] for name, cells in found.items()}
         first += number
@@ -245,38 +243,38 @@ def _states(channels: Iterable[str]) -> list[str]:
 
 
 def _stated(places: Cells, names: Sequence[str]) -> Cells:
-    """Return the labels of states that are held as places in their list."""
+    """Return the labels of states that are stored as places in their list."""
     labels = np.array([*map(str, names), None], dtype=object)
     known = ~np.isnan(places)
     if not np.isin(places[known], np.arange(len(names))).all():
-        raise Unfit
+        raise InvalidCell
     found: Cells = labels[np.where(known, places, -1).astype(np.int64)]
     return found
 
 
-def images_of(
-    path: Path, told: Mapping[str, Any], label: ToldColumn | None, about: Mapping[str, str] | None
+def read_images(
+    path: Path, told: Mapping[str, Any], label: DescribedColumn | None, about: Mapping[str, str] | None
 ) -> tuple[int, Cells | None]:
     """Return how many images an NPZ file holds and their labels, once it is as the dictionary says.
 
     Raises:
-        Misread: It is not.
+        ContentMismatch: It is not.
     """
     try:
         headers = npz.headers(path)
         if set(headers) != {"images", *ABOUT, *(() if label is None else ("labels",))}:
-            raise Misread("has other arrays than the dictionary describes", path.name)
+            raise ContentMismatch("has other arrays than the dictionary describes", path.name)
         shape, dtype = headers["images"].shape, headers["images"].dtype
         if list(shape[1:]) != list(told["shape"]) or dtype != np.uint8:
-            raise Misread("has images of another shape than the dictionary describes", path.name)
+            raise ContentMismatch("has images of another shape than the dictionary describes", path.name)
         check_said({key: str(npz.array(path, key)) for key in ABOUT}, about, path.name)
         for _ in npz.blocks(path, "images", max(1, BATCH // max(1, shape[1]))):
             pass  # every byte is a pixel, and there are as many as the header says
         labels = None if label is None else label.of_values(npz.array(path, "labels"))
-    except Unfit:
-        raise Misread("has a label that is none", path.name) from None
+    except InvalidCell:
+        raise ContentMismatch("has a label that is none", path.name) from None
     except _UNREADABLE:
-        raise Misread("cannot be read", path.name) from None
+        raise ContentMismatch("cannot be read", path.name) from None
     if labels is not None and len(labels) != shape[0]:
-        raise Misread("has another number of labels than of images", path.name)
+        raise ContentMismatch("has another number of labels than of images", path.name)
     return shape[0], labels

@@ -1,4 +1,4 @@
-"""The ε of a card's accesses, by dp-accounting alone: a second opinion that shares no code with our own accountant."""
+"""The ε of a card's accesses by dp-accounting alone, without any code of our own accountant."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 TOLERANCE = 0.005
-"""By how much, as a share, this grid may come out above a claim that is right.
+"""The share by which this grid may exceed a correct claim.
 
 A loss between two grid points, h apart, is shared out among both (Doroshenko et al. 2022, "Connect the Dots"), which
 adds at most h²/4 to its variance, and h²/6 on average. Over steps of standard deviation s that widens their sum by a
 share h²/(12 s²) of its standard deviation, which is :data:`_WIDENED` at most. ε grows as that or, where it is large, as
-its square: .2 %. What is left is room for rounding.
+its square: .2 %. The rest is room for rounding.
 """
 
 _WIDENED = 0.001
 _COARSEST, _FINEST = 1e-4, 1e-5  # a finer grid takes minutes; sampling rates of 1e-5 and less would need one
-LEAST_DELTA = 1e-11  # below it the powers in Fourier space behind a loss distribution say too little
+LEAST_DELTA = 1e-11  # below it, powers in Fourier space leave a loss distribution too few digits
 
 
-def epsilon_of(touches: Iterable[Mapping[str, Any]], delta: float) -> float | None:
+def recompute_epsilon(touches: Iterable[Mapping[str, Any]], delta: float) -> float | None:
     """Return the ε of accesses at a δ, composed as privacy loss distributions.
 
     Args:
-        touches: As a card holds them; each has an event.
-        delta: The claim's.
+        touches: The card's accesses; each has an event.
+        delta: The claim's δ.
 
     Returns:
-        An upper bound up to :data:`TOLERANCE`; None where this accountant cannot say: a δ below 1e-11.
+        An upper bound up to :data:`TOLERANCE`; None where this accountant has too few digits: a δ below 1e-11.
 
     Raises:
-        KeyError, TypeError, ValueError, ArithmeticError: An event is none that is known, or there is none.
+        KeyError, TypeError, ValueError, ArithmeticError: An event is unknown or missing.
     """
     events = [touch["event"] for touch in touches]
     if not events or not all(events):
@@ -49,7 +49,7 @@ def epsilon_of(touches: Iterable[Mapping[str, Any]], delta: float) -> float | No
 
 
 def _interval(events: Iterable[Mapping[str, Any]]) -> float:
-    """Return how far the grid's points are apart: so near that all steps together are widened by little."""
+    """Return the spacing of the grid, so fine that it widens the sum of all steps by little."""
     largest, steps, variance = 1.0, 0.0, 0.0
     for event in events:
         number = float(event.get("steps", event.get("tables", 1)))
@@ -61,7 +61,7 @@ def _interval(events: Iterable[Mapping[str, Any]]) -> float:
 
 
 def _deviation(event: Mapping[str, Any]) -> float:
-    """Return at most the standard deviation of a step's loss, where it is drawn from all records."""
+    """Return an upper bound on the standard deviation of a step's loss, at full batch."""
     if event["type"] == "gaussian":
         return 1 / _positive(event["noise_multiplier"])
     if event["type"] == "discrete-gaussian":
@@ -100,7 +100,7 @@ _SMOOTH = 4.0  # above it the discrete Gaussian's losses are the Gaussian's to m
 
 
 def _spread(event: Mapping[str, Any]) -> float:
-    """Return about how large the losses of an event are."""
+    """Return the approximate size of an event's losses."""
     if event["type"] == "gaussian":
         return _of_gaussian(_positive(event["noise_multiplier"]))
     if event["type"] == "discrete-gaussian":

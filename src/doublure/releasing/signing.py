@@ -1,8 +1,8 @@
 """Signing a release: Ed25519 over the bytes of ``card.json``, which holds the SHA-256 of every other file.
 
 A private key is PEM (PKCS 8, not encrypted) of mode 0600, a public key PEM (SubjectPublicKeyInfo); OpenSSL reads both.
-``SIGNATURE`` is three lines of text. It says by which key, so that whoever has none can name it; whose key that is,
-only the publisher can say.
+``SIGNATURE`` is three lines of text with the public key, so that a recipient without the key can name it; only the
+publisher can say whose key it is.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _MAKE = "make a pair with doublure keys new -o KEY"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Signed:
-    """A signature that fits.
+class ValidSignature:
+    """A signature that fits the card.
 
     Attributes:
-        fingerprint: Of the key that made it.
-        known: Whether that is the key that was asked for.
+        fingerprint: The fingerprint of its key.
+        known: Whether that is the requested key.
     """
 
     fingerprint: str
@@ -48,7 +48,7 @@ def new_keys(path: str | Path) -> tuple[Path, str]:
     """Make a key pair: a private key of mode 0600, and beside it the public one, ``.pub``.
 
     Args:
-        path: Of the private key; nothing is there yet.
+        path: The path of the private key, where nothing is yet.
 
     Returns:
         The public key's path, and its fingerprint.
@@ -60,7 +60,7 @@ def new_keys(path: str | Path) -> tuple[Path, str]:
 
     private = Path(path)
     public = private.with_name(f"{private.name}{PUBLIC}")
-    for folder in (*private.absolute().parents, *private.resolve().parents):  # as it is spelt, and through links
+    for folder in (*private.absolute().parents, *private.resolve().parents):  # as written, and with links resolved
         if any((folder / name).is_file() for name in _CARDS):
             remedy = "keep keys in a folder of their own, which is never published"
             raise InputError("would lie in a bundle or a run folder", field=private, remedy=remedy)
@@ -74,7 +74,7 @@ def new_keys(path: str | Path) -> tuple[Path, str]:
     except BaseException:
         private.unlink(missing_ok=True)
         raise
-    return public, fingerprint_of(key.public_key())
+    return public, key_fingerprint(key.public_key())
 
 
 def signing_key(path: str | Path, out: Path) -> Ed25519PrivateKey:
@@ -82,7 +82,7 @@ def signing_key(path: str | Path, out: Path) -> Ed25519PrivateKey:
 
     Args:
         path: The key.
-        out: Where the release will lie.
+        out: The folder of the release.
 
     Raises:
         InputError: It is no private key of this form, or lies in the release.
@@ -125,22 +125,22 @@ def sign(folder: Path, card: bytes, key: Ed25519PrivateKey) -> str:
     """Write the signature of a card beside it; return the key's fingerprint."""
     text = _written(key.public_key(), key.sign(card)).encode("ascii")
     files.write_atomic(folder / SIGNATURE, lambda file: file.write(text))
-    return fingerprint_of(key.public_key())
+    return key_fingerprint(key.public_key())
 
 
-def check_signature(folder: Path, card: bytes, key: str | Path | None) -> Signed | None:
+def check_signature(folder: Path, card: bytes, key: str | Path | None) -> ValidSignature | None:
     """Check the signature of a card.
 
     Args:
         folder: The bundle.
         card: The bytes of ``card.json``.
-        key: The only public key that is accepted; None: any, and it is not known whose.
+        key: The only public key that is accepted; None: any key.
 
     Returns:
-        By which key; None where there is no signature, and none was asked for.
+        The signature and its key; None where there is no signature, and none was required.
 
     Raises:
-        GateFailed: The signature does not fit the card, is another key's, or is missing where one was asked for.
+        GateFailed: The signature does not fit the card, is another key's, or is missing where one is required.
         InputError: The key cannot be read.
     """
     wanted = None if key is None else verifying_key(key)
@@ -148,32 +148,32 @@ def check_signature(folder: Path, card: bytes, key: str | Path | None) -> Signed
     if not os.path.lexists(path):
         if wanted is None:
             return None
-        raise _failed("is missing: nobody signed this bundle")
+        raise refusal("is missing: nobody signed this bundle")
     from cryptography.exceptions import InvalidSignature
 
     if path.is_symlink() or not path.is_file():
-        raise _failed("is a link and not a file")
+        raise refusal("is a link and not a file")
     if path.stat().st_size > _LARGEST:
-        raise _failed("is no signature of doublure")
+        raise refusal("is no signature of doublure")
     made_by, signature = _read(_content(path))
     try:
         made_by.verify(signature, card)
     except InvalidSignature:
-        raise _failed("does not fit card.json: one of them was changed") from None
-    found = fingerprint_of(made_by)
-    if wanted is not None and found != fingerprint_of(wanted):
-        given = spelt(fingerprint_of(wanted))
-        raise _failed(f"was made by another key than the given one: by {spelt(found)}, and the given one is {given}")
-    return Signed(fingerprint=found, known=wanted is not None)
+        raise refusal("does not fit card.json: one of them was changed") from None
+    found = key_fingerprint(made_by)
+    if wanted is not None and found != key_fingerprint(wanted):
+        given = spelt(key_fingerprint(wanted))
+        raise refusal(f"was made by another key than the given one: by {spelt(found)}, and the given one is {given}")
+    return ValidSignature(fingerprint=found, known=wanted is not None)
 
 
-def fingerprint_of(key: Ed25519PublicKey) -> str:
+def key_fingerprint(key: Ed25519PublicKey) -> str:
     """Return the SHA-256 of a public key's 32 bytes."""
     return hashlib.sha256(key.public_bytes_raw()).hexdigest()
 
 
 def spelt(sha256: str) -> str:
-    """Return a SHA-256 as people compare it: in groups of eight.
+    """Return a SHA-256 in groups of eight, as people compare it.
 
     Example:
         >>> spelt("0123456789abcdef" * 4)[:26]
@@ -195,14 +195,15 @@ def _read(content: bytes) -> tuple[Ed25519PublicKey, bytes]:
         made_by = Ed25519PublicKey.from_public_bytes(base64.b64decode(key, validate=True))
         found = base64.b64decode(signature, validate=True)
     except (ValueError, binascii.Error):
-        raise _failed("is no signature of doublure") from None
-    if _written(made_by, found).encode() != content:  # nothing else stands in it
-        raise _failed("is no signature of doublure")
+        raise refusal("is no signature of doublure") from None
+    if _written(made_by, found).encode() != content:  # no further text
+        raise refusal("is no signature of doublure")
     return made_by, found
 
 
-def _failed(what: str) -> GateFailed:
-    return GateFailed(what, field=SIGNATURE, remedy="do not rely on this bundle; ask its contact")
+def refusal(what: str, field: object = SIGNATURE) -> GateFailed:
+    """Return the error of a bundle that fails a check."""
+    return GateFailed(what, field=field, remedy="do not rely on this bundle; ask its contact")
 
 
 def _content(path: Path) -> bytes:
@@ -251,7 +252,7 @@ def _public_pem(key: Ed25519PublicKey) -> bytes:
 
 
 def _write_new(path: Path, content: bytes, *, mode: int) -> None:
-    """Write a file that is not there yet, whatever happens meanwhile.
+    """Write a new file; never replace one, even if it appears meanwhile.
 
     Raises:
         Unwritable: It is there, or cannot be written.

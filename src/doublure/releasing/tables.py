@@ -3,12 +3,12 @@
 One Parquet file holds all tables of so many columns, a row a cell:
 
 ==================  ==========================================================================================
-column              what it holds
+column              contents
 ==================  ==========================================================================================
-table               which table of the file, counted from 0
+table               the number of the table in the file, from 0
 column_1, cell_1    what is counted along the first axis, and the cell: a value, a range ``30..39``, ``(missing)``
 column_2, cell_2    the same along the second, and so on
-count               the noisy count, as the mechanism gave it out: it may be negative
+count               the noisy count, as the mechanism released it: it may be negative
 standard_error      the standard deviation of its noise
 ==================  ==========================================================================================
 """
@@ -46,10 +46,10 @@ CONFIDENCE = 0.95
 
 
 def refuse_none(tables: Sequence[NoisyTable]) -> None:
-    """Refuse to release tables where the fit handed out none.
+    """Refuse to release tables where the fit bought none.
 
     Raises:
-        SettingError: There is none.
+        SettingError: There is no table.
     """
     if not tables:
         raise SettingError(
@@ -63,31 +63,31 @@ def write_noisy_tables(bundle: Path, tables: Sequence[NoisyTable], about: Mappin
     """Write tables into a bundle.
 
     Args:
-        bundle: Its folder.
+        bundle: The bundle's folder.
         tables: One or more.
-        about: What each file says of itself.
+        about: The metadata of each file.
 
     Returns:
-        The files' paths within the bundle, and how many rows (cells) each has.
+        Path within the bundle -> number of rows (cells).
     """
     (bundle / FOLDER).mkdir()
-    by_size: dict[int, list[NoisyTable]] = {}
+    sized: dict[int, list[NoisyTable]] = {}
     for table in tables:
-        by_size.setdefault(len(table.columns), []).append(table)
-    return {(path := path_of(size)): _write(bundle / path, size, own, about) for size, own in sorted(by_size.items())}
+        sized.setdefault(len(table.columns), []).append(table)
+    return {(path := table_path(size)): _write(bundle / path, size, own, about) for size, own in sorted(sized.items())}
 
 
 def described(files: Mapping[str, int]) -> dict[str, Any]:
-    """Return what the dictionary says of the tables."""
+    """Return the dictionary's entry about the tables."""
     return {"files": [{"path": path, "cells": cells} for path, cells in files.items()], "columns": _COLUMNS}
 
 
-def path_of(size: int) -> str:
-    """Return where tables of so many axes lie in a bundle."""
+def table_path(size: int) -> str:
+    """Return the path, within a bundle, of tables of so many axes."""
     return f"{FOLDER}/{_NAMES.get(size, f'{size}-way')}.parquet"
 
 
-def columns_of(size: int) -> list[str]:
+def table_columns(size: int) -> list[str]:
     """Return the columns of a file of tables of so many axes."""
     return ["table", *(f"{part}_{axis}" for axis in range(1, size + 1) for part in ("column", "cell")), *_FIGURES]
 
@@ -134,24 +134,24 @@ def _arrow(number: int, table: NoisyTable, schema: Any) -> Any:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-# -- how far a count of one column is off, by the noise that was bought ------------------------------------------------
+# -- the margin of error of a count of one column, from its noise ------------------------------------------------------
 
 
-def margins_of(schema: ResolvedSchema, tables: Iterable[NoisyTable]) -> dict[str, Any] | None:
+def count_margins(schema: ResolvedSchema, tables: Iterable[NoisyTable]) -> dict[str, Any] | None:
     """Return the margin of a count of one column, for each column whose counts were bought.
 
     1.96 standard errors around a noisy count hold the count of the private data with a confidence of 95 %: the noise is
-    (discrete) Gaussian. It follows from the plan, so that it costs nothing and tells nothing of the data.
+    (discrete) Gaussian. It follows from the plan, so it costs nothing and reveals nothing about the data.
 
-    A count that is put together from several tables of a column, such as those of first and of later rows, has the
-    noise of all of them; it is at most their root of squares.
+    A count that is added up from several tables of a column, such as those of first and of later rows, has at most the
+    root of their summed squares.
 
     Args:
-        schema: Whose columns these are.
-        tables: As they were bought.
+        schema: The schema of the columns.
+        tables: The bought tables.
 
     Returns:
-        ``confidence``, ``units`` (how many there are: declared or bought) and ``columns``: name -> margin in records;
+        ``confidence``, ``units`` (their number, declared or bought) and ``columns``: name -> margin in records;
         None where no column was counted.
     """
     squares: dict[str, float] = {}

@@ -1,12 +1,12 @@
-"""Verifying a bundle: its files and what they hold, its card and page, its entry in the ledger, its signature.
+"""Verifying a bundle: its files and their contents, its card, page, ledger entry and signature.
 
 A bundle by itself shows that it agrees with its card: hashes, cells (:mod:`doublure.releasing.checking`), price, and
-the page, which is drawn again. Whoever writes all of it anew, the card too, is found out by what lies elsewhere alone:
+the page, which is drawn again. A forgery of all of it, card included, is detected only by something kept elsewhere:
 
 ===================  ===================================================================================================
 the ledger           recorded the hash of every file, page included, and of the card's claims before the bundle appeared
 the publisher's key  signed the card, which holds the hash of every file
-the fingerprint      of the card, as the publisher tells it by another way
+the fingerprint      of the card, as the publisher tells it through another channel
 ===================  ===================================================================================================
 """
 
@@ -20,15 +20,15 @@ from typing import Any
 from doublure._version import __version__
 from doublure.advisories import REMEDY, known_fault
 from doublure.errors import GateFailed, InputError, LedgerError, RunFolderError, SettingError, printable
-from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_what_was_measured
+from doublure.guarantee import FORMER_WATERMARKS, Guarantee, may_state_measured_epsilon
 from doublure.ledger import Ledger
-from doublure.ledger.chain import canonical
+from doublure.ledger.chain import canonical_json
 from doublure.ledger.shapes import NONCE
-from doublure.releasing.card import draws_the_same, page_of
+from doublure.releasing.card import draw_page, draws_the_same
 from doublure.releasing.checking import PAGE, check_contents
-from doublure.releasing.reading import Misread
-from doublure.releasing.repricing import LEAST_DELTA, TOLERANCE, epsilon_of
-from doublure.releasing.signing import SIGNATURE, Signed, check_signature, spelt
+from doublure.releasing.reading import ContentMismatch
+from doublure.releasing.repricing import LEAST_DELTA, TOLERANCE, recompute_epsilon
+from doublure.releasing.signing import SIGNATURE, ValidSignature, check_signature, refusal, spelt
 from doublure.releasing.tables import FOLDER
 from doublure.support import files
 from doublure.support.tensors import sha256_of
@@ -45,7 +45,7 @@ _STEPS: dict[str, Callable[[Mapping[str, Any]], int]] = {
     "pure": lambda _: 0,
     "approximate": lambda _: 0,
 }
-"""How many of a claim's steps an event is; a fact that is learned is none."""
+"""The number of a claim's steps in an event; a learned fact has none."""
 
 
 def verify(
@@ -55,11 +55,11 @@ def verify(
 
     Args:
         bundle: The folder.
-        ledger: The ledger, if it is at hand.
+        ledger: The ledger, if it is available.
         key: The publisher's public key: a bundle that it did not sign is refused.
 
     Returns:
-        What was checked; ``files`` are those that the card lists, ``epsilon`` is what it claims, ``fingerprint`` is
+        The checks made: ``files`` counts those that the card lists, ``epsilon`` is its claim, ``fingerprint`` is
         the SHA-256 of ``card.json``, ``signature`` is None or ``{"key": its fingerprint, "known": whether key was
         given}``, ``page`` says what vouches for it (``ledger``, ``signature`` or ``drawn again``), and ``origin`` says
         in a sentence who vouches for the card.
@@ -82,7 +82,7 @@ def verify(
     described = _checked_contents(folder, card, guarantee)
     page = _checked_page(folder, card, described, record, signature)
     if not _is_written_once(card, content):
-        raise _failed("is not as doublure writes it: another reader may read something else in it", CARD)
+        raise refusal("is not as doublure writes it: another reader may read something else in it", CARD)
     fingerprint = hashlib.sha256(content).hexdigest()
     return {
         "files": len(listed),
@@ -98,8 +98,8 @@ def verify(
     }
 
 
-def _origin(fingerprint: str, signature: Signed | None, recorded: bool) -> str:
-    """Return who vouches for a card."""
+def _origin(fingerprint: str, signature: ValidSignature | None, recorded: bool) -> str:
+    """Return a sentence about the evidence for a card's origin."""
     told = []
     if recorded:
         told.append("its entry is in the ledger")
@@ -114,14 +114,10 @@ def _origin(fingerprint: str, signature: Signed | None, recorded: bool) -> str:
 
 
 def claims_sha256(card: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what a card says, apart from what is only known once the ledger has recorded it."""
+    """Return the SHA-256 of a card's claims, without the parts that exist only after the ledger has recorded them."""
     claims = {key: value for key, value in card.items() if key != "ledger"}
     claims["files"] = [file for file in card["files"] if file.get("path") != PAGE]
-    return hashlib.sha256(canonical(claims)).hexdigest()
-
-
-def _failed(what: str, field: object) -> GateFailed:
-    return GateFailed(what, field=field, remedy="do not rely on this bundle; ask its contact")
+    return hashlib.sha256(canonical_json(claims)).hexdigest()
 
 
 def _read_card(folder: Path) -> tuple[dict[str, Any], bytes]:
@@ -133,14 +129,14 @@ def _read_card(folder: Path) -> tuple[dict[str, Any], bytes]:
         card: dict[str, Any] = files.read_json(path, "bundle")
         content = path.read_bytes()
     except InputError as error:
-        raise _failed(error.message, path) from None
+        raise refusal(error.message, path) from None
     if card.get("version") != VERSION:
         raise RunFolderError("is of another version", field=path, remedy="use the doublure that made it")
     return card, content
 
 
 def _is_written_once(card: dict[str, Any], content: bytes) -> bool:
-    """Return whether a card has no second reading: no key twice, no other spelling, nothing before or behind."""
+    """Return whether a card can be read in one way alone: no key twice, no other spelling, nothing before or after."""
     try:
         return files.json_bytes(card) == content
     except (ValueError, RecursionError):
@@ -148,34 +144,34 @@ def _is_written_once(card: dict[str, Any], content: bytes) -> bool:
 
 
 def _checked_files(folder: Path, card: dict[str, Any]) -> dict[str, str]:
-    """Return the SHA-256 of each listed file, once all are what the card says and nothing else lies beside them.
+    """Return the SHA-256 of each listed file, once all match the card and no other file lies beside them.
 
     The card cannot list its own signature.
     """
     try:
         listed = {str(file["path"]): str(file["sha256"]) for file in card["files"]}
     except (KeyError, TypeError):
-        raise _failed("does not list its files", folder / CARD) from None
+        raise refusal("does not list its files", folder / CARD) from None
     if len(listed) != len(card["files"]) or any(file.keys() != _OF_A_FILE for file in card["files"]):
-        raise _failed("lists a file twice, or says something else of one", folder / CARD)
+        raise refusal("lists a file twice, or says something else of one", folder / CARD)
     present = _present(folder, listed)
     if (folder / CARD).is_symlink():
-        raise _failed("is a link and not a file", CARD)
+        raise refusal("is a link and not a file", CARD)
     for name in sorted(set(listed) | present - {CARD, SIGNATURE}):
         if name not in present:
-            raise _failed("is listed on the card and not in the bundle", name)
+            raise refusal("is listed on the card and not in the bundle", name)
         if name in (CARD, SIGNATURE):
-            raise _failed("cannot be listed on the card", name)
+            raise refusal("cannot be listed on the card", name)
         if name not in listed:
-            raise _failed("is in the bundle and not on its card", name)
+            raise refusal("is in the bundle and not on its card", name)
         path = folder / name
         if path.is_symlink() or not path.is_file() or sha256_of(path) != listed[name]:
-            raise _failed("is not the file that the card names", name)
+            raise refusal("is not the file that the card names", name)
     return listed
 
 
 def _present(folder: Path, listed: Iterable[str]) -> set[str]:
-    """Return what lies in a bundle: names of files, and of those in its folder of tables where the card lists one."""
+    """Return the names of a bundle's files, and of those in its folder of tables where the card lists one."""
     present = {path.name for path in folder.iterdir()}
     tables = folder / FOLDER
     if any(name.startswith(f"{FOLDER}/") for name in listed) and tables.is_dir() and not tables.is_symlink():
@@ -187,41 +183,41 @@ def _present(folder: Path, listed: Iterable[str]) -> set[str]:
 def _checked_claim(card: dict[str, Any]) -> Guarantee:
     written = card.get("guarantee")
     if not isinstance(written, dict) or "sentence" not in written:
-        raise _failed("states no guarantee", "card guarantee")
+        raise refusal("states no guarantee", "card guarantee")
     try:
         guarantee = Guarantee.from_json(written)
     except RunFolderError:
-        measured = may_state_what_was_measured(written)
+        measured = may_state_measured_epsilon(written)
         old = ", or states ε_μ as it was measured, as an older doublure did" if measured else ""
-        raise _failed(f"is inconsistent{old}", "card guarantee") from None
+        raise refusal(f"is inconsistent{old}", "card guarantee") from None
     if card.get("watermark") not in (guarantee.watermark, FORMER_WATERMARKS[guarantee.kind]):
-        raise _failed("is not the one that goes with the guarantee", "card watermark")
+        raise refusal("is not the one that goes with the guarantee", "card watermark")
     return guarantee
 
 
 def _checked_price(card: dict[str, Any], guarantee: Guarantee) -> float | None:
-    """Return the ε that the card's accesses cost, by dp-accounting alone; None where it claims none."""
+    """Return the ε of the card's accesses, by dp-accounting alone; None where the card claims none."""
     if guarantee.epsilon is None or guarantee.delta is None:
         return None
     try:
-        # Of a smaller δ the accountant cannot say; ε only grows towards it, so that a claim is held to more than this.
-        least = epsilon_of(card["touches"], max(guarantee.delta, LEAST_DELTA))
+        # At a smaller δ the accountant has too few digits. ε only grows as δ falls, so this ε is a lower bound there.
+        least = recompute_epsilon(card["touches"], max(guarantee.delta, LEAST_DELTA))
         found = least if guarantee.delta >= LEAST_DELTA else None
         steps = sum(_STEPS[touch["event"]["type"]](touch["event"]) for touch in card["touches"])
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
-        raise _failed("does not say what touched private data", "card touches") from None
+        raise refusal("does not say what touched private data", "card touches") from None
     if least is not None and least > guarantee.epsilon * (1 + TOLERANCE):
-        raise _failed(f"claims ε = {guarantee.epsilon:g}, and its accesses cost {least:.4g}", "card guarantee")
+        raise refusal(f"claims ε = {guarantee.epsilon:g}, and its accesses cost {least:.4g}", "card guarantee")
     if guarantee.steps is not None and steps != guarantee.steps:
-        raise _failed(f"claims {guarantee.steps} steps, and its accesses have {steps}", "card guarantee")
+        raise refusal(f"claims {guarantee.steps} steps, and its accesses have {steps}", "card guarantee")
     return found
 
 
 def _checked_flag(card: dict[str, Any]) -> bool | None:
-    """Return whether the card says that what ran is what was priced; None where it does not say."""
+    """Return the card's statement that the run is as priced; None where it has none."""
     said = card.get("executed")
     if said is not None and not isinstance(said, bool):
-        raise _failed("does not say whether what ran is what was priced", "card executed")
+        raise refusal("does not say whether what ran is what was priced", "card executed")
     return said
 
 
@@ -237,36 +233,36 @@ def _opened(ledger: Ledger | str | Path) -> Ledger:
 
 
 def _checked_contents(folder: Path, card: dict[str, Any], guarantee: Guarantee) -> dict[str, Any]:
-    """Return the data dictionary, once the files hold what it and the card say."""
+    """Return the data dictionary, once the files match it and the card."""
     about = {"watermark": str(card["watermark"]), "guarantee": guarantee.sentence}
     try:
         return check_contents(folder, card, about)
-    except Misread as error:
-        raise _failed(error.what, error.field) from None
+    except ContentMismatch as error:
+        raise refusal(error.what, error.field) from None
 
 
 def _check_entry(book: Ledger, card: dict[str, Any], listed: dict[str, str]) -> dict[str, str]:
     """Return the hashes that the ledger recorded of a release, once the card and its files agree with them."""
     if not isinstance(card.get("ledger"), dict):
-        raise _failed("names no entry", "card ledger")
+        raise refusal("names no entry", "card ledger")
     try:
         record = book.verify_card(card["ledger"])
     except LedgerError:
-        raise _failed("is not in this ledger", "card ledger") from None
+        raise refusal("is not in this ledger", "card ledger") from None
     if record.kind != "release":
-        raise _failed("is not the entry of a release", "card ledger")
+        raise refusal("is not the entry of a release", "card ledger")
     recorded = {name: digest for name, digest in record.body["files"].items() if name != NONCE}
     claims = recorded.pop(CARD, None)
     for name, digest in recorded.items():
         if listed.get(name) != digest:
-            raise _failed("is not the file that the ledger recorded", name)
+            raise refusal("is not the file that the ledger recorded", name)
     if record.body["kind"] != card["guarantee"]["kind"]:
-        raise _failed("is of another kind than the ledger recorded", "card guarantee")
+        raise refusal("is of another kind than the ledger recorded", "card guarantee")
     if claims is not None and claims != claims_sha256(card):
-        raise _failed("says something else than the ledger recorded", CARD)
-    # what the claims' hash leaves out
+        raise refusal("says something else than the ledger recorded", CARD)
+    # the claims' hash leaves the entry out
     if card["ledger"].keys() not in (_OF_AN_ENTRY, *(() if PAGE in recorded else (_OF_A_FORMER_ENTRY,))):
-        raise _failed("says something else than the ledger recorded", "card ledger")
+        raise refusal("says something else than the ledger recorded", "card ledger")
     return recorded
 
 
@@ -275,16 +271,16 @@ def _checked_page(
     card: Mapping[str, Any],
     described: Mapping[str, Any],
     recorded: Mapping[str, str] | None,
-    signature: Signed | None,
+    signature: ValidSignature | None,
 ) -> str:
-    """Return what vouches for the page: a hash of it that lies elsewhere, or else that it is drawn again.
+    """Return the evidence for the page: its hash in the ledger, a signature, or a second drawing.
 
-    Another version may draw another page of the same card, so that a hash alone can decide. Records of 0.2.0 and before
-    hold none of the page: then nothing vouches for it, though the ledger vouches for the card.
+    Another version may draw another page of the same card, so only a hash can decide then. Records of 0.2.0 and before
+    hold no hash of the page: then there is no evidence for it, though the ledger vouches for the card.
     """
     pages = [entry["rows"] for entry in card["files"] if entry["path"] == PAGE]
     if pages != [None]:  # the ledger's hash of the claims leaves its entry out
-        raise _failed("is not listed on the card as a page is", PAGE)
+        raise refusal("is not listed on the card as a page is", PAGE)
     if recorded is not None and PAGE in recorded:
         return "ledger"
     if signature is not None and signature.known:
@@ -293,13 +289,13 @@ def _checked_page(
     former = card.get("doublure_version") != __version__ or (isinstance(entry, dict) and "sequence" in entry)
     try:
         written = (folder / PAGE).read_bytes().decode("utf-8")
-        if draws_the_same(page_of(folder, card, described), written):
+        if draws_the_same(draw_page(folder, card, described), written):
             return "drawn again"
-    except (Misread, SettingError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+    except (ContentMismatch, SettingError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         if not former:
-            raise _failed("cannot be drawn again from the card", PAGE) from None
+            raise refusal("cannot be drawn again from the card", PAGE) from None
     if not former:
-        raise _failed("is not the page that the card gives", PAGE)
+        raise refusal("is not the page that the card gives", PAGE)
     made = printable(str(card.get("doublure_version")))
     raise GateFailed(
         f"was drawn by doublure {made}, which this doublure {__version__} cannot draw again, and nothing else vouches "

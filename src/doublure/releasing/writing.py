@@ -1,4 +1,4 @@
-"""Writing a sample to a file, whatever the kind of data: streamed, at bounded memory, whole or not there."""
+"""Writing samples of any kind of data, streamed in bounded memory and atomically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from doublure.data.tables import writing as tables
 from doublure.data.tables.writing import write_table
 from doublure.errors import SettingError
 from doublure.run.loading import load
-from doublure.run.synthesizer import Synthesizer, counted
+from doublure.run.synthesizer import Synthesizer, require_count
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.relational import RelationalSchema
@@ -25,19 +25,19 @@ from doublure.schema.series import SeriesSchema
 from doublure.support import seeding
 from doublure.support.devices import chosen_device, use_device, use_threads
 from doublure.support.files import Unwritable, holds_anything, whole_folder
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 PART_CHUNKS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Others:
-    """Other processes that draw parts.
+class WorkerProcesses:
+    """Processes that draw parts.
 
     Attributes:
-        run: Where they load the synthesizer from.
-        settings: Of sampling.
-        processes: How many.
+        run: The run folder from which they load the synthesizer.
+        settings: Settings of sampling.
+        processes: Their number.
     """
 
     run: Path | None = None
@@ -54,7 +54,7 @@ def write_sample(
     seed: SupportsIndex | None = None,
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
-    others: Others | None = None,
+    others: WorkerProcesses | None = None,
 ) -> int:
     """Draw ``n`` synthetic records and write them; the path's ending chooses the form.
 
@@ -68,7 +68,7 @@ def write_sample(
         seed: Makes the records repeatable.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula, in CSV and Parquet.
         progress: Receives progress events.
-        others: Which other processes draw, where a table is written in parts.
+        others: Processes that draw, where a table is written in parts.
 
     Returns:
         How many records were written.
@@ -76,8 +76,8 @@ def write_sample(
     Raises:
         SettingError: The ending is not of the data's kind, or a setting is out of its range.
     """
-    size = counted(n)
-    helped = others or Others()
+    size = require_count(n)
+    helped = others or WorkerProcesses()
     writer = WRITERS[syn.schema.kind]
     if writer.in_parts and not path.suffix:
         return write_parts(
@@ -85,7 +85,7 @@ def write_sample(
             path,
             size,
             given=given,
-            seed=seeding.chosen(seed),
+            seed=seeding.choose_seed(seed),
             spreadsheet_safe=spreadsheet_safe,
             run=helped.run,
             settings=helped.settings,
@@ -114,7 +114,7 @@ def write_released(
 
     Args:
         syn: A fitted synthesizer.
-        folder: The bundle's.
+        folder: The bundle's folder.
         form: A file ending, such as ``csv``.
         n: How many.
         seed: Makes the records repeatable.
@@ -122,9 +122,9 @@ def write_released(
         progress: Receives progress events.
 
     Returns:
-        File -> how many records are in it.
+        File -> its number of records.
     """
-    size, writer = counted(n), WRITERS[syn.schema.kind]
+    size, writer = require_count(n), WRITERS[syn.schema.kind]
     if writer.split is None:
         name = f"data.{form}"
         write_sample(syn, folder / name, n, seed=seed, spreadsheet_safe=spreadsheet_safe, progress=progress)
@@ -135,7 +135,7 @@ def write_released(
 
 def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -> Iterator[Any]:
     """Yield the chunks, telling how many of the ``n`` records are there."""
-    listener, done = progress or Silent(), 0
+    listener, done = progress or SilentProgress(), 0
     listener.stage(name, n)
     for chunk in chunks:
         yield chunk
@@ -148,16 +148,16 @@ def _told(chunks: Iterable[Any], n: int, name: str, progress: Progress | None) -
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
-    """How records of a kind are written.
+    """Writes the records of a kind.
 
     Attributes:
-        forms: In which they are released, as file endings.
-        check: Refuses a path, a number of records, or text to be defused, that it cannot write.
-        write: Chunks, the path, the schema, the number, whether text is defused, and what is said of them to how many
-            were written.
+        forms: The forms of a release, as file endings.
+        check: Refuses a path, a number of records or a defusing of text that it cannot write.
+        write: Takes chunks, the path, the schema, the number, whether text is defused, and metadata; returns the number
+            of records written.
         in_parts: Whether a folder of parts can be written, too.
-        split: The same into a folder, in a form, where records are released as several files: file -> how many rows.
-        described: What the dictionary says beside columns, of a schema.
+        split: Writes a folder, in a form, where a release has several files; returns file -> number of rows.
+        described: Takes a schema; returns the dictionary's entries besides columns.
     """
 
     forms: tuple[str, ...]
@@ -175,14 +175,14 @@ def _check_images(path: Path, n: int, spreadsheet_safe: bool) -> None:
 
 
 def _described_images(schema: ImageSchema) -> dict[str, Any]:
-    """Return how images are written."""
+    """Return the shape, range and arrays of images."""
     arrays = {"images": "(n, height, width, channels), uint8", "labels": "(n,)"}
     shown = arrays if schema.columns else arrays["images"]
     return {"images": {"shape": list(schema.shape), "range": [0, 255], "arrays": shown}}
 
 
 def _described_series(schema: SeriesSchema) -> dict[str, Any]:
-    """Return how series are written: their steps, and which array or column holds what."""
+    """Return the steps of series, and the contents of their arrays and columns."""
     windows = schema.series
     described = {
         "length": schema.length,
@@ -198,7 +198,7 @@ def _described_series(schema: SeriesSchema) -> dict[str, Any]:
 
 
 def _described_related(schema: RelationalSchema) -> dict[str, Any]:
-    """Return how tables hang together: their keys, and how many rows of each a unit has at most."""
+    """Return the keys of related tables, and the most rows that a unit has in each."""
     facts = ("key", "parent", "foreign_key", "max_children", "order")
     described = {
         name: {"file": f"{name}.csv, {name}.parquet", "columns": list(table.columns)}
@@ -257,8 +257,8 @@ WRITERS = ByKind(
 # -- very many rows, as a folder of Parquet parts: by one process or several, the same rows ----------------------------
 
 
-class _Asked(NamedTuple):
-    """What every part is drawn from."""
+class _RowRequest(NamedTuple):
+    """A request for rows, the same for every part."""
 
     n: int
     seed: int
@@ -281,9 +281,8 @@ def write_parts(
 ) -> int:
     """Draw ``n`` rows of a table into a new folder of parts, whole or not there.
 
-    Rows are drawn in chunks, each from the seed and its own number, so that a part is the same whoever draws it, and a
-    folder holds the rows that one file would. Where rows have to be found by rejection, how many chunks a part takes is
-    not known beforehand, and one process draws them all.
+    Each chunk is drawn from the seed and its own number, so that a part is the same in any process, and a folder holds
+    the rows that one file would. Rejection sampling needs an unknown number of chunks a part, so one process draws all.
 
     Args:
         syn: The synthesizer.
@@ -292,9 +291,9 @@ def write_parts(
         given: Column -> value that every row must have.
         seed: Makes the rows repeatable, whatever ``processes``.
         spreadsheet_safe: Defuse text that a spreadsheet would run as a formula.
-        run: Where other processes load the synthesizer from; needed for several.
-        settings: Of sampling, with which they do.
-        processes: How many draw.
+        run: The run folder from which other processes load the synthesizer; needed for several.
+        settings: Settings of sampling in those processes.
+        processes: The number of processes.
         progress: Receives progress events.
 
     Returns:
@@ -306,9 +305,9 @@ def write_parts(
     """
     if holds_anything(out):
         raise Unwritable(out, FileExistsError(17, "File exists"))
-    asked = _Asked(n, seeding.chosen(seed), dict(given or {}), spreadsheet_safe)
+    asked = _RowRequest(n, seeding.choose_seed(seed), dict(given or {}), spreadsheet_safe)
     chunk = KINDS[syn.schema.kind].chunk
-    listener, each = progress or Silent(), PART_CHUNKS * chunk
+    listener, each = progress or SilentProgress(), PART_CHUNKS * chunk
     listener.stage(f"draw {out.name}", n)
     with whole_folder(out) as folder:
         if syn.by_rejection(asked.given):
@@ -325,14 +324,14 @@ def write_parts(
 
 def _written(
     syn: Synthesizer,
-    asked: _Asked,
+    asked: _RowRequest,
     folder: Path,
     numbers: range,
     run: Path | None,
     settings: Mapping[str, object],
     processes: int,
 ) -> Iterator[int]:
-    """Yield how many rows each part has."""
+    """Yield the number of rows of each part."""
     if processes == 1:
         yield from (_part(syn, asked, folder, number) for number in numbers)
         return
@@ -340,7 +339,7 @@ def _written(
         raise SettingError("need the run's folder", field="processes", remedy="give run")
     from multiprocessing import get_context
 
-    draw = partial(_part_elsewhere, str(run), dict(settings), chosen_device(), asked, str(folder))
+    draw = partial(_draw_part, str(run), dict(settings), chosen_device(), asked, str(folder))
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         yield from pool.map(draw, numbers)
 
@@ -348,7 +347,7 @@ def _written(
 _loaded: dict[str, Synthesizer] = {}
 
 
-def _part_elsewhere(run: str, settings: dict[str, object], device: str, asked: _Asked, folder: str, number: int) -> int:
+def _draw_part(run: str, settings: dict[str, object], device: str, asked: _RowRequest, folder: str, number: int) -> int:
     """Draw a part in a process of its own, which loads the synthesizer once."""
     if run not in _loaded:
         use_threads(1)
@@ -357,12 +356,12 @@ def _part_elsewhere(run: str, settings: dict[str, object], device: str, asked: _
     return _part(_loaded[run], asked, Path(folder), number)
 
 
-def _part(syn: Synthesizer, asked: _Asked, folder: Path, number: int) -> int:
+def _part(syn: Synthesizer, asked: _RowRequest, folder: Path, number: int) -> int:
     chunks = syn.sample_chunks(asked.n, given=asked.given, seed=asked.seed, first=number * PART_CHUNKS)
     return _write(syn, asked, itertools.islice(chunks, PART_CHUNKS), folder, number)
 
 
-def _in_turn(syn: Synthesizer, asked: _Asked, folder: Path, progress: Progress) -> int:
+def _in_turn(syn: Synthesizer, asked: _RowRequest, folder: Path, progress: Progress) -> int:
     chunks, done = syn.sample_chunks(asked.n, given=asked.given, seed=asked.seed), 0
     for number in itertools.count():
         if (first := next(chunks, None)) is None:
@@ -373,7 +372,7 @@ def _in_turn(syn: Synthesizer, asked: _Asked, folder: Path, progress: Progress) 
     raise AssertionError("unreachable")  # pragma: no cover
 
 
-def _write(syn: Synthesizer, asked: _Asked, chunks: Iterable[Any], folder: Path, number: int) -> int:
+def _write(syn: Synthesizer, asked: _RowRequest, chunks: Iterable[Any], folder: Path, number: int) -> int:
     path = folder / f"part-{number:05}.parquet"
     about = syn.guarantee.about
     return write_table(chunks, path, syn.schema, spreadsheet_safe=asked.spreadsheet_safe, metadata=about)

@@ -1,11 +1,10 @@
-"""REPORT: pages for people. One self-contained HTML file each, with no script and nothing loaded from elsewhere.
+"""Self-contained HTML pages for people, with no script and nothing loaded from elsewhere.
 
-A result makes its page (:class:`Paged`); its figures are computed elsewhere.
-Internal pages hold figures computed on real data and say so on every page; an inspection is made from synthetic
-images alone.
+A result makes its page (:class:`PageResult`); its figures are computed elsewhere. Internal pages hold figures computed
+on real data and say so on every page. An inspection is made from synthetic records alone.
 """
 
-from doublure.report.files import Paged, check_places, named_page, page_of, write_private
+from doublure.report.files import PageResult, check_places, named_page, write_private
 from doublure.report.page import render
 
-__all__ = ["Paged", "check_places", "named_page", "page_of", "render", "write_private"]
+__all__ = ["PageResult", "check_places", "named_page", "render", "write_private"]

@@ -1,4 +1,4 @@
-"""Results of attacks, and their page: no figure is computed here, only put into words and places."""
+"""Report of attacks and its page, which words and lays out figures computed elsewhere."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
-from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim, Family, Picture, Rate
+from doublure.attack.results import ABSENCE, SHOWN, AttackResult, Claim, Family, Picture, RateEstimate
 from doublure.attack.roc import TprAtFpr
 from doublure.report import page
 from doublure.report.display import outcome_html
-from doublure.report.files import Paged
-from doublure.report.tiles import terms
+from doublure.report.files import PageResult
+from doublure.report.tiles import find_terms
 from doublure.results import INTERNAL, InternalReport, Verdict, percent, span
 from doublure.support.files import Form
 
@@ -45,7 +45,7 @@ _TITLES: Mapping[Family, tuple[str, str]] = {
 }
 
 _MOST_ABREAST = 140
-"""The most characters side by side that a sheet of paper has room for; records that have more are printed as text."""
+"""Most characters per line on printed paper; wider records are printed as text."""
 
 _BOUNDED = (
     "If the claim holds, a true curve is nowhere above the dashed line. The drawn estimate may cross it by chance; a "
@@ -53,14 +53,14 @@ _BOUNDED = (
 )
 
 
-class AttackReport(InternalReport, Paged):
+class AttackReport(InternalReport, PageResult):
     """Attacks on one run, or on a method. Computed on real data: internal.
 
     Attributes:
-        claim: What was claimed.
-        attacks: What each found.
-        seed: What fixed every random choice.
-        versions: What the figures were made with.
+        claim: The claim under attack.
+        attacks: The result of each.
+        seed: Fixes every random choice.
+        versions: Versions of the software behind the figures.
     """
 
     form: ClassVar[Form] = "audit"
@@ -81,7 +81,7 @@ class AttackReport(InternalReport, Paged):
 
     @property
     def alarms(self) -> tuple[AttackResult, ...]:
-        """The attacks that show more than is claimed."""
+        """The attacks that show more than the claim allows."""
         return tuple(found for found in self.attacks if found.alarm)
 
     @property
@@ -129,7 +129,7 @@ class AttackReport(InternalReport, Paged):
 
 
 def audit_context(report: AttackReport) -> dict[str, Any]:
-    """Return what the template of an audit names."""
+    """Return the variables of an audit's template."""
     made = [found for found in report.attacks if found.skipped is None]
     return {
         "title": "Privacy audit",
@@ -137,9 +137,9 @@ def audit_context(report: AttackReport) -> dict[str, Any]:
         "about": report.about,
         "claim": report.claim,
         "verdict": report.verdict,
-        "terms": terms([report.verdict.headline, *report.verdict.lines], ["baseline"]),
+        "terms": find_terms([report.verdict.headline, *report.verdict.lines], ["baseline"]),
         "alarm": bool(report.alarms),
-        "sections": sections_of(made),
+        "sections": attack_sections(made),
         "stories": [found.threat_model for found in made],
         "skipped": [found.sentence for found in report.attacks if found.skipped is not None],
         "seed": report.seed,
@@ -148,30 +148,30 @@ def audit_context(report: AttackReport) -> dict[str, Any]:
 
 
 def attacks_context(attacks: Sequence[AttackResult], skipped: str | None) -> dict[str, Any]:
-    """Return what an evaluation's page says of attacks, or why none was made."""
+    """Return the variables of an evaluation's section on attacks, or the reason why none was made."""
     return {
-        "sections": sections_of(attacks),
+        "sections": attack_sections(attacks),
         "stories": [found.threat_model for found in attacks],
         "skipped": skipped,
     }
 
 
-def sections_of(made: Sequence[AttackResult]) -> list[dict[str, Any]]:
-    """Return a section for each family of attacks that were made, in the page's order."""
+def attack_sections(made: Sequence[AttackResult]) -> list[dict[str, Any]]:
+    """Return a section for each family of attacks made, in the page's order."""
     found = []
     for family, (title, lead) in _TITLES.items():
         own = [entry for entry in made if entry.threat_model.family == family]
         if own:
             bounded = family == "membership" and any(entry.claim.epsilon is not None for entry in own)
             lead = f"{lead} {_BOUNDED}" if bounded else lead
-            first = sorted(own, key=lambda entry: not entry.alarm)  # what contradicts the claim heads each table
-            shown = {"attacks": [_shown(entry) for entry in first], "notes": _notes(own)}
+            first = sorted(own, key=lambda entry: not entry.alarm)  # contradictions of the claim head each table
+            shown = {"attacks": [_attack_entry(entry) for entry in first], "notes": _notes(own)}
             found.append({"family": family, "title": title, "lead": lead, "bounded": bounded, **shown})
     return found
 
 
 def _notes(made: Sequence[AttackResult]) -> list[tuple[str, str]]:
-    """Return whose each note is, and the note; what several attacks say stands once."""
+    """Return the attacks of each note, and the note; a shared note appears once."""
     said: dict[str, list[str]] = {}
     for entry in made:
         for note in entry.notes:
@@ -184,7 +184,7 @@ def _show(count: int) -> str:
     return "shows" if count == 1 else "show"
 
 
-def _shown(found: AttackResult) -> dict[str, Any]:
+def _attack_entry(found: AttackResult) -> dict[str, Any]:
     from doublure.report import plots
 
     roc = found.roc
@@ -219,7 +219,7 @@ def _shown(found: AttackResult) -> dict[str, Any]:
 
 
 def _widest(picture: Picture) -> int:
-    """Return how many characters a line has at least: of each column its longest piece, and a space."""
+    """Return the minimum line length in characters: each column's longest word, and a space."""
     columns = zip(*((picture.header, *picture.rows) if picture.rows else ()), strict=True)
     return sum(1 + max(len(piece) for cell in column for piece in re.split(r"[ -]", cell)) for column in columns)
 
@@ -229,7 +229,7 @@ def _figure(value: float | None) -> str:
 
 
 def _scale(found: AttackResult) -> dict[str, Any] | None:
-    """Return the places of value, interval and baseline on a scale from 0 to 1."""
+    """Return the positions of value, interval and baseline on a scale from 0 to 1."""
     if found.value is None or found.threat_model.family == "audit":
         return None
     dots = {"baseline": found.baseline, "synthetic": found.value}
@@ -239,7 +239,7 @@ def _scale(found: AttackResult) -> dict[str, Any] | None:
     }
 
 
-def _rate(entry: Rate) -> dict[str, str]:
+def _rate(entry: RateEstimate) -> dict[str, str]:
     return {
         "name": entry.name,
         "value": _figure(entry.value),

@@ -1,4 +1,4 @@
-"""One score as a row, a card or a tile shows it: its figures in words, and their places on a scale with named ends."""
+"""Cells of score tables, cards and tiles: figures in words, and their positions on a labelled scale."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _BETTER = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One score as a row or card shows it; places are percentages of a scale that its neighbours share.
+class ScoreCell:
+    """One score in a row or card; positions are percentages of a scale shared with its neighbours.
 
     Attributes:
         value: The synthetic records' figure.
         interval: Its interval; empty where none is known.
-        baseline: The figure of the least to expect.
-        real: That of real records.
-        dots: Whose figure -> its place.
-        whisker: The places of the interval's ends.
-        better: Which way is good, in words.
-        ends: What stands at either end of the scale, with an arrow towards the better one.
+        baseline: The baseline's figure.
+        real: The figure of real records.
+        dots: Set -> the position of its figure.
+        whisker: The positions of the interval's ends.
+        better: The goal, in words.
+        ends: The labels of the scale's ends, with an arrow towards the better one.
     """
 
     value: str
@@ -42,7 +42,7 @@ class Cell:
     ends: tuple[str, str, str, str]
 
 
-def scale_of(scores: Sequence[Score]) -> tuple[float, float]:
+def find_scale(scores: Sequence[Score]) -> tuple[float, float]:
     """Return the ends of a scale that holds all figures of some scores, with a little room, inside their range."""
     held = [end for score in scores for end in (score.value, score.baseline, score.real, *(score.interval or ()))]
     known = [end for end in held if end is not None]
@@ -54,21 +54,21 @@ def scale_of(scores: Sequence[Score]) -> tuple[float, float]:
     return ends if ends[0] < ends[1] else (ends[0], ends[0] + 1.0)
 
 
-def cell_of(score: Score, scale: tuple[float, float] | None = None) -> Cell:
-    """Return a score in words and places.
+def make_cell(score: Score, scale: tuple[float, float] | None = None) -> ScoreCell:
+    """Return the cell of a score.
 
     Args:
         score: The score.
         scale: The ends of the scale; its own if left out.
     """
-    low, high = scale or scale_of([score])
+    low, high = scale or find_scale([score])
 
     def place(value: float) -> float:
         return round(100 * (value - low) / (high - low), 2)
 
     figures = {"baseline": score.baseline, "real": score.real, "synthetic": score.value}
     words, left, right = _BETTER[score.goal]
-    return Cell(
+    return ScoreCell(
         value=figure(score, score.value),
         interval=interval(score, score.interval),
         baseline=figure(score, score.baseline),
@@ -80,13 +80,13 @@ def cell_of(score: Score, scale: tuple[float, float] | None = None) -> Cell:
     )
 
 
-def cells_of(scores: Sequence[Score | None]) -> list[Cell | None]:
-    """Return scores on one scale; None for one that is not known."""
-    scale = scale_of([score for score in scores if score is not None])
-    return [None if score is None else cell_of(score, scale) for score in scores]
+def make_cells(scores: Sequence[Score | None]) -> list[ScoreCell | None]:
+    """Return the cells of scores on one scale; None for an unknown score."""
+    scale = find_scale([score for score in scores if score is not None])
+    return [None if score is None else make_cell(score, scale) for score in scores]
 
 
-def card_of(score: Score) -> dict[str, Any]:
-    """Return what a card of one score shows."""
+def make_card(score: Score) -> dict[str, Any]:
+    """Return the variables of a score's card."""
     against = "trained on real rows" if score.key in _TRAINED else "other real rows"
-    return {"name": score.name, "meaning": score.meaning, "cell": cell_of(score), "against": against}
+    return {"name": score.name, "meaning": score.meaning, "cell": make_cell(score), "against": against}

@@ -1,4 +1,4 @@
-"""A comparison of runs, and its page: one matrix, a figure a line, a run a column; no figure is computed here."""
+"""Comparison of runs and its page: a matrix with a row per figure and a column per run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing_extensions import override
 from doublure import guarantee
 from doublure.intervals import Interval, Result
 from doublure.measures.holdout import seen_warning
-from doublure.measures.scores import Score, SideBySide, amount, figure
+from doublure.measures.scores import Score, ScoreComparison, amount, figure
 from doublure.report import page
-from doublure.report.cells import Cell, cells_of
-from doublure.report.files import Paged
+from doublure.report.cells import ScoreCell, make_cells
+from doublure.report.files import PageResult
 from doublure.results import INTERNAL
 from doublure.support import views
 from doublure.support.files import Form
@@ -28,19 +28,19 @@ _KEY = (
 _LARGE = 100.0  # figures from 0 to 100 or 1000 need no thousandths
 
 
-class Contender(Result):
+class ComparedRun(Result):
     """One synthesizer and its figures.
 
     Attributes:
-        name: What it is called here: its run folder.
-        method: How it was made.
+        name: Its name here: its run folder.
+        method: Its method.
         kind: The kind of its guarantee.
         guarantee: The guarantee's sentence.
         epsilon: Its ε, if it has one.
         delta: Its δ, if it has one.
-        unit: Whom it protects.
-        max_records: How many records of one are covered.
-        suspicion: Why the real records may be its own synthetic ones, if they may.
+        unit: The unit it protects.
+        max_records: Records of one unit that are covered.
+        suspicion: The reason to suspect that the real records are its own synthetic ones, if there is one.
         scores: Its figures; another run may have others.
     """
 
@@ -57,26 +57,25 @@ class Contender(Result):
 
     @property
     def title(self) -> str:
-        """What tells a run from another for a reader: its method and its ε."""
+        """The run's name for a reader: its method and its ε."""
         return self.method if self.epsilon is None else f"{self.method}, ε = {guarantee.figure(self.epsilon)}"
 
     @property
     def claim(self) -> tuple[object, ...]:
-        """What has to be equal in two contenders that are compared fairly; neighbours add or remove a unit in all."""
+        """The values that have to be equal in a fair comparison; neighbours add or remove a unit in all."""
         return self.kind, self.epsilon, self.delta, self.unit, self.max_records
 
 
 class PairedDifference(Result):
-    """By how much one run's figure is better than another's.
+    """Advantage of one run's figure over another's.
 
     Attributes:
-        key: The figure's key, and
-        name: its name.
-        first: The one run, and
-        second: the other, by their names.
-        value: How much better the first is: nearer to what is good, in the figure's unit.
-        interval: What the difference would be with other rows, real ones shared by both: all intervals of a comparison
-            hold in 95 of 100 repetitions.
+        key: The figure's key.
+        name: The figure's name.
+        first: The name of the one run.
+        second: The name of the other.
+        value: The advantage of the first: positive if nearer the goal, in the figure's unit.
+        interval: Its paired interval; all intervals of a comparison hold at once in 95 of 100 repetitions.
     """
 
     key: str
@@ -87,15 +86,15 @@ class PairedDifference(Result):
     interval: Interval
 
 
-class Comparison(Paged):
+class Comparison(PageResult):
     """Synthesizers side by side. Computed on real data: internal.
 
     Attributes:
-        records: What the records are called.
-        least: The least to expect, whose figures stand below.
-        kept_aside: Whether no fit has seen the records that test it.
+        records: The word for its records.
+        least: The name of the baseline.
+        kept_aside: Whether no fit has seen the test records.
         contenders: The synthesizers, in the order they were named.
-        paired: Of every figure that is resampled, and every two runs, by how much they differ.
+        paired: The differences of every two runs, for every resampled figure.
     """
 
     form: ClassVar[Form] = "comparison"
@@ -105,7 +104,7 @@ class Comparison(Paged):
     records: str = "rows"
     least: str = "independent columns"
     kept_aside: bool
-    contenders: tuple[Contender, ...]
+    contenders: tuple[ComparedRun, ...]
     paired: tuple[PairedDifference, ...] = ()
 
     @override
@@ -134,7 +133,7 @@ class Comparison(Paged):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader has to know before any figure."""
+        """Warnings that come before any figure."""
         found = [f"{one.suspicion} (Run: {one.name}.)" for one in self.contenders if one.suspicion is not None]
         found += seen_warning(self.kept_aside, self.records)
         if len({one.claim for one in self.contenders}) > 1:
@@ -142,10 +141,10 @@ class Comparison(Paged):
         return (*found, *self.differences)
 
     @property
-    def side_by_side(self) -> tuple[SideBySide, ...]:
-        """Every figure that some contender has, in the order of the contender who has most.
+    def side_by_side(self) -> tuple[ScoreComparison, ...]:
+        """Every figure of any contender, in the order of the contender with most figures.
 
-        A figure is known by key and name together: classifiers of images share a key.
+        A figure is identified by key and name together: classifiers of images share a key.
         """
         known = [{(score.key, score.name): score for score in one.scores} for one in self.contenders]
         asked = {key: score for one in sorted(known, key=len, reverse=True) for key, score in one.items()}
@@ -154,18 +153,18 @@ class Comparison(Paged):
         for each in self.paired:
             ends.setdefault((each.key, each.name), {})[places[each.first], places[each.second]] = each.interval
         return tuple(
-            SideBySide(score=score, scores=tuple(one.get(key) for one in known), intervals=ends.get(key, {}))
+            ScoreComparison(score=score, scores=tuple(one.get(key) for one in known), intervals=ends.get(key, {}))
             for key, score in asked.items()
         )
 
     @property
-    def asked_the_same(self) -> bool:
-        """Whether all were, exactly: of one schema, and with nothing in it that each has bought for itself."""
+    def same_references(self) -> bool:
+        """Whether all figures share their references exactly, as under one schema without bought facts."""
         return all(entry.same for entry in self.side_by_side)
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Where contenders cannot be held against one another, as where their schemas differ; nothing if they can."""
+        """Reasons why contenders cannot be compared, such as different schemas; empty if they can."""
         figures, found = self.side_by_side, []
         for place, one in enumerate(self.contenders):
             missing = [entry.score.name for entry in figures if entry.scores[place] is None]
@@ -180,14 +179,14 @@ class Comparison(Paged):
         return tuple(found)
 
     def __str__(self) -> str:
-        """Return a table for a terminal: a figure a line, a run a column, with how far each is behind the best."""
+        """Return a table for a terminal: a row per figure, a column per run, with its distance from the best."""
         return self.text()
 
     def text(self, width: int | None = None) -> str:
         """Return the table of :meth:`__str__` for lines of some width.
 
         Args:
-            width: How many characters a line has room for: columns that find none follow below. None: no end.
+            width: Characters per line; columns beyond follow below. None: no limit.
         """
         words = {"low": "low", "high": "high", "near": "as real"}
         names = ["", *(one.name for one in self.contenders), self.least, f"real {self.records}", "good is"]
@@ -195,7 +194,7 @@ class Comparison(Paged):
         lines = [
             [
                 entry.score.name,
-                *(_told(entry, place) for place in range(len(entry.scores))),
+                *(_write_cell(entry, place) for place in range(len(entry.scores))),
                 _against(entry, entry.score.baseline),
                 _against(entry, entry.score.real),
                 words[entry.score.goal],
@@ -209,7 +208,7 @@ class Comparison(Paged):
 
 
 def _set_out(table: list[list[str]], room: int | None) -> list[str]:
-    """Return lines of columns that stand under one another; the first column begins every block."""
+    """Return aligned columns as lines, in blocks where they exceed the width; each begins with the first column."""
     widths = [max(len(line[place]) for line in table) for place in range(len(table[0]))]
     blocks: list[list[int]] = []
     used = 0
@@ -232,11 +231,11 @@ def _figure(score: Score, value: float | None) -> str:
     return f"{value:.1f}" if score.width >= _LARGE else f"{value:.3f}"
 
 
-def _against(entry: SideBySide, value: float | None) -> str:
+def _against(entry: ScoreComparison, value: float | None) -> str:
     return _figure(entry.score, value) if entry.one_scale else "differs"
 
 
-def _told(entry: SideBySide, place: int) -> str:
+def _write_cell(entry: ScoreComparison, place: int) -> str:
     score, first = entry.scores[place], entry.first
     if score is None or score.value is None:
         return "–"
@@ -251,7 +250,7 @@ def _told(entry: SideBySide, place: int) -> str:
 
 
 def comparison_context(found: Comparison) -> dict[str, Any]:
-    """Return what the template of a comparison names: the matrix, and the runs that head its columns."""
+    """Return the variables of a comparison's template: the matrix, and the runs that head its columns."""
     titles = Counter(one.title for one in found.contenders)
     runs = [
         {
@@ -268,7 +267,7 @@ def comparison_context(found: Comparison) -> dict[str, Any]:
         "internal": found.internal,
         "kept_aside": found.kept_aside,
         "warnings": found.warnings,
-        "asked_the_same": found.asked_the_same,
+        "same_references": found.same_references,
         "runs": runs,
         "lines": [_line(entry) for entry in found.side_by_side],
         "records": found.records,
@@ -276,9 +275,9 @@ def comparison_context(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _line(entry: SideBySide) -> dict[str, Any]:
+def _line(entry: ScoreComparison) -> dict[str, Any]:
     score = entry.score
-    shown: list[Cell | None] = cells_of(entry.scores)
+    shown: list[ScoreCell | None] = make_cells(entry.scores)
     places = [
         (_SHAPES[place % len(_SHAPES)], cell.dots["synthetic"])
         for place, cell in enumerate(shown)
@@ -300,14 +299,15 @@ def _line(entry: SideBySide) -> dict[str, Any]:
     }
 
 
-def _cell(entry: SideBySide, place: int) -> dict[str, Any] | None:
+def _cell(entry: ScoreComparison, place: int) -> dict[str, Any] | None:
     score, first = entry.scores[place], entry.first
     if score is None:
         return None
     behind, ends = "", ""
     if first is not None and first != place and score.value is not None:
         apart, who = entry.difference(first, place), _SHAPES[first % len(_SHAPES)]
-        behind = f"{who} better by {amount(score, apart.value)}" if apart.told else f"no clear difference from {who}"
+        better = f"{who} better by {amount(score, apart.value)}"
+        behind = better if apart.significant else f"no clear difference from {who}"
         ends = "no interval" if apart.interval is None else amount(score, *apart.interval)
     return {
         "value": figure(score, score.value),

@@ -1,7 +1,7 @@
-"""Reports as a notebook shows them: the headline and the figures, and the whole page below a cell or in a browser.
+"""Notebook views of reports: headline and figures, and the whole page below a cell or in a browser.
 
-A notebook is saved with what it shows, and often shared. So the short view has aggregated figures only, without a value
-of any column, and says that it is internal; what names values, such as broken rules and groups, stands on the page.
+A saved notebook keeps its output, and is often shared. So the short view has aggregated figures only, without a value
+of any column, and says that it is internal. Broken rules, groups and others that name values are left to the page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 
 from doublure.errors import InputError
-from doublure.results import About, Verdict
+from doublure.results import SynthesizerFacts, Verdict
 from doublure.support import views
 from doublure.support.files import write_atomic
 from doublure.support.progress import in_notebook
@@ -23,14 +23,14 @@ from doublure.support.progress import in_notebook
 _HEIGHT = 640
 
 
-def outcome_html(title: str, about: About | None, said: Verdict, internal: str | None) -> str:
+def outcome_html(title: str, about: SynthesizerFacts | None, said: Verdict, internal: str | None) -> str:
     """Return an audit or an inspection as HTML.
 
     Args:
-        title: What it is.
-        about: Whose records it is of.
+        title: Its title.
+        about: The synthesizer it is about.
         said: The outcome.
-        internal: That it was computed on real data; None where it was not.
+        internal: The mark as computed on real data; None where it was not.
     """
     return views.view(
         title if about is None else f"{title} of {about.method}",
@@ -42,7 +42,7 @@ def outcome_html(title: str, about: About | None, said: Verdict, internal: str |
 
 
 class InlinePage:
-    """A whole page below a notebook's cell, in a frame of its own: no script runs in it, and nothing is loaded."""
+    """A whole page below a notebook's cell, in its own frame: no script runs in it, and nothing is loaded."""
 
     def __init__(self, page: str) -> None:
         self._page = page
@@ -58,7 +58,7 @@ class InlinePage:
 def show(page: str) -> None:
     """Show a page: below the cell in a notebook, else in a browser.
 
-    For the browser it lies in a private folder of this process, which is removed when the process ends.
+    For the browser it is written into a private temporary folder, which is removed when the process ends.
 
     Raises:
         InputError: This machine has no browser to open.

@@ -1,8 +1,7 @@
-"""From matplotlib to the page: inline SVG that takes its colours and fonts from the page.
+"""Inline SVG from matplotlib, with the page's colours and fonts.
 
-A drawing is made in stand-in colours, which are then exchanged for the page's CSS variables, so that one drawing serves
-light, dark and print. Text stays text, and is as large beside a wide drawing as in a small one. The same figures give
-the same bytes.
+A drawing uses stand-in colours, which are then replaced by the page's CSS variables, so that one drawing serves light,
+dark and print. Text stays text, of one size in wide and in small drawings. The same figures give the same bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 REAL, SYNTHETIC, INK, FAINT, RULE, BASELINE = "#617087", "#dd5522", "#1c2531", "#6a7382", "#d5dae1", "#b9c1cc"
-"""Stand-ins: who draws names a role, and the page decides how it looks."""
+"""Stand-in colours by role; the page decides how a role looks."""
 _VARIABLES = {
     REAL: "real",
     SYNTHETIC: "synthetic",
@@ -29,7 +28,7 @@ _VARIABLES = {
     BASELINE: "baseline",
 }
 _POINT = 1.65
-"""The most pixels that a point of a drawing takes: a small drawing is not blown up to a page's width."""
+"""Most pixels per point of a drawing: a small drawing is not scaled up to a page's width."""
 
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -61,12 +60,12 @@ def draw(width: float, height: float, key: str, alt: str, paint: Callable[[Axes]
         width: Inches; a page scales it.
         height: Inches.
         key: Makes the drawing's element ids its own.
-        alt: What a reader who cannot see it is told.
+        alt: Text for readers who cannot see it.
         paint: Draws on the axes.
     """
     style: Any = {**STYLE, "svg.hashsalt": key}
     with mpl.rc_context(style), warnings.catch_warnings():
-        # The browser has more glyphs than matplotlib's font; only their widths are guessed here.
+        # The browser has more glyphs than matplotlib's font; only their widths are estimates here.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -85,7 +84,7 @@ def _inline(document: str, alt: str, most: int) -> Markup:
     box = re.search(r'viewBox="([^"]*)"', head)
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     body = body.replace('<style type="text/css">*{stroke-linejoin: round; stroke-linecap: butt}</style>', "")
-    # Group ids are the same in every drawing, and a page may hold an id only once; those of clips and marks are hashes.
+    # Group ids repeat in every drawing, and a page may hold an id only once; ids of clips and marks are hashes.
     body = re.sub(r'<g id="[^"]*"', "<g", body)
     body = re.sub(r"<(?:g|defs)/>|<defs>\s*</defs>|<g>\s*</g>", "", body)
     body = re.sub(r' transform="rotate\(-0 [^"]*"', "", body)
@@ -104,7 +103,7 @@ def _rounded(numbers: str) -> str:
 
 
 def _themed(style: str) -> str:
-    """Exchange stand-in colours for the page's variables, and matplotlib's font for the page's."""
+    """Replace stand-in colours by the page's variables, and matplotlib's font by the page's."""
     for colour, variable in _VARIABLES.items():
         style = style.replace(colour, f"var(--{variable})")
     return re.sub(r"font: ([0-9.]+px) [^;]*", r"font-size: \1", re.sub(r" ?font-family: [^;]*;?", "", style))

@@ -1,4 +1,4 @@
-"""A report, and its page for each kind of data: no figure is computed here, only put into words and places."""
+"""Report of an evaluation, and its page for each kind of data."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import ExpectedLoss
 from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.relational import RelationalEvaluation
-from doublure.measures.relational.relations import PairOff
+from doublure.measures.relational.relations import PairDependence
 from doublure.measures.scores import Score, figure, interval
 from doublure.measures.series import SeriesEvaluation
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report import page, tables, tiles
 from doublure.report.audit import attacks_context
-from doublure.report.cells import card_of, cell_of, cells_of
-from doublure.report.files import Paged
+from doublure.report.cells import make_card, make_cell, make_cells
+from doublure.report.files import PageResult
 from doublure.results import InternalReport, Verdict
 from doublure.schema.kinds import ByKind
 from doublure.support import views
@@ -37,7 +37,7 @@ _ON_CARDS = (
     *("k_marginal", "special_values", "broken_rules", "count_queries"),
 )
 _NUMBERS = (*range(11), 20, 50, 100, 200, 500)
-"""Where a line begins of how many rows units have."""
+"""Smallest number of rows per unit at which a table line begins."""
 _GOALS = {"low": "low is good", "high": "high is good", "near": "near the real figure is good"}
 _NAMES = {"synthetic": "synthetic rows", "train": "real rows", "holdout": "real test rows"}
 
@@ -48,16 +48,16 @@ class PageContent:
 
     Attributes:
         cards: The figures that get a card.
-        records: What its records are called.
-        least: What the least to expect is called.
-        tiles: The three on top.
-        more: What its template names beside what all have, or in place of it.
+        records: The word for its records.
+        least: The name of the baseline.
+        tiles: The three tiles on top.
+        more: Further variables of its template; they override common ones.
     """
 
     cards: Sequence[Score]
     records: str
     least: str
-    tiles: Sequence[tiles.Tile]
+    tiles: Sequence[tiles.ScoreTile]
     more: Mapping[str, Any]
 
 
@@ -66,9 +66,9 @@ class EvaluationPage:
     """The page of one kind of data.
 
     Attributes:
-        figures: The model of what is measured of it.
-        template: The name of its template.
-        content: What is measured to what is shown.
+        figures: The evaluation's model.
+        template: The template's name.
+        content: Evaluation -> content.
     """
 
     figures: type[Evaluation]
@@ -76,18 +76,18 @@ class EvaluationPage:
     content: Callable[[Any], PageContent]
 
 
-class Report(InternalReport, Paged):
-    """A synthesizer's evaluation, whatever the kind of data. Computed on real data: internal.
+class Report(InternalReport, PageResult):
+    """A synthesizer's evaluation, of any kind of data. Computed on real data: internal.
 
-    In its JSON, and where a report is made, the figures stand under their kind's name: ``Report(table=…).table``.
+    In its JSON and its constructor, the figures stand under their kind's name: ``Report(table=…).table``.
 
     Attributes:
-        suspicion: Why the real records may be the run's own synthetic ones, if they may.
-        expected_loss: The estimated privacy loss, where the guarantee is empirical or it was asked for.
-        expected_loss_skipped: Why there is none.
-        attacks: A look for copies, and an attack on membership, where records were kept aside.
-        attacks_skipped: Why there are none.
-        measured: Everything that was measured, of whatever kind.
+        suspicion: The reason to suspect that the real records are the run's own synthetic ones, if there is one.
+        expected_loss: The estimated privacy loss, where the guarantee is empirical or on request.
+        expected_loss_skipped: The reason where there is none.
+        attacks: A search for copies, and an attack on membership, where records were kept aside.
+        attacks_skipped: The reason where there are none.
+        measured: The evaluation of the kind of data.
     """
 
     suspicion: str | None = None
@@ -100,7 +100,7 @@ class Report(InternalReport, Paged):
     @model_validator(mode="before")
     @classmethod
     def _of_kind(cls, given: Any) -> Any:
-        """Take the figures from under their kind's name."""
+        """Move the figures from under their kind's name."""
         kind = next((kind for kind in PAGES if isinstance(given, dict) and kind in given), None)
         if kind is None:
             return given
@@ -152,8 +152,8 @@ class Report(InternalReport, Paged):
         """The headline figures, a row each, indexed by key.
 
         Columns: ``name``; ``synthetic``, with ``low`` and ``high`` of its 95 % interval where one is cheap;
-        ``baseline``, the least to expect; ``real``, the most; ``goal`` (``low``, ``high``, ``near``); ``meaning``. What
-        is not known is missing. Computed on real data: internal.
+        ``baseline``, the least to expect; ``real``, the most; ``goal`` (``low``, ``high``, ``near``); ``meaning``.
+        Unknown values are missing. Computed on real data: internal.
         """
         import pandas as pd
 
@@ -177,15 +177,15 @@ class Report(InternalReport, Paged):
         """Return a figure of a column, real beside synthetic, that a notebook shows and ``savefig`` writes.
 
         Args:
-            name: A column of a table; of related tables ``table.column``; a channel of series; nothing for images,
-                whose sheets are shown. Left out where there is one thing to draw.
+            name: A column of a table; ``table.column`` of related tables; a channel of series; none for images, whose
+                sheets are shown. Optional where there is one thing to draw.
 
         Raises:
             SettingError: There is none of that name.
         """
-        from doublure.report.figures import figure_of
+        from doublure.report.figures import draw_figure
 
-        return figure_of(self.measured, name)
+        return draw_figure(self.measured, name)
 
     @property
     @override
@@ -202,7 +202,7 @@ class Report(InternalReport, Paged):
 
     @property
     def loss_lines(self) -> tuple[str, ...]:
-        """What is said about the expected loss; nothing where nobody asked."""
+        """Sentences on the expected loss; empty where it was not requested."""
         if self.expected_loss is not None:
             return self.expected_loss.lines
         return () if self.expected_loss_skipped is None else (f"No privacy loss: {self.expected_loss_skipped}.",)
@@ -211,35 +211,35 @@ class Report(InternalReport, Paged):
 def _table(table: TableEvaluation) -> PageContent:
     left_out = "accuracy" if table.utility is not None and table.utility.imbalanced else "average_precision"
     on_cards = [score for score in table.scores if score.key in _ON_CARDS and score.key != left_out]
-    on_top, more = tiles.of_table(table.overall), tables.sections_of(table)
+    on_top, more = tiles.table_tiles(table.overall), tables.table_context(table)
     return PageContent(on_cards, "rows", "independent columns", on_top, more)
 
 
 def _images(found: ImageEvaluation) -> PageContent:
-    cells = cells_of([entry.accuracy for entry in found.classifiers])
+    cells = make_cells([entry.accuracy for entry in found.classifiers])
     shown = (*(entry.accuracy for entry in found.classifiers[:1]), *found.pixels, *found.texture, *found.added)
     more = {
         "least_in_short": "class means",
         "students": [(entry.name, cell) for entry, cell in zip(found.classifiers, cells, strict=True)],
         "students_skipped": found.classifiers_skipped,
-        "resemblance": [(score, cell_of(score)) for score in found.resemblance],
+        "resemblance": [(score, make_cell(score)) for score in found.resemblance],
         "trained": found.trained,
         "classes": [
             (entry.label, cell)
-            for entry, cell in zip(found.classes, cells_of([entry.share for entry in found.classes]), strict=True)
+            for entry, cell in zip(found.classes, make_cells([entry.share for entry in found.classes]), strict=True)
         ],
         "synthetic_sheet": page.inline_png(found.artificial_sheet),
         "real_sheet": page.inline_png(found.real_sheet),
         "neighbours_sheet": page.inline_png(found.neighbours_sheet),
     }
-    return PageContent(shown, "images", "class means and noise", tiles.of_images(found), more)
+    return PageContent(shown, "images", "class means and noise", tiles.image_tiles(found), more)
 
 
 def _series(found: SeriesEvaluation) -> PageContent:
-    from doublure.report.series import drawn
+    from doublure.report.series import series_context
 
-    more = drawn(found, tables.MOST_DRAWN)
-    return PageContent(found.scores, "series", "independent steps", tiles.of_series(found), more)
+    more = series_context(found, tables.MOST_DRAWN)
+    return PageContent(found.scores, "series", "independent steps", tiles.series_tiles(found), more)
 
 
 def _related(found: RelationalEvaluation) -> PageContent:
@@ -262,16 +262,16 @@ def _related(found: RelationalEvaluation) -> PageContent:
         "tables": [
             {
                 "name": name,
-                "figures": [(score, cell_of(score)) for score in table.scores],
+                "figures": [(score, make_cell(score)) for score in table.scores],
             }
             for name, table in found.tables.items()
         ],
     }
-    return PageContent(found.scores, "units", "independent tables", tiles.of_related(found), more)
+    return PageContent(found.scores, "units", "independent tables", tiles.related_tiles(found), more)
 
 
 def _numbers(shares: Sequence[tuple[float, float]]) -> list[tuple[str, float, float]]:
-    """Return how many rows units have, the larger numbers taken together, with shares of real and synthetic units."""
+    """Return the numbers of rows per unit, larger ones merged, with shares of real and synthetic units."""
     found = []
     for first, last in pairwise([*(number for number in _NUMBERS if number < len(shares)), len(shares)]):
         real, synthetic = (sum(own) for own in zip(*shares[first:last], strict=True))
@@ -279,9 +279,9 @@ def _numbers(shares: Sequence[tuple[float, float]]) -> list[tuple[str, float, fl
     return found
 
 
-def _hanging(pairs: Sequence[PairOff]) -> list[dict[str, Any]]:
-    """Return pairs of columns of two rows, with how strongly they hang together and how far that is off."""
-    cells = cells_of([entry.variation for entry in pairs])
+def _hanging(pairs: Sequence[PairDependence]) -> list[dict[str, Any]]:
+    """Return pairs of columns of two rows, with their dependence and its error."""
+    cells = make_cells([entry.variation for entry in pairs])
     return [
         {"names": entry.names, "association": f"{entry.association:.2f}", "variation": cell}
         for entry, cell in zip(pairs, cells, strict=True)
@@ -301,8 +301,8 @@ def _context_of(report: Report, content: PageContent) -> dict[str, Any]:
         "loss": report.loss_lines,
         "attacks_found": attacks_context(report.attacks, report.attacks_skipped),
         "tiles": content.tiles,
-        "terms": tiles.terms([verdict.headline, *verdict.lines], [content.least]),
-        "cards": [card_of(score) for score in content.cards],
+        "terms": tiles.find_terms([verdict.headline, *verdict.lines], [content.least]),
+        "cards": [make_card(score) for score in content.cards],
         "rows": {name.replace("rows", records): getattr(found.rows, key) for key, name in _NAMES.items()},
         "kept_aside": found.rows.kept_aside,
         "notes": found.notes,

@@ -1,7 +1,7 @@
-"""Figures of an evaluation for a notebook: a column, a channel or the classes, real beside synthetic.
+"""Figures of an evaluation for notebooks: a column, a channel or the classes, real beside synthetic.
 
-They are matplotlib's own, on a light ground in every notebook, and show shares and means only: no real record. As all
-of an evaluation they are computed on real data, and internal.
+They are matplotlib figures on a light ground, and show shares and means only: no real record. Like all of an evaluation
+they are computed on real data, and internal.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from doublure.measures.evaluation import Evaluation
 from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.relational import RelationalEvaluation
 from doublure.measures.series import SeriesEvaluation
-from doublure.measures.series.plot_data import Curve
-from doublure.measures.tables.distributions import Frequencies
+from doublure.measures.series.plot_data import ChannelCurve
+from doublure.measures.tables.distributions import ColumnFrequencies
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report import drawing, plots
-from doublure.report.page import shown
+from doublure.report.page import show_name
 from doublure.results import percent
 from doublure.support.guessing import nearest
 
 _DOTS = 110
 _LEAST = "independent steps"
 Panels = list[tuple[str, str, str, Callable[[Axes], None]]]
-"""Of each: its title, the labels of both axes, and what paints it."""
+"""For each panel: its title, the labels of both axes, and the function that paints it."""
 
 
 class Figure(_Figure):
@@ -44,21 +44,19 @@ class Figure(_Figure):
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
-        with (
-            warnings.catch_warnings()
-        ):  # a name in a script that the font lacks is drawn as boxes, and no reason to warn
+        with warnings.catch_warnings():  # characters of a script that the font lacks become boxes; no reason to warn
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
             warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
             self.savefig(buffer, format="png", dpi=_DOTS)
         return buffer.getvalue()
 
 
-def figure_of(found: Evaluation, name: str | None) -> Figure:
+def draw_figure(found: Evaluation, name: str | None) -> Figure:
     """Return the figure of one column, channel or label of an evaluation.
 
     Args:
         found: The evaluation.
-        name: What to draw; may be left out where there is one thing.
+        name: The thing to draw; optional where there is one.
 
     Raises:
         SettingError: There is none of that name, or there are several and none is named.
@@ -82,7 +80,7 @@ def _named(name: str | None, known: Sequence[str]) -> str:
     raise SettingError(message, field="name" if name is None else name, remedy=remedy)
 
 
-# -- what there is to draw, by kind ----------------------------------------------------------------------------------
+# -- drawings by kind ------------------------------------------------------------------------------------------------
 
 Drawings = tuple[Sequence[str], Callable[[str], Panels]]
 
@@ -93,20 +91,20 @@ def _of_table(found: TableEvaluation) -> Drawings:
 
     def panels(name: str) -> Panels:
         entry = shares[name]
-        title = shown(name) + _beside(entry)
+        title = show_name(name) + _beside(entry)
         if entry.labels is not None:
             return [(title, "share of rows", "", lambda axes: plots.on_axes(axes, entry))]
-        drawn: Panels = [(title, shown(name), "share of rows", lambda axes: plots.on_axes(axes, entry))]
+        drawn: Panels = [(title, show_name(name), "share of rows", lambda axes: plots.on_axes(axes, entry))]
         if name in smooth:
             curve = smooth[name]
-            drawn.append(("smoothed", shown(name), "density", lambda axes: plots.on_axes(axes, curve)))
+            drawn.append(("smoothed", show_name(name), "density", lambda axes: plots.on_axes(axes, curve)))
         return drawn
 
     return list(shares), panels
 
 
-def _beside(entry: Frequencies) -> str:
-    """Return the shares of what a drawing leaves out: zeros that are a state of their own, and missing cells."""
+def _beside(entry: ColumnFrequencies) -> str:
+    """Return the shares left out of a drawing: zeros that are a state of their own, and missing cells."""
     left_out = {"zero": entry.zero, "missing": entry.missing}
     said = [
         f"{what}: {percent(pair[0])} real, {percent(pair[1])} synthetic"
@@ -134,8 +132,8 @@ def _of_series(found: SeriesEvaluation) -> Drawings:
     def panels(name: str) -> Panels:
         entry = profiles[name]
         along = "step" if found.clock is None else "time of day"
-        title = f"{shown(name)}: mean, and where four in five lie"
-        drawn: Panels = [(title, along, shown(name), lambda axes: plots.on_axes(axes, entry, found.clock))]
+        title = f"{show_name(name)}: mean, and where four in five lie"
+        drawn: Panels = [(title, along, show_name(name), lambda axes: plots.on_axes(axes, entry, found.clock))]
         if name in curves:
             curve = curves[name]
             drawn.append((f"autocorrelation ({_LEAST} in grey)", "lag in steps", "", lambda axes: _lags(axes, curve)))
@@ -144,7 +142,7 @@ def _of_series(found: SeriesEvaluation) -> Drawings:
     return list(profiles), panels
 
 
-def _lags(axes: Axes, curve: Curve) -> None:
+def _lags(axes: Axes, curve: ChannelCurve) -> None:
     plots.on_axes(axes, curve)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
@@ -157,7 +155,7 @@ def _of_images(found: ImageEvaluation) -> Drawings:
         axes.set_axis_off()
 
     known = [entry for entry in found.classes if entry.share.value is not None and entry.share.real is not None]
-    shares = Frequencies(
+    shares = ColumnFrequencies(
         column="label",
         kind="category",
         labels=tuple(entry.label for entry in known),
@@ -207,7 +205,7 @@ def _drawn(panels: Panels) -> Figure:
 
 
 def _marks(axes: Axes) -> tuple[str, str] | None:
-    """Return as what real and synthetic records were drawn: an axis that shows neither has none."""
+    """Return the names of the marks of real and synthetic records; None for an axis that shows neither."""
     lines = [line for line in axes.lines if line.get_color() == drawing.SYNTHETIC]
     if any(line.get_marker() == "D" for line in lines):
         return "area", "diamonds"

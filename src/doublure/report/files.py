@@ -1,4 +1,4 @@
-"""Writing pages and their figures: whole or not at all, and readable by their owner only."""
+"""Files of pages and figures, written atomically and readable by their owner only."""
 
 from __future__ import annotations
 
@@ -12,13 +12,8 @@ from doublure.results import Document
 from doublure.support.files import Form, check_output, refuse_unwritable, write_atomic
 
 
-def page_of(report: Paged) -> str:
-    """Return the HTML of a result's page."""
-    return report.to_html()
-
-
 def named_page(out: Path) -> Path:
-    """Return where a page is written that somebody names: ``.html`` is added to a name without an ending.
+    """Return the path of a page given by a user: ``.html`` is added to a name without an ending.
 
     Example:
         >>> named_page(Path("ev")).name, named_page(Path("ev.htm")).name
@@ -27,11 +22,11 @@ def named_page(out: Path) -> Path:
     return out.with_name(f"{out.name}.html") if out.name and not out.suffix and not out.is_dir() else out
 
 
-class Paged(Document):
-    """A result that has a page, saves it and shows it."""
+class PageResult(Document):
+    """A result with a page that it can save and show."""
 
     form: ClassVar[Form] = "figures"
-    """As what its figures are known when a later result takes their place."""
+    """The form by which its saved figures are recognised when a later result replaces them."""
 
     @abstractmethod
     def to_html(self) -> str:
@@ -40,11 +35,11 @@ class Paged(Document):
     def save(self, html: str | Path, json: str | Path | None = None) -> None:
         """Write the page, and its figures as JSON if a path is given: both or neither.
 
-        Both may hold figures computed on real data without noise, as all but an inspection's do: never publish those,
-        never put them into a bundle.
+        Unless of an inspection, both may hold figures computed on real data without noise: never publish them, never
+        put them into a bundle.
 
         Raises:
-            InputError: A file cannot be written there, would lie where it is published or kept, or would replace
+            InputError: A file cannot be written there, would lie in a published or kept folder, or would replace
                 another.
         """
         page, figures = self.to_html(), self.to_json()
@@ -61,7 +56,7 @@ class Paged(Document):
     def show(self) -> None:
         """Show the page: below the cell in a notebook, else in a browser.
 
-        A notebook keeps what it shows when it is saved: internal figures, and of images and series real records.
+        A saved notebook keeps its output: internal figures, and real records of images and series.
 
         Raises:
             InputError: There is neither notebook nor browser.
@@ -70,16 +65,16 @@ class Paged(Document):
 
 
 def check_places(html: str | Path, json: str | Path | None = None, *reads: Path | None, form: Form = "figures") -> None:
-    """Refuse places for a page and its figures before the work that would fill them.
+    """Refuse paths for a page and its figures before the work that would fill them.
 
     Args:
-        html: Where the page is to lie; an older page is replaced, and nothing else.
-        json: Where the figures are to lie, likewise.
-        reads: What the page is computed from.
-        form: What the figures are of.
+        html: The path of the page; an older page is replaced, and nothing else.
+        json: The path of the figures, likewise.
+        reads: The files that the page is computed from.
+        form: The form of the figures.
 
     Raises:
-        InputError: A file cannot be written there, would lie where it is published or kept, or would replace another.
+        InputError: A file cannot be written there, would lie in a published or kept folder, or would replace another.
     """
     places: dict[Form, str | Path | None] = {"page": html, form: json}
     for own, path in places.items():
@@ -91,7 +86,7 @@ def check_places(html: str | Path, json: str | Path | None = None, *reads: Path 
 
 
 def write_private(path: str | Path, text: str) -> None:
-    """Write a file of mode 0600 that is either whole or not there.
+    """Write a file of mode 0600 atomically.
 
     Raises:
         InputError: The file cannot be written.

@@ -1,4 +1,4 @@
-"""Results of an inspection, and its page: no figure is computed here, only put into words and places."""
+"""Inspection of a run and its page, which words and lays out figures computed elsewhere."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from doublure.access import COVERED
 from doublure.errors import printable
 from doublure.measures.fault_tests import FaultTest
 from doublure.measures.images.fault_tests import LABEL, roughness
-from doublure.measures.images.slices import Slice
+from doublure.measures.images.slices import ClassSlice
 from doublure.report import page
 from doublure.report.display import outcome_html
-from doublure.report.files import Paged
-from doublure.results import About, Verdict, p_value, percent, span
+from doublure.report.files import PageResult
+from doublure.results import SynthesizerFacts, Verdict, p_value, percent, span
 from doublure.support.files import Form
 
 _NO_GUARANTEE = "No privacy guarantee. Do not publish."
 _SLICED = ("label", "unlike", "alike")
 
 
-class Inspection(Paged):
-    """What was found in synthetic records alone; no real record was read.
+class Inspection(PageResult):
+    """Results of an inspection of synthetic records alone; no real record was read.
 
     Attributes:
-        about: Whose records these are.
-        against: Whose records they were held against; from the first run's the classifiers learned.
-        records: What they are called: images, rows, series.
-        images: How many were looked at.
-        fault_tests: The fault tests: every way in which they can be wrong.
+        about: The inspected synthesizer.
+        against: The reference synthesizers; the classifiers learned from the first.
+        records: The word for the records: images, rows, series.
+        images: Number of records inspected.
+        fault_tests: The fault tests.
         slices: The classes of images; empty without labels.
-        sheet: A contact sheet of the inspected images (PNG), for the page alone; empty of other records.
-        reference_sheets: The same of each run held against.
+        sheet: A contact sheet of the inspected images (PNG), for the page alone; empty for other records.
+        reference_sheets: The same of each reference run.
     """
 
     form: ClassVar[Form] = "inspection"
 
     version: Literal[2] = 2
-    about: About
-    against: tuple[About, ...] = ()
+    about: SynthesizerFacts
+    against: tuple[SynthesizerFacts, ...] = ()
     records: str = "images"
     images: int
     seed: int
     fault_tests: tuple[FaultTest, ...]
-    slices: tuple[Slice, ...]
+    slices: tuple[ClassSlice, ...]
     notes: tuple[str, ...]
     versions: Mapping[str, str]
     sheet: bytes = Field(default=b"", exclude=True, repr=False)
@@ -61,13 +61,13 @@ class Inspection(Paged):
 
     @property
     def found(self) -> tuple[FaultTest, ...]:
-        """What stands out, the surest first."""
+        """The faults found, the most significant first."""
         standing = [entry for entry in self.fault_tests if entry.found]
         return tuple(sorted(standing, key=lambda entry: (entry.p or 0.0, -entry.share)))
 
     @property
     def verdict(self) -> Verdict:
-        """The inspection in plain words."""
+        """The inspection in words."""
         rough = roughness(self.fault_tests)
         if rough is not None:
             headline = (
@@ -118,7 +118,7 @@ def _sentence(entry: FaultTest, records: str) -> str:
 
 
 def inspection_context(found: Inspection) -> dict[str, Any]:
-    """Return what the template of an inspection names."""
+    """Return the variables of an inspection's template."""
     claims = [("inspected", found.about), *(("reference", each) for each in found.against)]
     listed = _listed(found.fault_tests)
     return {
@@ -143,7 +143,7 @@ def inspection_context(found: Inspection) -> dict[str, Any]:
 
 
 def _listed(fault_tests: Sequence[FaultTest]) -> list[FaultTest]:
-    """Return what is shown class by class: what stands out, and what is of use in any case."""
+    """Return the tests shown class by class: the faults found, and those useful in any case."""
     return [entry for entry in fault_tests if entry.classes and (entry.found or entry.key in _SLICED)]
 
 
@@ -162,7 +162,7 @@ def _entry(entry: FaultTest) -> dict[str, Any]:
 
 
 def _rank(entry: FaultTest) -> int:
-    """Return where a test stands in its table: what stands out first, then what is undecided."""
+    """Return a test's rank in its table: faults found first, then undecided ones."""
     return 0 if entry.found else 1 if entry.open else 2
 
 
@@ -170,7 +170,7 @@ def _usual(entry: FaultTest) -> str:
     return "" if entry.usual is None else f"usual: {'from' if entry.fewer else 'up to'} {percent(entry.usual)}"
 
 
-def _row(each: Slice, listed: Sequence[FaultTest], against: bool) -> dict[str, Any]:
+def _row(each: ClassSlice, listed: Sequence[FaultTest], against: bool) -> dict[str, Any]:
     shares, bright = [each.share], [each.brightness]
     if against:
         shares, bright = [*shares, each.reference or 0.0], [*bright, each.reference_brightness]

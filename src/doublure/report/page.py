@@ -1,7 +1,7 @@
-"""From a template and plain values to one self-contained page.
+"""Self-contained pages from templates and plain values.
 
-Autoescape is always on; drawings made here are the only markup that passes. A page loads nothing: no script, no font,
-no picture from elsewhere, and its content policy says so to the browser.
+Autoescape is always on; drawings made here are the only markup that passes. A page loads no script, font or picture
+from elsewhere, and its content policy tells the browser so.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def render(template: str, context: Mapping[str, Any]) -> str:
 
     Args:
         template: The name of a template in ``templates/``.
-        context: What the template names; a name that it misses is an error, never a blank.
+        context: The template's variables; a missing one is an error, never a blank.
 
     Raises:
-        jinja2.UndefinedError: The context lacks a name.
+        jinja2.UndefinedError: The context lacks a variable.
     """
     return _environment().get_template(template).render(**context)
 
@@ -48,15 +48,15 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["name"] = shown
-    environment.filters["broken"] = broken
-    environment.filters["text"] = visible
-    environment.filters["sections"] = sections
+    environment.filters["name"] = show_name
+    environment.filters["broken"] = break_name
+    environment.filters["text"] = show_text
+    environment.filters["sections"] = find_sections
     return environment
 
 
-def sections(body: str) -> list[tuple[str, Markup]]:
-    """Return the sections of a page that its contents bar names: the id of each and its short name, as markup.
+def find_sections(body: str) -> list[tuple[str, Markup]]:
+    """Return the sections for a page's contents bar: the id of each and its short name, as markup.
 
     Args:
         body: Rendered markup, in which ``<section id="…" data-name="…">`` begins each.
@@ -67,24 +67,24 @@ def sections(body: str) -> list[tuple[str, Markup]]:
 
 
 def inline_png(content: bytes) -> str:
-    """Return a picture as the address of an ``img`` that loads nothing."""
+    """Return a picture as a data URL for an ``img``, which loads nothing."""
     return "data:image/png;base64," + base64.b64encode(content).decode()
 
 
-def shown(name: object, longest: int = 48) -> str:
-    """Return a name from a schema or from data, fit for a page: visible characters only, and not too many."""
+def show_name(name: object, longest: int = 48) -> str:
+    """Return a name from a schema or from data for a page: visible characters only, and not too many."""
     text = printable(name)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def broken(name: object, longest: int = 48) -> Markup:
-    """Return a name as :func:`shown` does, as markup that a line may end in behind ``_``, ``.``, ``-`` and ``/``."""
+def break_name(name: object, longest: int = 48) -> Markup:
+    """Return a name as :func:`show_name` does, as markup breakable after ``_``, ``.``, ``-`` and ``/``."""
     from markupsafe import Markup, escape
 
-    return Markup(_JOINT.sub(r"\g<0><wbr>", str(escape(shown(name, longest)))))
+    return Markup(_JOINT.sub(r"\g<0><wbr>", str(escape(show_name(name, longest)))))
 
 
-def visible(text: object) -> str:
+def show_text(text: object) -> str:
     """Return a sentence with control, bidirectional and other invisible characters escaped, at its full length."""
     return "".join(
         char if char == " " or unicodedata.category(char)[0] not in "CZ" else _escaped(char) for char in str(text)

@@ -1,27 +1,29 @@
-"""The drawings of the pages of evaluations and audits.
+"""Drawings on the pages of evaluations and audits.
 
 Real and synthetic differ by shape as well as by colour: real records fill an area or draw a solid line, synthetic ones
-are diamonds, an outline or a dashed line, and the least to expect is dotted.
+are diamonds, an outline or a dashed line, and the baseline is dotted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
-from doublure.attack.roc import Roc, ceiling
-from doublure.measures.series.plot_data import Curve, Pair, Profile, ValueProfile
-from doublure.measures.tables.distributions import Density, Frequencies
+from doublure.attack.roc import RocCurve, ceiling
+from doublure.measures.series.plot_data import ChannelCurve, ChannelProfile, SeriesPair, ValueProfile
+from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity
 from doublure.measures.tables.quantiles import QuantileShares
 from doublure.report.drawing import BASELINE, FAINT, INK, REAL, RULE, SYNTHETIC, draw
-from doublure.report.page import shown
+from doublure.report.page import show_name
 from doublure.schema.columns import type_named
+
+Drawable: TypeAlias = ColumnFrequencies | NumberDensity | ChannelProfile | ChannelCurve
 
 _WHAT = {"autocorrelation": "Autocorrelation", "spectrum": "Spectrum", "apart": "Distance by step"}
 
@@ -34,9 +36,9 @@ _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#f4f5f7", "#a9b3c1",
 _GAP = LinearSegmentedColormap.from_list("gap", ["#1f5fa8", "#9fc0e2", "#f4f5f7", "#f0b493", "#c4410f"])
 
 
-def frequencies(entry: Frequencies) -> Markup:
+def frequencies(entry: ColumnFrequencies) -> Markup:
     """Draw the shares of a column's values or bins, real and synthetic."""
-    alt = f"Frequencies of {shown(entry.column)}: real rows and synthetic rows"
+    alt = f"Frequencies of {show_name(entry.column)}: real rows and synthetic rows"
     if entry.labels is None:
         return draw(3.3, 1.95, f"bins {entry.column}", alt, lambda axes: _histogram(axes, entry))
     height = 0.6 + 0.2 * (len(entry.labels) + (entry.left_out is not None))
@@ -45,64 +47,64 @@ def frequencies(entry: Frequencies) -> Markup:
 
 def quantiles(entry: QuantileShares) -> Markup:
     """Draw the shares of a number's quantile bins, each equally wide, real and synthetic."""
-    alt = f"Quantile bins of {shown(entry.column)}: real rows and synthetic rows"
+    alt = f"Quantile bins of {show_name(entry.column)}: real rows and synthetic rows"
     return draw(3.3, 1.6, f"quantiles {entry.column}", alt, lambda axes: _quantile_bins(axes, entry))
 
 
-def density(entry: Density) -> Markup:
+def density(entry: NumberDensity) -> Markup:
     """Draw a number's smoothed densities, real and synthetic."""
-    alt = f"Density of {shown(entry.column)}: real rows and synthetic rows"
+    alt = f"Density of {show_name(entry.column)}: real rows and synthetic rows"
     return draw(3.3, 1.95, f"density {entry.column}", alt, lambda axes: _curves(axes, entry))
 
 
-def profile(entry: Profile, clock: Sequence[str] | None = None) -> Markup:
-    """Draw a channel's mean at each step, real and synthetic, with the band in which four in five series lie.
+def profile(entry: ChannelProfile, clock: Sequence[str] | None = None) -> Markup:
+    """Draw a channel's mean at each step, real and synthetic, with the band of the middle four fifths of series.
 
     Args:
-        entry: What is drawn.
+        entry: The profile.
         clock: The time of day at each step, where a series is one day.
     """
-    alt = f"Profile of {shown(entry.channel)}: real series and synthetic series"
+    alt = f"Profile of {show_name(entry.channel)}: real series and synthetic series"
     return draw(4.2, 2.1, f"profile {entry.channel}", alt, lambda axes: _steps(axes, entry, clock))
 
 
 def value_profile(entry: ValueProfile, ends: tuple[float, float], clock: Sequence[str] | None = None) -> Markup:
-    """Draw a channel's mean for one value of an attribute; ``ends`` of the scale are the same for its neighbours."""
-    key = f"{shown(entry.channel)} for {shown(entry.attribute)} {shown(entry.value)}"
+    """Draw a channel's mean for one value of an attribute; neighbours share the ``ends`` of the scale."""
+    key = f"{show_name(entry.channel)} for {show_name(entry.attribute)} {show_name(entry.value)}"
     alt = f"Mean profile of {key}: real series and synthetic series"
     return draw(2.5, 1.5, f"value {key}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
 
 
-def curve(entry: Curve, clock: Sequence[str] | None = None) -> Markup:
-    """Draw something along lags, frequencies or steps: real, synthetic, and independent steps."""
+def curve(entry: ChannelCurve, clock: Sequence[str] | None = None) -> Markup:
+    """Draw a curve along lags, frequencies or steps: real, synthetic, and independent steps."""
     own = clock if entry.kind == "apart" else None
     what = _WHAT[entry.kind]
-    alt = f"{what} of {shown(entry.channel)}: real series, synthetic series and independent steps"
+    alt = f"{what} of {show_name(entry.channel)}: real series, synthetic series and independent steps"
     figures = {BASELINE: entry.baseline} | _both(entry)
     known = [figure for figure in (*entry.baseline, *entry.real, *entry.synthetic) if figure is not None]
-    ends = room(known)
+    ends = scale_with_zero(known)
     titles = _ALONG.get(entry.kind, (_steps_title(own), "distance"))
     return draw(
         3.3, 1.95, f"{what} {entry.channel}", alt, lambda axes: _lines(axes, entry.at, figures, ends, own, titles)
     )
 
 
-def pair(entry: Pair, number: int, clock: Sequence[str] | None = None) -> Markup:
-    """Draw a synthetic series over the real one that is nearest to it. Private."""
+def pair(entry: SeriesPair, number: int, clock: Sequence[str] | None = None) -> Markup:
+    """Draw a synthetic series over its nearest real one. Private."""
     alt = f"Synthetic series {number} and the nearest real one; private"
     known = [figure for figure in (*entry.real, *entry.synthetic) if figure is not None]
-    ends = room(known)
+    ends = scale_with_zero(known)
     return draw(2.5, 1.5, f"pair {number}", alt, lambda axes: _lines(axes, entry.steps, _both(entry), ends, clock))
 
 
-def room(figures: Sequence[float]) -> tuple[float, float]:
+def scale_with_zero(figures: Sequence[float]) -> tuple[float, float]:
     """Return the ends of a scale that holds zero and all figures."""
     low, high = min([0.0, *figures]), max([0.0, *figures])
     return low * 1.05, high * 1.05 if high > low else low + 1.0
 
 
-def roc(entry: Roc, epsilon: float | None, delta: float | None, title: str) -> Markup:
-    """Draw an attacker's ROC and its band on logarithmic axes, with guessing and with the most that a claim allows."""
+def roc(entry: RocCurve, epsilon: float | None, delta: float | None, title: str) -> Markup:
+    """Draw an attacker's ROC and its band on logarithmic axes, with guessing and with the limit of a claim."""
     alt = f"ROC of an attack, logarithmic: {title}"
     return draw(3.0, 2.8, f"roc {title}", alt, lambda axes: _rates(axes, entry, epsilon, delta or 0.0))
 
@@ -115,22 +117,22 @@ def heat_map(columns: Sequence[str], matrix: Sequence[Sequence[float]], title: s
     )
 
 
-def on_axes(axes: Axes, entry: Frequencies | Density | Profile | Curve, clock: Sequence[str] | None = None) -> None:
-    """Draw an entry on the axes of a figure of one's own, made under :data:`.drawing.STYLE`, as a page shows it.
+def on_axes(axes: Axes, entry: Drawable, clock: Sequence[str] | None = None) -> None:
+    """Draw an entry as a page shows it, on the axes of a caller's figure, made under :data:`.drawing.STYLE`.
 
     Args:
-        axes: Where.
-        entry: What.
+        axes: The axes.
+        entry: The entry.
         clock: The time of day at each step of a profile, where a series is one day.
     """
-    if isinstance(entry, Density):
+    if isinstance(entry, NumberDensity):
         _curves(axes, entry)
-    elif isinstance(entry, Profile):
+    elif isinstance(entry, ChannelProfile):
         _steps(axes, entry, clock)
-    elif isinstance(entry, Curve):
+    elif isinstance(entry, ChannelCurve):
         figures = {BASELINE: entry.baseline} | _both(entry)
         known = [value for values in figures.values() for value in values if value is not None]
-        _lines(axes, entry.at, figures, room(known), clock)
+        _lines(axes, entry.at, figures, scale_with_zero(known), clock)
     elif entry.labels is None:
         _histogram(axes, entry)
     else:
@@ -140,8 +142,8 @@ def on_axes(axes: Axes, entry: Frequencies | Density | Profile | Curve, clock: S
 # -- drawing ---------------------------------------------------------------------------------------------------------
 
 
-def _bars(axes: Axes, entry: Frequencies) -> None:
-    labels = [shown(label, 20) for label in entry.labels or ()]
+def _bars(axes: Axes, entry: ColumnFrequencies) -> None:
+    labels = [show_name(label, 20) for label in entry.labels or ()]
     real, synthetic = list(entry.real), list(entry.synthetic)
     if entry.left_out is not None:
         labels.append(f"{entry.left_out[0]:,} rarer")
@@ -159,14 +161,14 @@ def _bars(axes: Axes, entry: Frequencies) -> None:
     axes.spines["bottom"].set_visible(False)
 
 
-def _histogram(axes: Axes, entry: Frequencies) -> None:
+def _histogram(axes: Axes, entry: ColumnFrequencies) -> None:
     edges, real, synthetic = (np.asarray(values) for values in (entry.edges, entry.real, entry.synthetic))
     filled = np.flatnonzero((real > 0) | (synthetic > 0))
     first, last = (filled[0], filled[-1] + 1) if len(filled) else (0, len(real))
     widths = np.diff(edges)
     kind = "integer" if (edges == np.round(edges)).all() and entry.kind == "real" else entry.kind
     if widths.max() > 20 * widths.min():
-        # Bins of equal ratio, for a number that spans orders of magnitude: each is drawn equally wide.
+        # Bins of equal ratio, for a number over orders of magnitude: each is drawn equally wide.
         places, scale = np.arange(last - first + 1), np.ones(len(widths))
         inside = edges[first : last + 1]
         values = _with_ends(
@@ -174,7 +176,7 @@ def _histogram(axes: Axes, entry: Frequencies) -> None:
         )
         at = np.interp(values, inside, places)
     else:
-        # A bin that holds three whole numbers is not higher than its neighbours of two: areas are compared.
+        # A bin of three whole numbers is not higher than its neighbours of two: areas are compared.
         places, scale = edges[first : last + 1], widths.mean() / widths
         values = at = _with_ends(_whole_ticks(places[0], places[-1], kind), places[0], places[-1])
     heights = [(shares * scale)[first:last] for shares in (real, synthetic)]
@@ -182,12 +184,11 @@ def _histogram(axes: Axes, entry: Frequencies) -> None:
     axes.set_xticks(at, _ticks(values, kind))
     axes.set_xlim(places[0], places[-1])
     _percent_axis(axes.yaxis, max(*(height.max() for height in heights), 1e-9), axes.set_ylim)
-    axes.set_xlabel(shown(entry.column, 32))
+    axes.set_xlabel(show_name(entry.column, 32))
     axes.set_ylabel("share" if np.ptp(scale) < 1e-6 else "share a mean bin")
 
 
 def _areas(axes: Axes, real: Any, synthetic: Any, places: Any) -> None:
-    """Draw bins: an area for real records, an outline for synthetic ones."""
     axes.stairs(real, places, fill=True, color=REAL, alpha=_AREA, linewidth=0)
     axes.stairs(real, places, color=REAL, linewidth=0.9)
     axes.stairs(synthetic, places, color=SYNTHETIC, linewidth=1.8, baseline=None)
@@ -210,13 +211,13 @@ def _quantile_bins(axes: Axes, entry: QuantileShares) -> None:
 
 
 def _bin_label(first: float | None, last: float | None, name: str) -> str:
-    """Return a bin's own value, where it has one alone, or where it begins; the first, where it ends."""
+    """Return a bin's only value, or its start; for the first bin, its end."""
     if first is None:
         return "" if last is None else f"< {name}"
     return f"= {name}" if first == last else f"{name}–"
 
 
-def _curves(axes: Axes, entry: Density) -> None:
+def _curves(axes: Axes, entry: NumberDensity) -> None:
     points = np.log10(entry.points) if entry.scale == "log" else np.asarray(entry.points)
     axes.fill_between(points, entry.real, color=REAL, alpha=_AREA, linewidth=0)
     axes.plot(points, entry.real, color=REAL, linewidth=1.2)
@@ -229,11 +230,11 @@ def _curves(axes: Axes, entry: Density) -> None:
     highest = max(max(entry.real), max(entry.synthetic), 1e-12)
     axes.set_ylim(0, 1.08 * highest)
     axes.set_yticks([0.0, highest], ["0", _tick(float(f"{highest:.2g}"), "real")])
-    axes.set_xlabel(shown(entry.column, 32))
+    axes.set_xlabel(show_name(entry.column, 32))
     axes.set_ylabel("density")
 
 
-def _steps(axes: Axes, entry: Profile, clock: Sequence[str] | None) -> None:
+def _steps(axes: Axes, entry: ChannelProfile, clock: Sequence[str] | None) -> None:
     low, high = zip(*entry.real_band, strict=True)
     axes.fill_between(entry.steps, low, high, color=REAL, alpha=0.2, linewidth=0)
     for edge in zip(*entry.synthetic_band, strict=True):
@@ -242,13 +243,13 @@ def _steps(axes: Axes, entry: Profile, clock: Sequence[str] | None) -> None:
     axes.plot(entry.steps, entry.synthetic, color=SYNTHETIC, linewidth=1.8, linestyle=_DASHES[SYNTHETIC])
     _along_steps(axes, entry.steps, clock)
     axes.set_xlabel(_steps_title(clock))
-    axes.set_ylabel(shown(entry.channel, 24))
+    axes.set_ylabel(show_name(entry.channel, 24))
     ends = axes.get_ylim()
     axes.set_yticks(at := _whole_ticks(*ends, "real"), [_tick(float(value), "real") for value in at])
     axes.grid(visible=True, axis="y", color=RULE, linewidth=0.6)
 
 
-def _both(entry: Curve | Pair | ValueProfile) -> dict[str, Sequence[float | None]]:
+def _both(entry: ChannelCurve | SeriesPair | ValueProfile) -> dict[str, Sequence[float | None]]:
     return {REAL: entry.real, SYNTHETIC: entry.synthetic}
 
 
@@ -260,7 +261,7 @@ def _lines(
     clock: Sequence[str] | None,
     titles: tuple[str, str] | None = None,
 ) -> None:
-    """Draw lines by role; what is not known is left open."""
+    """Draw lines by role, with gaps at unknown values."""
     for colour, values in figures.items():
         line = [np.nan if value is None else value for value in values]
         width = 1.8 if colour == SYNTHETIC else 1.3
@@ -279,7 +280,7 @@ def _steps_title(clock: Sequence[str] | None) -> str:
 
 
 def _along_steps(axes: Axes, at: Sequence[int], clock: Sequence[str] | None) -> None:
-    """Label steps in whole numbers, both ends included; by the time of day, every six hours, where they have one."""
+    """Label steps in whole numbers, both ends included; with a time of day, every six hours."""
     if clock is not None:
         hours = [step for step, time in enumerate(clock) if time[:5] in ("00:00", "06:00", "12:00", "18:00")]
         ticks = _with_ends(np.asarray(hours), at[0], at[-1])
@@ -291,7 +292,7 @@ def _along_steps(axes: Axes, at: Sequence[int], clock: Sequence[str] | None) -> 
         axes.set_xlim(at[0], at[-1])
 
 
-def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
+def _rates(axes: Axes, entry: RocCurve, epsilon: float | None, delta: float) -> None:
     least = 10 ** np.floor(np.log10(min(entry.begins, 0.1)))
     shares = np.geomspace(least, 1, 120)
     axes.plot(shares, shares, color=REAL, linewidth=1.2, linestyle=_DASHES[BASELINE])
@@ -301,7 +302,7 @@ def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
     if entry.band is None:
         axes.text(0.5, 0.5, "too few others", transform=axes.transAxes, ha="center", color=FAINT)
     else:
-        # What stands further left rests on a handful of others: it is chance.
+        # Rates further left rest on a handful of non-members: chance.
         shares = np.geomspace(entry.begins, 1, 120)
         low, high = entry.band.at(shares)
         axes.fill_between(shares, np.maximum(low, least), high, step="post", color=SYNTHETIC, alpha=0.16, linewidth=0)
@@ -315,7 +316,7 @@ def _rates(axes: Axes, entry: Roc, epsilon: float | None, delta: float) -> None:
     ticks = [10.0**power for power in range(round(np.log10(least)), 1)]
     names = [f"{100 * tick:g} %" for tick in ticks]
     axes.set_xticks(ticks, names)
-    axes.set_yticks(ticks, ["", *names[1:]])  # the corner's name stands below it
+    axes.set_yticks(ticks, ["", *names[1:]])  # the corner's label stands below it
     axes.minorticks_off()
     axes.set_xlabel("False positive rate")
     axes.set_ylabel("True positive rate")
@@ -345,13 +346,13 @@ def _decades(first: float, last: float) -> np.ndarray[Any, Any]:
 def _with_ends(
     ticks: np.ndarray[Any, Any], first: float, last: float, places: Callable[[Any], Any] = np.asarray
 ) -> np.ndarray[Any, Any]:
-    """Return ticks with both ends of an axis, without those that would stand in an end's way.
+    """Return ticks with both ends of an axis, without those too close to an end.
 
     Args:
         ticks: Between the ends.
-        first: Where the axis begins.
-        last: Where it ends.
-        places: Where on the axis a value stands, if not at itself.
+        first: The axis's start.
+        last: The axis's end.
+        places: Value -> its position on the axis; the value itself if not given.
     """
     low, high = float(places(first)), float(places(last))
     room = _NEAR * (high - low)
@@ -360,7 +361,7 @@ def _with_ends(
 
 
 def _whole_ticks(first: float, last: float, kind: str) -> np.ndarray[Any, Any]:
-    """Return a few round places between two numbers; the middle of days and moments, whose names are long."""
+    """Return a few round positions between two numbers; of days and moments, whose labels are long, the middle."""
     from matplotlib.ticker import MaxNLocator
 
     if _is_named(kind):
@@ -373,7 +374,7 @@ def _heat(axes: Axes, columns: Sequence[str], matrix: Sequence[Sequence[float]],
     low, high, colours = (-0.5, 0.5, _GAP) if signed else (0.0, 1.0, _STRENGTH)
     axes.imshow(np.asarray(matrix), cmap=colours, vmin=low, vmax=high, interpolation="none", aspect="equal")
     size = float(np.clip(120 / max(1, len(columns)), 3, 8))
-    labels = [shown(column, 16) for column in columns]
+    labels = [show_name(column, 16) for column in columns]
     axes.set_xticks(range(len(columns)), labels, rotation=90, fontsize=size, color=INK)
     axes.set_yticks(range(len(columns)), labels, fontsize=size, color=INK)
     for spine in axes.spines.values():
@@ -397,15 +398,14 @@ def _is_named(kind: str) -> bool:
 
 
 def _ticks(values: Iterable[float], kind: str) -> list[str]:
-    """Return the names of places on an axis."""
+    """Return tick labels."""
     numbers = [float(value) for value in values]
     return type_named(kind).axis_texts(numbers) or [_tick(number, kind) for number in numbers]
 
 
 def _tick(value: float, kind: str) -> str:
-    """Return a short number."""
     if value != round(value) or abs(value) >= 1e4:
-        value = float(f"{value:.3g}")  # which may be the next power of ten
+        value = float(f"{value:.3g}")  # possibly the next power of ten
     size = abs(value)
     for limit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if size >= limit:

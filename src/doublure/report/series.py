@@ -1,4 +1,4 @@
-"""The drawings on a page of series: no figure is computed here."""
+"""Drawings on a page of series."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from doublure.measures.series import SeriesEvaluation
-from doublure.measures.series.plot_data import Histogram, ValueProfile
-from doublure.measures.tables.distributions import Frequencies
+from doublure.measures.series.plot_data import ChannelHistogram, ValueProfile
+from doublure.measures.tables.distributions import ColumnFrequencies
 from doublure.report import plots
 
 _WHAT = {
@@ -21,12 +21,12 @@ _WHAT = {
 }
 
 
-def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
-    """Return what the template of series names beside what all records have.
+def series_context(found: SeriesEvaluation, most: int) -> dict[str, Any]:
+    """Return the template variables of series, besides the common ones.
 
     Args:
-        found: What was measured.
-        most: The most drawings of a sort.
+        found: The evaluation.
+        most: Most drawings of a sort.
     """
     clock = found.clock
     return {
@@ -45,8 +45,7 @@ def drawn(found: SeriesEvaluation, most: int) -> dict[str, Any]:
     }
 
 
-def _named(one: Histogram) -> Frequencies:
-    """Return a histogram with its axis named in words."""
+def _named(one: ChannelHistogram) -> ColumnFrequencies:
     return one.shares.model_copy(update={"column": f"{one.channel}: {_WHAT[one.kind]}"})
 
 
@@ -62,7 +61,7 @@ def _by_value(found: SeriesEvaluation, most: int) -> list[dict[str, Any]]:
     sections = []
     for (channel, attribute), group in groups.items():
         known = [figure for entry in group for figure in (*entry.real, *entry.synthetic) if figure is not None]
-        ends = plots.room(known)
+        ends = plots.scale_with_zero(known)
         drawings = [_entry(entry.words, "", plots.value_profile(entry, ends, found.clock)) for entry in group]
         sections.append({"channel": channel, "attribute": attribute, "drawings": drawings})
     return sections

@@ -1,4 +1,4 @@
-"""From a table's evaluation to what its page shows: no figure is computed here, only put into words and places."""
+"""Sections of a table's page, which word and lay out the figures of its evaluation."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, get_args
 
 from markupsafe import Markup
 
-from doublure.measures.tables.distributions import Density, Frequencies
+from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity
 from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.measures.tables.fidelity import ColumnFidelity, PairFidelity
-from doublure.measures.tables.groups import Group
-from doublure.measures.tables.overall import Part
-from doublure.measures.tables.summaries import NumberSummary, Statistic, rounded
-from doublure.measures.tables.utility import ClassBalance, Classifier
-from doublure.measures.tables.verdict import others_called
-from doublure.report.cells import Cell, cell_of, cells_of
+from doublure.measures.tables.groups import Subgroup
+from doublure.measures.tables.overall import ScorePart
+from doublure.measures.tables.summaries import NumberSummary, Statistic, round_figure
+from doublure.measures.tables.utility import ClassBalance, TableClassifierScores
+from doublure.measures.tables.verdict import name_others
+from doublure.report.cells import ScoreCell, make_cell, make_cells
 from doublure.results import percent, points
 
 MOST_DRAWN = 36
-"""The most columns that are drawn, and the most whose densities are: the furthest from the real rows."""
+"""Most columns drawn, and most densities drawn: those furthest from the real rows."""
 
 _MOST_GROUPS = 12
 _MOST_LISTED = 100
@@ -30,15 +30,15 @@ _MOST_SUMMARISED = 40
 _MOST_COEFFICIENTS = 20
 
 
-def sections_of(table: TableEvaluation) -> dict[str, Any]:
-    """Return what the template of a table names, beside what all evaluations have."""
+def table_context(table: TableEvaluation) -> dict[str, Any]:
+    """Return the template variables of a table, besides the common ones."""
     return {
         "overall": _overall(table),
         "special": _special(table),
         "summaries": _summaries(table),
         "rules": _rules(table),
         "regression": _regression(table),
-        "figures": [(score, cell_of(score)) for score in table.scores],
+        "figures": [(score, make_cell(score)) for score in table.scores],
         "utility": _utility(table),
         "utility_skipped": table.utility_skipped,
         "groups": _groups(table),
@@ -58,9 +58,9 @@ def _utility(table: TableEvaluation) -> dict[str, Any] | None:
         return None
     utility = table.utility
     keys = tuple(score.key for score in utility.scores)
-    by_key = {key: cells_of([getattr(entry, key) for entry in utility.classifiers]) for key in keys}
+    by_key = {key: make_cells([getattr(entry, key) for entry in utility.classifiers]) for key in keys}
     names = {score.key: score.name for score in utility.scores}
-    rows: list[Classifier] = list(utility.classifiers)
+    rows: list[TableClassifierScores] = list(utility.classifiers)
     classes: list[ClassBalance] = list(utility.classes)
     return {
         "target": utility.target,
@@ -74,8 +74,8 @@ def _utility(table: TableEvaluation) -> dict[str, Any] | None:
             {"label": entry.label, "share": share, "recall": recall}
             for entry, share, recall in zip(
                 classes,
-                cells_of([entry.share for entry in classes]),
-                cells_of([entry.recall for entry in classes]),
+                make_cells([entry.share for entry in classes]),
+                make_cells([entry.recall for entry in classes]),
                 strict=True,
             )
         ],
@@ -84,23 +84,23 @@ def _utility(table: TableEvaluation) -> dict[str, Any] | None:
 
 def _overall(table: TableEvaluation) -> dict[str, Any]:
     found = table.overall
-    known = [third for third in found.thirds if third.parts]
+    known = [component for component in found.components if component.parts]
     return {
-        "cell": cell_of(found.score, (0.0, 100.0)),
-        "others": others_called(table.rows.kept_aside),
-        "thirds": [
+        "cell": make_cell(found.score, (0.0, 100.0)),
+        "others": name_others(table.rows.kept_aside),
+        "components": [
             {
-                "name": third.score.name,
-                "meaning": third.score.meaning,
-                "cell": cell_of(third.score, (0.0, 100.0)),
-                "parts": [_part(part) for part in third.parts],
+                "name": component.score.name,
+                "meaning": component.score.meaning,
+                "cell": make_cell(component.score, (0.0, 100.0)),
+                "parts": [_part(part) for part in component.parts],
             }
-            for third in known
+            for component in known
         ],
     }
 
 
-def _part(part: Part) -> dict[str, str]:
+def _part(part: ScorePart) -> dict[str, str]:
     figures = {role: getattr(part.score, role) for role in ("value", "baseline", "real")}
     return {"name": part.name, "formula": part.formula} | {
         role: "cannot be told" if value is None else f"{100 * value:.1f}" for role, value in figures.items()
@@ -112,7 +112,7 @@ def _special(table: TableEvaluation) -> dict[str, Any]:
     listed = entries[:_MOST_SPECIAL]
     return {
         "rows": [
-            {"column": entry.column, "label": entry.label, "cell": cell_of(entry.share, (0.0, 1.0)), "off": entry.off}
+            {"column": entry.column, "label": entry.label, "cell": make_cell(entry.share, (0.0, 1.0)), "off": entry.off}
             for entry in listed
         ],
         "left_out": len(entries) - len(listed),
@@ -122,7 +122,7 @@ def _special(table: TableEvaluation) -> dict[str, Any]:
 
 def _summaries(table: TableEvaluation) -> dict[str, Any]:
     by_column: dict[str, list[NumberSummary]] = {}
-    for entry in table.summaries:  # those that are off stand first
+    for entry in table.summaries:  # significant differences come first
         by_column.setdefault(entry.column, []).append(entry)
     listed = list(by_column.items())[:_MOST_SUMMARISED]
     order = [*get_args(Statistic)]
@@ -132,7 +132,7 @@ def _summaries(table: TableEvaluation) -> dict[str, Any]:
             {
                 "column": name,
                 "figures": [
-                    {"value": rounded(one.value), "real": rounded(one.real), "off": one.off}
+                    {"value": round_figure(one.value), "real": round_figure(one.real), "off": one.off}
                     for one in sorted(entries, key=lambda entry: order.index(entry.what))
                 ],
             }
@@ -149,10 +149,10 @@ def _rules(table: TableEvaluation) -> dict[str, Any] | None:
         return None
     listed = [rule for rule in found.rules if rule.broken.value][:_MOST_RULES]
     return {
-        "score": cell_of(found.score),
+        "score": make_cell(found.score),
         "rows": [
             {"rule": rule, "cell": cell, "expected": percent(rule.expected)}
-            for rule, cell in zip(listed, cells_of([rule.broken for rule in listed]), strict=True)
+            for rule, cell in zip(listed, make_cells([rule.broken for rule in listed]), strict=True)
         ],
         "found": found.found,
         "broken": found.broken,
@@ -187,7 +187,7 @@ def _groups(table: TableEvaluation) -> dict[str, Any] | None:
     groups = table.groups
     clear_first = sorted(groups.groups, key=lambda entry: not entry.clear)  # as the verdict names them
     listed = clear_first[:_MOST_GROUPS]
-    cells = cells_of([entry.accuracy for entry in (*listed, groups.everybody)])
+    cells = make_cells([entry.accuracy for entry in (*listed, groups.everybody)])
     return {
         "rows": [_group(entry, cell) for entry, cell in zip(listed, cells, strict=False)],
         "everybody": _group(groups.everybody, cells[-1]),
@@ -197,7 +197,7 @@ def _groups(table: TableEvaluation) -> dict[str, Any] | None:
     }
 
 
-def _group(group: Group, cell: Cell | None) -> dict[str, Any]:
+def _group(group: Subgroup, cell: ScoreCell | None) -> dict[str, Any]:
     ends = group.loss_interval
     return {
         "column": group.column,
@@ -239,7 +239,7 @@ def _frequencies(table: TableEvaluation) -> dict[str, Any]:
     }
 
 
-def _remarks(entry: Frequencies) -> list[str]:
+def _remarks(entry: ColumnFrequencies) -> list[str]:
     pairs = {"zero": entry.zero, "missing": entry.missing}
     return [
         f"{name}: real {percent(shares[0])}, synthetic {percent(shares[1])}" for name, shares in pairs.items() if shares
@@ -249,7 +249,7 @@ def _remarks(entry: Frequencies) -> list[str]:
 def _densities(table: TableEvaluation) -> dict[str, Any]:
     from doublure.report import plots
 
-    entries: Sequence[Density] = table.densities[:MOST_DRAWN]
+    entries: Sequence[NumberDensity] = table.densities[:MOST_DRAWN]
     return {
         "drawings": [
             {
@@ -264,7 +264,7 @@ def _densities(table: TableEvaluation) -> dict[str, Any]:
 
 
 def _furthest(table: TableEvaluation) -> list[ColumnFidelity]:
-    """Return the columns, the furthest from the real rows first, in whichever bins show it."""
+    """Return the columns, the furthest from the real rows in any bins first."""
     finer = {entry.column: entry.variation for entry in table.marginals.columns}
     return sorted(
         table.fidelity.columns, key=lambda entry: -max(entry.variation.value or 0.0, finer.get(entry.name, 0.0))
@@ -273,8 +273,8 @@ def _furthest(table: TableEvaluation) -> list[ColumnFidelity]:
 
 def _columns(columns: Sequence[ColumnFidelity], table: TableEvaluation) -> list[dict[str, Any]]:
     finer = {entry.column: percent(entry.variation) for entry in table.marginals.columns}
-    variations = cells_of([entry.variation for entry in columns])
-    moved = cells_of([entry.wasserstein for entry in columns])
+    variations = make_cells([entry.variation for entry in columns])
+    moved = make_cells([entry.wasserstein for entry in columns])
     return [
         {
             "name": entry.name,
@@ -288,7 +288,7 @@ def _columns(columns: Sequence[ColumnFidelity], table: TableEvaluation) -> list[
 
 
 def _pairs(pairs: Sequence[PairFidelity]) -> list[dict[str, Any]]:
-    cells = cells_of([entry.variation for entry in pairs])
+    cells = make_cells([entry.variation for entry in pairs])
     return [{"names": entry.names, "variation": cell} for entry, cell in zip(pairs, cells, strict=True)]
 
 

@@ -1,8 +1,8 @@
-"""What stands on top of an evaluation's page: three tiles, and what its terms mean.
+"""Tiles on top of an evaluation's page, and the glossary of its terms.
 
-Every kind of data is asked the same three questions. Are frequencies close to those of real records? Are the records
-of use? Does what stands in a record go together? A table has a score for each, from 0 to 100
-(:mod:`doublure.measures.tables.overall`); the other kinds are shown by the one figure of theirs that says most.
+Every kind of data is asked three questions. Are frequencies close to those of real records? Are the records useful? Are
+the values of a record consistent? A table has a score for each, from 0 to 100
+(:mod:`doublure.measures.tables.overall`); other kinds show their single most informative figure.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from doublure.measures.images.evaluation import ImageEvaluation
 from doublure.measures.relational import RelationalEvaluation
 from doublure.measures.scores import Score
 from doublure.measures.series import SeriesEvaluation
-from doublure.measures.tables.overall import Overall
-from doublure.report.cells import Cell, cell_of
+from doublure.measures.tables.overall import OverallScore
+from doublure.report.cells import ScoreCell, make_cell
 
 _WHOLE = (0.0, 100.0)
 _QUESTIONS = {
@@ -49,17 +49,17 @@ _TERMS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tile:
-    """One of the three.
+class ScoreTile:
+    """One of the three tiles.
 
     Attributes:
         name: Closeness, usefulness or coherence.
-        question: What it asks.
-        figure: The figure that answers, by its name; empty where it is called as the tile is.
-        meaning: What that is, in a sentence; not shown where the figure is a score that the question explains.
-        unit: What stands behind the value.
+        question: Its question.
+        figure: The name of the figure that answers it; empty where that is the tile's.
+        meaning: The figure's meaning in a sentence; hidden where the figure is a score that the question explains.
+        unit: The unit after the value.
         cell: Its figures.
-        untold: Why it cannot be told; empty where it can.
+        undefined: The reason why it is undefined; empty otherwise.
     """
 
     name: str
@@ -67,26 +67,26 @@ class Tile:
     figure: str
     meaning: str
     unit: str
-    cell: Cell
-    untold: str = ""
+    cell: ScoreCell
+    undefined: str = ""
 
 
-def of_table(overall: Overall) -> list[Tile]:
+def table_tiles(overall: OverallScore) -> list[ScoreTile]:
     """Return the tiles of a table."""
     return [
         _tile(
             name,
-            third.score,
+            component.score,
             scale=_WHOLE,
             unit="of 100",
-            untold=f"{third.why[0].upper()}{third.why[1:]}." if third.untold else "",
+            undefined=f"{component.reason[0].upper()}{component.reason[1:]}." if component.undefined else "",
         )
-        for name, third in zip(_QUESTIONS, overall.thirds, strict=True)
-        if third.parts
+        for name, component in zip(_QUESTIONS, overall.components, strict=True)
+        if component.parts
     ]
 
 
-def of_images(found: ImageEvaluation) -> list[Tile]:
+def image_tiles(found: ImageEvaluation) -> list[ScoreTile]:
     """Return the tiles of images."""
     wanted = {
         "Closeness": [*found.pixels[:1]],
@@ -96,18 +96,18 @@ def of_images(found: ImageEvaluation) -> list[Tile]:
     return [_tile(name, score, figure=score.name) for name, scores in wanted.items() for score in scores]
 
 
-def of_series(found: SeriesEvaluation) -> list[Tile]:
+def series_tiles(found: SeriesEvaluation) -> list[ScoreTile]:
     """Return the tiles of series."""
     known = {score.key: score for score in found.scores}
     wanted = {"Closeness": "values", "Usefulness": "predictive", "Coherence": "autocorrelation"}
     return [_tile(name, known[key], figure=known[key].name) for name, key in wanted.items() if key in known]
 
 
-def of_related(found: RelationalEvaluation) -> list[Tile]:
-    """Return the tiles of related tables: of the three, each of the table that has least of it."""
+def related_tiles(found: RelationalEvaluation) -> list[ScoreTile]:
+    """Return the tiles of related tables: each shows the table with the lowest score."""
     tiles = []
     for place, name in enumerate(_QUESTIONS):
-        known = [(table, measured.overall.thirds[place].score) for table, measured in found.tables.items()]
+        known = [(table, measured.overall.components[place].score) for table, measured in found.tables.items()]
         scored = [(score.value, table, score) for table, score in known if score.value is not None]
         if scored:
             _, table, score = min(scored, key=lambda entry: entry[0])
@@ -123,25 +123,25 @@ def _tile(
     figure: str = "",
     scale: tuple[float, float] | None = None,
     unit: str = "",
-    untold: str = "",
-) -> Tile:
-    return Tile(
+    undefined: str = "",
+) -> ScoreTile:
+    return ScoreTile(
         name=name,
         question=_QUESTIONS[name],
         figure=figure,
         meaning=score.meaning,
         unit=unit,
-        cell=cell_of(score, scale),
-        untold=untold,
+        cell=make_cell(score, scale),
+        undefined=undefined,
     )
 
 
-def terms(said: Iterable[str], always: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return the terms that stand in what is said first, each with what it means, in the order of the text.
+def find_terms(said: Iterable[str], always: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return the terms that occur in sentences, each with its meaning, in the order of the text.
 
     Args:
         said: Sentences.
-        always: Terms that stand on the page in any case.
+        always: Terms on the page in any case.
     """
     text = " ".join(said)
     found = {term: match.start() for term in _TERMS if (match := re.search(rf"(?i:{re.escape(term)})\b", text))}

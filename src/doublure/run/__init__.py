@@ -1,1 +1,1 @@
-"""A fit: its folder, its synthesizer, and what its rows are asked to be."""
+"""Runs: fitting, the run folder, the synthesizer, and conditions on samples."""

@@ -1,8 +1,7 @@
-"""Noisy answers in a run folder's ``internal/``, a file each: whole or not there, never replaced, mode 0600.
+"""Noisy answers in a run folder's ``internal/``, one atomic file each, never replaced, mode 0600.
 
-They are paid for and noisy, and are kept as checkpoints are: within the folder, for whoever goes on with the run. Once
-it is finished nobody asks for them any more, and they are removed; what of them may be published is in
-``tables.safetensors``.
+They are paid for and noisy, and are kept within the folder, as checkpoints are, so that the run can be resumed. They
+are removed once it is finished; those that may be published are in ``tables.safetensors``.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ class AnswersInFolder:
     """The answers of a run.
 
     Args:
-        folder: Its internal one.
+        folder: The run's internal folder.
 
     Attributes:
-        records: A hash of the records that are asked, which stands beside each answer; None while it is not known.
+        records: A hash of the records, stored with each answer; None while it is not known.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.records: str | None = None
 
-    def held(self) -> frozenset[Place]:
-        """Return which answers are kept."""
+    def places(self) -> frozenset[Place]:
+        """Return the places of the kept answers."""
         found = (_NAME.fullmatch(path.name) for path in self._folder.glob("answer-*"))
         return frozenset((int(name[1]), int(name[2])) for name in found if name is not None)
 
-    def kept(self, place: Place) -> KeptAnswer:
+    def read(self, place: Place) -> KeptAnswer:
         """Return one of them.
 
         Raises:
@@ -60,10 +59,10 @@ class AnswersInFolder:
 
     @contextlib.contextmanager
     def room(self, place: Place, size: int) -> Iterator[Callable[[KeptAnswer], None]]:
-        """Take room on the disk for an answer, and yield what writes it there.
+        """Reserve room on the disk for an answer, and yield a function that writes it.
 
         Raises:
-            Unwritable: There is none.
+            Unwritable: There is no room.
             RunFolderError: An answer is there already.
         """
         path = self._path(place)
@@ -73,16 +72,16 @@ class AnswersInFolder:
             yield lambda answer: write(_content(answer, self.records))
 
     def are_of(self, records: str) -> bool:
-        """Say whether no answer is of other records than these.
+        """Say whether all answers are of these records.
 
         Args:
             records: Their hash.
         """
-        return all(read_arrays(self._path(place))[0].get("records", records) == records for place in self.held())
+        return all(read_arrays(self._path(place))[0].get("records", records) == records for place in self.places())
 
     def forget(self) -> None:
-        """Remove all of them."""
-        for place in self.held():
+        """Remove all answers."""
+        for place in self.places():
             self._path(place).unlink(missing_ok=True)
 
     def _path(self, place: Place) -> Path:

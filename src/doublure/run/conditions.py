@@ -1,4 +1,4 @@
-"""What the records of a sample are asked to be: ``given={"sex": "Female", "age": (30, 40), "job": ["cook", "nurse"]}``.
+"""Conditions on sampled records: ``given={"sex": "Female", "age": (30, 40), "job": ["cook", "nurse"]}``.
 
 ==========================================  ================  =======================================
 Python                                      ``--given``       a cell fits if it is
@@ -10,7 +10,7 @@ Python                                      ``--given``       a cell fits if it 
 ``{"sex": {"f": 0.5, "m": 0.5}}``           ``--shares``      each of these in its share of the records
 ==========================================  ================  =======================================
 
-What no record can be is refused before anything is drawn.
+Conditions that no record can meet are refused before anything is drawn.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _MOST_GROUPS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
-    """What every record must have.
+class Conditions:
+    """Conditions that every record must meet.
 
     Attributes:
-        schema: Every fact known.
-        fixed: Condition -> codes, any of which will do: the generator is asked for them.
-        by_rejection: Other column -> the cells that fit.
-        checked: Column of ``fixed`` that may be another than the generator was asked for -> the cells that fit: a rule
-            changes it, or a number is one of its group.
+        schema: The resolved schema.
+        fixed: Accepted codes by condition, which the generator is asked for.
+        by_rejection: Accepted cells by other column.
+        checked: Accepted cells by column of ``fixed`` that may differ from the generator's condition, because a rule
+            changes it or a number belongs to its group.
     """
 
     schema: ResolvedSchema
@@ -62,7 +62,7 @@ class Given:
         return not (self.by_rejection or self.checked)
 
     def fitting(self, records: Any) -> Any:
-        """Return the records that fit."""
+        """Return the records that meet the conditions."""
         for name, cells in {**self.by_rejection, **self.checked}.items():
             beside = records if hasattr(records, "__getitem__") else records.attributes
             records = taken(records, has(cells, self.schema.columns[name].snapped_numbers_of(beside[name])))
@@ -70,10 +70,10 @@ class Given:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ConditionGroups:
     """Groups of records and their shares, which add up to 1; one group where no distribution is asked for."""
 
-    groups: tuple[tuple[Given, float], ...]
+    groups: tuple[tuple[Conditions, float], ...]
 
     @property
     def by_rejection(self) -> bool:
@@ -81,15 +81,15 @@ class Wanted:
         return len(self.groups) == 1 and not self.groups[0][0].sure
 
     def counts(self, done: int, size: int) -> list[int]:
-        """Return how many records of each group stand among the next ``size`` after the first ``done``."""
+        """Return the number of records of each group among the next ``size`` after the first ``done``."""
         ends = np.cumsum([share for _, share in self.groups])
         ends /= ends[-1]
         before, after = (np.floor(np.append(0.0, ends) * count + 0.5) for count in (done, done + size))
         return [int(count) for count in np.diff(after) - np.diff(before)]
 
 
-def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Wanted:
-    """Check what is asked for.
+def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> ConditionGroups:
+    """Parse and check conditions.
 
     Raises:
         SettingError: There is no such column, it cannot have this value, or shares do not add up.
@@ -102,11 +102,11 @@ def read(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     for chosen in itertools.product(*choices):
         asked = {name: value for name, (value, _) in zip(given, chosen, strict=True)}
         groups.append((_one(asked, schema, encoder), math.prod(share for _, share in chosen)))
-    return Wanted(groups=tuple(groups))
+    return ConditionGroups(groups=tuple(groups))
 
 
 def _choices(name: str, value: object) -> list[tuple[object, float]]:
-    """Return the values that are asked for in turn, and their shares."""
+    """Return the values that a condition asks for, with their shares."""
     if not isinstance(value, Mapping):
         return [(value, 1.0)]
     field, shares = f"given {printable(name)}", list(value.values())
@@ -118,7 +118,7 @@ def _choices(name: str, value: object) -> list[tuple[object, float]]:
     return [(key, share) for key, share in zip(value, numbers, strict=True) if share > 0]
 
 
-def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Given:
+def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) -> Conditions:
     fixed: dict[str, tuple[int, ...]] = {}
     by_rejection: dict[str, Allowed] = {}
     checked: dict[str, Allowed] = {}
@@ -141,11 +141,11 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
         if name in held:
             checked[name] = cells
     _refuse_clash({**by_rejection, **checked}, schema)
-    return Given(schema=schema, fixed=fixed, by_rejection=by_rejection, checked=checked)
+    return Conditions(schema=schema, fixed=fixed, by_rejection=by_rejection, checked=checked)
 
 
 def _refuse_clash(asked: Mapping[str, Allowed], schema: ResolvedSchema) -> None:
-    """Refuse what the declared rules let no row be, before any is drawn.
+    """Refuse conditions that the declared rules exclude, before any row is drawn.
 
     Raises:
         SettingError: Naming the columns.
@@ -157,7 +157,7 @@ def _refuse_clash(asked: Mapping[str, Allowed], schema: ResolvedSchema) -> None:
 
 
 def _codes(name: str, value: object, column: Column | None, encoder: Encoder) -> tuple[int, ...]:
-    """Return the codes of a label or an attribute; what is not known of the records is refused by their encoder."""
+    """Return the codes of a label or an attribute; the encoder refuses unknown ones."""
     values = _several(value, column) if column is not None else [value]
     return tuple(dict.fromkeys(encoder.condition_codes({name: each})[name] for each in values))
 
@@ -188,7 +188,7 @@ def _asked(column: Column, value: object) -> Allowed:
 
 
 def _several(value: object, column: Column) -> list[object]:
-    """Return the values that are meant, None for missing."""
+    """Return the listed values, None for missing."""
     if isinstance(value, (list, tuple, set, frozenset)):
         if not value:
             raise ValueError("is an empty list; give a value")

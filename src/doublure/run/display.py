@@ -1,4 +1,4 @@
-"""A synthesizer in words: as a notebook shows it, and what its fit has bought."""
+"""Notebook view of a synthesizer, and the facts that its fit bought, in words."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ def html(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee, run: Mapping[
     )
 
 
-# -- what a fit bought, in words: the answers to the schema's {learn: ε}, public from then on --------------------------
+# -- bought facts in words: the answers to the schema's {learn: ε}, public from then on --------------------------------
 
 
 def bought(asked: Schema, resolved: ResolvedSchema) -> tuple[str, ...]:
-    """Return what was learned, a line each, in the order in which it was asked.
+    """Return the learned facts, a line each, in the order of the questions.
 
     Args:
-        asked: The schema with what was to be learned.
-        resolved: The same with the answers.
+        asked: The schema with the questions.
+        resolved: The schema with the answers.
     """
     return tuple(_lines(asked, resolved))
 

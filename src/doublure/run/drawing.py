@@ -1,4 +1,4 @@
-"""Records of one kind from a generator: asked for directly where it can be, drawn by rejection where it cannot."""
+"""Draw records under conditions: directly where the generator can, by rejection where it cannot."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from doublure.networks.tree import TreeGenerator
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
-    from doublure.run.conditions import Given
+    from doublure.run.conditions import Conditions
     from doublure.schema.allowed import Allowed
 
 _CANDIDATES = 50_000
 _PILOT, _SEEN, _LEFT_OUT = 10_000, 100, 0.01
-"""Rows that show how often rules change a column that is asked for; how many must fit; which share may be changed."""
+"""Pilot rows that show how often rules change a column; how many must fit; the share that may be changed."""
 DECIDED_AFTER = 1_000_000
 MOST_DRAWN = 100_000_000
 
 
-class Drawing:
-    """What one group of records is drawn by.
+class ConditionalSampler:
+    """Draws one group of records.
 
     Args:
-        generator: The weights.
-        encoder: Its records.
-        width: How many standard normal numbers a record takes.
-        given: What every record must have.
+        generator: The generator.
+        encoder: The encoder of its records.
+        width: Standard normal numbers per record.
+        given: Conditions that every record must meet.
 
     Attributes:
-        given: What every record must have.
-        narrow: Whether the generator is asked for what fits.
+        given: Conditions that every record must meet.
+        narrow: Whether the generator itself is restricted to them.
     """
 
-    def __init__(self, generator: AnyGenerator, encoder: Encoder, width: int, given: Given) -> None:
+    def __init__(self, generator: AnyGenerator, encoder: Encoder, width: int, given: Conditions) -> None:
         self._encoder, self._width, self.given = encoder, width, given
         self._whole: AnyGenerator = generator.eval()
         self._generator = self._whole
@@ -56,7 +56,7 @@ class Drawing:
             self._generator = generator.narrowed(spans) if spans else generator
 
     def records(self, size: int, rng: np.random.Generator) -> Any:
-        """Return ``size`` records; where nothing could be asked for directly, they need not fit."""
+        """Return ``size`` records, which need not meet conditions that the generator cannot take."""
         drawn = max(size, self._encoder.fewest_rows) if size else 0
         return taken(self._records(drawn, rng), slice(size)) if drawn > size else self._records(size, rng)
 
@@ -69,7 +69,7 @@ class Drawing:
         return rows_of(self._generator, known, size, self._width, seed=seed, complete=bool(self._open))
 
     def _told_by_rows(self) -> dict[str, Allowed]:
-        """Return what is asked for of columns that rules leave as rows say, but for one in a hundred that fit."""
+        """Return the conditions that rows decide: of columns that rules leave unchanged in 99 of 100 fitting rows."""
         asked = self.given.by_rejection
         told = {name: cells for name, cells in asked.items() if not self._encoder.may_change(name)}
         unsure = [name for name in asked if name not in told and self._encoder.spans({name: asked[name]})]
@@ -89,17 +89,17 @@ class Drawing:
         return told
 
     def refuse_too_rare(self, n: int) -> None:
-        """Refuse what the generator says is too rare for ``n`` records of it among a hundred million.
+        """Refuse conditions that, by the generator, fewer than ``n`` of a hundred million records meet.
 
         Raises:
-            SettingError: Naming how rare it is.
+            SettingError: Naming the rarity.
         """
         if self.narrow and n > self._chance * MOST_DRAWN:
-            raise too_rare(self.given, 1 / max(self._chance, 1e-300), int(self._chance * MOST_DRAWN), n)
+            raise rarity_refusal(self.given, 1 / max(self._chance, 1e-300), int(self._chance * MOST_DRAWN), n)
 
     @cached_property
     def _chance(self) -> float:
-        """How likely a record fits, beside conditions that are asked for."""
+        """Probability that a record fits, given the fixed conditions."""
         known = self._known(_CANDIDATES if self._uneven else 1, np.random.default_rng(0))
         return float(self._fit(known).mean())
 
@@ -114,7 +114,7 @@ class Drawing:
         return known
 
     def _known(self, size: int, rng: np.random.Generator) -> Array:
-        """Return conditions that are asked for or have shares; of the others that the generator knows what will do."""
+        """Return fixed conditions and those with shares, and the accepted codes of those the generator chooses."""
         drawn, start = self._encoder.draw_conditions(size, rng, self.given.fixed), 0
         for name, length in self._encoder.condition_sizes.items():
             if name in self._open:
@@ -124,7 +124,7 @@ class Drawing:
         return drawn
 
     def _reweighted(self, size: int, rng: np.random.Generator) -> Array:
-        """Return conditions as frequent as they are among records that fit, not as among all."""
+        """Return conditions with their frequencies among fitting records, not among all."""
         candidates = self._known(max(size, _CANDIDATES), rng)
         weights = np.cumsum(self._fit(candidates))
         thresholds = (np.arange(size) + rng.random()) / size * weights[-1]
@@ -132,21 +132,21 @@ class Drawing:
         return candidates[chosen]
 
     def _fit(self, known: Array) -> Array:
-        """Return ``(n,)`` the chance that a record with these conditions fits."""
+        """Return ``(n,)`` probabilities that a record with these conditions fits."""
         if not (isinstance(self._whole, TreeGenerator) and isinstance(self._generator, TreeGenerator)):
             raise TypeError("the generator cannot be narrowed")
         found: Array = np.exp(self._generator.evidence(known) - self._whole.evidence(known))
         return found
 
 
-def too_rare(given: Given, one_in: float, found: int, n: int) -> SettingError:
-    """Return the refusal to draw by rejection what about one record in so many has.
+def rarity_refusal(given: Conditions, one_in: float, found: int, n: int) -> SettingError:
+    """Return the refusal to draw a rare combination by rejection.
 
     Args:
-        given: What is asked for.
-        one_in: How many records there are for one that fits.
-        found: How many could be found.
-        n: How many are asked for.
+        given: The conditions.
+        one_in: Records per fitting record.
+        found: Records that could be found.
+        n: Records that are asked for.
     """
     message = f"about one synthetic row in {one_in:,.0f} has this combination, too few to find {n:,}"
     remedy = f"ask for fewer rows ({max(1, found):,} can be found) or conditions"
@@ -156,21 +156,21 @@ def too_rare(given: Given, one_in: float, found: int, n: int) -> SettingError:
     return SettingError(message, field=_field(given), remedy=remedy)
 
 
-def refuse_endless(given: Given, drawn: int, found: int, n: int) -> None:
-    """Refuse to draw by rejection what is so rare that ``n`` rows of it would take for ever.
+def refuse_endless(given: Conditions, drawn: int, found: int, n: int) -> None:
+    """Refuse to draw ``n`` rows of a combination by rejection if it is too rare.
 
-    Whoever goes on has found more than n in a hundred million, so that no more than those are ever drawn.
+    Drawing goes on only while the found share suffices, so that at most a hundred million rows are drawn.
 
     Raises:
-        SettingError: Naming how rare it is.
+        SettingError: Naming the rarity.
     """
     if drawn < DECIDED_AFTER or n * drawn <= MOST_DRAWN * found:
         return
     if found:
-        raise too_rare(given, drawn / found, MOST_DRAWN * found // drawn, n)
+        raise rarity_refusal(given, drawn / found, MOST_DRAWN * found // drawn, n)
     message = f"no synthetic row in {drawn:,} has this combination"
     raise SettingError(message, field=_field(given), remedy="ask for fewer conditions")
 
 
-def _field(given: Given) -> str:
+def _field(given: Conditions) -> str:
     return "given " + ", ".join(map(printable, [*given.by_rejection, *given.checked]))

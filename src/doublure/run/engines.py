@@ -1,9 +1,9 @@
-"""Where a fit has its records computed: in this process, or by the workers of a Dask cluster.
+"""Engines of a fit: this process, or the workers of a Dask cluster.
 
-The cluster is one that is there, or one on this machine that lives as long as the fit. A cluster of our own speaks TLS
-on the loopback with a certificate that nobody else has, for whoever reaches a scheduler can have anything run. It has
-no pages, its workers spill nothing, leave work where its records are, and have a folder of mode 0700. A cluster of
-somebody else is as its owner has set it up; see docs/scale.md.
+The cluster is an existing one, or one on this machine that lives as long as the fit. A cluster of our own uses TLS on
+the loopback with a private certificate, because a scheduler runs any code that it is sent. It has no pages. Its workers
+spill nothing, leave work where its records are, and have a folder of mode 0700. The owner of an existing cluster is
+responsible for its set-up; see docs/scale.md.
 
 Dask sends functions and results with pickle, and is the only part of doublure that does.
 """
@@ -42,7 +42,7 @@ LOCAL = "local"
 PATIENCE = 60
 """Seconds that a fit waits for a worker while there is none."""
 _DIES = 100
-"""How often a task may have been running on workers that died, before it is taken to be why."""
+"""Number of dead workers after which a task is taken to be the cause."""
 _QUIET = {
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
@@ -57,10 +57,10 @@ _QUIET = {
 
 
 def refuse_held(plan: Plan, *, parted: bool) -> None:
-    """Refuse a method that has to hold its records, as workers keep theirs.
+    """Refuse a method that has to hold all records, as workers keep theirs.
 
     Raises:
-        SettingError: It has to.
+        SettingError: The method has to.
     """
     if not parted:
         remedy = "plan a table with statistics, or fit without an engine"
@@ -68,17 +68,17 @@ def refuse_held(plan: Plan, *, parted: bool) -> None:
 
 
 @contextlib.contextmanager
-def placed(
+def place_data(
     data: Given | RemoteSource, plan: Plan, engine: Engine, scheduler: str | None, threads: int | None
 ) -> Iterator[Given | RemoteSource]:
-    """Hand out data as this engine reads it; what it needs is there as long as the context is.
+    """Yield the data as this engine reads it; a cluster lives as long as the context.
 
     Args:
-        data: What was given.
-        plan: What is run.
+        data: The given data.
+        plan: The plan of the run.
         engine: ``local``, ``dask``, or a client of Dask.
-        scheduler: Of a cluster that is there; None: one on this machine.
-        threads: How many workers such a one has.
+        scheduler: Of an existing cluster; None: one on this machine.
+        threads: Number of workers on this machine.
 
     Raises:
         SettingError: There is no such engine, or it has no scheduler.
@@ -117,7 +117,7 @@ def _local(scheduler: str | None, threads: int | None) -> Iterator[None]:
 @contextlib.contextmanager
 def _dask(scheduler: str | None, threads: int | None) -> Iterator[DaskWorkers]:
     require_dask("engine dask")
-    with of_this_machine(threads) if scheduler is None else of_scheduler(scheduler) as workers:
+    with start_local_cluster(threads) if scheduler is None else connect_to_scheduler(scheduler) as workers:
         yield workers
 
 
@@ -153,7 +153,7 @@ class DaskWorkers:
         self._numbers = count()
 
     def check(self) -> None:
-        """Ask for workers, and which version they have.
+        """Check that there are workers, and their version.
 
         Raises:
             InputError: There is none, or one has another version.
@@ -189,7 +189,7 @@ class DaskWorkers:
                     with self._client.as_current():
                         done = wait(pending, timeout=PATIENCE / 10, return_when="FIRST_COMPLETED").done
                     for future in done:
-                        yield future.result(timeout=transfer)  # a result may be lost again, with its worker
+                        yield future.result(timeout=transfer)  # a result may be lost again with its worker
                         pending.remove(future)
                         seen = time.monotonic()
                 except TimeoutError:  # tasks may take long, but not without workers
@@ -206,11 +206,11 @@ class DaskWorkers:
 
 
 @contextlib.contextmanager
-def of_scheduler(address: str) -> Iterator[DaskWorkers]:
+def connect_to_scheduler(address: str) -> Iterator[DaskWorkers]:
     """Connect to a scheduler; certificates of ``tls://`` are those of Dask's own configuration.
 
     Raises:
-        SettingError: Nobody answers there, the address names no protocol, or certificates are missing for ``tls://``.
+        SettingError: It does not answer, the address names no protocol, or certificates are missing for ``tls://``.
     """
     from distributed import Client
     from distributed.security import Security
@@ -230,11 +230,11 @@ def of_scheduler(address: str) -> Iterator[DaskWorkers]:
 
 
 @contextlib.contextmanager
-def of_this_machine(workers: int | None) -> Iterator[DaskWorkers]:
+def start_local_cluster(workers: int | None) -> Iterator[DaskWorkers]:
     """Start workers, one thread each, and stop them in the end.
 
     Args:
-        workers: How many; None: one a processor.
+        workers: Number of workers; None: one per processor.
     """
     import dask
     from distributed import Client, LocalCluster

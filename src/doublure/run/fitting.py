@@ -1,20 +1,20 @@
-"""fit(): reserve -> load -> learn -> resolve -> encode -> train -> save.
+"""``fit()``: reserve -> load -> learn -> resolve -> encode -> train -> save.
 
 Owns the run and holds no mathematics. The ledger's charge is on disk before the first record is opened; every learned
 fact and every chunk of noisy steps is marked there before it is drawn; whatever ends the run, what was charged stays
 charged, except that a run which drew no noise is closed at zero and its folder removed.
 
-:mod:`doublure.run.running` says what a killed run leaves.
+:mod:`doublure.run.running` lists the state that a killed run leaves.
 
-Of several processes that go on with one run, one wins, and the others write nothing. Two locks see to it:
+Of several processes that resume one run, one wins, and the others write nothing. Two locks ensure this:
 
-- The folder's, from before the first look at it until the process ends, however it ends: who does not get it has lost,
-  while the winner is at work. It is no file of its own, and the kernel lets go of it after ``kill -9``.
-- The ledger's, for copies of a folder, which do not share the first. Under it the ledger finds out whether one of the
-  sessions that the folder knows is the run's last one. Only then, still under it, does the folder write down the next
-  session, and only after that does the ledger. A crash between the two leaves a folder that knows both.
+- The folder's lock, from before it is first read until the process ends, however it ends. A process that cannot acquire
+  it exits; another process is using the run. It is no file of its own, and the kernel releases it after ``kill -9``.
+- The ledger's lock, for copies of a folder, which do not share the first lock. Under it the ledger checks whether one
+  of the folder's sessions is the run's last one. Only then, still under it, does the folder record the next session,
+  and only after that does the ledger. A crash between the two leaves a folder that knows both.
 
-What a killed process left half-written is swept by the winner, when the ledger has decided.
+The winner removes half-written files of a killed process, once the ledger has decided.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from doublure.ledger import Budget, Ledger
 from doublure.ledger.request import charge
 from doublure.methods import registry as methods
 from doublure.planning import Plan
-from doublure.planning.machine import RecordPlacement, bytes_of, placement_of, refuse_too_large
-from doublure.run.engines import LOCAL, Engine, placed, refuse_held
+from doublure.planning.machine import RecordPlacement, choose_placement, parse_bytes, refuse_too_large
+from doublure.run.engines import LOCAL, Engine, place_data, refuse_held
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.run.record_sources import RemoteSource
 from doublure.run.rehearsal import rehearse
-from doublure.run.running import Run
+from doublure.run.running import FitRun
 from doublure.support import files, seeding
 from doublure.support.devices import check_device, threads_of_fit
 from doublure.support.extras import require_torch
@@ -84,35 +84,34 @@ def fit(
 
     Args:
         data: A table: CSV, Parquet, a folder or pattern of such files, a DataFrame, or any stream of Arrow. Images:
-            NPZ, IDX, Parquet, a folder, a CSV file of names, or a mapping of arrays. Or a place that is asked.
+            NPZ, IDX, Parquet, a folder, a CSV file of names, or a mapping of arrays. Or a remote source.
         plan: From :func:`doublure.plan`.
-        ledger: What the run is charged to, durably, before the data is opened.
-        out: A new run folder; without one the synthesizer is kept in memory, and what was bought for a run that then
-            fails stays in a temporary folder, which the error names: it can be resumed from there.
-        resume: Go on with the run in ``out``: fresh noise, inside its reservation; steps lost in a crash count.
+        ledger: The ledger that the run is charged to, durably, before the data is opened.
+        out: A new run folder. Without one the synthesizer is kept in memory; a run that fails after a purchase stays in
+            a temporary folder, which the error names, and can be resumed from there.
+        resume: Resume the run in ``out``: fresh noise, inside its reservation; steps lost in a crash count.
         seed: Public: initial weights and the generator's noise. Privacy noise is never seeded.
-        device: Where to compute, such as ``cpu`` or ``cuda``.
+        device: Device to compute on, such as ``cpu`` or ``cuda``.
         threads: CPU threads; left out, one where no torch is needed, as on tables, else as many as torch takes.
-        memory: What the process may hold, such as ``2GB``, or bytes; None: what there is. A table that it does not
-            hold is read in partitions, by a method that can; see docs/scale.md.
-        engine: Where records are: ``local``; or ``dask``, whose workers read a table in files, keep it, and say what
-            it adds up to; or a client of Dask. In a script, ``dask`` without a scheduler belongs under
+        memory: Memory that the process may use, such as ``2GB``, or bytes; None: all that there is. A larger table is
+            read in partitions, by a method that can; see docs/scale.md.
+        engine: The place of the records: ``local``; or ``dask``, whose workers read a table in files, keep it, and
+            answer queries; or a client of Dask. In a script, ``dask`` without a scheduler belongs under
             ``if __name__ == "__main__":``, as its processes import the script.
-        scheduler: For ``dask``, the address of a cluster that is there; left out, ``threads`` workers are started on
-            this machine, or one a processor.
+        scheduler: For ``dask``, the address of an existing cluster; left out, ``threads`` workers are started on this
+            machine, or one per processor.
         again: Whether to charge a plan that a run of this ledger is charged for already. Such a fit is refused
             otherwise: it would spend the same (ε, δ) once more. Data are known by the ledger's data set alone.
-        progress: Receives progress events; left out, a line where somebody sees it (:mod:`doublure.support.progress`),
+        progress: Receives progress events; left out, a line where it can be seen (:mod:`doublure.support.progress`),
             none with False.
-        ranks: Where several processes fit together, the first of them (:mod:`doublure.run.ranks`); None: this process
-            alone.
+        ranks: The first of several processes that fit together (:mod:`doublure.run.ranks`); None: this process alone.
 
     Returns:
         The synthesizer.
 
     Raises:
         InputError: The data, the plan or the folder does not fit; the reservation is closed at zero and the folder
-            removed if no noise was drawn. Of single records that break a rule, a list beside ``out`` says which.
+            removed if no noise was drawn. Single records that break a rule are listed beside ``out``.
         BudgetRefused: The ledger's cap would be passed, or the plan was charged already and ``again`` is false; the
             data was not opened.
         CeilingPassed: ε_μ came out above the plan's ceiling; the finished run is kept under its worst case.
@@ -123,12 +122,12 @@ def fit(
     if not isinstance(ledger, (Ledger, str, Path)):
         remedy = "give a Ledger or its path; Ledger.create makes one"
         raise SettingError("is needed: it pays before the data is opened", field="ledger", remedy=remedy)
-    if not resume:  # what was reserved is compared with the folder's plan and the ledger's: it was paid for as it is
+    if not resume:  # the reserved plan is compared with the folder's and the ledger's: it was paid for as it is
         _refuse_forged(plan)
-    chosen, most = methods.method(plan.method), bytes_of(memory)
+    chosen, most = methods.method(plan.method), parse_bytes(memory)
     elsewhere = isinstance(data, RemoteSource) or engine != LOCAL
     refuse_too_large(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
-    placement = placement_of(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
+    placement = choose_placement(chosen, plan.schema, plan.settings, most, elsewhere=elsewhere)
     if engine != LOCAL:
         refuse_held(plan, parted=placement is RecordPlacement.IN_PARTITIONS)
     if ranks is not None:
@@ -137,7 +136,7 @@ def fit(
         require_torch(f"method {chosen.name}")
     chosen.ready(plan.schema, plan.settings)
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    public_seed = seeding.chosen(seed)
+    public_seed = seeding.choose_seed(seed)
     check_device(device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(threads_of_fit(threads, with_torch=with_torch))
@@ -148,35 +147,35 @@ def fit(
             path = stack.enter_context(_unnamed())
         else:
             path = Path(out)
-        stack.enter_context(listing(None if out is None else path))
+        stack.enter_context(list_refused_records(None if out is None else path))
         if not resume:
             if not again:
-                RunFolder.refuse_taken(path)  # says more, where the run that was paid for is there
+                RunFolder.refuse_taken(path)  # a better message, where the paid run is there
                 book.refuse_repeated(plan)
             refuse_unaffordable(book, plan)
         else:
-            folder = stack.enter_context(RunFolder.open(path).held())
+            folder = stack.enter_context(RunFolder.open(path).lock())
             if (finished := _finished(folder, book)) is not None:
                 return _under_the_ceiling(finished, out)
         listener.stage("check the data's header")
-        data = stack.enter_context(placed(data, plan, engine, scheduler, threads))
+        data = stack.enter_context(place_data(data, plan, engine, scheduler, threads))
         source = data if isinstance(data, RemoteSource) else open_data(data, plan.kind, plan.schema.written)
         source.check(plan.schema)
         if resume:
-            run = Run.resumed(folder, plan, book, ranks)
+            run = FitRun.resume(folder, plan, book, ranks)
         else:
             listener.stage("try the plan on no record")
             rehearse(plan, device=device)
             folder = RunFolder.create(path, plan)
-            # Whoever tries to go on with it now is refused, and holds it no longer than that takes.
-            stack.enter_context(folder.held(wait=True))
-            run = Run.begun(folder, plan, book, public_seed, ranks, again=again)
+            # A process that tries to resume it now is refused, and holds the lock no longer than that takes.
+            stack.enter_context(folder.lock(wait=True))
+            run = FitRun.begin(folder, plan, book, public_seed, ranks, again=again)
         return _under_the_ceiling(run.finish(source, device, listener, keeps=out is not None, placement=placement), out)
 
 
 @contextlib.contextmanager
 def _unnamed() -> Iterator[Path]:
-    """Yield a place for a run folder that nobody asked for; it stays if the run is not done, and something bought."""
+    """Yield a path for a temporary run folder; it stays if the run bought something and is not done."""
     room = Path(tempfile.mkdtemp(prefix="doublure-"))
     try:
         yield room / "run"
@@ -186,7 +185,7 @@ def _unnamed() -> Iterator[Path]:
 
 
 def _under_the_ceiling(syn: Synthesizer, out: str | Path | None) -> Synthesizer:
-    """Refuse to pass a synthesizer off as what was planned, where its estimate came out above the ceiling.
+    """Refuse to return a synthesizer as planned if its estimate is above the ceiling.
 
     Raises:
         CeilingPassed: It holds the synthesizer, which is whole and was paid for; its folder is too.
@@ -204,7 +203,7 @@ def _refuse_forged(plan: Plan) -> None:
 
 
 def refuse_unaffordable(ledger: Ledger, plan: Plan) -> None:
-    """Refuse before even the header is read; the reservation decides again, under the ledger's lock."""
+    """Refuse a plan that the ledger cannot pay, before the header is read; the reservation decides again."""
     asked, left = charge(plan, plan.guarantee.kind), ledger.remaining
     if asked is None:
         return
@@ -218,7 +217,7 @@ def refuse_unaffordable(ledger: Ledger, plan: Plan) -> None:
 
 
 def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
-    """Return the synthesizer of a run that was cut off between the ledger's last word and its folder's."""
+    """Return the synthesizer of a run that was cut off between its ledger's last record and its folder's."""
     if folder.run.get("status") == "done":
         return None
     reservation = folder.reservation.get("reservation")
@@ -228,35 +227,35 @@ def _finished(folder: RunFolder, ledger: Ledger) -> Synthesizer | None:
             folder.forget_codes()
             folder.answers.forget()
             folder.update_run(status="done", generator_sha256=record.body["artefact_sha256"])
-            return synthesizer_of(folder)
+            return read_synthesizer(folder)
     return None
 
 
 # -- the records that a fit was refused for: an internal list beside the run folder ------------------------------------
 
 
-def list_of(out: Path) -> Path:
-    """Return where the list of a run that was refused stands: beside its folder, which is not made or not kept."""
+def refused_list_path(out: Path) -> Path:
+    """Return the path of a refused run's list: beside its folder, which is not made or not kept."""
     place = out.resolve()  # "." has no name
     return place.parent / f"{place.name}-refused.csv"
 
 
 @contextlib.contextmanager
-def listing(out: Path | None) -> Iterator[None]:
-    """Write the list where records are refused inside, and say so in the remedy.
+def list_refused_records(out: Path | None) -> Iterator[None]:
+    """Write a list of the records that are refused inside, and name it in the remedy.
 
-    A list of an earlier try is replaced; another file of that name stays, and there is no list.
+    An earlier list is replaced. Another file of that name stays, and no list is written.
 
     Args:
-        out: The run folder that was asked for; without one there is no list, and :class:`FaultyRecords` alone has it.
+        out: The run folder; without one no list is written, and only :class:`FaultyRecords` has it.
 
     Raises:
-        FaultyRecords: As it came, with the list's name in its remedy.
+        FaultyRecords: The same error, with the list's name in its remedy.
     """
     if out is None:
         yield
         return
-    place = list_of(out)
+    place = refused_list_path(out)
     try:
         yield
     except FaultyRecords as error:
@@ -275,7 +274,7 @@ def listing(out: Path | None) -> Iterator[None]:
 
 
 def _may_be_written(place: Path) -> bool:
-    """Whether nothing stands there, or a list."""
+    """Whether nothing is there, or an earlier list."""
     if not os.path.lexists(place):
         return True
     head = ",".join(_HEAD).encode()

@@ -1,13 +1,13 @@
-"""A run on disk: private parts apart, every file whole, versioned, resumable.
+"""A run on disk: atomic files, private parts apart, versioned, resumable.
 
 ::
 
     run/                      mode 0700
-      run.json                what this is, and where it stands
-      plan.json               what was planned
-      schema.yaml             resolved: what was bought is in it
-      guarantee.json          what may be claimed
-      executed.json           what ran, beside what was priced: an object an access of the plan
+      run.json                facts and status of the run
+      plan.json               the plan
+      schema.yaml             resolved, with the bought facts
+      guarantee.json          the claim
+      executed.json           events that ran beside those priced: an object per access of the plan
       generator.safetensors   weights, schema and plan; nothing else
       tables.safetensors      the noisy tables that were bought, if the method hands them out
       log.jsonl               public figures of the training
@@ -112,10 +112,10 @@ class RunFolder:
 
     @classmethod
     def refuse_taken(cls, path: Path) -> None:
-        """Refuse a place where something is, and say what.
+        """Refuse a path that is taken, and name its content.
 
         Raises:
-            RunFolderError: Something is there.
+            RunFolderError: It is taken.
         """
         if files.holds_anything(path):
             raise cls(path)._taken()
@@ -137,14 +137,14 @@ class RunFolder:
         return RunFolderError("is not empty", field=self.path, remedy="choose another -o")
 
     @contextlib.contextmanager
-    def held(self, *, wait: bool = False) -> Iterator[RunFolder]:
-        """Keep other processes from going on with this run, until this one leaves or ends, however it ends.
+    def lock(self, *, wait: bool = False) -> Iterator[RunFolder]:
+        """Lock the run against other processes, until this block or process ends, however it ends.
 
         The lock is on ``plan.json``, which is written once and never replaced. Where the file system knows no locks,
         the ledger alone decides who goes on.
 
         Args:
-            wait: For another process that holds the folder, instead of giving up.
+            wait: Wait for another process that holds the folder, instead of giving up.
 
         Raises:
             RunFolderError: Another process holds it, or it is no longer there.
@@ -174,7 +174,7 @@ class RunFolder:
                     fcntl.flock(file, fcntl.LOCK_UN)  # a child forked meanwhile may hold a copy of the descriptor
 
     def discard(self) -> None:
-        """Remove the files of a run that came to nothing, and the folder if nothing else is in it."""
+        """Remove the files of a failed run, and the folder if nothing else is in it."""
         with contextlib.suppress(OSError):
             self.sweep()
             for name in _FILES:
@@ -184,7 +184,7 @@ class RunFolder:
             self.path.rmdir()
 
     def sweep(self) -> None:
-        """Remove what a killed process left half-written."""
+        """Remove half-written files of a killed process."""
         files.sweep(self.path)
         files.sweep(self.internal)
         log = self.path / "log.jsonl"
@@ -197,7 +197,7 @@ class RunFolder:
         """Open a run folder.
 
         Raises:
-            RunFolderError: It is none, or is of another version.
+            RunFolderError: It is no run folder, or of another version.
         """
         if not (path / "run.json").is_file():
             remedy = "give the folder that doublure fit -o made; a fit that made none was charged nothing"
@@ -214,7 +214,7 @@ class RunFolder:
 
     @classmethod
     def can_go_on(cls, path: Path) -> bool:
-        """Whether a run is here that was paid for, and that somebody can go on with; no private work stays with it."""
+        """Whether a paid run is here that can be resumed; its private work is removed."""
         try:
             folder = cls.open(path)
             status = folder.run.get("status")
@@ -229,7 +229,7 @@ class RunFolder:
 
     @property
     def run(self) -> dict[str, Any]:
-        """What ``run.json`` says."""
+        """The content of ``run.json``."""
         data: dict[str, Any] = self._json("run.json")
         return data
 
@@ -243,7 +243,7 @@ class RunFolder:
 
     @property
     def reservation(self) -> dict[str, Any]:
-        """What ``run.json`` remembers of the ledger: data set, path, reservation, session."""
+        """The ledger's facts in ``run.json``: data set, path, reservation, session."""
         kept = self.run.get("ledger")
         return kept if isinstance(kept, dict) else {}
 
@@ -251,7 +251,7 @@ class RunFolder:
 
     @property
     def fault(self) -> str | None:
-        """What is known to be wrong with the claim of a run that an earlier version made."""
+        """The known fault of a claim that an earlier version made, if any."""
         return self._fault_of(self._json("plan.json"))
 
     def _fault_of(self, written: dict[str, Any]) -> str | None:
@@ -261,20 +261,20 @@ class RunFolder:
 
     @property
     def plan(self) -> Plan:
-        """The plan, checked against its own settings; what it costs was fixed when it was reserved.
+        """The plan, checked against its own settings; its cost was fixed when it was reserved.
 
         Raises:
             InputError: It is no plan, or was edited.
-            RunFolderError: It is of another doublure, whose settings were others: that one still reads it.
+            RunFolderError: It is of another version of doublure, with other settings.
         """
         written = self._json("plan.json")
         if (fault := self._fault_of(written)) is not None:
             warnings.warn(f"{self.path}: {fault}; {REMEDY}", PrivacyWarning, stacklevel=2)
-        return weights.plan_of(written, self.run.get("doublure_version"), self.path)
+        return weights.read_plan(written, self.run.get("doublure_version"), self.path)
 
     @property
     def schema(self) -> ResolvedSchema | None:
-        """The resolved schema, once everything that was to be learned has been."""
+        """The resolved schema, once all facts are learned."""
         path = self.path / "schema.yaml"
         if not path.is_file():
             return None
@@ -299,32 +299,32 @@ class RunFolder:
 
     @property
     def executed(self) -> list[dict[str, Any]] | None:
-        """What ran, as the mechanism wrote it down; None of a run that an earlier version began."""
+        """The mechanism's record of what ran; None for a run that an earlier version began."""
         if not (self.path / _EXECUTED).is_file():
             return None
         found: list[dict[str, Any]] = self._json(_EXECUTED, list)
         return found
 
     def save_executed(self, executed: list[dict[str, Any]]) -> None:
-        """Keep what ran."""
+        """Keep the record of what ran."""
         files.write_json(self.path / _EXECUTED, executed)
 
     @property
     def estimate(self) -> dict[str, Any] | None:
-        """What was estimated from private gradients, if it is kept here; for internal reports alone."""
+        """Figures estimated from private gradients, if they are kept here; for internal reports alone."""
         path = self.internal / _ESTIMATE
         found: dict[str, Any] | None = self._json(f"internal/{_ESTIMATE}") if path.is_file() else None
         return found
 
     def save_estimate(self, found: dict[str, Any]) -> None:
-        """Keep what was estimated from private gradients, readable by its owner alone."""
+        """Keep figures estimated from private gradients, readable by their owner alone."""
         files.write_json(self.internal / _ESTIMATE, found, mode=0o600)
 
     # -- weights -------------------------------------------------------------------------------------------------
 
     def save_generator(self, generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> str:
-        """Write ``generator.safetensors``: weights, schema, plan, and which of two claims. Return its SHA-256."""
-        content = weights.file_of(generator, schema, plan, guarantee)
+        """Write ``generator.safetensors`` (weights, schema, plan and claim), and return its SHA-256."""
+        content = weights.generator_file(generator, schema, plan, guarantee)
         files.write_atomic(self.path / weights.FILE, lambda file: file.write(content))
         return hashlib.sha256(content).hexdigest()
 
@@ -332,8 +332,7 @@ class RunFolder:
         """Return the generator's weights.
 
         Raises:
-            RunFolderError: The file is missing, damaged, or not the one that ``run.json``, the schema and the plan
-                beside it belong to.
+            RunFolderError: The file is missing, damaged, or does not match ``run.json``, the schema and the plan.
         """
         path = self.path / weights.FILE
         if path.is_file() and sha256_of(path) != self.run.get("generator_sha256"):
@@ -342,23 +341,23 @@ class RunFolder:
 
     @property
     def tables(self) -> tuple[NoisyTable, ...]:
-        """The noisy tables that were handed out; none of most methods, and of a run that an earlier version made.
+        """The released noisy tables; none for most methods, and for runs of earlier versions.
 
         Raises:
-            RunFolderError: The file is missing, damaged, or another one than ``run.json`` says.
+            RunFolderError: The file is missing, damaged, or not the one that ``run.json`` names.
         """
         sha256 = self.run.get("tables_sha256")
         return () if sha256 is None else read_noisy_tables(self.path / _TABLES, sha256)
 
     def save_tables(self, tables: Sequence[NoisyTable]) -> None:
-        """Keep the noisy tables that were handed out, if there are any."""
+        """Keep the released noisy tables, if there are any."""
         if tables:
             self.update_run(tables_sha256=write_tables(self.path / _TABLES, tables))
 
     # -- checkpoints (methods.base.Checkpoints) --------------------------------------------------------------------
 
     def save(self, step: int, state: State) -> None:
-        """Keep the state of the training; no randomness among it."""
+        """Keep the state of the training, which holds no randomness."""
         of = {} if self._records is None else {"records": self._records}
         content = packed(state, {"step": str(step), **of})
         files.write_atomic(self.internal / _CHECKPOINT, lambda file: file.write(content), mode=0o600)
@@ -380,13 +379,13 @@ class RunFolder:
         return int(step)
 
     def refuse_other_records(self, fingerprint: str) -> None:
-        """Refuse to go on from a state or answers of other records; what is kept from now on names these.
+        """Refuse to resume from a state or answers of other records; files kept from now on name these.
 
         Args:
-            fingerprint: Of the records, empty where each load draws others. Private, as all that is kept beside it.
+            fingerprint: Of the records, empty where each load draws others. Private, like the files that name it.
 
         Raises:
-            RunFolderError: What is kept is of others.
+            RunFolderError: The kept files are of other records.
         """
         path = self.internal / _CHECKPOINT
         same = not path.is_file() or read_arrays(path)[0].get("records", fingerprint) == fingerprint
@@ -403,7 +402,7 @@ class RunFolder:
         files.write_atomic(self._work(name), lambda file: file.write(content), mode=0o600)
 
     def kept(self, name: str, key: str) -> dict[str, Array] | None:
-        """Return what is kept under a name; nothing, if it is damaged or follows from something else."""
+        """Return the numbers kept under a name; None if they are damaged or have another key."""
         path = self._work(name)
         if not path.is_file():
             return None
@@ -414,7 +413,7 @@ class RunFolder:
         return state if metadata.get("key") == key else None
 
     def forget(self, name: str) -> None:
-        """Remove what is kept under a name."""
+        """Remove the numbers kept under a name."""
         self._work(name).unlink(missing_ok=True)
 
     def forget_all(self) -> None:
@@ -425,7 +424,7 @@ class RunFolder:
 
     @property
     def codes(self) -> Path:
-        """Where the codes of records that do not fit in memory stay until the run is closed."""
+        """Path of the codes of records that do not fit in memory, until the run is closed."""
         return self.internal / _CODES
 
     def forget_codes(self) -> None:
@@ -433,7 +432,7 @@ class RunFolder:
         self.codes.unlink(missing_ok=True)
 
     def forget_state(self) -> None:
-        """Remove all that a training has kept to go on from."""
+        """Remove all kept state of the training."""
         self.forget_all()
         self.answers.forget()
         for name in (_CHECKPOINT, _ESTIMATE):
@@ -441,7 +440,7 @@ class RunFolder:
 
     @property
     def works(self) -> bool:
-        """Whether private work is kept here that would be lost with the folder."""
+        """Whether private work is kept here."""
         return bool(self._works)
 
     @property

@@ -1,4 +1,4 @@
-"""load(): a synthesizer from a finished run's folder, or from a published generator."""
+"""``load()``: a synthesizer from a finished run's folder, or from a published generator."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def load(path: str | Path) -> Synthesizer:
     """Read a finished run folder, or a generator that :func:`doublure.releasing.generator.publish` wrote.
 
     Raises:
-        RunFolderError: There is none, it is not finished, or it is damaged.
+        RunFolderError: It is no run folder, not finished, or damaged.
     """
     folder = Path(path)
-    return published.read(folder) if published.lies_in(folder) else synthesizer_of(RunFolder.open(folder))
+    return published.read(folder) if published.is_published(folder) else read_synthesizer(RunFolder.open(folder))
 
 
-def synthesizer_of(folder: RunFolder) -> Synthesizer:
+def read_synthesizer(folder: RunFolder) -> Synthesizer:
     """Return the synthesizer of a finished run.
 
     Raises:
@@ -40,7 +40,7 @@ def synthesizer_of(folder: RunFolder) -> Synthesizer:
             remedy="the run folder was edited",
         )
     tensors = folder.load_weights(schema, plan)
-    generator = weights.into_generator(tensors, schema, plan, folder.path / weights.FILE)
+    generator = weights.load_generator(tensors, schema, plan, folder.path / weights.FILE)
     facts = {key: value for key, value in run.items() if key not in ("version", "status")}
     return Synthesizer(
         schema=schema,

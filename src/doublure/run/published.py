@@ -1,15 +1,15 @@
-"""A published generator on disk: all that sampling needs, and nothing of the private side.
+"""A published generator on disk: all that sampling needs, and nothing private.
 
 ::
 
     gen/
       generator.safetensors   weights, schema and plan; nothing else
-      schema.yaml             resolved: what was bought is in it
-      card.json               what may be claimed, and the hash of every file
+      schema.yaml             resolved, with the bought facts
+      card.json               the claim, and the hash of every file
       card.html               the same as a page
 
-Whoever has it can sample any number of records with any conditions. The card vouches for the files, and the keeper's
-ledger for the card (:func:`doublure.releasing.verifying.verify`).
+It can sample any number of records under any conditions. The card vouches for the files, and the keeper's ledger for
+the card (:func:`doublure.releasing.verifying.verify`).
 """
 
 from __future__ import annotations
@@ -31,44 +31,44 @@ from doublure.support.tensors import read_arrays, sha256_of
 
 SCHEMA, CARD = "schema.yaml", "card.json"
 FILES = (weights.FILE, SCHEMA)
-"""What stands beside the card and its page."""
+"""Files beside the card and its page."""
 
 _VERSION = 1
 _REMEDY = "get it again from whoever published it"
 
 
 def write(syn: Synthesizer, folder: Path) -> None:
-    """Write the weights and the schema; the card is its writer's.
+    """Write the weights and the schema; the caller writes the card.
 
-    The plan goes with them, without what only this machine knows. It was made before any record was read.
+    The plan is included, without facts of this machine. It was made before any record was read.
 
     Args:
         syn: A fitted synthesizer.
         folder: An empty folder.
     """
     plan = replace(syn.plan, settings=syn.plan.settings.published())
-    content = weights.file_of(syn.generator, syn.schema, plan, syn.guarantee)
+    content = weights.generator_file(syn.generator, syn.schema, plan, syn.guarantee)
     files.write_atomic(folder / weights.FILE, lambda file: file.write(content))
     text = syn.schema.to_yaml().encode()
     files.write_atomic(folder / SCHEMA, lambda file: file.write(text))
 
 
-def lies_in(folder: Path) -> bool:
-    """Return whether a folder is a published generator, and no run."""
+def is_published(folder: Path) -> bool:
+    """Say whether a folder is a published generator, and no run."""
     return (folder / CARD).is_file() and (folder / weights.FILE).is_file() and not (folder / "run.json").exists()
 
 
 def refuse_inside(folder: Path, out: Path | None) -> None:
-    """Refuse to put a report where a run would hold its own: a published folder holds its own files only.
+    """Refuse to write a report into a published generator, which holds its own files only.
 
     Args:
         folder: A run, or a published generator.
-        out: Where the report goes; None for the run's own place.
+        out: Path of the report; None for the run's own.
 
     Raises:
-        SettingError: No place was named, and the folder is a published generator.
+        SettingError: No path was given, and the folder is a published generator.
     """
-    if out is None and lies_in(folder):
+    if out is None and is_published(folder):
         remedy = "say where the report goes, outside of what is published"
         raise SettingError("is needed with a published generator", field="-o", remedy=remedy)
 
@@ -77,19 +77,19 @@ def read(folder: Path) -> Synthesizer:
     """Read a published generator.
 
     Raises:
-        RunFolderError: A file is missing or is not the one that the card names, the claim is not one that the plan
-            gives, or it is known to be wrong.
+        RunFolderError: A file is missing or is not the one that the card names, the plan does not give the claim, or
+            the claim is known to be wrong.
     """
     card, schema, plan, guarantee = _vouched_for(folder)
     path = folder / weights.FILE
     tensors = weights.read(path, schema, plan, guarantee)
-    generator = weights.into_generator(tensors, schema, plan, path)
+    generator = weights.load_generator(tensors, schema, plan, path)
     facts = {key: card.get(key) for key in ("doublure_version", "created", "method")}
     return Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, published=True)
 
 
 def documents(folder: Path) -> tuple[ResolvedSchema, list[dict[str, Any]]]:
-    """Return the schema of a published generator and what its plan says touched the data; no network is built.
+    """Return the schema and the data accesses of a published generator, without building a network.
 
     Raises:
         RunFolderError: As :func:`read`.
@@ -100,7 +100,7 @@ def documents(folder: Path) -> tuple[ResolvedSchema, list[dict[str, Any]]]:
 
 
 def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Guarantee]:
-    """Return a card, and the schema, plan and claim that it vouches for, once they hold together."""
+    """Return a card, and the schema, plan and claim that it vouches for, after checking their consistency."""
     card = _card(folder)
     for name in FILES:
         if card["sha256"].get(name) != sha256_of(folder / name):
@@ -115,14 +115,14 @@ def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Gu
         raise _broken("does not hold together", folder)
     if (fault := known_fault(made, written)) is not None:
         raise RunFolderError(fault, field=folder, remedy=REMEDY)
-    plan, guarantee = weights.plan_of(written, made, folder), Guarantee.from_json(card["guarantee"])
+    plan, guarantee = weights.read_plan(written, made, folder), Guarantee.from_json(card["guarantee"])
     if not plan.may_claim(guarantee):
         raise _broken("is not what the plan gives", folder / CARD)
     return card, schema, plan, guarantee
 
 
 def _card(folder: Path) -> dict[str, Any]:
-    """Return what the card says, and its files' hashes by name.
+    """Return the card's content, with its files' hashes by name.
 
     Raises:
         RunFolderError: It is no card, or of another version.

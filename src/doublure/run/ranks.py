@@ -1,20 +1,20 @@
-"""One run by several processes: ``torchrun … -m doublure fit``. Rank 0 runs it, the others answer.
+"""One run by several processes under ``torchrun … -m doublure fit``, where rank 0 runs it and the others answer.
 
 =====================  ==========================  =====================================================================
                        rank 0                      every other rank
 =====================  ==========================  =====================================================================
-plan, ledger, folder   reads and writes            hears the plan; opens neither ledger nor folder
-the data               once it is charged          once rank 0 says that it is charged; keeps its own units
-facts of the schema    learns them, of all units,  says that it has read the data, and hears the resolved schema
-                       once all have read the data
-a noisy step           has it paid for, adds       answers for its units, hears the noisy sum
+plan, ledger, folder   reads and writes            receives the plan; opens neither ledger nor folder
+the data               once it is charged          once rank 0 reports the charge; keeps its own units
+facts of the schema    learns them, of all units,  reports that it has read the data, receives the resolved
+                       once all have read the data schema
+a noisy step           has it paid for, adds       answers for its units, receives the noisy sum
                        answers, adds the noise
-a checkpoint, what     writes it                   hears it when a run goes on
-was drawn and kept
-a signal               stops the run               ignores it, and ends when rank 0 says so, or is gone
+a checkpoint, kept     writes it                   receives it when a run is resumed
+answers
+a signal               stops the run               ignores it, and ends with rank 0
 =====================  ==========================  =====================================================================
 
-A session deals the units anew, under a fresh key, so that a run may go on with another number of ranks.
+Each session assigns the units anew, under a fresh key, so that a run may be resumed with another number of ranks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from doublure.private.noise import source
 from doublure.private.ranks import FollowerContext, LeaderContext, LocalContext
 from doublure.schema import ResolvedSchema
 from doublure.support.devices import check_device, threads_of_fit
-from doublure.support.ranks import Ended, Follower, GlooLink, Leader, Link, own_device, started_by_torchrun
+from doublure.support.ranks import Follower, GlooLink, Leader, RankLink, RunEnded, own_device, started_by_torchrun
 from doublure.support.stopping import signals_ignored
 from doublure.support.tensors import as_arrays
 from doublure.training.job import Job, NullWorkspace, State, Workspace, encoded_records
@@ -54,33 +54,33 @@ _BEGIN, _LOADED, _TRAIN, _STATE = "begin", "loaded", "train", "state"
 
 
 class LocalRun(LocalContext):
-    """What a run tells other processes: here there is none."""
+    """Messages of a run to other processes: none for a single process."""
 
     def refuse_unfit(self, plan: Plan, *, parted: bool) -> None:
         """Refuse a run that these processes cannot do together, before anything is charged.
 
         Raises:
-            SettingError: Naming why.
+            SettingError: Giving the reason.
         """
 
     def begin(self, plan: Plan, seed: int) -> None:
-        """Say that the run is charged, so that records may be opened."""
+        """Report that the run is charged, so that records may be opened."""
 
     def loaded(self) -> None:
-        """Wait until all have read their records, so that nothing is drawn for one that cannot."""
+        """Wait until all have read their records, so that nothing is drawn if one cannot."""
 
     def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, answers: Drawn, **facts: Any) -> None:
-        """Say from where training goes on.
+        """Send the state from which training goes on.
 
         Args:
             schema: Resolved.
-            checkpoint: Returns what is kept, if anything is.
-            answers: Returns what earlier sessions have drawn and kept.
+            checkpoint: Returns the kept state, if there is one.
+            answers: Returns the answers that earlier sessions kept.
             facts: Plain JSON.
         """
 
     def workspace(self, folder: Workspace) -> Workspace:
-        """Return where private numbers are kept that take long to compute."""
+        """Return the storage for private numbers that take long to compute."""
         return folder
 
 
@@ -88,8 +88,8 @@ class LeaderRun(LeaderContext, LocalRun):
     """The first of several processes.
 
     Args:
-        leader: To the others.
-        size: How many there are.
+        leader: Connection to the others.
+        size: Number of processes.
     """
 
     @override
@@ -102,11 +102,11 @@ class LeaderRun(LeaderContext, LocalRun):
 
     @override
     def begin(self, plan: Plan, seed: int) -> None:
-        self._leader.tell(_BEGIN, {"plan": plan.to_json(), "seed": seed})
+        self._leader.broadcast(_BEGIN, {"plan": plan.to_json(), "seed": seed})
 
     @override
     def loaded(self) -> None:
-        self._leader.hear(_LOADED)
+        self._leader.gather(_LOADED)
 
     @override
     def train(self, schema: ResolvedSchema, checkpoint: Checkpoint, answers: Drawn, **facts: Any) -> None:
@@ -115,7 +115,7 @@ class LeaderRun(LeaderContext, LocalRun):
         drawn = answers()
         of = [[*place, answer.asked, dict(answer.ran)] for place, answer in drawn.items()]
         noisy = {str(number): answer.noisy for number, answer in enumerate(drawn.values())}
-        self._leader.tell(_TRAIN, {"schema": schema.to_yaml(), "answers": of, **facts}, noisy | kept)
+        self._leader.broadcast(_TRAIN, {"schema": schema.to_yaml(), "answers": of, **facts}, noisy | kept)
 
     @override
     def workspace(self, folder: Workspace) -> Workspace:
@@ -126,19 +126,19 @@ class FollowerRun:
     """Any other of several processes.
 
     Args:
-        link: To rank 0.
+        link: Connection to rank 0.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: RankLink) -> None:
         self._follower = Follower(link)
         self._follower.meet()
 
     def follow(self, data: Given, *, device: str = "cpu", threads: int | None = None) -> None:
-        """Answer rank 0 until it ends the run; what fails here is told to it, and said there.
+        """Answer rank 0 until it ends the run; a failure here is sent to it, and reported there.
 
         Args:
-            data: As rank 0 has it: equal files, wherever they are.
-            device: Where to compute.
+            data: The same data as rank 0's, in equal files.
+            device: Device to compute on.
             threads: CPU threads; left out, one where no torch is needed.
 
         Raises:
@@ -147,7 +147,7 @@ class FollowerRun:
         with signals_ignored():
             try:
                 self._answer(data, device, threads)
-            except Ended:
+            except RunEnded:
                 return
             except RankLost:
                 raise
@@ -155,7 +155,7 @@ class FollowerRun:
                 self._follower.fail(error)
 
     def _answer(self, data: Given, device: str, threads: int | None) -> None:
-        told = self._follower.expect(_BEGIN).words
+        told = self._follower.receive(_BEGIN).words
         plan, seed = Plan.from_json(told["plan"], reprice=False), int(told["seed"])
         method = methods.method(plan.method)
         method.ready(plan.schema, plan.settings)
@@ -167,8 +167,8 @@ class FollowerRun:
         given = open_data(data, plan.kind, plan.schema.written)
         given.check(plan.schema)
         table = given.load(plan.schema, at_least=plan.fewest_records)
-        self._follower.say(_LOADED)
-        message = self._follower.expect(_TRAIN)
+        self._follower.send(_LOADED)
+        message = self._follower.receive(_TRAIN)
         schema, taken = ResolvedSchema.parse(message.words["schema"]), int(message.words["taken"])
         encoder = encoder_for(schema, plan.settings.encoding)
         records = encoded_records(encoder, encoder.compact(table.content), table.unit, table.n_units, device)
@@ -196,7 +196,7 @@ class FollowerRun:
                 units=max(1, schema.public_units),
                 authorise=lambda step: None,
                 check_stop=lambda: None,
-                checkpoints=_Heard(_state_of(message)),
+                checkpoints=_ReceivedCheckpoint(_state_of(message)),
                 taken=taken,
                 seed=seed,
                 device=device,
@@ -204,17 +204,17 @@ class FollowerRun:
                 agree=ranks.agree,
             )
         )
-        self._follower.expect("end")
+        self._follower.receive("end")
 
 
-class _Heard:
-    """The checkpoint that rank 0 has told of; it alone keeps another."""
+class _ReceivedCheckpoint:
+    """The checkpoint received from rank 0, which alone writes checkpoints."""
 
     def __init__(self, state: State | None) -> None:
         self._state = state
 
     def save(self, step: int, state: State) -> None:
-        """Keep it for the next stage of this session."""
+        """Keep the state for the next stage of this session."""
         self._state = state
 
     def load(self) -> State | None:
@@ -223,8 +223,8 @@ class _Heard:
 
 
 @contextlib.contextmanager
-def together() -> Iterator[LocalRun | FollowerRun]:
-    """Join the processes that ``torchrun`` has started; alone where it has not.
+def join_ranks() -> Iterator[LocalRun | FollowerRun]:
+    """Join the processes that ``torchrun`` started, or run alone.
 
     Raises:
         RankLost: One is gone before they have met.
@@ -237,7 +237,7 @@ def together() -> Iterator[LocalRun | FollowerRun]:
         if link.rank:
             yield FollowerRun(link)
         else:
-            with leading(link) as first:
+            with lead_ranks(link) as first:
                 yield first
     finally:
         with contextlib.suppress(RuntimeError, ValueError):
@@ -245,11 +245,11 @@ def together() -> Iterator[LocalRun | FollowerRun]:
 
 
 @contextlib.contextmanager
-def leading(link: Link) -> Iterator[LeaderRun]:
-    """Lead the other ranks, and let them end when this block does, however it ends.
+def lead_ranks(link: RankLink) -> Iterator[LeaderRun]:
+    """Lead the other ranks, and end them with this block, however it ends.
 
     Args:
-        link: To the others.
+        link: Connection to the others.
     """
     leader = Leader(link)
     try:
@@ -275,4 +275,4 @@ def _pays_nothing(access: Access, step: int) -> None:
     raise TypeError("rank 0 pays")
 
 
-__all__ = ["FollowerRun", "LeaderRun", "LocalRun", "leading", "own_device", "together"]
+__all__ = ["FollowerRun", "LeaderRun", "LocalRun", "join_ranks", "lead_ranks", "own_device"]

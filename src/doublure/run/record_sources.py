@@ -1,19 +1,19 @@
-"""Places that records of a run are in: somewhere else, in memory, or on this machine's disk.
+"""Sources of a run's records: remote, in memory, or on this machine's disk.
 
-A place is asked for facts first, then for compact records. Elsewhere are workers (:mod:`doublure.run.worker_records`)
-and owners who keep their records (:mod:`doublure.federated`). A table that is larger than memory is read once, spilled,
-and counted in partitions or drawn in lots:
+A source is asked for facts first, then for compact records. Remote sources are workers
+(:mod:`doublure.run.worker_records`) and owners who keep their records (:mod:`doublure.federated`). A table larger than
+memory is read once, spilled, and counted in partitions or drawn in lots:
 
 =====================================  ==============================================================================
-the schema                             what is spilled
+the schema                             spilled data
 =====================================  ==============================================================================
-says everything, a record is a unit    codes, as records are read
+is complete, a record is a unit        codes, as records are read
 is to be learned, or has ids           canonical cells first, of which facts are learned and units bounded; then codes
 =====================================  ==============================================================================
 
 Codes that are counted lie column by column, those of which lots are drawn row by row. They stay beside the checkpoint
-where the run can be resumed, until it is closed; a resumed run goes on with them and reads the data no more. Cells
-never stay.
+where the run can be resumed, until it is closed; a resumed run uses them and does not read the data again. Cells never
+stay.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from doublure.data.tables.on_disk import TableOnDisk, TablePart, refuse_too_few
 from doublure.data.tables.rules import checked
 from doublure.data.tables.source import no_records
 from doublure.encode.table_values import TableValues
-from doublure.private.codes import Codes, narrowest
+from doublure.private.codes import ColumnCodes, narrowest
 from doublure.private.partitions import Partitions, SequentialPartitions, SinglePartition
 from doublure.private.row_codes import RowCodes
 from doublure.training.job import encoded_records
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from doublure.data.tables.source import TableSource
     from doublure.encode.encoder import Encoder
     from doublure.private.queries.counts import Countable
-    from doublure.private.queries.facts import Cells
+    from doublure.private.queries.facts import FactRecords
     from doublure.private.records import PrivateRecords
     from doublure.schema import Schema
 
@@ -49,66 +49,66 @@ RECORDS_AT_ONCE = 2**16
 
 
 class EncodedRecords(Protocol):
-    """Compact records, wherever they lie."""
+    """Compact records in any storage."""
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all of them in their order; empty where nobody can know it. Private."""
+        """A hash of all of them in their order; empty where it cannot be known. Private."""
 
     def partitions(self, check: Callable[[], None]) -> Partitions[Countable]:
-        """Return them as queries are asked of them; ``check`` is called now and then, and may raise to stop."""
+        """Return them as partitions for queries; ``check`` is called now and then, and may raise to stop."""
 
 
 class RecordSource(ABC):
-    """Records that are asked in partitions."""
+    """A source of records that are queried in partitions."""
 
     @abstractmethod
     def read(self) -> None:
-        """Have the records read; the charge is on disk.
+        """Read the records; the charge is on disk.
 
         Raises:
             InputError: They do not fit the schema.
         """
 
     @abstractmethod
-    def facts(self) -> Partitions[Cells]:
-        """Return the records as facts look at them."""
+    def facts(self) -> Partitions[FactRecords]:
+        """Return the records in the form that facts read."""
 
     @abstractmethod
     def encoded(self, encoder: Encoder, path: Path | None) -> EncodedRecords:
-        """Return the records as queries count them.
+        """Return the records in the form that queries read.
 
         Args:
             encoder: Of the resolved schema.
-            path: Where they may stay until the run is closed; None: nowhere.
+            path: File where they may stay until the run is closed; None: none.
         """
 
 
 class RemoteSource(RecordSource):
-    """Records that stay where they are, and that a fit is given in place of data."""
+    """A source of records that stay remote, given to a fit in place of data."""
 
     @abstractmethod
     def check(self, schema: Schema) -> None:
-        """Ask whether all is as planned, before anything is charged.
+        """Check that the source matches the plan, before anything is charged.
 
         Raises:
-            InputError: It is not.
+            InputError: It does not.
         """
 
-    def begun(self, internal: Path) -> None:
-        """Hear that the run is charged, and which its internal folder is."""
+    def begin(self, internal: Path) -> None:
+        """Receive the internal folder of the run, which is charged now."""
         return
 
-    def given_back(self) -> bool:
-        """Have every other ledger that was charged for this run closed at zero, and say whether none is charged.
+    def release_charges(self) -> bool:
+        """Close every remote charge for this run at zero, and say whether none is left.
 
-        Called where a run ends before anything was drawn; one that is charged elsewhere is kept, to be gone on with.
+        Called where a run ends before anything was drawn; a run with a remaining charge is kept to be resumed.
         """
         return True
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What ``run.json``, and with it a card, says of the place: decided before a record was read."""
+        """Public facts of the source for ``run.json`` and the card, decided before a record was read."""
         return {}
 
 
@@ -130,7 +130,7 @@ class InMemoryRecords(RecordSource):
 
     @override
     def read(self) -> None:
-        """Read the records; none is enough.
+        """Read the records, of which there may be none.
 
         Raises:
             DataError: A record does not fit.
@@ -173,15 +173,15 @@ class EncodedInMemory:
 
     @property
     def n_units(self) -> int:
-        """How many units there are. Private."""
+        """Number of units. Private."""
         return self._records.n_units
 
     def partitions(self, check: Callable[[], None] = lambda: None) -> Partitions[Any]:
-        """Return them as queries are asked of them."""
+        """Return them as a single partition."""
         return SinglePartition(self._records)
 
     def close(self) -> None:
-        """There is no file."""
+        """Do nothing: there is no file."""
 
     def __repr__(self) -> str:
         return "EncodedInMemory(private)"
@@ -191,15 +191,15 @@ class EncodedInMemory:
 
 
 class OnDiskRecords(RecordSource):
-    """A table's records, wherever they are at the time.
+    """A table's records on disk.
 
     Args:
         source: Its header checked.
         schema: The public facts.
-        folder: The run's internal one, where there is room.
-        kept: What an interrupted run has kept.
+        folder: The run's internal folder, which has room.
+        kept: The codes that an interrupted run kept.
         at_least: Fewer records than this are refused.
-        drawn: Whether lots are drawn of them, so that each one's unit has to be known.
+        drawn: Whether lots are drawn of them, so that each record's unit has to be known.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class OnDiskRecords(RecordSource):
         schema: Schema,
         folder: Path,
         *,
-        kept: Codes | RowCodes | None = None,
+        kept: ColumnCodes | RowCodes | None = None,
         at_least: int = 2,
         drawn: bool = False,
     ) -> None:
@@ -222,7 +222,7 @@ class OnDiskRecords(RecordSource):
 
     @override
     def read(self) -> None:
-        """Read the records, where facts are to be learned of them or units to be bounded.
+        """Read the records, if facts are to be learned or units to be bounded.
 
         Raises:
             DataError: A cell does not fit its column, or there are too few records.
@@ -240,23 +240,23 @@ class OnDiskRecords(RecordSource):
         return SequentialPartitions(self._table.parts)
 
     @override
-    def encoded(self, encoder: Encoder, path: Path | None) -> Codes:
-        """Return the records as queries count them.
+    def encoded(self, encoder: Encoder, path: Path | None) -> ColumnCodes:
+        """Return the records as codes for counting queries.
 
         Args:
             encoder: Of the resolved schema.
-            path: Where they stay until the run is closed; None: nowhere.
+            path: File where they stay until the run is closed; None: none.
 
         Raises:
             DataError: A cell does not fit its column, or there are too few records.
         """
-        if isinstance(self._kept, Codes):
+        if isinstance(self._kept, ColumnCodes):
             return self._kept
         if not isinstance(encoder, TableValues):
             raise TypeError("only whole numbers are spilled")
         types = [narrowest(own.first, own.last + own.nullable) for own in encoder.domains]
         table = self._table
-        codes = Codes.written(
+        codes = ColumnCodes.write(
             self._compact(encoder),
             types,
             most_records=lambda: 1 if table is None else table.most_records,
@@ -267,11 +267,11 @@ class OnDiskRecords(RecordSource):
         return codes
 
     def in_rows(self, encoder: Encoder, path: Path | None) -> RowCodes:
-        """Return the records as lots are drawn of them.
+        """Return the records as rows for drawing lots.
 
         Args:
             encoder: Of the resolved schema.
-            path: Where they stay until the run is closed; None: nowhere.
+            path: File where they stay until the run is closed; None: none.
 
         Raises:
             DataError: A cell does not fit its column, or there are too few records.
@@ -279,7 +279,7 @@ class OnDiskRecords(RecordSource):
         if isinstance(self._kept, RowCodes):
             return self._kept
         table = self._table
-        rows = RowCodes.written(
+        rows = RowCodes.write(
             self._compact(encoder),
             unit=lambda: None if table is None else table.unit,
             folder=self._folder,

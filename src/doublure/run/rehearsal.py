@@ -1,10 +1,10 @@
-"""A fit of nobody, before anything is charged: a plan whose choices do not go together is refused at no cost.
+"""Rehearsal of a fit without records, which refuses a plan with incompatible choices before it is charged.
 
-The untrained generator is built in the shapes that the plan gives. If a fit of no record takes little time, it is made
-as well: facts are learned of no cell, every release is asked of no record, and what follows comes from made-up noise.
-The built generator has to take up the state of the trained one, as it does when a run's folder is read.
+The untrained generator is built in the shapes that the plan gives. If a fit without records is quick, it is made as
+well: facts are learned from no cell, every release is asked of no record, and the noise is made up. The built generator
+has to load the state of the trained one, as when a run's folder is read.
 
-No private record is opened, and any record is refused: the noise protects nobody. It is quick, and seeded, so that a
+No private record is opened, and any record is refused, as the noise protects no one. It is fast, and seeded, so that a
 plan is refused always or never.
 """
 
@@ -20,7 +20,7 @@ from doublure.encode.choice import encoder_for
 from doublure.errors import DoublureError, SettingError, printable
 from doublure.methods import registry as methods
 from doublure.networks.sampling import take_state
-from doublure.planning.machine import seconds_of
+from doublure.planning.machine import estimate_seconds
 from doublure.private import facts
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, PureEvent
 from doublure.private.mechanism import Mechanism
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from doublure.training.settings import MethodSettings
 
 _SECONDS, _SHARE = 10.0, 0.5
-"""How long a rehearsal may be forecast to take: seconds, or a share of the fit that it goes before. The forecast is of
+"""Limits on the forecast of a rehearsal's time: seconds, or a share of the fit's. The forecast is of
 exact noise, which takes most of it and is not drawn: over all of examples/schemas, and wide tables and long series, a
 rehearsal took a tenth of its fit at most, or a second and a half."""
 
@@ -53,11 +53,11 @@ def rehearse(plan: Plan, *, device: str = "cpu") -> None:
     """Refuse a plan whose choices do not go together, before it is charged.
 
     Args:
-        plan: What is to be fitted.
-        device: Where.
+        plan: The plan to be fitted.
+        device: Device to compute on.
 
     Raises:
-        SettingError: Its generator cannot be built, or does not come out as it was built.
+        SettingError: Its generator cannot be built, or the trained one has another shape.
     """
     chosen = methods.method(plan.method)
     try:
@@ -86,19 +86,19 @@ def _refused(plan: Plan, message: str, remedy: str) -> SettingError:
 
 
 def _quick(chosen: Method, plan: Plan) -> MethodSettings | None:
-    """Return the settings of a fit of nobody; None where there is no such fit, or it takes too long."""
+    """Return the settings of a fit without records; None if there is no such fit, or it takes too long."""
     if plan.guarantee.epsilon is None:
-        return None  # nothing is charged, and a generator without noise has nothing to learn of nobody
+        return None  # nothing is charged, and a generator without noise cannot learn without records
     settings = chosen.rehearsed(plan.settings)
     if settings is None:
         return None
     nobody = plan.schema.model_copy(update={"units": 1})
     longest = max(_SECONDS, _SHARE * plan.seconds_estimate)
-    return settings if seconds_of(chosen.work(nobody, settings)) <= longest else None
+    return settings if estimate_seconds(chosen.work(nobody, settings)) <= longest else None
 
 
 def _trained(chosen: Method, plan: Plan, settings: MethodSettings, encoder: Encoder, device: str) -> Any:
-    """Return the generator that a fit of nobody trains."""
+    """Return the generator that a fit without records trains."""
     noise = plan.noise_multiplier or 1.0
     accesses = chosen.accesses(plan.schema, settings, noise)
     compact = encoder.compact(encoder.decode(np.zeros((0, encoder.width), dtype=np.float32)))
@@ -107,12 +107,12 @@ def _trained(chosen: Method, plan: Plan, settings: MethodSettings, encoder: Enco
         records=encoded_records(encoder, compact, np.zeros(0, dtype=np.int64), 0, device),
         settings=settings,
         accesses=accesses,
-        mechanism=MadeUp(accesses),
+        mechanism=RehearsalMechanism(accesses),
         sample_rate=plan.sample_rate or 1.0,
         units=encoder.schema.public_units,
         authorise=lambda step: None,
         check_stop=lambda: None,
-        checkpoints=_Forgetful(),
+        checkpoints=_NoCheckpoints(),
         device=device,
         delta_mu=plan.guarantee.delta_mu,
     )
@@ -120,28 +120,28 @@ def _trained(chosen: Method, plan: Plan, settings: MethodSettings, encoder: Enco
 
 
 def _learned_of_nobody(plan: Plan) -> ResolvedSchema:
-    """Return the schema with what would be learned of no cell."""
+    """Return the schema with the facts that would be learned without cells."""
     priced = plan.answered_facts
-    mechanism, learned = MadeUp(priced), dict[str, Any]()
+    mechanism, learned = RehearsalMechanism(priced), dict[str, Any]()
     for access, question in zip(priced, plan.schema.questions, strict=True):
         learned[question.path] = facts.learn(
-            question, _Nobody(), plan.schema, mechanism=mechanism, access=access, learned=learned
+            question, _EmptyCells(), plan.schema, mechanism=mechanism, access=access, learned=learned
         )
     return plan.schema.resolve(learned)
 
 
-class _Nobody:
-    """Records as facts look at them: none."""
+class _EmptyCells:
+    """No records, in the form that facts read."""
 
     n_units = most_records = 0
 
     def cells(self, column: str, fact: str) -> pd.Series[Any]:
-        """Return no cell."""
+        """Return a column without cells."""
         return pd.Series(dtype=object)
 
 
-class _Forgetful:
-    """Keeps no state: there is nothing to go on with."""
+class _NoCheckpoints:
+    """Keeps no state: a rehearsal is not resumed."""
 
     def save(self, step: int, state: State) -> None:
         """Keep nothing."""
@@ -151,8 +151,8 @@ class _Forgetful:
         return None
 
 
-class MadeUp(Mechanism):
-    """Answers for nobody, with made-up noise of the scale that real noise would have. It protects no one.
+class RehearsalMechanism(Mechanism):
+    """Answers without records, with made-up noise of the real noise's scale. It protects no one.
 
     Args:
         accesses: As a plan would price them.
@@ -164,12 +164,12 @@ class MadeUp(Mechanism):
 
     @override
     def release(self, query: Query[Any], access: Access, records: Any, *, keep: bool = True) -> Any:
-        """Return what nobody adds up to, with noise.
+        """Return the answer of no records, with noise.
 
         Raises:
             TypeError: There is a record.
         """
-        if not isinstance(records, (PrivateRecords, _Nobody)) or records.n_units or records.most_records:
+        if not isinstance(records, (PrivateRecords, _EmptyCells)) or records.n_units or records.most_records:
             raise TypeError("a rehearsal has no records")
         self._taken[access] = self.taken(access) + 1
         query.refuse_unfit(records)

@@ -1,13 +1,13 @@
-"""One run in one process: its folder, its reservation, and what of it has run.
+"""One run in one process: its folder, its reservation, and the record of what ran.
 
-Loads, learns, resolves, encodes, trains, saves; pays for each draw of noise before it is made, and closes the
-reservation whatever happens. :mod:`doublure.run.fitting` says who may go on.
+It loads, learns, resolves, encodes, trains and saves; pays for each draw of noise before it is made; and closes the
+reservation whatever happens. :mod:`doublure.run.fitting` decides which process may resume it.
 
 A release asks, is paid for, drawn, kept in the run folder and handed out, in this order
 (:mod:`doublure.private.mechanism`).
 
 ===================================  =================================================================================
-killed                               what is left
+killed                               state that is left
 ===================================  =================================================================================
 before the reservation               a folder that never began; nothing is charged
 between it and ``run.json``          resumable: the folder knew of the reservation before the ledger did
@@ -15,16 +15,16 @@ while records are read or counted    resumable: nothing of that was drawn, and i
 between a payment and its answer     a fact, or one of few releases: the full charge; not resumable, because its price
                                      covers one draw. It takes as long as noise, and two files on the disk
 while training by many steps         resumable: fresh noise, from the last checkpoint; what was authorised counts
-after a release, while what follows  resumable: the answer is read again, and nobody is asked
+after a release, while what follows  resumable: the answer is read again, nothing is asked
 is computed or saved
 between the ledger's end and the     resumable: the run is found to be finished
 folder's
 while it is resumed                  resumable: the folder knows the old session and the next, the ledger one of them
 ===================================  =================================================================================
 
-Whatever else ends a run, an error, a full disk or a defect, leaves what a kill would, and is closed so that it can be
-resumed: by this doublure or by one in which the defect is fixed, for as long as the plan says the same. A draw and its
-keeping are no place to stop: a signal waits for them.
+A run that ends by an error, a full disk or a defect leaves the same state as a killed one, and is closed so that it can
+be resumed: by this version or by one in which the defect is fixed, as long as the plan is the same. A draw and its
+keeping are not interrupted: a signal waits for them.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import RecordPlacement
 from doublure.private import facts
-from doublure.private.codes import Codes
+from doublure.private.codes import ColumnCodes
 from doublure.private.executed import Executed
 from doublure.private.noise import source as noise_source
 from doublure.private.records import PrivateRecords, RecordsElsewhere
 from doublure.private.row_codes import RowCodes
 from doublure.run.folder import RunFolder
-from doublure.run.loading import synthesizer_of
+from doublure.run.loading import read_synthesizer
 from doublure.run.ranks import LocalRun
 from doublure.run.record_sources import OnDiskRecords, RecordSource, RemoteSource
 from doublure.schema import ResolvedSchema
@@ -79,17 +79,15 @@ if TYPE_CHECKING:
     from doublure.access import Access
     from doublure.guarantee import Guarantee
     from doublure.private.bayesian import BayesianAccountant
-    from doublure.private.partitions import Partitions
-    from doublure.private.queries.facts import Cells
     from doublure.run.synthesizer import Synthesizer
     from doublure.training.noisy_tables import NoisyTable
 
 _NOT_AS_PRICED = "not-as-priced"
-"""The status of a run that drew other noise than was priced: nobody may go on with it."""
+"""The status of a run that drew other noise than was priced, which cannot be resumed."""
 
 
 class _Checkpoints:
-    """Keeps the state of a run, and before it what ran until then."""
+    """Keeps the state of a run, and before it the record of what ran."""
 
     def __init__(self, folder: RunFolder, write_what_ran: Callable[[], None]) -> None:
         self._folder = folder
@@ -105,8 +103,8 @@ class _Checkpoints:
         return self._folder.load()
 
 
-class Run:
-    """One run: its folder, its reservation, and what of it has run."""
+class FitRun:
+    """One run: its folder, its reservation, and the record of what ran."""
 
     def __init__(
         self,
@@ -141,10 +139,10 @@ class Run:
         self._asked: RemoteSource | None = None
 
     @classmethod
-    def begun(
+    def begin(
         cls, folder: RunFolder, plan: Plan, ledger: Ledger, seed: int, ranks: LocalRun | None = None, *, again: bool
-    ) -> Run:
-        """Reserve, promised to the folder first; leave neither folder nor charge behind if that fails."""
+    ) -> FitRun:
+        """Reserve, after a promise to the folder; a failure leaves neither folder nor charge."""
         entry = {"dataset": ledger.dataset, "path": str(ledger.path)}
 
         def promise(reservation: str, session: str) -> None:
@@ -165,8 +163,8 @@ class Run:
         return run
 
     @classmethod
-    def resumed(cls, folder: RunFolder, plan: Plan, ledger: Ledger, ranks: LocalRun | None = None) -> Run:
-        """Take the reservation up again; write nothing before the ledger has decided that this process may."""
+    def resume(cls, folder: RunFolder, plan: Plan, ledger: Ledger, ranks: LocalRun | None = None) -> FitRun:
+        """Resume the reservation; write nothing before the ledger has decided that this process may."""
         path = folder.path
         if (fault := folder.fault) is not None:
             raise RunFolderError(fault, field=path, remedy=REMEDY)
@@ -202,7 +200,7 @@ class Run:
             status=status, ledger={**entry, "session": reservation.session, "sequence": reservation.sequence}
         )
 
-    # -- the way through -----------------------------------------------------------------------------------------
+    # -- stages --------------------------------------------------------------------------------------------------
 
     def finish(
         self,
@@ -216,11 +214,11 @@ class Run:
         """Load, learn, train, save; close the reservation whatever happens.
 
         Args:
-            source: The private data, its header checked; or where it is asked.
-            device: Where to compute.
+            source: The private data, its header checked; or a remote source.
+            device: Device to compute on.
             progress: Receives progress events.
             keeps: Whether the folder stays, so that the run can be resumed.
-            placement: Where records are while it trains.
+            placement: The place of the records during training.
         """
         with self._stop.listening():
             try:
@@ -241,7 +239,7 @@ class Run:
             except LostRun:
                 self._stop.close()
                 with contextlib.suppress(OSError):
-                    self._folder.forget_all()  # nobody can go on with it, and it is as private as the records
+                    self._folder.forget_all()  # it cannot be resumed, and is as private as the records
                 self._close("aborted", keeps=keeps)
                 raise
             except NotAsPriced:
@@ -259,7 +257,7 @@ class Run:
                 raise
 
     def _refuse_what_is_lost(self) -> None:
-        """Refuse to go on where what was bought did not survive the crash and cannot be bought again."""
+        """Refuse to resume where a purchase did not survive the crash and cannot be repeated."""
         folder, reservation = self._folder, self._reservation
         if folder.schema is None:
             self._mechanism.refuse_lost(*self._plan.answered_facts)
@@ -275,15 +273,15 @@ class Run:
             folder.log({"resumed_at": reservation.authorised, "from_state_of": kept or 0})
 
     def _read(self, source: Source | RemoteSource, placement: RecordPlacement) -> Loaded | RecordSource:
-        """Return the records: held, or asked where they are; as an interrupted run has kept them, if it has."""
+        """Return the records in memory, or their source; those that an interrupted run kept, if it did."""
         if isinstance(source, RemoteSource):
-            source.begun(self._folder.internal)
+            source.begin(self._folder.internal)
             self._asked = source
             self._folder.update_run(**source.public)
             source.read()
             return source
         plan, at_least = self._plan, self._plan.fewest_records
-        kept = Codes.opened(self._folder.codes) or RowCodes.opened(self._folder.codes)
+        kept = ColumnCodes.open(self._folder.codes) or RowCodes.open(self._folder.codes)
         if placement is RecordPlacement.HELD and kept is None:
             return source.load(plan.schema, at_least=at_least)
         if isinstance(source, ImageSource):
@@ -310,7 +308,7 @@ class Run:
         progress.stage("learn what was bought", len(self._plan.learned))
         for number, (access, question) in enumerate(zip(self._plan.answered_facts, schema.questions, strict=True)):
             self._stop.check()
-            asked: Cells | Partitions[Cells] = loaded.facts() if isinstance(loaded, RecordSource) else loaded
+            asked = loaded.facts() if isinstance(loaded, RecordSource) else loaded
             learned[question.path] = facts.learn(
                 question, asked, schema, mechanism=self._mechanism, access=access, learned=learned
             )
@@ -352,12 +350,12 @@ class Run:
         try:
             self._folder.refuse_other_records(fingerprint)
         except RunFolderError:
-            self._folder.forget_codes()  # they are those of other records: whoever comes with the right ones is read
+            self._folder.forget_codes()  # they are of other records: the right data will be read again
             raise
         self._ranks.train(
             schema,
             self._folder.load,
-            lambda: self._mechanism.told(*plan.training),
+            lambda: self._mechanism.kept_answers(*plan.training),
             taken=self._reservation.authorised,
             executed=self._mechanism.ran(),
         )
@@ -388,7 +386,7 @@ class Run:
         generator = methods.method(plan.method).train(job)
         if not all_finite(generator.state_dict()):
             remedy = "fit into a new folder with smaller learning rates; what was spent stays spent"
-            if self._folder.kept_step is not None:  # whoever goes on with it begins where it has diverged
+            if self._folder.kept_step is not None:  # a resumed run would begin where it has diverged
                 raise LostRun("diverged: nothing could be sampled from it", field=plan.method, remedy=remedy)
             raise InputError("diverged: nothing could be sampled from it", field=plan.method, remedy=remedy)
         return generator
@@ -409,11 +407,11 @@ class Run:
         self._reservation.close("done", steps=self._reservation.authorised, artefact_sha256=sha256, claimed=claim.kind)
         self._folder.answers.forget()
         self._folder.update_run(status="done", generator_sha256=sha256)
-        syn, tables = synthesizer_of(self._folder), self._tables
+        syn, tables = read_synthesizer(self._folder), self._tables
         return syn if keeps else replace(syn, read_tables=lambda: tables)
 
     def _write_what_ran(self) -> None:
-        """Write down what ran; not where the word of an earlier session is gone, as then nobody knows."""
+        """Write the record of what ran, unless an earlier session's is lost, which leaves it unknown."""
         if self._tells_what_ran:
             self._folder.save_executed(self._mechanism.ran())
 
@@ -424,7 +422,7 @@ class Run:
         self._tables = tables
 
     def _claim(self) -> Guarantee:
-        """Return what may be claimed: what was planned, or what has been measured since."""
+        """Return the claim: the planned one, or the one that the measurements give."""
         plan, method = self._plan, methods.method(self._plan.method)
         guarantee, figures = method.final_claim(plan.guarantee, plan.settings, plan.touches, self._estimate)
         if self._reservation.claimed != plan.guarantee.kind:  # an earlier session found so, and was cut off
@@ -443,7 +441,7 @@ class Run:
             self._advance(step)
 
     def _advance(self, step: int) -> None:
-        """Return once this step is durably authorised; steps are authorised a checkpoint's distance at a time."""
+        """Return once this step is durably authorised; steps are authorised up to the next checkpoint."""
         if step <= self._reservation.authorised:
             return
         every = self._plan.settings.checkpoint_interval(step, self._plan.steps)
@@ -452,10 +450,9 @@ class Run:
     def _close(self, status: Literal["interrupted", "aborted"], *, keeps: bool = False) -> bool:
         """Close the reservation and return whether it stays charged; if nothing was drawn it is closed at zero.
 
-        Then the folder goes too, so that it does not stand in the way of another try. A ledger that cannot be written
-        any more keeps the charge, and the folder stays for when it can. Where the folder holds long work that a resumed
-        run goes on with, or others are charged for the run (and ``keeps`` says that the folder stays), the charge stays
-        with it.
+        Then the folder is removed, too, to make room for another try. If the ledger cannot be written any more, the
+        charge and the folder stay. If the folder holds long work that a resumed run would use, or remote ledgers are
+        charged for the run (and ``keeps`` says that the folder stays), the charge stays with it.
         """
         reservation = self._reservation
         spent = reservation.authorised > 0 or bool(reservation.drawn)
@@ -472,16 +469,16 @@ class Run:
         return not free
 
     def _has_to_stay(self, status: str) -> bool:
-        """Whether what was done, or charged to others, would be lost with the folder."""
+        """Whether long work, or a remote charge, would be lost with the folder."""
         counted = status == "interrupted" and self._folder.codes.is_file()
-        return self._folder.works or counted or not (self._asked is None or self._asked.given_back())
+        return self._folder.works or counted or not (self._asked is None or self._asked.release_charges())
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
     def _stopped(self, stop: BaseException, *, spent: bool, keeps: bool) -> Interrupted:
-        """Return what to say to somebody who stopped the run, or whose run a rank or an owner has ended."""
+        """Return the error for a run that was stopped by a signal, or ended by a rank or an owner."""
         kind, why, go_on = Interrupted, "stopped", "go on with --resume"
-        if not keeps:  # nobody has chosen its folder, so that it is named in full
+        if not keeps:  # the folder is a temporary one, so it is named in full
             go_on = f"go on with -o {self._folder.path} --resume"
         if isinstance(stop, OwnerLost | RankLost):
             kind, why = type(stop), f"{stop.message}, so that the run was stopped"
@@ -495,15 +492,15 @@ class Run:
 
 
 def _never_charged(kept: dict[str, Any], ledger: Ledger) -> bool:
-    """Whether a folder was promised a reservation, and was cut off before the ledger had it."""
+    """Whether a promised reservation was cut off before the ledger recorded it."""
     promised = "sequence" not in kept and kept.get("dataset") == ledger.dataset
     return promised and not any(record.body.get("id") == kept["reservation"] for record in ledger.entries)
 
 
 def _restore(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) -> Reservation:
-    """Resume with the session that the ledger holds: the folder's last one, or one that it had just been promised.
+    """Resume with the session that the ledger holds: the folder's last one, or the one just promised to it.
 
-    A crash between the folder's record and the ledger's, or the other way round, leaves a folder that knows both.
+    A crash between the folder's record and the ledger's leaves a folder that knows both.
     """
     kept, refusal = folder.reservation, None
     for session in known:
@@ -519,10 +516,10 @@ def _restore(ledger: Ledger, folder: RunFolder, known: list[str], plan: Plan) ->
 
 
 def _executed(folder: RunFolder, plan: Plan) -> Executed | None:
-    """Return what earlier sessions of a run have done; None where they have learned, and their word is gone.
+    """Return the record of earlier sessions; None if they learned facts and their record is lost.
 
     Raises:
-        RunFolderError: What they wrote down does not belong to this plan.
+        RunFolderError: The record does not belong to this plan.
     """
     executed = Executed(access for access in plan.answered if access.event is not None)
     if (written := folder.executed) is not None:

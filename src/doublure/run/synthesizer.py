@@ -20,7 +20,7 @@ from doublure.methods.method import Estimation, unshared_conditions
 from doublure.planning import Plan
 from doublure.run import conditions as asking
 from doublure.run import display
-from doublure.run.drawing import Drawing, refuse_endless
+from doublure.run.drawing import ConditionalSampler, refuse_endless
 from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import KINDS
 from doublure.support import seeding
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _FIRST_LOOK = 5_000
-"""Records that are drawn to see how many fit, where they are drawn by rejection."""
+"""First records of drawing by rejection, which show how many fit."""
 
 
 class Estimate(Protocol):
@@ -40,19 +40,19 @@ class Estimate(Protocol):
 
     @property
     def pairs(self) -> int:
-        """How many real records it was made from."""
+        """Number of real records that it was made from."""
 
     @property
     def features(self) -> str:
-        """In what distances were measured."""
+        """The features in which distances were measured."""
 
     @property
     def artificial(self) -> int:
-        """On how many synthetic records."""
+        """Number of synthetic records."""
 
     @property
     def seed(self) -> int:
-        """What fixed all draws."""
+        """The seed of all draws."""
 
     @property
     def mu(self) -> float:
@@ -64,21 +64,21 @@ class Estimate(Protocol):
 
     @property
     def basis(self) -> str:
-        """What it was computed from, in words; no figure of the data."""
+        """Its basis, in words; no figure of the data."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Synthesizer:
-    """A generator and everything that may be said about it.
+    """A fitted generator with its schema, plan and guarantee.
 
     Attributes:
-        schema: Every fact known, bought ones included.
-        plan: How it was made.
-        guarantee: What may be claimed.
+        schema: The resolved schema, with the bought facts.
+        plan: The plan that it was fitted by.
+        guarantee: The claim.
         generator: The weights.
-        run: Public facts of the run: when, which ledger entry, which seed.
-        executed: What ran, access by access, beside what was priced; None of a run that an earlier version made, and of
-            a published generator, whose card says how that compared.
+        run: Public facts of the run: time, ledger entry, seed.
+        executed: The events that ran beside those priced, by access; None for a run of an earlier version, and for a
+            published generator, whose card has the comparison.
         read_tables: Returns the noisy tables that were bought.
         published: Whether it was read from a published generator and not from a run.
     """
@@ -93,7 +93,7 @@ class Synthesizer:
     published: bool = False
 
     def __repr__(self) -> str:
-        """Return who this is in one line; schema, plan and weights would fill pages."""
+        """Return one line; schema, plan and weights would fill pages."""
         made = self.schema.summary if self.schema.only_columns else self.schema.kind
         return f"Synthesizer(method={self.plan.method!r}, {made}, guarantee={self.guarantee.sentence!r})"
 
@@ -102,17 +102,17 @@ class Synthesizer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What whoever uses the records should know of how they are drawn, a line each."""
+        """Notes on the sampling for users of the records, a line each."""
         return unshared_conditions(methods.method(self.plan.method), self.schema)
 
     @property
     def default_n(self) -> int:
-        """How many records are drawn where nobody says how many: the schema's units, declared or bought."""
+        """Default number of records: the schema's units, declared or bought."""
         return self.schema.public_units
 
     @property
     def bought(self) -> tuple[str, ...]:
-        """What the fit learned of the facts that its schema asked for, a line each; it stands in the schema."""
+        """The facts that the fit learned, a line each; they are in the schema."""
         return display.bought(self.plan.schema, self.schema)
 
     def sample(
@@ -124,10 +124,10 @@ class Synthesizer:
         """Return exactly ``n`` synthetic records.
 
         Args:
-            n: How many, at least 0; left out, as many as the schema says that there are units, which is public.
-            given: Column -> what every record must have: a value, a range ``(30, 40)``, a list of values, None for
-                missing, or a distribution ``{"f": 0.5, "m": 0.5}``; for images ``{"label": value}``, for series
-                attributes.
+            n: Number of records, at least 0; left out, the schema's public number of units.
+            given: Conditions by column that every record must meet: a value, a range ``(30, 40)``, a list of values,
+                None for missing, or a distribution ``{"f": 0.5, "m": 0.5}``; for images ``{"label": value}``, for
+                series attributes.
             seed: Makes the records repeatable; without one they are new each time.
 
         Returns:
@@ -162,12 +162,12 @@ class Synthesizer:
     ) -> Iterator[Any]:
         """Yield ``n`` records a chunk at a time, at bounded memory; at least one chunk, which may be empty.
 
-        The records depend on ``seed`` and ``chunk_rows`` (50,000 rows of a table, 500 images or 5,000 series, if
-        not given). Chunks can be drawn apart: where nothing is found by rejection, those from the ``first`` on are the
-        same as if all before them had been drawn.
+        The records depend on ``seed`` and ``chunk_rows`` (50,000 rows of a table, 500 images or 5,000 series, if not
+        given). Chunks can be drawn separately: without rejection, those from the ``first`` on are the same as if all
+        before them had been drawn.
 
         Raises:
-            SettingError: As :meth:`sample`; all but the rarity is found out before the first chunk is asked for.
+            SettingError: As :meth:`sample`; all but the rarity is checked before the first chunk is asked for.
         """
         if chunk_rows is None:
             chunk_rows = KINDS[self.schema.kind].chunk
@@ -176,10 +176,10 @@ class Synthesizer:
         wanted = asking.read(given or {}, self.schema, self._encoder)
         if first and wanted.by_rejection:
             raise SettingError("must be 0 where records are found by rejection", field="first", remedy="leave it out")
-        return self._chunks(counted(n), wanted, seeding.chosen(seed), chunk_rows, first)
+        return self._chunks(require_count(n), wanted, seeding.choose_seed(seed), chunk_rows, first)
 
     def by_rejection(self, given: Mapping[str, object]) -> bool:
-        """Whether records that have what is asked for are found by drawing others too.
+        """Whether these conditions need rejection, which draws other records, too.
 
         Raises:
             SettingError: As :meth:`sample`.
@@ -187,7 +187,7 @@ class Synthesizer:
         return asking.read(given, self.schema, self._encoder).by_rejection
 
     def sampling_with(self, **settings: object) -> Synthesizer:
-        """Return the same synthesizer, with settings changed that only sampling asks; that is free, as sampling is.
+        """Return the same synthesizer with other settings of sampling, which is free as sampling is.
 
         Args:
             settings: By name, such as ``sampled_spread`` of ``guided`` on images.
@@ -204,7 +204,7 @@ class Synthesizer:
 
     @cached_property
     def tables(self) -> tuple[NoisyTable, ...]:
-        """The noisy contingency tables that the fit bought, as they were released; none of most methods.
+        """The noisy contingency tables that the fit bought, as released; none for most methods.
 
         Raises:
             RunFolderError: Their file in the run folder is missing or damaged.
@@ -215,7 +215,7 @@ class Synthesizer:
         """Write a run folder that :func:`doublure.load` reads.
 
         Raises:
-            RunFolderError: It is a published generator, which holds no more of its run than its card says.
+            RunFolderError: It is a published generator, which does not hold its run.
         """
         from doublure.run.folder import RunFolder
 
@@ -237,10 +237,10 @@ class Synthesizer:
     def with_estimate(self, estimate: Estimate | None) -> Synthesizer:
         """Return the same synthesizer with an estimate of its expected privacy loss in its guarantee.
 
-        The figure is computed on real data, without noise: who states it releases it.
+        The figure is computed on real data, without noise: stating it releases it.
 
         Args:
-            estimate: From an evaluation that made it as the plan says; None where it could not be made.
+            estimate: From an evaluation under the plan's settings; None where it could not be made.
 
         Raises:
             SettingError: There is no estimate, it was made otherwise than the plan says, or the guarantee is of another
@@ -281,11 +281,11 @@ class Synthesizer:
 
         return encoder_for(self.schema, self.plan.settings.encoding)
 
-    def _chunks(self, n: int, wanted: asking.Wanted, entropy: int, chunk_rows: int, first: int) -> Iterator[Any]:
-        """Yield records group by group where there is one group, else mixed in every chunk."""
+    def _chunks(self, n: int, wanted: asking.ConditionGroups, seed: int, chunk_rows: int, first: int) -> Iterator[Any]:
+        """Yield the records of one group, or of several groups mixed in every chunk."""
         drawings = [self._drawing(given) for given, _ in wanted.groups]
         if len(drawings) == 1:
-            for frame, done in self._of_group(n, drawings[0], (entropy,), chunk_rows, first):
+            for frame, done in self._of_group(n, drawings[0], (seed,), chunk_rows, first):
                 yield self._numbered(frame, done)
             return
         done, number = min(n, first * chunk_rows), first
@@ -294,16 +294,16 @@ class Synthesizer:
             parts = [
                 frame
                 for group, count in enumerate(wanted.counts(done, size))
-                for frame, _ in self._of_group(count, drawings[group], (entropy, number, group), chunk_rows)
+                for frame, _ in self._of_group(count, drawings[group], (seed, number, group), chunk_rows)
             ]
-            order = np.random.default_rng([entropy, number]).permutation(size)
+            order = np.random.default_rng([seed, number]).permutation(size)
             yield self._numbered(taken(joined(parts), order), done)
             done, number = done + size, number + 1
 
     def _of_group(
-        self, n: int, drawing: Drawing, entropy: tuple[int, ...], chunk_rows: int, first: int = 0
+        self, n: int, drawing: ConditionalSampler, entropy: tuple[int, ...], chunk_rows: int, first: int = 0
     ) -> Iterator[tuple[Any, int]]:
-        """Yield ``n`` records that fit, a chunk at a time, each with how many came before; at least one chunk."""
+        """Yield ``n`` fitting records in chunks, each with the number of records before; at least one chunk."""
         given = drawing.given
         drawing.refuse_too_rare(n)
         done, number, drawn, found = min(n, first * chunk_rows), first, 0, 0
@@ -324,11 +324,11 @@ class Synthesizer:
                 yield frame, done
                 done += len(frame)
 
-    def _drawing(self, given: asking.Given) -> Drawing:
+    def _drawing(self, given: asking.Conditions) -> ConditionalSampler:
         width = methods.method(self.plan.method).sample_noise(self.plan.settings)
-        return Drawing(self.generator, self._encoder, width, given)
+        return ConditionalSampler(self.generator, self._encoder, width, given)
 
-    def _draw(self, size: int, drawing: Drawing, rng: np.random.Generator) -> Any:
+    def _draw(self, size: int, drawing: ConditionalSampler, rng: np.random.Generator) -> Any:
         return drawing.records(size, rng)
 
     def _numbered(self, frame: Any, done: int) -> Any:
@@ -338,8 +338,8 @@ class Synthesizer:
         return frame
 
 
-def counted(n: SupportsIndex) -> int:
-    """Return how many records are asked for.
+def require_count(n: SupportsIndex) -> int:
+    """Return the number of records, checked.
 
     Raises:
         SettingError: It is no whole number of at least 0.

@@ -1,4 +1,4 @@
-"""``generator.safetensors``: a generator's weights, and in the same file the schema and the plan they belong to."""
+"""``generator.safetensors``: a generator's weights, with the schema and the plan that they belong to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from doublure._version import __version__
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, RunFolderError, printable
-from doublure.guarantee import Guarantee, may_state_what_was_measured
+from doublure.guarantee import Guarantee, may_state_measured_epsilon
 from doublure.methods import registry as methods
 from doublure.networks.array_generator import AnyGenerator
 from doublure.networks.sampling import take_state
@@ -23,10 +23,12 @@ FILE = "generator.safetensors"
 """Its name in a run folder and in a published generator."""
 
 
-def file_of(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
-    """Return what the file holds: weights, schema, plan, and which of two claims; nothing else."""
-    # The schema within the plan is the public one; what was bought is in the schema beside it.
-    metadata = {"doublure": __version__, "watermark": guarantee.watermark, **_described(schema, plan, guarantee)}
+def generator_file(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> bytes:
+    """Return the file's content: weights, schema, plan, and the claim where the plan has two."""
+    # The schema within the plan is the public one; the bought facts are in the schema beside it.
+    documents = _documents(schema, plan, guarantee)
+    written = {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
+    metadata = {"doublure": __version__, "watermark": guarantee.watermark, **written}
     return packed(generator.state_dict(), metadata)
 
 
@@ -34,7 +36,7 @@ def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -
     """Return the weights.
 
     Raises:
-        RunFolderError: The file is missing or damaged, or the schema, plan or claim beside it are not its own.
+        RunFolderError: The file is missing or damaged, or does not match the schema, plan or claim beside it.
     """
     metadata, state = read_arrays(path)
     for name, document in _documents(schema, plan, guarantee).items():
@@ -44,14 +46,14 @@ def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -
     return state
 
 
-def into_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, path: Path) -> AnyGenerator:
+def load_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, path: Path) -> AnyGenerator:
     """Put weights into a generator of the shape that the plan gives.
 
     Args:
         state: As :func:`read` returns them.
-        schema: Every fact known.
-        plan: Says which method, and its settings.
-        path: Where the weights come from, for errors.
+        schema: The resolved schema.
+        plan: Gives the method and its settings.
+        path: The weights' file, for errors.
 
     Raises:
         RunFolderError: They are of another shape.
@@ -67,23 +69,23 @@ def into_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, 
     return generator.eval()
 
 
-def plan_of(written: dict[str, Any], made: object, field: Path) -> Plan:
+def read_plan(written: dict[str, Any], made: object, field: Path) -> Plan:
     """Read a plan that was paid for.
 
     Args:
         written: The JSON object.
-        made: The doublure that wrote it.
+        made: The version of doublure that wrote it.
         field: The folder, for errors.
 
     Raises:
         InputError: It is no plan, or was edited.
-        RunFolderError: It is of another doublure, whose settings were others: that one still reads it.
+        RunFolderError: It is of another version of doublure, with other settings.
     """
     try:
         return Plan.from_json(written, reprice=False)
     except InputError:
         claim = written.get("guarantee")
-        if isinstance(claim, dict) and may_state_what_was_measured(claim):
+        if isinstance(claim, dict) and may_state_measured_epsilon(claim):
             message = "states a Bayesian claim that this doublure does not make"
             remedy = "plan again, and fit anew; do not release it with an older one, which states the measured ε_μ"
             raise RunFolderError(message, field=field, remedy=remedy) from None
@@ -92,12 +94,6 @@ def plan_of(written: dict[str, Any], made: object, field: Path) -> Plan:
         known = printable(made)
         message = f"was made by doublure {known}, whose plans doublure {__version__} does not read"
         raise RunFolderError(message, field=field, remedy=f"use doublure {known} with it") from None
-
-
-def _described(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, str]:
-    """Return the documents as the file carries them."""
-    documents = _documents(schema, plan, guarantee)
-    return {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
 
 
 def _documents(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, dict[str, Any]]:
@@ -109,7 +105,7 @@ def _documents(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict
 
 
 def _facts(written: str | None) -> Any:
-    """Return what a document says but for a plan's words, which another version may find others for; None of none."""
+    """Return a document without a plan's words, which may differ by version; None for no document."""
     try:
         document = json.loads(written or "")
     except (ValueError, RecursionError):

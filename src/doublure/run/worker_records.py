@@ -1,8 +1,8 @@
-"""A run whose records lie on the workers of a cluster, who read, encode and keep them, and say what they add up to.
+"""Records on the workers of a cluster, which read, encode and keep them, and answer queries.
 
-They hold what a disk does (:mod:`doublure.run.record_sources`): codes, and before them cells, where facts are learned
-or units bounded. Nothing stays for a run that is cut off: to resume it, the data is read again. :class:`Workers` says
-what a cluster has to do; :mod:`doublure.run.engines` has Dask's.
+Workers hold the same as a disk (:mod:`doublure.run.record_sources`): codes, and before them cells, where facts are
+learned or units bounded. Nothing is kept for a run that is cut off: to resume it, the data is read again.
+:class:`Workers` is the interface of a cluster; :mod:`doublure.run.engines` has Dask's.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ if TYPE_CHECKING:
     from doublure.planning import Plan
     from doublure.private.partitions import Partitions
     from doublure.private.queries.counts import Countable
-    from doublure.private.queries.facts import Cells
+    from doublure.private.queries.facts import FactRecords
     from doublure.private.queries.query import Query
     from doublure.schema import Schema
 
 BUCKETS = 16
-"""Units are bounded in so many parts, or as many as there are pieces."""
+"""Number of parts in which units are bounded; no more than there are pieces."""
 
 
 class Workers(Protocol):
-    """Processes that do what they are asked, and keep what comes out until nobody refers to it any more.
+    """Processes that run tasks, and keep each result while it is referred to.
 
-    What is lost with a worker is done again by another.
+    Results that are lost with a worker are computed again by another.
     """
 
     def check(self) -> None:
-        """Ask whether there are any, and whether they have this version; none opens the data.
+        """Check that there are workers, of this version; none opens the data.
 
         Raises:
             InputError: There is none, or one has another version.
         """
 
     def each(self, does: Callable[..., Any], *given: Sequence[Any]) -> list[Any]:
-        """Have something done once for each of some arguments; return what stands for each result.
+        """Run a task for each set of arguments; return references to the results.
 
         Args:
             does: A function of its arguments alone.
-            given: Of each argument the values in turn; among them, or in lists, what stands for earlier results.
+            given: The values of each argument in turn; they may be, or hold in lists, references to earlier results.
         """
 
     def results(self, wanted: Sequence[Any]) -> Iterator[Any]:
         """Yield results, in any order.
 
         Raises:
-            RankLost: The workers are gone, or died of it again and again.
+            RankLost: The workers are gone, or repeatedly died of a task.
         """
 
 
@@ -71,8 +71,8 @@ class WorkerRecords(RemoteSource):
 
     Args:
         source: Its headers checked, its paths absolute.
-        plan: What is run.
-        workers: Who reads it.
+        plan: The plan of the run.
+        workers: The workers that read it.
     """
 
     def __init__(self, source: TableSource, plan: Plan, workers: Workers) -> None:
@@ -80,7 +80,7 @@ class WorkerRecords(RemoteSource):
         self._schema: Schema = plan.schema
         self._at_least = plan.fewest_records
         self._workers = workers
-        self._pieces: list[tasks.Piece] = []
+        self._pieces: list[tasks.DataPiece] = []
         self._cells: list[Any] = []
         self._codes: list[Any] = []
         self._digests: list[str] = []
@@ -88,10 +88,10 @@ class WorkerRecords(RemoteSource):
 
     @override
     def check(self, schema: Schema) -> None:
-        """Compare headers with the schema, and ask for the workers.
+        """Compare headers with the schema, and check the workers.
 
         Raises:
-            InputError: A column is missing, the table lies in this process alone, or there are no workers.
+            InputError: A column is missing, the table is in this process alone, or there are no workers.
         """
         self._source.check(schema)
         self._source.pieces()
@@ -99,27 +99,27 @@ class WorkerRecords(RemoteSource):
 
     @override
     def read(self) -> None:
-        """Have the records read, where facts are to be learned of them or units to be bounded.
+        """Have the records read, if facts are to be learned or units to be bounded.
 
         Raises:
             DataError: A cell does not fit its column, or there are too few records.
         """
         keys = fresh_keys()
         self._pieces = [
-            tasks.Piece(number, piece, self._schema, keys, __version__)
+            tasks.DataPiece(number, piece, self._schema, keys, __version__)
             for number, piece in enumerate(self._source.pieces())
         ]
         if not self._schema.questions and self._schema.unit.id is None:
             return
         whole = self._workers.each(tasks.read, self._pieces)
-        self._refuse_too_few(self._workers.results(self._workers.each(tasks.known_cells, whole)))
+        self._refuse_too_few(self._workers.results(self._workers.each(tasks.count_records, whole)))
         shares, most = self._bounded(whole)
-        self._cells = self._workers.each(tasks.held, whole, shares, [most] * len(whole))
+        self._cells = self._workers.each(tasks.keep_used, whole, shares, [most] * len(whole))
         self._facts = PartitionFacts(0, most)
         self._hear(self._cells)
 
     @override
-    def facts(self) -> Partitions[Cells]:
+    def facts(self) -> Partitions[FactRecords]:
         return self._partitions(self._cells)
 
     @override
@@ -131,8 +131,8 @@ class WorkerRecords(RemoteSource):
         """
         if not isinstance(encoder, TableValues):
             raise TypeError("only whole numbers are counted by workers")
-        does, given = (tasks.encoded, self._cells) if self._cells else (tasks.read_encoded, self._pieces)
-        schema = self._workers.each(tasks.itself, [encoder.schema])
+        does, given = (tasks.encode, self._cells) if self._cells else (tasks.read_and_encode, self._pieces)
+        schema = self._workers.each(tasks.identity, [encoder.schema])
         self._codes = self._workers.each(does, given, schema * len(given))
         known = self._hear(self._codes)
         if not self._cells:
@@ -147,7 +147,7 @@ class WorkerRecords(RemoteSource):
         return hashlib.sha256("".join(self._digests).encode()).hexdigest()
 
     def partitions(self, check: Callable[[], None]) -> Partitions[Countable]:
-        """Return the records as queries count them."""
+        """Return the records as partitions for counting queries."""
         return self._partitions(self._codes, check)
 
     def forget(self) -> None:
@@ -155,34 +155,34 @@ class WorkerRecords(RemoteSource):
         self._cells.clear()
         self._codes.clear()
 
-    # -- what workers are asked --------------------------------------------------------------------------------------
+    # -- tasks -------------------------------------------------------------------------------------------------------
 
     def _partitions(self, parts: list[Any], check: Callable[[], None] = lambda: None) -> WorkerPartitions[Any]:
         return WorkerPartitions(partial(self._asked, parts), digests=self._digests, facts=self._facts, check=check)
 
     def _asked(self, parts: list[Any], query: Query[Any], sample_rate: float) -> Iterator[Response]:
-        sent = self._workers.each(tasks.itself, [query])
+        sent = self._workers.each(tasks.identity, [query])
         yield from self._workers.results(
-            self._workers.each(tasks.answered, parts, sent * len(parts), [sample_rate] * len(parts))
+            self._workers.each(tasks.answer, parts, sent * len(parts), [sample_rate] * len(parts))
         )
 
     def _bounded(self, whole: list[Any]) -> tuple[list[list[Any]], int]:
-        """Return of each piece what stands for its share of every bucket, and how many records a unit has at most."""
+        """Return for each piece references to its share of every bucket, and the most records of a unit."""
         if self._schema.unit.id is None:
             return [[] for _ in whole], 1
         each, count, most = self._workers.each, min(BUCKETS, len(whole)), self._schema.unit.max_records
-        assigned = each(tasks.assigned, whole, [count] * len(whole))
-        buckets = [each(tasks.bucket_of, assigned, [bucket] * len(assigned)) for bucket in range(count)]
-        bounded = each(tasks.bounded, buckets, [most] * count)
-        shares = [each(tasks.share_of, bounded, [number] * count) for number in range(len(whole))]
-        return shares, max(self._workers.results(each(tasks.most_of, bounded)))
+        assigned = each(tasks.assign_buckets, whole, [count] * len(whole))
+        buckets = [each(tasks.select_bucket, assigned, [bucket] * len(assigned)) for bucket in range(count)]
+        bounded = each(tasks.bound_units, buckets, [most] * count)
+        shares = [each(tasks.select_share, bounded, [number] * count) for number in range(len(whole))]
+        return shares, max(self._workers.results(each(tasks.most_records, bounded)))
 
-    def _hear(self, parts: list[Any]) -> list[tasks.Known]:
-        known = sorted(self._workers.results(self._workers.each(tasks.known, parts)))
+    def _hear(self, parts: list[Any]) -> list[tasks.PartitionSummary]:
+        known = sorted(self._workers.results(self._workers.each(tasks.summarise, parts)))
         self._digests = [each.digest for each in known]
         return known
 
-    def _refuse_too_few(self, known: Iterator[tasks.Known]) -> None:
+    def _refuse_too_few(self, known: Iterator[tasks.PartitionSummary]) -> None:
         refuse_too_few(sum(each.records for each in known), self._source, self._at_least)
 
     def __repr__(self) -> str:

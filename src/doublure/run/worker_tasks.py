@@ -1,11 +1,11 @@
 """Tasks of workers: read a piece of a table, bound its units together with others, encode it, and answer.
 
-Each is a function of its arguments alone, so that a cluster may do it again wherever it likes. What comes out shows
-nothing of itself, as schedulers and workers log what they were given.
+Each is a function of its arguments alone, so that a cluster may repeat it anywhere. Results do not show their content,
+as schedulers and workers log their arguments.
 
-A unit's records may lie in several pieces. Of each record with an id, 128 bits of a keyed hash and a place (24 bytes)
-are dealt to buckets by the hash, all of a unit to one; a bucket says which records are used, and the records themselves
-stay where they were read. Ids never leave the worker that reads them.
+A unit's records may lie in several pieces. For each record with an id, 128 bits of a keyed hash and a place (24 bytes)
+go to a bucket by the hash, all of a unit to the same one. A bucket decides which records are used; the records
+themselves stay where they were read. Ids never leave the worker that reads them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ RECORDS_AT_ONCE = 2**16
 _PLACE_BITS = 40
 
 
-def sealed(does: Callable[A, T]) -> Callable[A, T]:
-    """Let no message leave a worker but our own, which name no private value; its log would keep it."""
+def hide_errors(does: Callable[A, T]) -> Callable[A, T]:
+    """Hide messages of other errors than ours, which name no private value, from a worker's log."""
 
     @functools.wraps(does)
     def done(*given: A.args, **named: A.kwargs) -> T:
@@ -56,23 +56,23 @@ def sealed(does: Callable[A, T]) -> Callable[A, T]:
     return done
 
 
-class Private:
-    """What shows nothing of itself."""
+class HiddenContent:
+    """Base class whose representation shows no content."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(private)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Piece(Private):
-    """Where a piece of the data lies, and how it is read.
+class DataPiece(HiddenContent):
+    """A piece of the data, with the means to read it.
 
     Attributes:
         number: Its place among all.
         source: Reads it.
         schema: The public facts.
         keys: Of the hash of ids; private, and only for this run.
-        version: Of whoever asks.
+        version: Of the asking process.
     """
 
     number: int
@@ -87,7 +87,7 @@ class Piece(Private):
         return {name: column for name, column in self.schema.columns.items() if column.modelled}
 
     def chunks(self) -> Iterator[tuple[pd.DataFrame, pd.Series[Any] | None]]:
-        """Yield canonical records some at a time, and their ids where units have them; first one chunk of none.
+        """Yield chunks of canonical records, with their ids where units have them; the first chunk is empty.
 
         Raises:
             DataError: A cell or a record does not fit.
@@ -103,7 +103,7 @@ class Piece(Private):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Read(Private):
+class PieceCells(HiddenContent):
     """A piece that has been read.
 
     Attributes:
@@ -118,27 +118,28 @@ class Read(Private):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bounded(Private):
-    """Which records a bucket's units use: places in all pieces."""
+class BoundedUnits(HiddenContent):
+    """The records that a bucket's units use, as places in all pieces."""
 
     used: IntArray
     first: IntArray
     most: int
 
 
-class CellsHeld(Private):
-    """A partition as facts look at it.
+class WorkerCells(HiddenContent):
+    """A partition in the form that facts read.
 
     Attributes:
         number: Its place among all.
-        n_units: How many units begin here.
-        most_records: How many records the unit with the most has, in all partitions.
+        records: Number of records.
+        n_units: Number of units whose first record is here.
+        most_records: Largest number of records of a unit, over all partitions.
         frame: Canonical cells.
         digest: A hash of them.
     """
 
     def __init__(self, number: int, frame: pd.DataFrame, n_units: int, most_records: int) -> None:
-        self.number = number
+        self.number, self.records = number, len(frame)
         self.frame = frame
         self.n_units = n_units
         self.most_records = most_records
@@ -156,7 +157,7 @@ class CellsHeld(Private):
         return self.frame[column]
 
 
-class _Columns:
+class _ColumnSlices:
     """Some compact records, of which ``[:, part]`` is taken."""
 
     def __init__(self, columns: Sequence[npt.NDArray[Any]]) -> None:
@@ -170,14 +171,14 @@ class _Columns:
         return self._columns[part][rows]
 
 
-class CodesHeld(Private):
-    """A partition as queries count it: its columns in the narrowest whole numbers.
+class WorkerCodes(HiddenContent):
+    """A partition in the form that counting queries read: columns in the narrowest whole numbers.
 
     Attributes:
         number: Its place among all.
-        records: How many it has.
-        most_records: How many records the unit with the most has, in all partitions.
-        parts: How many parts a compact record has.
+        records: Number of records.
+        most_records: Largest number of records of a unit, over all partitions.
+        parts: Number of parts of a compact record.
         digest: A hash of all.
     """
 
@@ -192,35 +193,35 @@ class CodesHeld(Private):
             found.update(column.tobytes())
         self.digest = found.hexdigest()
 
-    def chunks(self, rows: int) -> Iterator[_Columns]:
+    def chunks(self, rows: int) -> Iterator[_ColumnSlices]:
         """Yield compact records, a chunk at a time; of no records one that is empty."""
         for first in range(0, max(1, self.records), rows):
-            yield _Columns([column[first : first + rows] for column in self._columns])
+            yield _ColumnSlices([column[first : first + rows] for column in self._columns])
 
 
-class Known(NamedTuple):
-    """What whoever asks hears of a partition beside answers. Private."""
+class PartitionSummary(NamedTuple):
+    """Facts of a partition for the asking process, beside answers. Private."""
 
     number: int
     digest: str
     records: int
 
 
-# -- what is done ------------------------------------------------------------------------------------------------------
+# -- tasks -------------------------------------------------------------------------------------------------------------
 
 
 def version() -> str:
-    """Return which doublure a worker has."""
+    """Return the version of doublure on a worker."""
     return __version__
 
 
-def itself(given: T) -> T:
-    """Return what was given, so that it is sent to a worker once and not with every task."""
+def identity(given: T) -> T:
+    """Return the argument, so that it is sent to a worker once and not with every task."""
     return given
 
 
-@sealed
-def read(piece: Piece) -> Read:
+@hide_errors
+def read(piece: DataPiece) -> PieceCells:
     """Read a piece; the run is charged.
 
     Raises:
@@ -232,37 +233,37 @@ def read(piece: Piece) -> Read:
             rows.append(hashed(ids, piece.keys, piece.schema.unit.max_records, place))
         frames.append(frame)
         place += len(frame)
-    return Read(piece.number, cells.concatenate(frames, list(piece.columns)), np.concatenate(rows))
+    return PieceCells(piece.number, cells.concatenate(frames, list(piece.columns)), np.concatenate(rows))
 
 
-@sealed
-def assigned(own: Read, buckets: int) -> list[Rows]:
-    """Return a piece's hashes, all of a unit in one bucket."""
+@hide_errors
+def assign_buckets(own: PieceCells, buckets: int) -> list[Rows]:
+    """Return a piece's hashes by bucket, all of a unit in the same one."""
     to = own.rows[:, 0] % np.uint64(buckets)
     return [own.rows[to == bucket] for bucket in range(buckets)]
 
 
-@sealed
-def bucket_of(all_buckets: list[Rows], bucket: int) -> Rows:
-    """Return one of them."""
+@hide_errors
+def select_bucket(all_buckets: list[Rows], bucket: int) -> Rows:
+    """Return one bucket."""
     return all_buckets[bucket]
 
 
-@sealed
-def bounded(rows: Sequence[Rows], max_records: int) -> Bounded:
-    """Return which records are used of a bucket's units, of all pieces: the first ones in the order of the data."""
-    return Bounded(*first_of(np.concatenate(rows), max_records))
+@hide_errors
+def bound_units(rows: Sequence[Rows], max_records: int) -> BoundedUnits:
+    """Return the records that a bucket's units use, over all pieces: the first ones in the order of the data."""
+    return BoundedUnits(*first_of(np.concatenate(rows), max_records))
 
 
-@sealed
-def most_of(bucket: Bounded) -> int:
-    """Return how many records the unit with the most has."""
+@hide_errors
+def most_records(bucket: BoundedUnits) -> int:
+    """Return the largest number of records of a unit."""
     return bucket.most
 
 
-@sealed
-def share_of(bucket: Bounded, number: int) -> tuple[IntArray, IntArray]:
-    """Return which of a piece's records are used, and which are their unit's first, as rows of the piece."""
+@hide_errors
+def select_share(bucket: BoundedUnits, number: int) -> tuple[IntArray, IntArray]:
+    """Return a piece's used records, and those that are their unit's first, as rows of the piece."""
     found = []
     for places in (bucket.used, bucket.first):
         own = places[places >> _PLACE_BITS == number]
@@ -270,47 +271,47 @@ def share_of(bucket: Bounded, number: int) -> tuple[IntArray, IntArray]:
     return found[0], found[1]
 
 
-@sealed
-def held(own: Read, shares: Sequence[tuple[IntArray, IntArray]], most: int) -> CellsHeld:
-    """Return a partition: a piece's records that are used; all of them where a record is a unit."""
+@hide_errors
+def keep_used(own: PieceCells, shares: Sequence[tuple[IntArray, IntArray]], most: int) -> WorkerCells:
+    """Return a partition with a piece's used records; all of them where a record is a unit."""
     if not shares:
-        return CellsHeld(own.number, own.frame, len(own.frame), most)
+        return WorkerCells(own.number, own.frame, len(own.frame), most)
     used = np.sort(np.concatenate([share[0] for share in shares]))
     units = sum(len(share[1]) for share in shares)
-    return CellsHeld(own.number, own.frame.iloc[used].reset_index(drop=True), units, most)
+    return WorkerCells(own.number, own.frame.iloc[used].reset_index(drop=True), units, most)
 
 
-@sealed
-def encoded(part: CellsHeld, schema: ResolvedSchema) -> CodesHeld:
+@hide_errors
+def encode(part: WorkerCells, schema: ResolvedSchema) -> WorkerCodes:
     """Return a partition's codes."""
     encoder = TableValues(schema)
-    return CodesHeld(part.number, _codes(encoder, [part.frame]), part.most_records)
+    return WorkerCodes(part.number, _codes(encoder, [part.frame]), part.most_records)
 
 
-@sealed
-def read_encoded(piece: Piece, schema: ResolvedSchema) -> CodesHeld:
-    """Read and encode a piece of which each record is a unit, and of which nothing is learned.
+@hide_errors
+def read_and_encode(piece: DataPiece, schema: ResolvedSchema) -> WorkerCodes:
+    """Read and encode a piece without ids and without facts to learn.
 
     Raises:
         DataError: A cell or a record does not fit.
     """
-    return CodesHeld(piece.number, _codes(TableValues(schema), (frame for frame, _ in piece.chunks())), 1)
+    return WorkerCodes(piece.number, _codes(TableValues(schema), (frame for frame, _ in piece.chunks())), 1)
 
 
-@sealed
-def known_cells(own: Read) -> Known:
-    """Return how many records a piece has, of which not all may be used."""
-    return Known(own.number, "", len(own.frame))
+@hide_errors
+def count_records(own: PieceCells) -> PartitionSummary:
+    """Return the number of a piece's records, of which not all may be used."""
+    return PartitionSummary(own.number, "", len(own.frame))
 
 
-@sealed
-def known(part: CellsHeld | CodesHeld) -> Known:
-    """Return what is known of a partition."""
-    return Known(part.number, part.digest, part.records if isinstance(part, CodesHeld) else len(part.frame))
+@hide_errors
+def summarise(part: WorkerCells | WorkerCodes) -> PartitionSummary:
+    """Return the facts of a partition."""
+    return PartitionSummary(part.number, part.digest, part.records)
 
 
-@sealed
-def answered(part: Any, query: Query[Any], sample_rate: float) -> Response:
+@hide_errors
+def answer(part: Any, query: Query[Any], sample_rate: float) -> Response:
     """Return a partition's answer."""
     return respond(part, query, sample_rate)
 

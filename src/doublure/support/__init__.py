@@ -1,1 +1,1 @@
-"""Small things that everybody may import: files, progress, stopping, seeds, YAML."""
+"""Shared helpers: files, progress, stopping, seeds, messages, YAML."""

@@ -1,4 +1,4 @@
-"""Refusals of arguments that are out of their range, shared by the events and the accountants."""
+"""Range checks of arguments, shared by events and accountants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def require_number(
     """Return a finite number in the range, and refuse anything else by name.
 
     Raises:
-        SettingError: It is none.
+        SettingError: It is no such number.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise SettingError("must be a finite number", field=field, remedy="give a number such as 1.0")
@@ -34,10 +34,10 @@ def require_number(
 
 
 def require_whole(value: object, field: str, *, least: int) -> int:
-    """Return a whole number, and refuse what is none, too small, or more steps than anybody takes.
+    """Return a whole number, and refuse anything else or a number out of range.
 
     Raises:
-        SettingError: It is one of those.
+        SettingError: It is no such number.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_STEPS:
         raise SettingError("must be a whole number", field=field, remedy=f"give {least} to {_MOST_STEPS}")
@@ -45,7 +45,7 @@ def require_whole(value: object, field: str, *, least: int) -> int:
 
 
 def require_priced(epsilon: float, max_records: int) -> None:
-    """Refuse an ε or a bound on a unit's records that no noise could be made for.
+    """Refuse an ε, or a bound on a unit's records, for which no noise can be drawn.
 
     Raises:
         SettingError: Naming it.
@@ -57,7 +57,7 @@ def require_priced(epsilon: float, max_records: int) -> None:
 
 
 def require_choice(value: object, field: str, known: tuple[str, ...]) -> None:
-    """Refuse what is not among the known words.
+    """Refuse a value that is not among the known ones.
 
     Raises:
         SettingError: It is not.

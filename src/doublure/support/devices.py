@@ -1,4 +1,4 @@
-"""What is computed on and with: the device, and how many CPU threads."""
+"""The device to compute on, and the number of CPU threads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _chosen = "cpu"
 
 
 def check_device(device: str) -> None:
-    """Refuse a device that is not there.
+    """Refuse a device that is not available.
 
     Raises:
-        MissingExtra: It is another than the processor, and torch is not installed.
-        SettingError: torch does not have it here; naming the remedy.
+        MissingExtra: It is not the CPU, and torch is not installed.
+        SettingError: torch does not have it here.
     """
     if device == "cpu":
         return
@@ -34,16 +34,16 @@ def check_device(device: str) -> None:
 
 
 def use_device(device: str) -> None:
-    """Compute there from now on: what samples are drawn with, measures of images, and models that audits train.
+    """Set the device for sampling, for measures of images, and for models that audits train.
 
-    A fit has a device of its own, as what it computes with is part of how it is asked for.
+    A fit takes its device as an argument.
 
     Args:
         device: Such as ``cpu`` or ``cuda``.
 
     Raises:
-        MissingExtra: It is another than the processor, and torch is not installed.
-        SettingError: torch does not have it here; naming the remedy.
+        MissingExtra: It is not the CPU, and torch is not installed.
+        SettingError: torch does not have it here.
     """
     global _chosen
     check_device(device)
@@ -51,35 +51,35 @@ def use_device(device: str) -> None:
 
 
 def chosen_device() -> str:
-    """Return where to compute, as :func:`use_device` was told; the processor otherwise."""
+    """Return the device set by :func:`use_device`; the CPU by default."""
     return _chosen
 
 
 def use_threads(threads: int) -> None:
-    """Compute with so many CPU threads: NumPy's products, and torch's, now or once it is loaded.
+    """Set the number of CPU threads of NumPy's products and of torch, now or once it is loaded.
 
     Raises:
-        SettingError: It is not at least one.
+        SettingError: It is less than one.
     """
     from threadpoolctl import threadpool_limits
 
     if threads < 1:
         raise SettingError("must be at least 1", field="threads", remedy="leave it out")
     threadpool_limits(threads)
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # what torch begins with, where it is not loaded yet
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # read by torch when it is loaded later
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
 
 
 @contextlib.contextmanager
 def threads_of_fit(threads: int | None, *, with_torch: bool) -> Iterator[None]:
-    """Fit with as many CPU threads as it was told; left open, one computes the products of a fit without torch.
+    """Set the CPU threads of a fit; by default a fit without torch computes its products with one.
 
-    Its matrices are too small to be shared out: threads that wait for one another take processor time and bring none,
-    and on a busy machine they take several times as long. What was limited here is restored; torch is left as it is.
+    Its matrices are too small to be split: threads that wait for one another take processor time without a gain, and
+    several times as long on a busy machine. The limit set here is restored; torch is left as it is.
 
     Args:
-        threads: CPU threads, from now on, as :func:`use_threads` sets them; None: left open.
+        threads: CPU threads, from now on, as :func:`use_threads` sets them; None for the default.
         with_torch: Whether the fit computes with torch.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What is installed on request alone: torch, which images, networks and GANs compute with; Dask, for its workers."""
+"""Optional dependencies: torch, for images, networks and GANs, and Dask, for its workers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _DASK = ("dask", "distributed")
 
 @contextmanager
 def torch_for(what: str) -> Iterator[None]:
-    """Say in one line what needs torch, where it is imported inside and is not installed.
+    """Refuse in one line if torch is imported inside and is not installed.
 
     Args:
-        what: Who needs it, such as ``method dpgan``.
+        what: The feature that needs it, such as ``method dpgan``.
 
     Raises:
         MissingExtra: Naming the remedy.
@@ -34,7 +34,7 @@ def require_torch(what: str) -> None:
     """Refuse to go on without torch, before anything is charged.
 
     Args:
-        what: Who needs it, such as ``method dpgan``.
+        what: The feature that needs it, such as ``method dpgan``.
 
     Raises:
         MissingExtra: Naming the remedy.
@@ -44,7 +44,7 @@ def require_torch(what: str) -> None:
 
 
 def missing_torch(what: str) -> MissingExtra:
-    """Return what to say of somebody who needs torch where it is not installed."""
+    """Return the refusal of a feature that needs torch."""
     return MissingExtra("needs torch", field=what, remedy="pip install 'doublure[torch]'")
 
 
@@ -52,7 +52,7 @@ def require_dask(what: str) -> None:
     """Refuse to go on without Dask, before anything is charged.
 
     Args:
-        what: Who needs it, such as ``engine dask``.
+        what: The feature that needs it, such as ``engine dask``.
 
     Raises:
         MissingExtra: Naming the remedy.

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: temporary file, fsync, rename, fsync of the folder."""
+"""Atomic files: temporary file, fsync, rename, fsync of the folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REMEDIES = {
 }
 
 Form: TypeAlias = Literal["plan", "page", "figures", "comparison", "inspection", "audit"]
-"""What is made again and again in the same place, so that a file of the same form may be replaced."""
+"""Forms of output that may replace a file of the same form."""
 
 _KEYS: Mapping[str, tuple[frozenset[str], ...]] = {
     "plan": (frozenset({"schema_sha256", "settings", "touches"}),),
@@ -58,7 +58,6 @@ _NAMES: Mapping[str, str] = {
     "inspection": "no inspection",
     "audit": "no figures of an audit",
 }
-"""The header of a list of what does not fit a schema."""
 _PAGE, _MADE_BY = b"<!doctype html>", b'<meta name="generator" content="doublure">'
 _LEDGER = b'{"body":'
 _KEPT = {"run.json": "a run folder", "card.json": "a bundle"}
@@ -90,13 +89,13 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int =
 
 @contextmanager
 def room(path: Path, size: int, *, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
-    """Take room on the disk for a file that is still to be written, and yield what writes it, whole, in one step.
+    """Reserve room on the disk for a file, and yield a function that writes it atomically.
 
-    A disk that is full says so before there is anything to lose. What was taken is given back where nothing is written.
+    A full disk fails here, before there is anything to lose. Unused room is released.
 
     Args:
         path: Of the file.
-        size: How many bytes it will have, at most.
+        size: The most bytes that it will have.
         mode: Of the file.
 
     Raises:
@@ -131,7 +130,7 @@ def _unwritable(path: Path) -> Iterator[None]:
 
 
 def _fill(file: BinaryIO, size: int) -> None:
-    """Have the blocks of a file set aside; a hole would take none."""
+    """Allocate the blocks of a file; a hole would take none."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
         return
@@ -145,23 +144,23 @@ def check_output(out: Path, *reads: Path | None, replaces: Form | None = None, f
     """Refuse to write where something would be lost; the one rule for every ``-o``.
 
     ==============================================  ==================================================================
-    what is there                                   what happens
+    at the path                                     what happens
     ==============================================  ==================================================================
     nothing                                         it may be written
     a file of the form that is made again           it is replaced; with ``--force`` any file but those below
     what the command reads, a ledger, another file  refused
     a file in a run folder or a bundle              refused, whether or not it is there already
-    a folder                                        left to whoever writes
+    a folder                                        left to the writer
     ==============================================  ==================================================================
 
     Args:
         out: Where to write.
-        reads: What the command reads: the data, or the schema that a plan is made from.
-        replaces: The form of what is written, if a file of that form may be replaced; otherwise nothing may.
-        forced: Whether ``--force`` was given, where a command has it: then another file is replaced, too.
+        reads: Inputs of the command: the data, or the schema that a plan is made from.
+        replaces: The form of the output, if a file of that form may be replaced; otherwise nothing may.
+        forced: Whether ``--force`` was given, where a command has it: then other files are replaced, too.
 
     Raises:
-        InputError: Naming the file, and what it is.
+        InputError: Naming the file and its kind.
     """
     for name, what in _KEPT.items():
         if (out.parent / name).exists():
@@ -205,19 +204,19 @@ def _has_form(path: Path, beginning: bytes, form: Form) -> bool:
 
 
 def part_of(path: Path) -> Path:
-    """Return where a file or folder is made before it is put in place: beside it, hidden, a name nobody can guess."""
+    """Return a temporary path beside a file or folder: hidden, with an unguessable name."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}{_PART}")
 
 
 @contextmanager
 def whole_folder(asked: Path) -> Iterator[Path]:
-    """Yield a folder beside the one that is to be made, and put it in its place once it is whole.
+    """Yield a temporary folder, and move it into place once it is complete.
 
     Args:
-        asked: Where it is to stand; nothing may be there but an empty folder.
+        asked: The final path; only an empty folder may be there.
 
     Raises:
-        Unwritable: The folder, or a file in it, cannot be written; what is named is what was asked for.
+        Unwritable: The folder, or a file in it, cannot be written; the error names the final path.
     """
     target = asked.absolute()
     staging = part_of(target)
@@ -230,14 +229,14 @@ def whole_folder(asked: Path) -> Iterator[Path]:
         sync_folder(target.parent)
     except OSError as error:
         raise Unwritable(asked, error) from None
-    except Unwritable as error:  # names a file of the staging folder, which nobody asked for
+    except Unwritable as error:  # names a file of the staging folder, which the user does not know
         raise Unwritable(asked, error.reason) from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a killed process left half-written in a folder of our own."""
+    """Remove half-written files that a killed process left in a folder of our own."""
     for left in folder.glob(f".*{_PART}"):
         left.unlink(missing_ok=True)
 
@@ -246,8 +245,8 @@ class Unwritable(InputError):
     """A file or folder that could not be written.
 
     Args:
-        path: What the user asked for, which need not be the file that was being written.
-        error: Why not.
+        path: The path that the user gave, which need not be the file that was being written.
+        error: The reason.
     """
 
     def __init__(self, path: Path, error: OSError) -> None:
@@ -257,7 +256,7 @@ class Unwritable(InputError):
 
 
 def remedy_of(error: OSError) -> str:
-    """Return what to do about a failed write."""
+    """Return the remedy for a failed write."""
     return _REMEDIES.get(error.errno or 0, "check the path and the disk")
 
 
@@ -295,10 +294,10 @@ def write_json(path: Path, data: Any, *, mode: int = 0o644) -> None:
 
 
 def json_bytes(data: Any) -> bytes:
-    """Return what :func:`write_json` writes.
+    """Return the bytes that :func:`write_json` writes.
 
     Raises:
-        ValueError: It cannot be written: NaN, Infinity, half a character.
+        ValueError: The data holds NaN, Infinity or half a character.
     """
     return (json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
@@ -308,7 +307,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def holds_anything(path: Path) -> bool:
-    """Whether something is there that a new folder would have to take the place of; an empty folder is not."""
+    """Whether a path holds anything other than an empty folder."""
     return path.exists() and (not path.is_dir() or any(path.iterdir()))
 
 
@@ -317,7 +316,7 @@ def read_json(path: Path, what: str, shape: type = dict) -> Any:
 
     Args:
         path: Of the file.
-        what: It should be, in words.
+        what: The expected content, for messages.
         shape: ``dict`` or ``list``.
 
     Raises:

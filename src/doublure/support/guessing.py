@@ -1,4 +1,4 @@
-"""Names: registers of what they stand for, and the nearest known one, for a remedy."""
+"""Registries of names, and the nearest known name for a remedy."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _FEW, _MANY = 12, 60
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like another, whatever its case; None where none is."""
+    """Return the known name most similar to another, ignoring case; None without one."""
     lowered = {each.lower(): each for each in reversed(list(known))}
     near = difflib.get_close_matches(name.lower(), list(lowered), n=1)
     return lowered[near[0]] if near else None
 
 
 def meant(name: str, known: Iterable[str], *, otherwise: str = "") -> str:
-    """Return advice for a name that is not known: the nearest one, and all of them where they are few.
+    """Return advice for an unknown name: the nearest one, and all of them where they are few.
 
     Args:
         name: As it was given.
         known: All names, which are public.
-        otherwise: What to advise where there are too many to list and none is near.
+        otherwise: Advice where there are too many to list and none is near.
 
     Example:
         >>> meant("statistic", ["statistics", "guided"])
@@ -41,13 +41,13 @@ def meant(name: str, known: Iterable[str], *, otherwise: str = "") -> str:
 
 
 class Registry(dict[str, T]):
-    """Name -> what it stands for.
+    """A mapping of names to entries, with refusals of unknown names.
 
     Args:
-        noun: What each entry is, for refusals.
+        noun: The noun for an entry, for refusals.
         own: The entries of this package, which nothing replaces.
-        field: Where a name is given; the noun, if left out.
-        beside: Other names that may be given there, such as groups.
+        field: The field where a name is given; the noun, if left out.
+        beside: Other accepted names, such as groups.
     """
 
     def __init__(self, noun: str, own: Mapping[str, T], *, field: str = "", beside: Iterable[str] = ()) -> None:

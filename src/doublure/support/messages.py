@@ -1,4 +1,4 @@
-"""Messages between processes: words as JSON holds them, and arrays of numbers by name.
+"""Messages between processes: JSON words and named arrays of numbers.
 
 ===========  ==========================================================================================================
 part         content
@@ -8,8 +8,8 @@ head         JSON: ``words``, and ``arrays``: by name each one's type and shape
 the rest     the arrays' bytes in that order, C-contiguous and little-endian, without gap or remainder
 ===========  ==========================================================================================================
 
-Nothing is pickled, and a message is read as if a stranger had written it. The lengths in a head have to add up to what
-arrived, so that reading allocates no more than that again, however large the shapes are that it claims.
+Nothing is pickled, and every message is treated as untrusted. The lengths in a head have to add up to the bytes that
+arrived, so that reading allocates no more than that again, whatever shapes it claims.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from doublure.errors import InputError
 from doublure.support.tensors import Array
 
 NUMBERS = frozenset({"|i1", "<i2", "<i4", "<i8", "<f2", "<f4", "<f8"})
-"""The types of arrays that are sent, as NumPy writes them."""
+"""NumPy's names of the array types that are sent."""
 
 _MOST_WORDS = 10**8
 _MOST_AXES = 32  # of NumPy, before its second version
@@ -54,7 +54,7 @@ class Message:
         """Return the message as bytes.
 
         Raises:
-            TypeError: An array holds something else than numbers.
+            TypeError: An array holds something other than numbers.
         """
         if any(array.dtype.str not in NUMBERS for array in self.arrays.values()):
             raise TypeError("only numbers are sent")
@@ -78,7 +78,7 @@ class Message:
 
     @property
     def sha256(self) -> str:
-        """A hash of all that it says, number by number, in whatever order."""
+        """A hash of its content, independent of the order of arrays."""
         arrays = {
             name: [array.dtype.str, array.shape, hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()]
             for name, array in self.arrays.items()

@@ -1,8 +1,7 @@
-"""Files of numbers that are larger than memory: written once, read in stretches, and nameless unless they are to stay.
+"""Files of numbers larger than memory: written once, read in ranges, and unnamed unless kept.
 
-A file without a name is gone when its process ends, however it ends. Stretches are read by position and copied (no
-pages stay mapped), so that what a process holds is what it has in hand. What is known of a file that stays is written
-behind its numbers.
+An unnamed file is deleted when its process ends, however it ends. Ranges are read by position and copied; no pages stay
+mapped. Metadata of a kept file is written after its numbers.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ class NumberFile:
     """Numbers on disk, in the order in which they are added.
 
     Args:
-        folder: Where there is room for it.
-        path: Its name, if it is to stay, readable by its owner alone; None: it has none.
+        folder: A folder with room for it.
+        path: Its name if it is kept, readable by its owner alone; None: it has none.
 
     Attributes:
         size: In bytes.
@@ -49,12 +48,12 @@ class NumberFile:
 
     @classmethod
     @contextmanager
-    def written(cls, folder: Path, path: Path | None) -> Iterator[NumberFile]:
-        """Yield a new file, which gets its name once the block has ended; where the block fails, nothing is left.
+    def create(cls, folder: Path, path: Path | None) -> Iterator[NumberFile]:
+        """Yield a new file, which gets its name when the block ends; a failed block leaves nothing.
 
         Args:
-            folder: Where there is room for it.
-            path: Its name, if it is to stay; None: it has none.
+            folder: A folder with room for it.
+            path: Its name if it is kept; None: it has none.
 
         Raises:
             Unwritable: It cannot be made.
@@ -73,8 +72,8 @@ class NumberFile:
             raise
 
     @classmethod
-    def opened(cls, path: Path) -> NumberFile:
-        """Return a file that has stayed.
+    def open(cls, path: Path) -> NumberFile:
+        """Open a kept file.
 
         Raises:
             OSError: There is none.
@@ -86,7 +85,7 @@ class NumberFile:
         return found
 
     def add(self, numbers: npt.NDArray[Any] | bytes) -> int:
-        """Write numbers behind those that are there, and return where they begin.
+        """Append numbers, and return their start position.
 
         Raises:
             Unwritable: The disk is full.
@@ -96,7 +95,7 @@ class NumberFile:
         return start
 
     def put(self, start: int, numbers: npt.NDArray[Any] | bytes) -> None:
-        """Write numbers at a place.
+        """Write numbers at a position.
 
         Raises:
             Unwritable: The disk is full.
@@ -112,7 +111,7 @@ class NumberFile:
         self.size = max(self.size, place)
 
     def get(self, start: int, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return ``(count,)`` numbers from a place on.
+        """Return ``(count,)`` numbers from a position.
 
         Raises:
             EOFError: There are fewer.
@@ -127,15 +126,15 @@ class NumberFile:
         return found
 
     def mapped(self, size: int) -> mmap.mmap:
-        """Return its first bytes as memory that is read from the disk where it is looked at."""
+        """Return its first bytes as memory that is read from the disk on access."""
         return mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ)
 
     def seal(self, known: Mapping[str, Any], mark: bytes) -> None:
-        """Write what is known of the numbers behind them, and return once everything is on the disk.
+        """Write metadata after the numbers, and return once everything is on the disk.
 
         Args:
-            known: As JSON takes it.
-            mark: Of what kind they are; nothing is whole without.
+            known: JSON metadata.
+            mark: The file's kind; a file without it is incomplete.
 
         Raises:
             Unwritable: The disk is full.
@@ -145,11 +144,11 @@ class NumberFile:
         self._sync()
 
     def known(self, mark: bytes) -> dict[str, Any] | None:
-        """Return what :meth:`seal` has written; None where the file is not whole, or of another kind.
+        """Return the metadata that :meth:`seal` wrote; None for an incomplete file or another kind.
 
         Raises:
             OSError: It cannot be read.
-            EOFError: It ends before.
+            EOFError: It is too short.
             ValueError: It is damaged.
         """
         tail = _LENGTH.itemsize + len(mark)
@@ -167,7 +166,7 @@ class NumberFile:
             raise Unwritable(self._folder, error) from None
 
     def close(self) -> None:
-        """Let go of it; a file without a name is gone then."""
+        """Close it; an unnamed file is deleted then."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -178,5 +177,5 @@ class NumberFile:
 
 
 def _bytes_of(numbers: npt.NDArray[Any]) -> Any:
-    """Return an array's own bytes; those of moments have no buffer by themselves."""
+    """Return an array's bytes; datetime arrays have no buffer of their own."""
     return numbers.reshape(-1).view(np.uint8).data

@@ -1,8 +1,8 @@
-"""How long work tells what it is doing, whoever receives the events.
+"""Progress of long work: events for a listener, or one line in a terminal or notebook.
 
-Who names no listener gets a :class:`Line` where somebody can see one: in a terminal, on stderr, and in a notebook,
-below the cell. Elsewhere (a script's log, a pipe, a test) it is quiet. ``progress=False`` switches it off, and so does
-the environment: ``DOUBLURE_PROGRESS=0``.
+Without a listener, a :class:`ProgressLine` is shown where it is visible: on stderr in a terminal, and below the cell in
+a notebook. Elsewhere (a script's log, a pipe, a test) it is quiet. ``progress=False`` switches it off, and so does the
+environment: ``DOUBLURE_PROGRESS=0``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Progress(Protocol):
         """So many units of the stage's work are done."""
 
 
-class Silent:
+class SilentProgress:
     """Ignores progress events."""
 
     def stage(self, name: str, total: int | None = None) -> None:
@@ -42,12 +42,12 @@ class Silent:
         """Ignore it."""
 
 
-class Line:
-    """One line that is written over itself: what is being done, how far it is, and how long it may still take.
+class ProgressLine:
+    """One line that is overwritten: the current stage, its progress, and the forecast of the remaining time.
 
     Args:
-        stream: Where it is written.
-        work: What all stages together are called, for the last line.
+        stream: Stream to write to.
+        work: Name of all stages together, for the last line.
     """
 
     def __init__(self, stream: TextIO, work: str) -> None:
@@ -63,7 +63,7 @@ class Line:
         self._write(f"{self._work}: {name}")
 
     def at(self, done: int) -> None:
-        """Show how far the stage is, four times a second at most."""
+        """Show the progress of the stage, at most four times a second."""
         now = time.monotonic()
         if not self._total or now - self._written < _EVERY:
             return
@@ -72,7 +72,7 @@ class Line:
         self._write(f"{self._work}: {self._name}, {done:,} of {self._total:,}{still}")
 
     def close(self, *, done: bool) -> None:
-        """End the line: with the time that all took, or with where it stood."""
+        """End the line with the total time, or with the stage where the work stopped."""
         if not self._name:  # nothing was begun
             return
         took = seconds(time.monotonic() - self._began)
@@ -80,27 +80,27 @@ class Line:
 
     def _write(self, text: str, end: str = "") -> None:
         self._written = time.monotonic()
-        with contextlib.suppress(OSError, ValueError):  # full or closed: what is said there decides nothing
+        with contextlib.suppress(OSError, ValueError):  # full or closed: progress is optional
             self._stream.write(f"\r{text[:_WIDTH]:<{_WIDTH}}{end}")
             self._stream.flush()
 
 
 @contextlib.contextmanager
 def following(asked: Progress | bool | None, work: str) -> Iterator[Progress]:
-    """Yield who receives the events of some work, and end its line.
+    """Yield the listener for the events of some work, and end its line.
 
     Args:
-        asked: A listener of one's own; None for a line where it is seen, False for none, True for one in any case.
-        work: What the work is called.
+        asked: A listener; None for a line where it can be seen, False for none, True for a line in any case.
+        work: Name of the work.
     """
     if asked is not None and not isinstance(asked, bool):
         yield asked
         return
     stream = None if asked is False else _seen(asked is True)
     if stream is None:
-        yield Silent()
+        yield SilentProgress()
         return
-    shown = Line(stream, work)
+    shown = ProgressLine(stream, work)
     try:
         yield shown
     except BaseException:
@@ -126,7 +126,7 @@ def seconds(number: float) -> str:
 
 
 def _seen(anyway: bool) -> TextIO | None:
-    """Return the stream on which somebody sees a line; a notebook shows stderr as if something had failed."""
+    """Return the stream on which a line is visible; not stderr in a notebook, which shows it as an error."""
     if os.environ.get("DOUBLURE_PROGRESS", "").strip().lower() in _OFF:
         return None
     if in_notebook():
@@ -138,4 +138,4 @@ def _seen(anyway: bool) -> TextIO | None:
         return None
 
 
-__all__ = ["Line", "Progress", "Silent", "following", "in_notebook", "seconds"]
+__all__ = ["Progress", "ProgressLine", "SilentProgress", "following", "in_notebook", "seconds"]

@@ -1,17 +1,17 @@
-"""Processes that run one program together: who is which, and messages between rank 0 and the others.
+"""Ranks of one program under ``torchrun``, and messages between rank 0 and the others.
 
-``torchrun`` starts them and says which each one is. They talk over gloo, whatever they compute on: what is exchanged is
-sums and short words, on the processor. Rank 0 *leads*: it alone speaks to a ledger and a folder. Every message has a
-word, which says at which point of the program it was sent; another word than is expected ends the run.
+``torchrun`` starts the processes and numbers them. They talk over gloo on the CPU, whatever they compute on, as only
+sums and short words are exchanged. Rank 0 *leads*: it alone uses a ledger and a folder. Every message has a word that
+names its point of the program; an unexpected word ends the run.
 
 ===============================  ======================================================================================
 edge case                        what happens
 ===============================  ======================================================================================
-a rank dies                      its connection closes: rank 0 hears of it where it next listens (``RankLost``)
+a rank dies                      its connection closes, which rank 0 notices when it next receives (``RankLost``)
 ranks that do not meet           are given up after five minutes
-rank 0 dies                      the others end where they next listen
-a rank fails by itself           it says why, in words that name no private value, and rank 0 ends the run with them
-rank 0 ends the run              the others are told so in place of what they wait for (``Ended``)
+rank 0 dies                      the others end when they next receive
+a rank fails by itself           it sends the reason, without private values, and rank 0 ends the run with it
+rank 0 ends the run              the others receive that in place of the message they expect (``RunEnded``)
 other versions of doublure       refused when ranks meet
 ===============================  ======================================================================================
 
@@ -45,30 +45,30 @@ _WORD = "word"
 _ENDED, _FAILED, _MEET = "ended", "failed", "meet"
 
 
-class Ended(Exception):
-    """Rank 0 has ended the run, and says why itself."""
+class RunEnded(Exception):
+    """Raised where rank 0 has ended the run, which reports the reason."""
 
 
-class Link(Protocol):
-    """A way to the other ranks, on which bytes arrive whole and in order.
+class RankLink(Protocol):
+    """A connection to the other ranks, on which bytes arrive complete and in order.
 
     Attributes:
-        rank: Which this process is, from 0.
-        size: How many there are.
+        rank: Number of this process, from 0.
+        size: Number of processes.
     """
 
     rank: int
     size: int
 
     def send(self, content: bytes, to: int, within: timedelta | None = None) -> None:
-        """Send bytes to a rank, which takes them.
+        """Send bytes to a rank.
 
         Raises:
-            OSError, RuntimeError: It is gone, or does not take them in time.
+            OSError, RuntimeError: It is gone, or does not receive them in time.
         """
 
     def receive(self, of: int) -> bytes:
-        """Return the next bytes of a rank.
+        """Return the next bytes from a rank.
 
         Raises:
             OSError, RuntimeError: It is gone.
@@ -78,14 +78,14 @@ class Link(Protocol):
 class GlooLink:
     """The ranks that ``torchrun`` has started, over gloo: rank 0 to each of the others.
 
-    A thread takes in what a rank sends, so that whoever sends never waits for the other to listen, and whoever listens
-    can be interrupted.
+    A thread receives each rank's bytes, so that a sender never waits for the receiver, and receiving can be
+    interrupted.
     """
 
     def __init__(self) -> None:
         from torch import distributed
 
-        # One that dies before they have met would be waited for as long as one that works.
+        # A rank that dies before the ranks have met would be waited for as long as one that works.
         meeting = threading.Thread(target=self._meet, daemon=True)
         meeting.start()
         meeting.join(_MEETING.total_seconds())
@@ -138,7 +138,7 @@ class GlooLink:
         self._inbox[of].put(None)
 
     def close(self) -> None:
-        """Part: nothing more is sent, and what the others send is waited for until they part, too."""
+        """Close the connections, and wait until the others have closed theirs."""
         for rank in self._inbox:
             with contextlib.suppress(OSError, RuntimeError):
                 self.send(b"", rank, _LAST_WORD)
@@ -149,28 +149,28 @@ class GlooLink:
 
 
 class Leader:
-    """Rank 0's side.
+    """Rank 0's side of the messages.
 
     Args:
-        link: To the others.
+        link: Connection to the others.
 
     Attributes:
-        others: Their numbers.
+        others: Numbers of the other ranks.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: RankLink) -> None:
         self._link = link
         self.others = range(1, link.size)
 
-    def tell(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
-        """Tell all others; one that is gone is missed where it is next heard."""
+    def broadcast(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
+        """Send a message to all others; a rank that is gone is noticed when it is next received from."""
         content = _content(word, words, arrays)
         for rank in self.others:
             with contextlib.suppress(OSError, RuntimeError):
                 self._link.send(content, rank)
 
-    def hear(self, word: str) -> list[Message]:
-        """Return what each of the others has to say, in their order.
+    def gather(self, word: str) -> list[Message]:
+        """Return the next message of each of the others, in their order.
 
         Raises:
             RankLost: One is gone.
@@ -190,14 +190,14 @@ class Leader:
 
     def meet(self) -> None:
         """Refuse ranks that run another version."""
-        for rank, message in enumerate(self.hear(_MEET), start=1):
+        for rank, message in enumerate(self.gather(_MEET), start=1):
             if message.words["version"] != __version__:
                 raise SettingError(
                     f"rank {rank} runs another version of doublure", field="ranks", remedy="install one everywhere"
                 )
 
     def end(self) -> None:
-        """Let the others end, as far as they are there."""
+        """Make the others end, as far as they can be reached."""
         content = _content(_ENDED)
         for rank in self.others:
             with contextlib.suppress(OSError, RuntimeError):
@@ -205,18 +205,18 @@ class Leader:
 
 
 class Follower:
-    """Any other rank's side.
+    """The side of any other rank.
 
     Args:
-        link: To rank 0.
+        link: Connection to rank 0.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: RankLink) -> None:
         self._link = link
         self.rank = link.rank
 
-    def say(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
-        """Say something to rank 0.
+    def send(self, word: str, words: Words | None = None, arrays: Arrays | None = None) -> None:
+        """Send a message to rank 0.
 
         Raises:
             RankLost: It is gone.
@@ -224,8 +224,8 @@ class Follower:
         with _lost(0):
             self._link.send(_content(word, words, arrays), 0)
 
-    def expect(self, word: str) -> Message:
-        """Return what rank 0 says next.
+    def receive(self, word: str) -> Message:
+        """Return the next message of rank 0.
 
         Raises:
             Ended: It has ended the run.
@@ -235,33 +235,33 @@ class Follower:
         with _lost(0):
             said, message = _read(self._link.receive(0))
         if said == _ENDED:
-            raise Ended
+            raise RunEnded
         if said != word:
             raise _out_of_step(0)
         return message
 
     def meet(self) -> None:
-        """Say which version this is."""
-        self.say(_MEET, {"version": __version__})
+        """Send this rank's version."""
+        self.send(_MEET, {"version": __version__})
 
     def fail(self, error: Exception) -> None:
-        """Say why this rank goes no further, and wait until rank 0 has ended the run."""
+        """Send the reason why this rank failed, and wait until rank 0 has ended the run."""
         known = error if isinstance(error, DoublureError) else None
         message = f"failed with {type(error).__name__}" if known is None else known.message
         told = {"message": message, "field": known and known.field, "remedy": known and known.remedy}
         with contextlib.suppress(RankLost):
-            self.say(_FAILED, told)
-            with contextlib.suppress(Ended):
+            self.send(_FAILED, told)
+            with contextlib.suppress(RunEnded):
                 while True:  # what was under way when this rank failed comes first
                     with contextlib.suppress(InputError):
-                        self.expect(_ENDED)
+                        self.receive(_ENDED)
 
 
 def started_by_torchrun() -> tuple[int, int] | None:
-    """Return which rank this process is, and of how many; None where it runs alone.
+    """Return this process's rank and the number of ranks; None where it runs alone.
 
     Raises:
-        SettingError: The environment says something else than numbers.
+        SettingError: The environment holds something other than numbers.
     """
     told = [os.environ.get(name) for name in ("RANK", "WORLD_SIZE")]
     if "TORCHELASTIC_RUN_ID" not in os.environ or None in told:
@@ -274,10 +274,10 @@ def started_by_torchrun() -> tuple[int, int] | None:
 
 
 def own_device(device: str) -> str:
-    """Return a rank's own device: of several on a machine, each rank has one.
+    """Return a rank's own device, of several on a machine.
 
     Args:
-        device: As it was asked for; ``cuda`` becomes ``cuda:`` and the rank's number on its machine.
+        device: As given; ``cuda`` becomes ``cuda:`` and the rank's number on its machine.
     """
     return f"{device}:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" and started_by_torchrun() else device
 
@@ -298,7 +298,6 @@ def _out_of_step(rank: int) -> InputError:
 
 @contextlib.contextmanager
 def _lost(rank: int) -> Iterator[None]:
-    """Say which rank is gone."""
     try:
         yield
     except (OSError, RuntimeError, ValueError, KeyError, MalformedMessage):

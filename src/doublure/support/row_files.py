@@ -1,7 +1,7 @@
-"""Rows of numbers on disk, any of which can be had at any time: what lots are drawn from where memory is too small.
+"""Rows of numbers on disk with random access, for drawing lots where memory is too small.
 
-They are written once and mapped into memory; what is asked for is copied. Pages that were looked at are let go of now
-and then, so that a process holds what it has in hand and not, after some lots, the whole file.
+They are written once and mapped into memory; rows that are read are copied. Mapped pages are released now and then, so
+that a process does not hold the whole file after some lots.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Chosen: TypeAlias = "slice | npt.NDArray[Any]"
 
 _LET_GO = 2**28
 _NEIGHBOURS = 2**16
-"""How many bytes the system maps with a page that is looked at."""
+"""Bytes that the system maps around a page that is read."""
 _MOVED = 2**24
 
 
-class Rows(ABC):
-    """Rows that are somewhere else, and arrays once they are asked for.
+class StoredRows(ABC):
+    """Rows that are stored elsewhere, and read as arrays on access.
 
     Attributes:
         shape: ``(N, …)``, that of all rows.
@@ -40,12 +40,12 @@ class Rows(ABC):
 
     @property
     def ndim(self) -> int:
-        """How many axes they have."""
+        """Number of axes."""
         return len(self.shape)
 
     @abstractmethod
     def __getitem__(self, rows: Chosen) -> npt.NDArray[Any]:
-        """Return some rows: a stretch, those at places ``(B,)``, or those that ``(N,)`` truth values choose."""
+        """Return some rows: by a slice, by indices ``(B,)``, or by a mask ``(N,)``."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(private)"
@@ -54,11 +54,11 @@ class Rows(ABC):
         raise TypeError("private records are never serialised")
 
 
-class RowFile(Rows):
+class RowFile(StoredRows):
     """Rows of one shape and type on disk.
 
     Args:
-        file: What they are written to.
+        file: The file to write to.
         shape: Of one row.
         dtype: Of their numbers.
     """
@@ -73,18 +73,18 @@ class RowFile(Rows):
 
     @classmethod
     def within(cls, folder: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> RowFile:
-        """Return an empty one without a name, in a folder where there is room."""
+        """Return an empty, unnamed file in a folder with enough room."""
         return cls(NumberFile(folder), shape, dtype)
 
     @classmethod
     def of(cls, file: NumberFile, shape: tuple[int, ...], dtype: npt.DTypeLike) -> RowFile:
-        """Return the ``(N, …)`` rows at the beginning of a file that has stayed."""
+        """Return the ``(N, …)`` rows at the beginning of a kept file."""
         found = cls(file, shape[1:], dtype)
         found.shape = shape
         return found
 
     def add(self, rows: npt.NDArray[Any]) -> None:
-        """Write rows ``(B, …)`` behind those that are there.
+        """Append rows ``(B, …)``.
 
         Raises:
             Unwritable: The disk is full.
@@ -96,10 +96,10 @@ class RowFile(Rows):
         self._resized(len(self) + len(rows))
 
     def keep(self, places: npt.NDArray[np.intp]) -> None:
-        """Keep some rows alone.
+        """Keep only some rows.
 
         Args:
-            places: ``(M,)`` which, ascending.
+            places: ``(M,)`` their indices, ascending.
 
         Raises:
             Unwritable: The disk is full.
@@ -127,7 +127,7 @@ class RowFile(Rows):
         return np.frombuffer(self._map, self.dtype).reshape(self.shape)
 
     def _let_go(self) -> None:
-        """Let the system take back pages; what they hold is in the file."""
+        """Release mapped pages; their content is in the file."""
         if self._map is not None and hasattr(self._map, "madvise"):
             self._map.madvise(mmap.MADV_DONTNEED)
         self._looked_at = 0
@@ -137,6 +137,6 @@ class RowFile(Rows):
         self.shape = (count, *self.shape[1:])
 
     def close(self) -> None:
-        """Let go of the file; one without a name is gone then."""
+        """Close the file; an unnamed one is deleted then."""
         self._map = None
         self._file.close()

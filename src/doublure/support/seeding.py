@@ -1,4 +1,4 @@
-"""Seeds: public numbers that govern initial weights and sampling, never privacy noise."""
+"""Seeds: public numbers for initial weights and sampling, never for privacy noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doublure.errors import SettingError
 _BITS = 63
 
 
-def chosen(seed: SupportsIndex | None) -> int:
+def choose_seed(seed: SupportsIndex | None) -> int:
     """Return the seed as an int, or a fresh one.
 
     Raises:
@@ -28,6 +28,6 @@ def chosen(seed: SupportsIndex | None) -> int:
     return number
 
 
-def of_32_bits(seed: int) -> int:
+def to_32_bits(seed: int) -> int:
     """Return the seed as scikit-learn takes it: its last 32 bits."""
     return seed % 2**32

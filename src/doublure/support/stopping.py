@@ -1,4 +1,4 @@
-"""Stopping a run on Ctrl-C or SIGTERM: between two steps, where its state can be kept, and within two seconds.
+"""Stopping a run on Ctrl-C or SIGTERM: between two steps, where its state is kept, and within two seconds.
 
 ==========================================  ==========================================================================
 a signal, of either kind                    what happens
@@ -8,7 +8,7 @@ the first, otherwise                        it ends at its next safe place, wher
 no such place within a second               it ends at once, as if killed: what was authorised and lost counts
 the second, before that                     it ends at once, too
 any, while something is drawn and kept      nothing until it is kept; then as above
-any, while a run that ends is being closed  nothing: the ledger and the folder have their last word in peace
+any, while a run that ends is being closed  nothing: the ledger and the folder are closed undisturbed
 ==========================================  ==========================================================================
 """
 
@@ -26,7 +26,7 @@ _PATIENCE = 1.0  # seconds; a step of most runs takes less
 
 
 class StopSignal:
-    """Whether SIGINT or SIGTERM has come."""
+    """Watches for SIGINT and SIGTERM."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -46,12 +46,12 @@ class StopSignal:
             raise Interrupted("stopped")
 
     def close(self) -> None:
-        """Let no signal cut off what follows: the run is being closed."""
+        """Ignore signals from now on, as the run is being closed."""
         self._closing = True
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        """Let the first signal, too, end the run at once: nothing that is done here could be lost.
+        """Let the first signal, too, end the run at once, as nothing can be lost inside.
 
         Raises:
             Interrupted: It came before.
@@ -66,7 +66,7 @@ class StopSignal:
 
     @contextlib.contextmanager
     def unbroken(self) -> Iterator[None]:
-        """Let no signal end what is done here; one that would have, does so afterwards.
+        """Delay signals until the block has ended.
 
         Raises:
             KeyboardInterrupt: It came.
@@ -81,7 +81,7 @@ class StopSignal:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Let the first signal be seen by :meth:`check`; a second one, or a second's silence, ends the run at once.
+        """Report the first signal by :meth:`check`; a second one, or a second without a check, ends the run at once.
 
         Raises:
             KeyboardInterrupt: The run ends at once.
@@ -121,17 +121,17 @@ class StopSignal:
     def _disarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-            self._alarm.join()  # so that it does not signal later, to whoever receives signals then
+            self._alarm.join()  # so that it does not signal a later handler
 
 
 def _signal_again(number: int) -> None:
-    """Interrupt what the main thread is waiting for, too."""
+    """Signal the main thread, to interrupt a system call that it waits for."""
     signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 
 @contextlib.contextmanager
 def signals_ignored() -> Iterator[None]:
-    """Let neither SIGINT nor SIGTERM do anything; outside the main thread, which alone may say so, nothing changes."""
+    """Ignore SIGINT and SIGTERM; without effect outside the main thread, which alone can set handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,6 @@
-"""Files of weights that somebody else may have touched: their hash, their arrays, whether all numbers are finite.
+"""Untrusted files of weights: their hash, their arrays, and whether all numbers are finite.
 
-State is kept as NumPy arrays, so that a table's whole way needs no torch; networks turn it into tensors and back here.
+State is kept as NumPy arrays, so that tables need no torch; networks convert it to tensors and back here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LARGEST_FILE = 20_000_000_000
 
 
 def as_array(values: Array | Tensor) -> Array:
-    """Return numbers as an array in order, wherever and as whatever they are held."""
+    """Return an array or tensor as a C-ordered array."""
     held: Any = values
     return np.asarray(held.detach().cpu().numpy() if hasattr(held, "detach") else held, order="C")
 
@@ -36,7 +36,7 @@ def as_arrays(state: Mapping[str, Array | Tensor]) -> dict[str, Array]:
 
 
 def as_tensor(values: Array | Tensor) -> Tensor:
-    """Return numbers as a tensor on the CPU, if they are none yet."""
+    """Return an array or tensor as a tensor; an array becomes one on the CPU."""
     import torch
 
     return values if isinstance(values, torch.Tensor) else torch.from_numpy(np.require(values, requirements=["C", "W"]))
@@ -48,14 +48,14 @@ def as_tensors(state: Mapping[str, Array | Tensor]) -> dict[str, Tensor]:
 
 
 def packed(state: Mapping[str, Array | Tensor], metadata: dict[str, str] | None = None) -> bytes:
-    """Return the content of a safetensors file; the same content gives the same bytes."""
+    """Return the bytes of a safetensors file; equal content gives equal bytes."""
     from safetensors.numpy import save
 
     return _in_order(save(as_arrays(state), metadata))
 
 
 def _in_order(content: bytes) -> bytes:
-    """Return a safetensors file whose header stands in order: safetensors writes its metadata as a hash table lies."""
+    """Return a safetensors file with a sorted header; safetensors writes metadata in the order of a hash table."""
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
     if "__metadata__" in header:
@@ -96,7 +96,7 @@ def _read(path: Path, framework: Literal["numpy", "pt"]) -> tuple[dict[str, str]
 
 
 def all_finite(state: Mapping[str, Array | Tensor]) -> bool:
-    """Return whether no number is anything but finite."""
+    """Return whether all numbers are finite."""
     held: Mapping[str, Any] = state
     return all(
         bool((value.isfinite() if hasattr(value, "isfinite") else np.isfinite(value)).all()) for value in held.values()
@@ -119,6 +119,6 @@ def sha256_of(path: Path) -> str:
 
 
 def damaged(path: Path) -> RunFolderError:
-    """Return what to say of a file of a run that is not whole."""
+    """Return the refusal of a run's file that is not whole."""
     named = f"{path.parent.name}/{path.name}"  # the end of a long path would be cut off
     return RunFolderError("is missing or damaged", field=named, remedy="fit again, or go on with --resume")

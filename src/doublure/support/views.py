@@ -1,8 +1,8 @@
-"""What a notebook shows of an object: one small piece of HTML, made of a few parts that all objects share.
+"""Notebook views of objects: small pieces of HTML, built from a few shared parts.
 
-Nothing is loaded from elsewhere and no script runs. Text, lines and ground take their colours from the page around
-them, so that a view can be read in light and in dark notebooks, printed, and where a viewer drops the style. Every
-text is escaped; whoever builds a view hands over public facts, or says that they are internal.
+Nothing is loaded from elsewhere and no script runs. Text, lines and background take their colours from the page, so
+that a view can be read in light and dark notebooks, in print, and where a viewer drops the style. Every text is
+escaped; callers pass public facts, or say that they are internal.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ white-space:normal;overflow-wrap:break-word}
 </style>""")
 
 MOST_ROWS = 60
-"""The most rows of a table that are listed; what is left out is counted."""
+"""The most rows of a table that are listed; the others are counted."""
 
 
 def view(title: object, *parts: Markup) -> str:
@@ -74,7 +74,7 @@ def grid(
     Args:
         heads: Of the columns.
         rows: A cell a column each.
-        right: Which columns hold figures.
+        right: Indices of the columns that hold figures.
         total: Whether the last row adds up the others.
     """
     listed = rows if len(rows) <= MOST_ROWS else rows[: MOST_ROWS - 1]
@@ -92,7 +92,7 @@ def grid(
 
 
 def folded(summary: object, *parts: Markup) -> Markup:
-    """Return parts that are opened by a click; where a viewer knows no folding they stand there."""
+    """Return parts that open on a click; viewers without folding show them."""
     return Markup("<details><summary>{}</summary>{}</details>").format(_text(summary), Markup("").join(parts))
 
 
@@ -104,13 +104,13 @@ def bar(share: float) -> Markup:
 
 
 def shortened(values: Sequence[object], most: int = 6) -> str:
-    """Return a list as text, its first few and how many more there are."""
+    """Return a list as text: its first values and the total number."""
     named = ", ".join(str(value) for value in values[:most])
     return named if len(values) <= most else f"{named}, … ({len(values):,})"
 
 
 def listed(values: Sequence[str], most: int) -> str:
-    """Return the first values in one line; in quotes where one has a comma of its own, and the others counted.
+    """Return the first values in one line, quoted where one contains a comma, and the number of the others.
 
     Example:
         >>> listed(["Seattle, WA", "Boston, MA", "Paris"], 2)
@@ -127,7 +127,7 @@ def _cell(value: object, tag: str, right: bool) -> Markup:
 
 
 def _text(value: object) -> str:
-    """Return a text without anything invisible; our own line breaks and no-break spaces are harmless."""
+    """Return a text without invisible characters; our own line breaks and no-break spaces are harmless."""
     return "\u00a0".join(escaped(part.replace("\n", " ")) for part in str(value).split("\u00a0"))
 
 

@@ -1,4 +1,4 @@
-"""Reading YAML as YAML 1.2 means it: ``no`` is a word, ``12:30`` is text, and a key stands once."""
+"""YAML 1.2 reader: ``no`` is a word, ``12:30`` is text, and keys are unique."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Loader(_FastLoader):  # type: ignore[misc]  # one of two classes, chosen 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's own shape
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        # Text needs no construction: what PyYAML does for any node takes seconds over a million words.
+        # Text needs no construction; PyYAML's generic path takes seconds for a million words.
         if node.tag == _TEXT and isinstance(node, yaml.ScalarNode):
             return node.value
         return super().construct_object(node, deep=deep)
@@ -60,14 +60,14 @@ _Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(lo
 
 
 class _Dumper(yaml.SafeDumper):
-    """Block mappings with flow lists; quotes whatever YAML 1.1 or 1.2 would not read as text."""
+    """Block mappings with flow lists; quotes text that YAML 1.1 or 1.2 would read as something else."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    """Keep a text on its line: PyYAML would fold one with line breaks, or write other invisible characters as such."""
+    """Keep a text on its line: PyYAML would fold one with line breaks, or write invisible characters as such."""
     style = None if text.isprintable() else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -116,7 +116,7 @@ def parse(text: str, name: str) -> Any:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Rest the garbage collector: it would walk a million nodes, none of them garbage, again and again."""
+    """Pause the garbage collector, which would walk a million live nodes again and again."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from doublure.access import Access
 from doublure.private.accounting import GaussianEvent
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.gradients import CriticLoss, LocalSteps, Records
+from doublure.private.gradients import CriticLoss, LocalSteps, RecordPairs
 from doublure.private.independence import refuse_cross_record
-from doublure.private.queries.distances import Distances
+from doublure.private.queries.distances import DistanceSettings
 from doublure.private.queries.lot_gradients import CriticSettings, Partner
 from doublure.training.gan_loop import Adversaries
 from doublure.training.gan_settings import AdversarialSettings
@@ -38,7 +38,7 @@ def private_critic_trainer(
     access: Access,
     adversaries: Adversaries,
     *,
-    distances: Distances | None = None,
+    distances: DistanceSettings | None = None,
     **special: Any,
 ) -> CriticSteps:
     """Return what trains the critic.
@@ -120,7 +120,7 @@ class PlainCriticTrainer:
         with torch.no_grad():
             fake = partner(len(body), condition)
         mix = torch.rand(len(body), generator=self._mixing).to(body.device)
-        records = Records(real=body, fake=fake, condition=condition, mix=mix)
+        records = RecordPairs(real=body, fake=fake, condition=condition, mix=mix)
         parameters = list(critic.parameters())
         for parameter in parameters:
             parameter.requires_grad_(True)

@@ -198,7 +198,7 @@ class Adversaries:
         for buffer, latest in zip(self.average.buffers(), self.generator.buffers(), strict=True):
             buffer.copy_(latest)  # averages of batch normalisation already
 
-    def _noise(self, size: int, draws: noise.Draws) -> Tensor:
+    def _noise(self, size: int, draws: noise.SecretDraws) -> Tensor:
         return draws.normal(size, self._settings.noise_width).to(self._device)
 
     # -- keeping state -------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class SeededDraws:
         return torch.rand(size, generator=self._stream)
 
 
-def _paired_draws(job: Job, settings: AdversarialSettings) -> noise.Draws:
+def _paired_draws(job: Job, settings: AdversarialSettings) -> noise.SecretDraws:
     """Return where generated rows that are paired with private ones take their noise from.
 
     How much of it a lot uses, and which record meets which row, depend on who is in the lot. Were it known, one unit

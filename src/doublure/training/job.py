@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from doublure.access import Access
 from doublure.encode.encoder import Encoder
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 from doublure.training.settings import MethodSettings
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from doublure.private.partitions import Partitions
     from doublure.private.queries.counts import Countable
     from doublure.private.records import PrivateRecords
-    from doublure.support.row_files import Rows
+    from doublure.support.row_files import StoredRows
     from doublure.support.tensors import Array
     from doublure.training.noisy_tables import NoisyTable
 
@@ -120,7 +120,7 @@ class Job(Generic[S_co, E_co]):
     taken: int = 0
     sample_rate: float = 1.0
     workspace: Workspace = field(default_factory=NullWorkspace)
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=SilentProgress)
     seed: int = 0
     device: str = "cpu"
     log: Callable[[dict[str, Any]], None] = lambda _: None
@@ -220,7 +220,7 @@ class StageCheckpoints:
 
 
 def encoded_records(
-    encoder: Encoder, compact: npt.NDArray[Any] | Rows, unit: npt.NDArray[np.int64], n_units: int, device: str = "cpu"
+    encoder: Encoder, compact: Array | StoredRows, unit: npt.NDArray[np.int64], n_units: int, device: str = "cpu"
 ) -> PrivateRecords:
     """Return records that an encoder has made compact, and expands lot by lot.
 

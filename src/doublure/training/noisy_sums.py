@@ -20,7 +20,7 @@ from doublure.training.job import Job
 if TYPE_CHECKING:
     from doublure.private.bayesian import BayesianAccountant
     from doublure.private.partitions import Partitions
-    from doublure.private.queries.distances import Distances
+    from doublure.private.queries.distances import DistanceSettings
     from doublure.private.records import PrivateRecords
 
 _ESTIMATE = "estimate."
@@ -38,7 +38,7 @@ class NoisySums:
         accesses: The same.
     """
 
-    def __init__(self, job: Job, accesses: Sequence[Access], *, distances: Distances | None = None) -> None:
+    def __init__(self, job: Job, accesses: Sequence[Access], *, distances: DistanceSettings | None = None) -> None:
         self._mechanism: Mechanism = job.mechanism
         self._releases = [access for access in accesses for _ in range(steps_of(access))]
         self.accesses = accesses

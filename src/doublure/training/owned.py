@@ -161,7 +161,7 @@ class OwnedCritic:
         import torch
 
         from doublure.private.noise import secret_draws
-        from doublure.private.queries.distances import rate_of
+        from doublure.private.queries.distances import distance_sample_rate
         from doublure.private.queries.lot_gradients import CriticGradients
         from doublure.training.critic_steps import critic_settings
 
@@ -175,7 +175,7 @@ class OwnedCritic:
         step = critic_settings(settings, expected_units=event.sample_rate * units, **adversary.special)
         self._paired = step.paired
         share = math.ceil(adversary.distances * own_units / planned_units)
-        lengths = rate_of(share, own_units) if adversary.distances else None
+        lengths = distance_sample_rate(share, own_units) if adversary.distances else None
         self._queries = {chosen: CriticGradients(step, lengths=None if chosen else lengths) for chosen in (True, False)}
 
     def query(

@@ -46,12 +46,12 @@ class PrivateSettings(AdversarialSettings):
     @property
     def schedule(self) -> Schedule:
         """C_t by the generator's iteration."""
-        from doublure.private.clipping import Constant, Geometric
+        from doublure.private.clipping import ConstantSchedule, GeometricSchedule
 
         if self.clipping_decay == 1:
-            return Constant(max_grad_norm=self.max_grad_norm)
+            return ConstantSchedule(max_grad_norm=self.max_grad_norm)
         iterations = max(1, (self.steps or 1) // self.n_critic)
-        return Geometric(
+        return GeometricSchedule(
             max_grad_norm=self.max_grad_norm,
             decay=self.clipping_decay ** (1 / iterations),
             floor=self.max_grad_norm * self.clipping_decay,

@@ -9,7 +9,7 @@ import pytest
 
 from doublure.attack import registry as table
 from doublure.attack.linkage import inference, linkability
-from doublure.attack.linkage.risk import Hits, result, risk
+from doublure.attack.linkage.risk import HitCounts, make_result, risk
 
 THREE = ("singling-out", "linkability", "inference")
 
@@ -61,7 +61,7 @@ def alone(side):
 def test_guessing_that_does_as_well_is_called_uninformative(make_world):
     world, story = make_world(honest=True), inference.THREAT_MODEL
     for guessed, said in ((31, True), (30, True), (29, False)):
-        entry = result(story, world, Hits(attack=30, control=10, baseline=guessed, trials=100))
+        entry = make_result(story, world, HitCounts(attack=30, control=10, baseline=guessed, trials=100), "")
         assert any("Not informative" in note for note in entry.notes) == said
 
 

@@ -149,9 +149,9 @@ def test_a_search_of_the_noise_finds_what_can_be_said(make_world, of_network):
             return members[np.minimum((angle * len(members)).astype(int), len(members) - 1)]
 
     def world_points(content):
-        from doublure.measures.embedding import points_of
+        from doublure.measures.embedding import embed_records
 
-        return points_of(first.schema, content).values
+        return embed_records(first.schema, content).values
 
     # A network's words are searched for; where noise only begins a draw, what is drawn are the members.
     world = make_world(honest=of_network, n=60, white_box=WhiteBoxAccess())
@@ -205,12 +205,12 @@ def test_shares_within_a_radius(make_world):
 
 
 def test_a_unit_counts_once(make_world, attack_schema, rows):
-    from doublure.attack.attack_data import attack_data_of
+    from doublure.attack.attack_data import make_attack_data
 
     n = 100
     units = np.repeat(np.arange(n), 2)
     seen, unseen = (rows(2 * n, 1), units), (rows(4 * n, 2), np.repeat(np.arange(2 * n), 2))
-    world = attack_data_of(attack_schema, make_world(honest=True).claim, seen, unseen, rows)
+    world = make_attack_data(attack_schema, make_world(honest=True).claim, seen, unseen, rows)
     (entry,) = table.run(world, ["gan-leaks"])
     assert (entry.roc.inside, entry.roc.outside) == (n, n)
     assert set(world.unseen.unit).isdisjoint(world.reference.unit)

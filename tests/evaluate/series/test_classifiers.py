@@ -7,7 +7,7 @@ import pytest
 
 from doublure.data.series import Series
 from doublure.measures.series import classifiers as students
-from doublure.measures.series.classifiers import classifier_scores, described, questions, shortened, two_sample_auc
+from doublure.measures.series.classifiers import classifier_scores, describe, questions, shorten, two_sample_auc
 
 
 def test_a_copy_of_the_distribution_cannot_be_told_and_a_shift_can(waves):
@@ -21,14 +21,14 @@ def test_long_series_are_averaged_down():
     values = np.arange(12.0).reshape(1, 12, 1)
     values[0, :2] = np.nan
     values[0, 2] = np.nan
-    assert shortened(values, 4)[0, :, 0] == pytest.approx([np.nan, 4, 7, 10], nan_ok=True)
-    assert shortened(values, 12) is values
-    assert shortened(np.ones((2, 1000, 1)), 96).shape == (2, 96, 1)
+    assert shorten(values, 4)[0, :, 0] == pytest.approx([np.nan, 4, 7, 10], nan_ok=True)
+    assert shorten(values, 12) is values
+    assert shorten(np.ones((2, 1000, 1)), 96).shape == (2, 96, 1)
 
 
 def test_what_is_seen_of_a_series():
     some = Series(values=np.array([[[1.0], [3.0], [np.nan]]]), channels=("a",), attributes=_none(1))
-    assert described(some)[0] == pytest.approx([1, 3, np.nan, 2, np.nan, 2, 1, 3], nan_ok=True)
+    assert describe(some)[0] == pytest.approx([1, 3, np.nan, 2, np.nan, 2, 1, 3], nan_ok=True)
 
 
 def test_a_step_is_foretold_from_the_past_alone(schema, waves):

@@ -84,7 +84,7 @@ def test_pairs_are_the_series_that_were_found(schema, sets, monkeypatch, searche
             warping._plain(sets[role].take(np.array([row])), spread)
             for role, row in zip(("synthetic", "real"), rows, strict=True)
         ]
-        assert np.sqrt(warping.warped(*both, band=1) / 12)[0] == pytest.approx(pair.distance)
+        assert np.sqrt(warping.warp_distance(*both, band=1) / 12)[0] == pytest.approx(pair.distance)
     assert found.pairs[0].distance == min(pair.distance for pair in found.pairs)
 
 

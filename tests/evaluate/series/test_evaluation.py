@@ -14,7 +14,6 @@ from doublure.measures.scores import distance_score
 from doublure.measures.series import classifiers as students
 from doublure.measures.series import evaluate_series, independent_steps
 from doublure.measures.series.statistics import autocorrelation
-from doublure.report import page_of
 from doublure.schema import Schema
 
 
@@ -122,7 +121,7 @@ def test_what_is_all_missing_or_empty_is_a_result(schema, waves, few_rounds):
     found = evaluate_series(schema, nothing, waves(80, 2), waves(20, 3))
     assert by_key(found)["values"].value is None
     assert "–" in found.verdict.headline
-    assert page_of(Report(series=found))
+    assert Report(series=found).to_html()
 
 
 def test_copies_are_warned_of(schema, waves):
@@ -159,7 +158,7 @@ def test_the_page_marks_what_it_holds_and_the_figures_are_plain(evaluation, tmp_
     figures = json.loads(made.to_json())
     assert figures["series"]["internal"]
     assert "do not publish" in repr(made)
-    page = page_of(made)
+    page = made.to_html()
     # A profile, two values' profiles, three curves and three histograms for each channel; twelve pairs.
     assert page.count("<svg") == 2 * (1 + 2 + 3 + 3) + 12
     assert page.count("private: do not publish") == 1

@@ -8,12 +8,12 @@ import pytest
 from doublure.data.series import Series
 from doublure.measures.series.statistics import (
     autocorrelation,
+    compared_steps,
     correlation,
     ks_statistic,
     normalised_wasserstein,
     series_statistics,
     spectrum,
-    steps_of,
     wasserstein_by_step,
 )
 
@@ -73,8 +73,8 @@ def test_a_distance_at_each_step_has_no_units():
 
 
 def test_long_series_are_compared_at_some_steps():
-    assert steps_of(5).tolist() == [0, 1, 2, 3, 4]
-    found = steps_of(10_000)
+    assert compared_steps(5).tolist() == [0, 1, 2, 3, 4]
+    found = compared_steps(10_000)
     assert (len(found), found[0], found[-1]) == (200, 0, 9_999)
 
 

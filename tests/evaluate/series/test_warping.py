@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from doublure.data.series import Series
-from doublure.measures.series.nearest_neighbours import nearest_scores, neighbours, warped
+from doublure.measures.series.nearest_neighbours import nearest_scores, neighbours, warp_distance
 
 
 def plainly(one, other, band):
@@ -27,15 +27,17 @@ def plainly(one, other, band):
 def test_pairs_agree_with_a_plain_reference(band, channels):
     rng = np.random.default_rng(band)
     one, other = rng.normal(size=(6, 9, channels)), rng.normal(size=(6, 9, channels))
-    assert warped(one, other, band) == pytest.approx([plainly(*pair, band) for pair in zip(one, other, strict=True)])
+    assert warp_distance(one, other, band) == pytest.approx(
+        [plainly(*pair, band) for pair in zip(one, other, strict=True)]
+    )
 
 
 def test_a_shift_within_the_band_costs_next_to_nothing():
     one = np.zeros((1, 40, 1))
     one[0, 10:14] = 5
     near, far = np.roll(one, 2, axis=1), np.roll(one, 12, axis=1)
-    assert warped(one, near, 4)[0] == 0
-    assert warped(one, far, 4)[0] > 100
+    assert warp_distance(one, near, 4)[0] == 0
+    assert warp_distance(one, far, 4)[0] > 100
 
 
 def test_the_search_finds_what_looking_at_everything_finds():
@@ -43,7 +45,7 @@ def test_the_search_finds_what_looking_at_everything_finds():
     queries, series = rng.normal(size=(7, 20, 2)).cumsum(1), rng.normal(size=(150, 20, 2)).cumsum(1)
     found, distances = neighbours(queries, series)
     for query, place, distance in zip(queries, found, distances, strict=True):
-        costs = warped(np.repeat(query[None], 150, axis=0), series, 2)
+        costs = warp_distance(np.repeat(query[None], 150, axis=0), series, 2)
         assert place == costs.argmin()
         assert distance == pytest.approx(np.sqrt(costs.min() / 20))
 

@@ -8,7 +8,7 @@ import pytest
 from critics import NORMALISED, OTHERS, PAIRED, Scorer, mlp, records, seeded
 from torch import nn
 
-from doublure.private.gradients import Records
+from doublure.private.gradients import RecordPairs
 
 
 @pytest.fixture(params=PAIRED)
@@ -30,7 +30,7 @@ def other(request: pytest.FixtureRequest) -> tuple[nn.Module, tuple[int, ...], s
 
 
 @pytest.fixture(scope="session")
-def make_records() -> Callable[..., Records]:
+def make_records() -> Callable[..., RecordPairs]:
     return records
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from doublure.private.gradients import CriticLoss, RecordGradients, Records
+from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs
 
 
 def _setting() -> object:
@@ -69,6 +69,6 @@ def test_the_fast_engine_is_taken_on_a_gpu():
     draw = torch.Generator().manual_seed(0)
     real, fake = torch.rand(2, 64, 1, 28, 28, generator=draw).to("cuda")
     gradients = RecordGradients(critic, CriticLoss(kind="wgan", gradient_penalty=10.0))
-    records = Records(real=real, fake=fake, mix=torch.rand(64, generator=draw).to("cuda"))
+    records = RecordPairs(real=real, fake=fake, mix=torch.rand(64, generator=draw).to("cuda"))
     assert sum(len(part.units) for part in gradients.lot(records)) == 64
     assert gradients.method == "pairs"

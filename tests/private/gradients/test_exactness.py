@@ -18,15 +18,15 @@ from doublure.private import gradients as package
 from doublure.private.gradients import (
     CriticLoss,
     RecordGradients,
-    Records,
+    RecordPairs,
     batch_gradient,
     choice,
     per_record_reference,
 )
 from doublure.private.gradients.choice import choose
 from doublure.private.gradients.pairs import factor_pairs
-from doublure.private.gradients.tape import Untaped
-from doublure.private.gradients.terms import Dense, Outer, Units
+from doublure.private.gradients.tape import UnknownParameterUse
+from doublure.private.gradients.terms import DenseTerm, OuterTerm, UnitMembership
 from doublure.private.gradients.units import UnitGradients
 
 TOLERANCE = 1e-5
@@ -40,7 +40,7 @@ def named(each: CriticLoss | str) -> str:
     return each if isinstance(each, str) else f"{each.kind}-{each.gradient_penalty:g}"
 
 
-def per_unit(gradients: RecordGradients, records: Records, **options: object) -> tuple[Tensor, Tensor]:
+def per_unit(gradients: RecordGradients, records: RecordPairs, **options: object) -> tuple[Tensor, Tensor]:
     """Return the units' gradients (G, P), taken out one by one, and their norms (G,)."""
     rows, norms = [], []
     for part in gradients.lot(records, **options):
@@ -75,8 +75,8 @@ def check_groups_agree(make_critic, make_records):
     index = torch.arange(3)
     parameters = [*critic.parameters()]
     terms = factor_pairs(critic, parameters, loss, records)
-    found = UnitGradients(index, terms, Units(index, 3, single=True), parameters)
-    assert any(isinstance(term, Outer) and term.groups == 2 for term in terms)
+    found = UnitGradients(index, terms, UnitMembership(index, 3, single=True), parameters)
+    assert any(isinstance(term, OuterTerm) and term.groups == 2 for term in terms)
     expected = per_record_reference(critic, loss, records)
     assert torch.allclose(found.norms(), expected.norm(dim=1), rtol=TOLERANCE, atol=0)
     assert choose(critic, parameters, loss, records).name == "pairs"
@@ -90,7 +90,7 @@ def test_groups_agree(make_critic, make_records):
 def test_groups_that_are_not_added_up_are_refused(make_critic, make_records, monkeypatch, sum_of):
     """A wrong norm would clip too little: the way is not taken, and a direct look finds it out."""
     total = "squares.view(-1, self.groups)"
-    plant(monkeypatch, Outer, "measure", (f"{total}.sum(1)", f"{total}.{sum_of}"))
+    plant(monkeypatch, OuterTerm, "measure", (f"{total}.sum(1)", f"{total}.{sum_of}"))
     critic = make_critic(grouped)
     chosen = choose(critic, [*critic.parameters()], CriticLoss(kind="wgan"), make_records((8, 4), 2))
     assert chosen.name != "pairs"
@@ -183,7 +183,7 @@ def test_embedded_conditions(make_critic, make_records, loss, positions):
 @pytest.mark.parametrize("kind", ["wgan", "hinge", "logistic"])
 def test_real_records_alone(paired, make_records, kind):
     critic, shape = paired
-    records = Records(real=make_records(shape, 6).real)
+    records = RecordPairs(real=make_records(shape, 6).real)
     loss = CriticLoss(kind=kind)
     found, norms = per_unit(RecordGradients(critic, loss), records)
     require_close(found, norms, per_record_reference(critic, loss, records))
@@ -227,7 +227,7 @@ def test_the_losses_are_those_of_the_table(kind, real, fake):
 
 def test_slopes_are_taken_between_a_record_and_its_partner():
     real, fake = torch.tensor([[4.0, 8.0], [1.0, 1.0]]), torch.tensor([[0.0, 4.0], [3.0, -1.0]])
-    mixed = Records(real=real, fake=fake, mix=torch.tensor([0.25, 1.0])).mixed()
+    mixed = RecordPairs(real=real, fake=fake, mix=torch.tensor([0.25, 1.0])).mixed()
     assert mixed.tolist() == [[1.0, 5.0], [1.0, 1.0]]
 
 
@@ -272,9 +272,9 @@ def test_what_cancels_leaves_no_trace_in_the_others(size):
     right = torch.zeros(2, 2, 3)
     right[0, 0] = size * torch.tensor([5e-4, 8e-4, 1e-4])
     right[1] = size * torch.tensor([[1000.0], [1000.001]])
-    term = Outer(0, None, 1, (torch.tensor([[[-1.0], [1.0]]]).expand(2, 2, 1),), (right,), (True,))
+    term = OuterTerm(0, None, 1, (torch.tensor([[[-1.0], [1.0]]]).expand(2, 2, 1),), (right,), (True,))
     index = torch.arange(2)
-    found = UnitGradients(index, [term], Units(index, 2, single=True), [torch.zeros(1, 3)])
+    found = UnitGradients(index, [term], UnitMembership(index, 2, single=True), [torch.zeros(1, 3)])
     expected = (right[:, 1].double() - right[:, 0].double()).sum(0)
     assert torch.allclose(found.weighted_sum(torch.ones(2)).double(), expected, rtol=1e-5, atol=0)
 
@@ -298,14 +298,16 @@ def test_a_way_that_is_wrong_for_lots_of_some_size_is_not_taken(make_critic, mak
     assert choose(critic, parameters, CriticLoss(kind="wgan"), make_records((5,), 4)).name == "vmap"
 
 
-@pytest.mark.parametrize(("steps", "kept", "numbers"), [(1, Outer, 9), (2, Outer, 18), (3, Dense, 20), (8, Dense, 20)])
+@pytest.mark.parametrize(
+    ("steps", "kept", "numbers"), [(1, OuterTerm, 9), (2, OuterTerm, 18), (3, DenseTerm, 20), (8, DenseTerm, 20)]
+)
 def test_a_gradient_is_written_out_where_that_takes_no_more_room(steps, kept, numbers):
     """20 numbers of the weight and 4 of the bias, or 9 for each place that the layer acts at."""
     left, right = torch.randn(1, steps, 4), torch.randn(1, steps, 5)
-    first, *rest = Outer(0, 1, 1, (left,), (right,), (True,)).shortest()
+    first, *rest = OuterTerm(0, 1, 1, (left,), (right,), (True,)).shortest()
     assert isinstance(first, kept)
     assert first.numbers() == numbers
-    assert [term.numbers() for term in rest] == ([4] if kept is Dense else [])
+    assert [term.numbers() for term in rest] == ([4] if kept is DenseTerm else [])
 
 
 def test_dropout_is_still_per_record(make_critic, make_records):
@@ -328,7 +330,7 @@ def test_an_input_overwritten_after_its_use_is_noticed(make_critic, make_records
             return y
 
     critic = make_critic(lambda: nn.Sequential(nn.Linear(5, 8), Overwritten(8, 1)))
-    with pytest.raises(Untaped):
+    with pytest.raises(UnknownParameterUse):
         factor_pairs(critic, list(critic.parameters()), CriticLoss(kind="wgan"), make_records((5,), 4))
 
 
@@ -384,7 +386,7 @@ NEWER = [
 ]
 IN_A_PROCESS = """
 import torch
-from doublure.private.gradients import CriticLoss, RecordGradients, Records
+from doublure.private.gradients import CriticLoss, RecordPairs, RecordGradients
 from doublure.private.gradients.units import UnitGradients
 
 torch.set_num_threads(1)
@@ -394,7 +396,7 @@ class Critic(torch.nn.Linear):
         return super().forward(x).squeeze(1)
 gradients = RecordGradients(Critic(5, 1), CriticLoss(kind="wgan", gradient_penalty=1.0))
 real, fake = torch.randn(2, 4, 5, generator=draw)
-records = Records(real=real, fake=fake, mix=torch.rand(4, generator=draw))
+records = RecordPairs(real=real, fake=fake, mix=torch.rand(4, generator=draw))
 asked, weighted = [], UnitGradients._weighted
 def watched(self, terms, weights, precision):
     asked.append(precision)
@@ -428,7 +430,7 @@ def test_a_coarse_product_by_the_newer_settings_is_not_used_for_the_sum(setting,
 )
 def test_records_that_do_not_go_together_are_refused(arguments, field):
     with pytest.raises(SettingError) as refused:
-        Records(real=torch.zeros(3, 5), **arguments)
+        RecordPairs(real=torch.zeros(3, 5), **arguments)
     assert refused.value.field == field
 
 
@@ -440,7 +442,7 @@ def test_settings_are_checked(make_critic, make_records):
             CriticLoss(kind="wgan", gradient_penalty=penalty)
     gradients = RecordGradients(make_critic(), CriticLoss(kind="wgan", gradient_penalty=10.0))
     with pytest.raises(SettingError) as refused:
-        gradients.lot(Records(real=torch.zeros(3, 5)))
+        gradients.lot(RecordPairs(real=torch.zeros(3, 5)))
     assert refused.value.field == "gradient_penalty"
     with pytest.raises(SettingError) as refused:
         gradients.lot(make_records((5,), 3), chunk_size=0)
@@ -470,7 +472,7 @@ def test_examples():
 def test_norms_of_long_rows_do_not_accumulate_in_float32():
     """Millions of numbers in one sum of float32 lose a hundred thousandth: a gradient would pass for shorter."""
     values = torch.rand(1, 2**22, generator=torch.Generator().manual_seed(0)) + 0.5
-    units = Units(index=torch.zeros(1, dtype=torch.long), count=1, single=True)
-    squares, _ = Dense(parameter=0, values=values).measure(units)
+    units = UnitMembership(index=torch.zeros(1, dtype=torch.long), count=1, single=True)
+    squares, _ = DenseTerm(parameter=0, values=values).measure(units)
     exact = values.double().square().sum()
     assert squares.item() == pytest.approx(exact.item(), rel=1e-8)

@@ -11,10 +11,10 @@ from planting import plant
 from torch import nn
 
 from doublure.errors import SettingError
-from doublure.private.clipping import Constant
+from doublure.private.clipping import ConstantSchedule
 from doublure.private.gradients import CriticLoss, LocalSteps, LocalUpdates
-from doublure.private.gradients.local_updates import Update
-from doublure.private.queries.distances import Distances, MeasuredDistances
+from doublure.private.gradients.local_updates import UnitUpdate
+from doublure.private.queries.distances import DistanceSettings, MeasuredDistances
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings
 from doublure.private.records import PrivateRecords
 
@@ -40,8 +40,8 @@ def records(rows=None, unit=UNIT):
 
 def asked(critic, steps=3, rate=0.05, bound=C, **more):
     settings = CriticSettings(
-        loss=CriticLoss(kind="wgan", gradient_penalty=0.0), schedule=Constant(max_grad_norm=bound), expected_units=4.0,
-        paired=False, local=LocalSteps(count=steps, rate=rate),
+        loss=CriticLoss(kind="wgan", gradient_penalty=0.0), schedule=ConstantSchedule(max_grad_norm=bound),
+        expected_units=4.0, paired=False, local=LocalSteps(count=steps, rate=rate),
     )  # fmt: skip
     return CriticGradients(settings, **more).at(0, critic, None)
 
@@ -113,7 +113,7 @@ def test_one_unit_more_moves_the_sum_by_its_bound_at_most(rate):
 
 
 def test_an_update_that_looks_shorter_than_it_is_is_caught(monkeypatch):
-    plant(monkeypatch, Update, "norms", ("(1 + _ROUNDING)", "1e-3"))
+    plant(monkeypatch, UnitUpdate, "norms", ("(1 + _ROUNDING)", "1e-3"))
     with pytest.raises(AssertionError):
         check_one_unit_more(1e-3)
 
@@ -140,7 +140,7 @@ def test_an_empty_lot_is_zero():
 
 def test_the_accountant_is_fed_with_updates():
     critic, of, found = Critic(), records(), []
-    measured = MeasuredDistances(Distances(count=4, orders=(2,), gamma=1e-3), noise_multiplier=1.0, steps=1)
+    measured = MeasuredDistances(DistanceSettings(count=4, orders=(2,), gamma=1e-3), noise_multiplier=1.0, steps=1)
     measured.charge = lambda lengths, **_: found.append(sorted(lengths))
     asked(critic, distances=measured).answer(of, sample_rate=1.0)
     wanted = sorted((by_hand(critic, of, 3, 0.05).norm(dim=1) / C).clamp(max=1).tolist())
@@ -150,8 +150,8 @@ def test_the_accountant_is_fed_with_updates():
 def test_updates_are_not_clipped_together():
     with pytest.raises(SettingError, match="not clipped together"):
         CriticSettings(
-            loss=CriticLoss(kind="wgan", gradient_penalty=0.0), schedule=Constant(max_grad_norm=C), expected_units=4.0,
-            per_batch=True, local=LocalSteps(count=2, rate=0.1),
+            loss=CriticLoss(kind="wgan", gradient_penalty=0.0), schedule=ConstantSchedule(max_grad_norm=C),
+            expected_units=4.0, per_batch=True, local=LocalSteps(count=2, rate=0.1),
         )  # fmt: skip
     with pytest.raises(SettingError, match="at least 1"):
         LocalSteps(count=0, rate=0.1)

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from doublure.private import clipping
 from doublure.private.clipping import clipped_sum
-from doublure.private.gradients import CriticLoss, RecordGradients, Records, UnitGradients, per_record_reference
-from doublure.private.gradients.terms import Outer, Units
+from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs, UnitGradients, per_record_reference
+from doublure.private.gradients.terms import OuterTerm, UnitMembership
 
 SLACK = 1e-6
 ROUNDING = 2.0**-23
@@ -36,16 +36,16 @@ def lots(width: int, most: int = 5) -> st.SearchStrategy[Tensor]:
     return rows.map(lambda drawn: torch.tensor(drawn, dtype=torch.float32).view(len(drawn), 2 * width))
 
 
-def split(lot: Tensor, shape: tuple[int, ...]) -> Records:
+def split(lot: Tensor, shape: tuple[int, ...]) -> RecordPairs:
     real, fake = lot.view(len(lot), 2, *shape).unbind(1)
-    return Records(real=real, fake=fake, mix=torch.full((len(lot),), 0.25))
+    return RecordPairs(real=real, fake=fake, mix=torch.full((len(lot),), 0.25))
 
 
-def total(gradients: RecordGradients, records: Records, **options: object) -> Tensor:
+def total(gradients: RecordGradients, records: RecordPairs, **options: object) -> Tensor:
     return clipped_sum(gradients.lot(records, **options), max_grad_norm=CLIP).total.double()
 
 
-def require_bounded(gradients: RecordGradients, records: Records, group: Tensor | None = None) -> None:
+def require_bounded(gradients: RecordGradients, records: RecordPairs, group: Tensor | None = None) -> None:
     """Require that the sum is finite, and that leaving out any one unit moves it by at most C."""
     units = torch.arange(len(records)) if group is None else group
     whole = total(gradients, records, group=group)
@@ -143,7 +143,7 @@ def test_a_finite_but_huge_record_contributes_norm_c(make_critic, size, hidden):
     real, fake = torch.randn(2, 4, 30, generator=torch.Generator().manual_seed(0))
     real[1] *= size
     gradients = RecordGradients(critic, PLAIN)
-    records = Records(real=real, fake=fake)
+    records = RecordPairs(real=real, fake=fake)
     clipped = clipped_sum(gradients.lot(records), max_grad_norm=CLIP)
     alone = clipped_sum(gradients.lot(records.take(slice(1, 2))), max_grad_norm=CLIP)
     expected = per_record_reference(critic, PLAIN, records)[1]
@@ -161,7 +161,7 @@ def require_cancellation_is_seen(make_critic) -> None:
     source = torch.Generator().manual_seed(3)
     for apart in (1e-2, 1e-4, 1e-6, 1e-7):
         real = 1e4 * torch.randn(8, 40, generator=source)
-        records = Records(real=real, fake=real * (1 + apart * torch.randn(8, 40, generator=source)))
+        records = RecordPairs(real=real, fake=real * (1 + apart * torch.randn(8, 40, generator=source)))
         (part,) = gradients.lot(records)
         norms = part.norms()
         for norm, each in zip(norms, torch.eye(8, dtype=torch.float64), strict=True):
@@ -226,7 +226,7 @@ def test_a_unit_is_never_split(make_critic, make_records):
     assert [part.units.tolist() for part in parts] == [[0], [1], [2, 3, 4]]
 
 
-def _coarse_gram(term: Outer, factors: tuple[Tensor, ...], units: Units, some: slice) -> Tensor:
+def _coarse_gram(term: OuterTerm, factors: tuple[Tensor, ...], units: UnitMembership, some: slice) -> Tensor:
     rows = torch.cat([units.side_by_side(factor, term.groups, some) for factor in factors], 1)
     return (rows @ rows.transpose(1, 2)).double()
 
@@ -265,11 +265,13 @@ def test_mutants_are_caught(monkeypatch, make_critic, make_records, mutant):
     elif mutant == "layer by layer":
         monkeypatch.setitem(globals(), "clipped_sum", _layer_by_layer)
     elif mutant == "record by record":
-        monkeypatch.setattr(Units, "sum", lambda self, values: values[: self.count])
-        monkeypatch.setattr(Units, "gather", lambda self, values, some: values[: self.count][some].unsqueeze(1))
-        monkeypatch.setattr(Units, "largest", 1)
+        monkeypatch.setattr(UnitMembership, "sum", lambda self, values: values[: self.count])
+        monkeypatch.setattr(
+            UnitMembership, "gather", lambda self, values, some: values[: self.count][some].unsqueeze(1)
+        )
+        monkeypatch.setattr(UnitMembership, "largest", 1)
     elif mutant == "coarse norms":
-        monkeypatch.setattr(Outer, "_gram", _coarse_gram)
+        monkeypatch.setattr(OuterTerm, "_gram", _coarse_gram)
         require = partial(require_cancellation_is_seen, make_critic)
     elif mutant == "nan kept":
         monkeypatch.setattr(clipping, "clip_factors", _not_finite_ignored)

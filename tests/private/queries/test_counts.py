@@ -17,7 +17,7 @@ from doublure.errors import LedgerError, NotAsPriced, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent, event_from_json
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries import counts as module
 from doublure.private.queries.counts import Axis, Counts
 from doublure.private.records import PrivateRecords
@@ -88,7 +88,9 @@ def exact(monkeypatch):
 def silenced(patch):
     asked = []
     patch.setattr(
-        whole_noise, "gaussian", lambda counts, *, scale: (asked.append((counts.shape, scale)), Drawn(counts, scale))[1]
+        whole_noise,
+        "gaussian",
+        lambda counts, *, scale: (asked.append((counts.shape, scale)), ScaledNoise(counts, scale))[1],
     )
     return asked
 

@@ -16,29 +16,29 @@ from torch import Tensor, nn
 from doublure.errors import SettingError
 from doublure.private.bayesian import BayesianAccountant, log_moment
 from doublure.private.clipping import (
-    Constant,
-    Geometric,
+    ConstantSchedule,
+    GeometricSchedule,
     batch_clip_distance,
     batch_clip_distances,
     clipped_norms,
     clipped_sum,
 )  # fmt: skip
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.gradients import CriticLoss, RecordGradients, Records, per_record_reference
+from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs, per_record_reference
 from doublure.private.noise import OsKeyedNoise
 from doublure.private.queries import distances
-from doublure.private.queries.distances import Distances
+from doublure.private.queries.distances import DistanceSettings
 from doublure.private.queries.lot_gradients import unpaired
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import FixedSizeSampler, PoissonSampler
 
 NAN = float("nan")
-ASKED = Distances(count=5, orders=(1, 4, 16), gamma=1e-12)
+ASKED = DistanceSettings(count=5, orders=(1, 4, 16), gamma=1e-12)
 
 
 def settings(**changes: object) -> dict[str, object]:
     return {
-        "loss": CriticLoss(kind="wgan"), "schedule": Constant(max_grad_norm=2.0), "noise_multiplier": 1.5,
+        "loss": CriticLoss(kind="wgan"), "schedule": ConstantSchedule(max_grad_norm=2.0), "noise_multiplier": 1.5,
         "sample_rate": 0.5, "steps": 6, "expected_units": 4.0, "paired": False, "distances": ASKED,
     } | changes  # fmt: skip
 
@@ -77,7 +77,7 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> Fed:
 
 
 def own_norms(critic: nn.Module, body: Tensor) -> np.ndarray:
-    return per_record_reference(critic, CriticLoss(kind="wgan"), Records(real=body)).norm(dim=1).numpy()
+    return per_record_reference(critic, CriticLoss(kind="wgan"), RecordPairs(real=body)).norm(dim=1).numpy()
 
 
 # -- a distance is how far one unit more moves what is noised ----------------------------------------------------------
@@ -89,7 +89,7 @@ def test_a_distance_is_a_units_own_clipped_norm_over_the_bound(fed: Fed) -> None
     expected = np.minimum(own_norms(critic, body) / bound, 1.0)
     assert 1.0 in expected
     assert expected.min() < 0.9
-    step = step_of(body, schedule=Constant(max_grad_norm=bound), distances=replace(ASKED, count=UNITS))
+    step = step_of(body, schedule=ConstantSchedule(max_grad_norm=bound), distances=replace(ASKED, count=UNITS))
     step.gradient(critic, unpaired)
     found, noise_std, sample_rate = fed.steps[0]
     assert sorted(found) == pytest.approx(sorted(expected), rel=1e-4)
@@ -99,9 +99,9 @@ def test_a_distance_is_a_units_own_clipped_norm_over_the_bound(fed: Fed) -> None
 def test_it_is_how_far_the_sum_moves_whatever_else_is_in_it() -> None:
     body, critic = people(), Critic()
     gradients = RecordGradients(critic, CriticLoss(kind="wgan"))
-    lengths = clipped_norms(gradients.lot(Records(real=body)), max_grad_norm=1.0)
+    lengths = clipped_norms(gradients.lot(RecordPairs(real=body)), max_grad_norm=1.0)
     for others in (slice(0, 0), slice(1, 4), slice(1, UNITS)):
-        rest, whole = (clipped_sum(gradients.lot(Records(real=part)), max_grad_norm=1.0).total
+        rest, whole = (clipped_sum(gradients.lot(RecordPairs(real=part)), max_grad_norm=1.0).total
                        for part in (body[others], torch.cat([body[:1], body[others]])))  # fmt: skip
         assert float((whole - rest).norm()) == pytest.approx(float(lengths[0]), rel=1e-4)
 
@@ -110,8 +110,8 @@ def test_a_unit_with_several_records_is_one_distance(fed: Fed) -> None:
     """The accountant's input for user-level accounting: all that one user adds, clipped once."""
     body, critic = people(), Critic()
     unit = np.repeat(np.arange(4), 3)
-    sums = per_record_reference(critic, CriticLoss(kind="wgan"), Records(real=body)).view(4, 3, -1).sum(1)
-    step = step_of(body, unit, schedule=Constant(max_grad_norm=1e3), distances=replace(ASKED, count=4))
+    sums = per_record_reference(critic, CriticLoss(kind="wgan"), RecordPairs(real=body)).view(4, 3, -1).sum(1)
+    step = step_of(body, unit, schedule=ConstantSchedule(max_grad_norm=1e3), distances=replace(ASKED, count=4))
     step.gradient(critic, unpaired)
     assert sorted(fed.steps[0][0]) == pytest.approx(sorted((sums.norm(dim=1) / 1e3).tolist()), rel=1e-4)
 
@@ -120,13 +120,13 @@ def test_a_unit_with_several_records_is_one_distance(fed: Fed) -> None:
 def test_clipped_together_it_is_how_far_the_mean_moves(bound: float) -> None:
     body, critic = people(), Critic()
     gradients = RecordGradients(critic, CriticLoss(kind="wgan"))
-    each = per_record_reference(critic, CriticLoss(kind="wgan"), Records(real=body))
+    each = per_record_reference(critic, CriticLoss(kind="wgan"), RecordPairs(real=body))
 
     def clipped(rows: Tensor) -> Tensor:
         total = rows.sum(0) / 4.0
         return total * min(1.0, bound / float(total.norm()))
 
-    without, alone = gradients.lot(Records(real=body[1:6])), gradients.lot(Records(real=body[:1]))
+    without, alone = gradients.lot(RecordPairs(real=body[1:6])), gradients.lot(RecordPairs(real=body[:1]))
     moved = batch_clip_distance(without, alone, max_grad_norm=bound, per_batch=4.0)
     expected = 4.0 * float((clipped(each[:6]) - clipped(each[1:6])).norm())
     assert moved == pytest.approx(expected, rel=1e-4)
@@ -142,9 +142,9 @@ def test_all_lots_at_once_move_as_one_after_the_other(bound: float, grouped: boo
 
     def lot(units: list[int]):
         if not grouped:
-            return gradients.lot(Records(real=body[units]))
+            return gradients.lot(RecordPairs(real=body[units]))
         rows = [2 * unit + record for unit in units for record in (0, 1)]
-        return gradients.lot(Records(real=body[rows]), group=torch.arange(len(rows)) // 2, groups=len(units))
+        return gradients.lot(RecordPairs(real=body[rows]), group=torch.arange(len(rows)) // 2, groups=len(units))
 
     together, own = lot([unit for units in lots for unit in units]), {"max_grad_norm": bound, "per_batch": 4.0}
     before, more = together.sums([len(units) for units in lots]), lot([5, 4, 0, 2]).sums([1, 1, 1, 1])
@@ -173,11 +173,11 @@ def test_a_lot_with_a_gradient_that_is_not_finite_is_looked_at_unit_by_unit(
     found = fed.steps[1][0]
     assert all(0 <= one <= 1 for one in found)
     finite = people(4)[:3]
-    each = per_record_reference(Critic(), CriticLoss(kind="wgan"), Records(real=finite)).sum(0)
+    each = per_record_reference(Critic(), CriticLoss(kind="wgan"), RecordPairs(real=finite)).sum(0)
     largest = 2.0 * 4.0
     of_units = [0.0] + [
         float((_short(each, largest) - _short(each - one, largest)).norm()) / (2 * largest)
-        for one in per_record_reference(Critic(), CriticLoss(kind="wgan"), Records(real=finite))
+        for one in per_record_reference(Critic(), CriticLoss(kind="wgan"), RecordPairs(real=finite))
     ]
     assert all(min(abs(one - other) for other in of_units) < 1e-4 for one in found)
 
@@ -191,13 +191,13 @@ def test_one_unit_can_turn_a_sum_that_is_clipped_together_round() -> None:
     gradients = RecordGradients(Straight(), CriticLoss(kind="wgan"))
     many, one = torch.ones(500, 1), torch.full((1, 1), -1e6)
     sums = [
-        clipped_sum(gradients.lot(Records(real=rows)), max_grad_norm=0.5, per_batch=500.0)
+        clipped_sum(gradients.lot(RecordPairs(real=rows)), max_grad_norm=0.5, per_batch=500.0)
         for rows in (many, torch.cat([many, one]))
     ]
     assert {made.sensitivity for made in sums} == {2 * 0.5 * 500}
     assert float((sums[1].total - sums[0].total).norm()) == pytest.approx(2 * 0.5 * 500, rel=1e-5)
     each = [
-        clipped_sum(gradients.lot(Records(real=rows)), max_grad_norm=0.5) for rows in (many, torch.cat([many, one]))
+        clipped_sum(gradients.lot(RecordPairs(real=rows)), max_grad_norm=0.5) for rows in (many, torch.cat([many, one]))
     ]
     assert float((each[1].total - each[0].total).norm()) == pytest.approx(0.5, rel=1e-3)
 
@@ -205,7 +205,7 @@ def test_one_unit_can_turn_a_sum_that_is_clipped_together_round() -> None:
 def test_clipped_together_a_distance_is_that_of_one_unit_among_all_others(fed: Fed) -> None:
     """At a rate of 1 everybody else is in each lot, so that a unit has one distance."""
     body, bound, n = people(3), 0.3, 2.5
-    each = per_record_reference(Critic(), CriticLoss(kind="wgan"), Records(real=body)).double()
+    each = per_record_reference(Critic(), CriticLoss(kind="wgan"), RecordPairs(real=body)).double()
 
     def clipped(rows: Tensor) -> Tensor:
         return rows.sum(0) * min(1.0, n * bound / float(rows.sum(0).norm()))
@@ -217,7 +217,12 @@ def test_clipped_together_a_distance_is_that_of_one_unit_among_all_others(fed: F
     assert max(of_units) - min(of_units) > 0.01
     asked = replace(ASKED, count=60)
     step_of(
-        body, per_batch=True, schedule=Constant(max_grad_norm=bound), expected_units=n, sample_rate=1.0, distances=asked
+        body,
+        per_batch=True,
+        schedule=ConstantSchedule(max_grad_norm=bound),
+        expected_units=n,
+        sample_rate=1.0,
+        distances=asked,
     ).gradient(Critic(), unpaired)
     (found, _, _) = fed.steps[0]
     nearest = [min(range(3), key=lambda unit: abs(of_units[unit] - one)) for one in found]
@@ -238,7 +243,7 @@ def test_batches_are_measured_with_fresh_lots(fed: Fed, monkeypatch: pytest.Monk
     drawn, lot = [], PoissonSampler.lot
     monkeypatch.setattr(PoissonSampler, "lot", lambda sampler: drawn.append(lot(sampler)) or drawn[-1])
     body, critic = people(), Critic()
-    step = step_of(body, per_batch=True, schedule=Constant(max_grad_norm=0.5))
+    step = step_of(body, per_batch=True, schedule=ConstantSchedule(max_grad_norm=0.5))
     for _ in range(3):
         step.gradient(critic, unpaired)
     assert len(drawn) == 3 * (ASKED.count + 1)
@@ -252,7 +257,7 @@ def test_the_noise_of_a_lot_that_is_clipped_together_is_made_for_2_c() -> None:
     critic = Straight()
     noise = ReplayNoise([torch.zeros(1)])
     step = step_of(
-        torch.ones(4, 1) * 1e4, per_batch=True, schedule=Constant(max_grad_norm=0.5), noise=noise,
+        torch.ones(4, 1) * 1e4, per_batch=True, schedule=ConstantSchedule(max_grad_norm=0.5), noise=noise,
         allow_test_noise=True, distances=None, sample_rate=1.0,
     )  # fmt: skip
     found = step.gradient(critic, unpaired)
@@ -264,7 +269,7 @@ def test_the_noise_of_a_lot_that_is_clipped_together_is_made_for_2_c() -> None:
 def test_the_distance_follows_the_clipping_schedule(fed: Fed) -> None:
     """Relative to C_t, as the noise is: a step with a smaller C costs the same where everything is clipped."""
     body, critic = people() * 100, Critic()
-    step = step_of(body, schedule=Geometric(max_grad_norm=1.0, decay=0.1, floor=1e-9))
+    step = step_of(body, schedule=GeometricSchedule(max_grad_norm=1.0, decay=0.1, floor=1e-9))
     for _ in range(3):
         step.gradient(critic, unpaired)
     assert [found for found, _, _ in fed.steps] == [[1.0] * ASKED.count] * 3
@@ -313,12 +318,12 @@ def test_each_step_is_measured_once_and_beside_its_lot(fed: Fed, monkeypatch: py
 
 def test_steps_of_an_interrupted_run_that_nobody_kept_cost_the_most(fed: Fed) -> None:
     body, critic = people() * 0.01, Critic()  # short gradients: what is measured costs much less
-    first = step_of(body, schedule=Constant(max_grad_norm=50.0))
+    first = step_of(body, schedule=ConstantSchedule(max_grad_norm=50.0))
     first.gradient(critic, unpaired)
     first.gradient(critic, unpaired)
     kept = first.estimate.state()
     # Two more were authorised and lost in a crash.
-    resumed = step_of(body, schedule=Constant(max_grad_norm=50.0), taken=4)
+    resumed = step_of(body, schedule=ConstantSchedule(max_grad_norm=50.0), taken=4)
     resumed.restore(kept)
     resumed.gradient(critic, unpaired)
     resumed.gradient(critic, unpaired)
@@ -329,12 +334,12 @@ def test_steps_of_an_interrupted_run_that_nobody_kept_cost_the_most(fed: Fed) ->
     assert np.all(accountant.costs >= 2 * np.array(worst))
     assert np.all(accountant.costs < 2.5 * np.array(worst))
     # One step alone counts, too.
-    again = step_of(body, schedule=Constant(max_grad_norm=50.0), taken=3)
+    again = step_of(body, schedule=ConstantSchedule(max_grad_norm=50.0), taken=3)
     again.restore(kept)
     assert again.estimate.steps_taken == 3
     assert fed.lost == [2, 1]
     # Nothing kept at all: everything before counts as lost, even if nobody asks for it.
-    forgotten = step_of(body, schedule=Constant(max_grad_norm=50.0), taken=5)
+    forgotten = step_of(body, schedule=ConstantSchedule(max_grad_norm=50.0), taken=5)
     forgotten.gradient(critic, unpaired)
     assert forgotten.estimate.steps_taken == 6
     assert np.all(forgotten.estimate.costs >= 5 * np.array(worst))
@@ -362,12 +367,12 @@ def test_without_distances_nothing_is_measured(fed: Fed) -> None:
 
 def test_too_few_distances_are_refused_before_anything_is_drawn() -> None:
     with pytest.raises(SettingError) as refused:
-        Distances(count=2, orders=(1,), gamma=0.1)
+        DistanceSettings(count=2, orders=(1,), gamma=0.1)
     assert refused.value.field == "distances"
 
 
 def test_three_distances_are_enough() -> None:
-    assert Distances(count=3, orders=(1,), gamma=0.1).count == 3
+    assert DistanceSettings(count=3, orders=(1,), gamma=0.1).count == 3
 
 
 def test_what_is_asked_for_reaches_the_accountant() -> None:
@@ -392,7 +397,7 @@ def test_the_estimate_shows_nothing(fed: Fed) -> None:
 
 @pytest.mark.parametrize(("count", "units"), [(16, 300), (64, 1_000), (64, 100_000)])
 def test_owners_draw_hardly_ever_fewer_units_than_are_asked_for_and_not_many_more(count, units):
-    rate = distances.rate_of(count, units)
+    rate = distances.distance_sample_rate(count, units)
     assert binom.cdf(count - 1, units, rate) < 1e-3
     assert rate * units < 2.1 * count
-    assert distances.rate_of(count, count) == 1.0
+    assert distances.distance_sample_rate(count, count) == 1.0

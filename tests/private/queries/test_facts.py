@@ -16,12 +16,12 @@ from doublure.access import Access
 from doublure.data.series import open_series
 from doublure.data.tables.opening import Table, open_table
 from doublure.errors import NotAsPriced, SchemaError, SettingError
-from doublure.noisy_counts import Grid
+from doublure.noisy_counts import CandidateGrid
 from doublure.private import facts, whole_noise
 from doublure.private.accounting import ApproximateEvent, PureEvent
 from doublure.private.executed import as_priced
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries import facts as module
 from doublure.private.queries.facts import Categories, Fact, Shares, query_of
 from doublure.schema import Schema
@@ -122,7 +122,7 @@ def bounds_over(points):
 
     class Theirs(IntegerColumn):
         def partition(self, magnitude):
-            return Grid(points=np.array(points))
+            return CandidateGrid(points=np.array(points))
 
         def numbers_of(self, cells):
             raise AssertionError("no method of a column is given a private cell")
@@ -282,8 +282,10 @@ def test_numbers_are_counted_on_the_grid_and_at_its_ends():
 
 def test_a_grid_is_as_fine_as_its_column():
     pay = query("columns.pay.bounds").grid
-    assert pay.points.tolist() == Grid.of_decades(integer=False, precision=2, magnitude=300).points.tolist()
-    assert pay.points.tolist() != Grid.of_decades(integer=False, precision=None, magnitude=300).points.tolist()
+    assert pay.points.tolist() == CandidateGrid.from_decades(integer=False, precision=2, magnitude=300).points.tolist()
+    assert (
+        pay.points.tolist() != CandidateGrid.from_decades(integer=False, precision=None, magnitude=300).points.tolist()
+    )
 
 
 def test_the_values_of_shares_are_those_found_and_what_others_are_called_once():
@@ -328,7 +330,7 @@ def frozen(patch, counts):
     }[counts]
 
     def laplace(exact, *, epsilon, moved):
-        return Drawn(np.array([held(place) for place in range(len(exact))]), moved / epsilon)
+        return ScaledNoise(np.array([held(place) for place in range(len(exact))]), moved / epsilon)
 
     def thresholded(exact, *, epsilon, delta, moved):
         return whole_noise.Released({"nurse": 9, "cook": 9, "judge": 12}, moved / epsilon, delta)

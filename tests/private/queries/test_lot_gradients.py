@@ -19,15 +19,15 @@ from torch import Tensor, nn
 
 from doublure.errors import NotAsPriced, SettingError
 from doublure.private import clipping
-from doublure.private.clipping import Geometric
-from doublure.private.gradients import CriticLoss, RecordGradients, Records
+from doublure.private.clipping import GeometricSchedule
+from doublure.private.gradients import CriticLoss, RecordGradients, RecordPairs
 from doublure.private.queries import lot_gradients as module
 from doublure.private.queries.lot_gradients import CriticGradients, CriticSettings
 from doublure.private.records import PrivateRecords
 from doublure.private.sampling import PoissonSampler
 
 WIDTH, STEPS, SIGMA, EXPECTED = 3, 2, 1.5, 2.0
-SCHEDULE = Geometric(max_grad_norm=0.7, decay=0.5, floor=0.1)
+SCHEDULE = GeometricSchedule(max_grad_norm=0.7, decay=0.5, floor=0.1)
 HOSTILE = [0.0, -1.0, 1e-3, 1e-20, 1e-45, 1e20, -1e30, 3e38, -3e38, float("inf"), float("nan")]
 NAN, HUGE = float("nan"), 1e20
 
@@ -339,7 +339,7 @@ def test_lengths_are_told_over_the_bound_where_they_are_asked_for():
     records = PrivateRecords(rows, np.arange(3), 3, lambda body: (body, None))
     critic = Critic(nn.SiLU())
 
-    schedule = Geometric(max_grad_norm=6.0, decay=0.5, floor=0.1)
+    schedule = GeometricSchedule(max_grad_norm=6.0, decay=0.5, floor=0.1)
 
     def asked(**given):
         return CriticGradients(of(paired=False, schedule=schedule), **given).at(1, critic, module.unpaired)
@@ -348,7 +348,7 @@ def test_lengths_are_told_over_the_bound_where_they_are_asked_for():
     assert asked().answer(records, sample_rate=1.0).lengths is None
     told = asked(lengths=1.0).answer(records, sample_rate=0.5).lengths
     engine = RecordGradients(critic, of().loss)
-    each = [engine.lot(Records(real=row[None]), group=None, groups=1, chunk_size=None) for row in rows]
+    each = [engine.lot(RecordPairs(real=row[None]), group=None, groups=1, chunk_size=None) for row in rows]
     longest = [min(1.0, float(clipping.clipped_norms(one, max_grad_norm=1e9)) / bound) for one in each]
     assert told == pytest.approx(longest, rel=1e-4)
     assert len(set(told)) > 1

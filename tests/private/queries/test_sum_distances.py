@@ -12,7 +12,7 @@ from torch import Tensor
 
 from doublure.errors import SettingError
 from doublure.private.bayesian import BayesianAccountant, StepsOverrunWarning
-from doublure.private.queries.distances import Distances
+from doublure.private.queries.distances import DistanceSettings
 from doublure.private.queries.sums import BoundedSums
 from doublure.private.records import PrivateRecords
 
@@ -80,7 +80,7 @@ def test_one_that_is_cut_off_has_the_largest_distance() -> None:
 
 
 def test_units_that_are_missing_count_as_the_largest() -> None:
-    settings = Distances(count=5, orders=(1, 4), gamma=1e-9)
+    settings = DistanceSettings(count=5, orders=(1, 4), gamma=1e-9)
     few, nobody = (settings.measured(noise_multiplier=3.0, steps=2) for _ in range(2))
     asked(measured=few).answer(records_of(torch.full((2, 5), 1e-3), np.arange(2)), sample_rate=1.0)
     asked(measured=nobody).answer(records_of(torch.zeros(0, 5), np.arange(0)), sample_rate=1.0)
@@ -95,7 +95,7 @@ def test_units_that_are_missing_count_as_the_largest() -> None:
 
 
 def accounted(distances: np.ndarray, sigma: float, steps: int, power: int) -> BayesianAccountant:
-    found = Distances(count=len(distances), orders=(2, 8), gamma=1e-6, power=power).accountant(steps)
+    found = DistanceSettings(count=len(distances), orders=(2, 8), gamma=1e-6, power=power).accountant(steps)
     for _ in range(steps):
         found.step(distances, sigma, 1.0)
     return found
@@ -123,9 +123,9 @@ def test_powers_that_are_too_small_are_refused() -> None:
     with pytest.raises(SettingError, match="more than 1"):
         accounted(far, 3.0, 6, 6).joined(accounted(far, 3.0, 4, 4))
     with pytest.raises(SettingError, match="other orders"):
-        accounted(far, 3.0, 6, 12).joined(Distances(count=3, orders=(2,), gamma=1e-6).accountant(4))
+        accounted(far, 3.0, 6, 12).joined(DistanceSettings(count=3, orders=(2,), gamma=1e-6).accountant(4))
     with pytest.raises(SettingError, match="other orders or another gamma"):
-        accounted(far, 3.0, 6, 12).joined(Distances(count=3, orders=(2, 8), gamma=1e-5, power=8).accountant(4))
+        accounted(far, 3.0, 6, 12).joined(DistanceSettings(count=3, orders=(2, 8), gamma=1e-5, power=8).accountant(4))
 
 
 def test_what_is_joined_leaves_no_more_to_a_third_than_there_is() -> None:

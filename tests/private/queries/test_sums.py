@@ -20,7 +20,7 @@ from doublure.errors import LedgerError, NotAsPriced, SettingError
 from doublure.private import noise as noises
 from doublure.private.accounting import GaussianEvent
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries import sums as module
 from doublure.private.queries.sums import BoundedSums
 from doublure.private.records import PrivateRecords
@@ -522,7 +522,7 @@ class Watched:
 
     def whole(self, size, std, unit):
         self.acts.append("noise")
-        return Drawn(np.zeros(size, dtype=np.int64), std)
+        return ScaledNoise(np.zeros(size, dtype=np.int64), std)
 
     def authorise(self, access, step):
         self.acts.append(step)

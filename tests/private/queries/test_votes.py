@@ -11,7 +11,7 @@ from doublure.errors import LedgerError, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.mechanism import Mechanism
-from doublure.private.noise import Drawn, OsKeyedNoise
+from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries import votes as module
 from doublure.private.queries.votes import LabelVotes
 from doublure.private.records import PrivateRecords
@@ -60,7 +60,7 @@ def counted(monkeypatch):
 
     def nothing(counts, *, scale):
         seen.append((counts.reshape(-1, KINDS), scale))
-        return Drawn(counts, scale)
+        return ScaledNoise(counts, scale)
 
     monkeypatch.setattr(whole_noise, "gaussian", nothing)
     return seen

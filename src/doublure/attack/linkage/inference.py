@@ -1,6 +1,6 @@
-"""Inference: the attacker who knows nearly all of a person and wants the rest (WP216, §2.2.2).
+"""Inference: an attacker who knows most of a person's record infers the rest (WP216, §2.2.2).
 
-The synthetic record that is nearest in what is known is taken at its word for what is not.
+The guess is the value of the synthetic record nearest in the known part.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords
-from doublure.attack.linkage.risk import Hits, result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.linkage.risk import HitCounts, make_result
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
 from doublure.measures.embedding import Points
@@ -36,7 +36,7 @@ def attack(data: AttackData) -> AttackResult:
     """Attack by inferring one attribute from all others."""
     secret = _secret(data)
     if secret is None:
-        return skipped(THREAT_MODEL, data.claim, "there is no attribute to be inferred")
+        return skip_attack(THREAT_MODEL, data.claim, "there is no attribute to be inferred")
     n = min(_MOST, len(data.seen), len(data.unseen))
     few = data.with_targets(n)
     released, rng = data.synthetic, data.random(8)
@@ -44,14 +44,14 @@ def attack(data: AttackData) -> AttackResult:
     own, other = (_hits(side, released, told, secret) for side in (few.seen, few.unseen))
     truth = few.seen.points.of(secret)
     guessed = int(_right(truth, told[rng.integers(len(told), size=n)]).sum())
-    if secret in released.corners:  # to name the most frequent value is a better guess than to draw one
+    if secret in released.corners:  # the most frequent value is a better guess than a random one
         guessed = max(guessed, int(_right(truth, np.tile(_most_frequent(told), (n, 1))).sum()))
-    hits = Hits(attack=own, control=other, baseline=guessed, trials=n)
-    return result(THREAT_MODEL, data, hits, notes=(f"The attribute is {secret}; {n:,} targets of each side.",))
+    hits = HitCounts(attack=own, control=other, baseline=guessed, trials=n)
+    return make_result(THREAT_MODEL, data, hits, f"The attribute is {secret}; {n:,} targets of each side.")
 
 
 def _secret(data: AttackData) -> str | None:
-    """Return the attribute: the target, the label, or else the last that has values."""
+    """Return the attribute to infer: the target, the label, or else the last one with values."""
     points = data.seen.points
     if len(points.blocks) < 2:
         return None
@@ -71,7 +71,7 @@ def _hits(side: RealRecords, released: Points, told: Floats, secret: str) -> int
 
 
 def _right(truth: Floats, guess: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    # Two corners differ by 0.7 in two places, so that the rule for numbers serves for values.
+    # Two corners differ by 0.7 in two places, so the rule for numbers also serves for values.
     return np.asarray((np.abs(truth - guess) <= _NEAR).all(axis=1))
 
 

@@ -1,7 +1,7 @@
-"""Linkability: the attacker with two halves of a file who wants to join them (WP216, §2.2.2).
+"""Linkability: an attacker with two halves of a file joins them (WP216, §2.2.2).
 
-One source knows some columns of everybody, another the rest, and neither knows names. Whoever finds the same synthetic
-record nearest to a row of the one and to a row of the other takes them for the same person.
+One source knows some columns of all people, another the rest, and neither knows names. The attacker matches a row of
+the one with a row of the other if both have the same nearest synthetic record.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords
-from doublure.attack.linkage.risk import Hits, result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.linkage.risk import HitCounts, make_result
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.measures.divergence import Rows, nearest
 from doublure.measures.embedding import Points
 
@@ -35,15 +35,15 @@ def attack(data: AttackData) -> AttackResult:
     """Attack by joining two parts of a record through the synthetic ones."""
     halves = _halves(data.seen.points)
     if halves is None:
-        return skipped(THREAT_MODEL, data.claim, "a record cannot be cut in two")
+        return skip_attack(THREAT_MODEL, data.claim, "a record cannot be cut in two")
     n = min(_MOST, len(data.seen), len(data.unseen))
     few = data.with_targets(n)
     k = min(_NEIGHBOURS, len(data.synthetic))
     own, other = (_joined(side, data.synthetic, halves, k) for side in (few.seen, few.unseen))
     rng = data.random(7)
     guesses = [rng.random((n, len(data.synthetic))).argpartition(k - 1, axis=1)[:, :k] for _ in range(2)]
-    hits = Hits(attack=int(own.sum()), control=int(other.sum()), baseline=int(_meet(*guesses).sum()), trials=n)
-    return result(THREAT_MODEL, data, hits, notes=(f"{n:,} targets of each side, {k} nearest.",))
+    hits = HitCounts(attack=int(own.sum()), control=int(other.sum()), baseline=int(_meet(*guesses).sum()), trials=n)
+    return make_result(THREAT_MODEL, data, hits, f"{n:,} targets of each side, {k} nearest.")
 
 
 def _joined(side: RealRecords, released: Points, halves: tuple[Rows, Rows], k: int) -> Rows:
@@ -52,12 +52,12 @@ def _joined(side: RealRecords, released: Points, halves: tuple[Rows, Rows], k: i
 
 
 def _meet(first: Rows, second: Rows) -> Rows:
-    """Return ``(N,)`` whether two lists of neighbours ``(N, k)`` have one in common."""
+    """Return an ``(N,)`` mask of the rows whose two lists of neighbours ``(N, k)`` have one in common."""
     return np.asarray((first[:, :, None] == second[:, None, :]).any(axis=(1, 2)), dtype=np.int64)
 
 
 def _halves(points: Points) -> tuple[Rows, Rows] | None:
-    """Return the numbers of the two parts: alternate columns, or the two halves of a body."""
+    """Return the indices of the numbers of the two parts: alternate columns, or the two halves of a body."""
     if points.bodies:
         cut = [_cut(body) for body in points.bodies]
         return np.concatenate([part[0] for part in cut]), np.concatenate([part[1] for part in cut])

@@ -1,7 +1,7 @@
-"""From hits to a risk: what an attack on seen records gains over the same attack on others.
+"""Risk of a linkage attack: its gain on seen records over the same attack on unseen ones.
 
-risk = (attack − control) / (1 − control), from rates with Wilson's intervals (Giomi et al. 2023, §3.2; Wilson 1927).
-An attack that does no better than one without the synthetic records says nothing, and says so.
+risk = (attack − control) / (1 − control), from rates with Wilson's intervals (Giomi et al. 2023, §3.2; Wilson 1927). An
+attack no better than one without the synthetic records shows nothing, and its result says so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from doublure.attack.attack_data import AttackData
-from doublure.attack.results import AttackResult, Rate, ThreatModel
+from doublure.attack.results import AttackResult, RateEstimate, ThreatModel
 from doublure.intervals import Interval, wilson
 
 MEASURE = "risk"
@@ -18,14 +18,14 @@ DESIRED = "0: members are hit no more often than others"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hits:
-    """How often an attack was right.
+class HitCounts:
+    """Numbers of successes of an attack.
 
     Attributes:
         attack: On seen records.
-        control: On records that were never seen.
+        control: On unseen records.
         baseline: On seen records, without the synthetic ones.
-        trials: How many of each.
+        trials: Number of trials of each.
     """
 
     attack: int
@@ -35,7 +35,7 @@ class Hits:
 
 
 def risk(attack: int, control: int, trials: int) -> tuple[float, Interval]:
-    """Return the risk and its interval at 95 %, by the propagation of two Wilson intervals' half widths.
+    """Return the risk and its 95 % interval, by propagation of the half-widths of two Wilson intervals.
 
     Example:
         >>> value, (low, high) = risk(60, 20, 100)
@@ -49,19 +49,19 @@ def risk(attack: int, control: int, trials: int) -> tuple[float, Interval]:
 
 
 def _wilson(hits: int, trials: int) -> tuple[float, float]:
-    """Return the middle and the half width of Wilson's interval."""
+    """Return the centre and the half-width of Wilson's interval."""
     low, high = wilson(hits, trials) or (0.0, 1.0)
     return (low + high) / 2, (high - low) / 2
 
 
-def result(threat_model: ThreatModel, data: AttackData, hits: Hits, *, notes: tuple[str, ...] = ()) -> AttackResult:
-    """Return what an attack found, in the form that all three have."""
+def make_result(threat_model: ThreatModel, data: AttackData, hits: HitCounts, note: str) -> AttackResult:
+    """Return the result of a linkage attack."""
     n = hits.trials
     value, interval = risk(hits.attack, hits.control, n)
-    said = list(notes)
+    notes = [note]
     if hits.attack <= hits.baseline:
-        said.append("Not informative: the attack hits no more often than guessing without the synthetic records.")
-    rates = {
+        notes.append("Not informative: the attack hits no more often than guessing without the synthetic records.")
+    counts = {
         "members hit": hits.attack,
         "other records hit (control)": hits.control,
         "members hit by guessing (baseline)": hits.baseline,
@@ -73,7 +73,7 @@ def result(threat_model: ThreatModel, data: AttackData, hits: Hits, *, notes: tu
         interval=interval,
         baseline=risk(hits.baseline, hits.control, n)[0],
         desired=DESIRED,
-        rates=tuple(Rate(name=name, value=count / n, interval=wilson(count, n)) for name, count in rates.items()),
+        rates=tuple(RateEstimate(name=name, value=hit / n, interval=wilson(hit, n)) for name, hit in counts.items()),
         claim=data.claim,
-        notes=tuple(said),
+        notes=tuple(notes),
     )

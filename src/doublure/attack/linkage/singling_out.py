@@ -1,7 +1,7 @@
-"""Singling out: the attacker who says "there is exactly one of you with …" (WP216, §2.2.2).
+"""Singling out: an attacker states that exactly one person matches a description (WP216, §2.2.2).
 
-A description that fits exactly one synthetic record may fit exactly one real one. Descriptions are put together from
-the values of a synthetic record, from several columns at a time.
+A description that fits exactly one synthetic record may fit exactly one real one. Descriptions combine the values of a
+synthetic record in several columns.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from doublure.attack.attack_data import AttackData
-from doublure.attack.linkage.risk import Hits, result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.linkage.risk import HitCounts, make_result
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import Rows
 from doublure.measures.tables.coding import Coded, Coder
@@ -39,7 +39,7 @@ _COLUMNS = (3, 6)
 
 @dataclass(frozen=True)
 class _Test:
-    """One part of a description: of a column, equal to a code, or at least or at most a number."""
+    """One condition of a description: equal to a code, or at least or at most a number."""
 
     column: str
     code: int
@@ -47,7 +47,7 @@ class _Test:
     above: bool = False
 
     def kept(self, table: Coded, rows: Rows) -> Rows:
-        """Return which of some rows pass."""
+        """Return those of some rows that meet the condition."""
         if self.bound is None:
             equal: Rows = rows[table.codes[rows, table.names.index(self.column)] == self.code]
             return equal
@@ -57,9 +57,9 @@ class _Test:
 
 
 def attack(data: AttackData) -> AttackResult:
-    """Attack by descriptions that single out one row."""
+    """Attack by descriptions that match a single row."""
     if not data.schema.only_columns:
-        return skipped(THREAT_MODEL, data.claim, "any image or series singles itself out")
+        return skip_attack(THREAT_MODEL, data.claim, "any image or series singles itself out")
     rng, coder = data.random(6), Coder(schema=data.schema)
     n = min(len(data.seen), len(data.unseen))
     released = coder.read(data.released, "the synthetic records")
@@ -68,22 +68,21 @@ def attack(data: AttackData) -> AttackResult:
         for side in (data.seen, data.unseen)
     )
     if len(coder.names) < 2:
-        return skipped(THREAT_MODEL, data.claim, "there are too few columns to describe a row by")
-    # A description may be made from any released row, but is counted among as many as are attacked.
+        return skip_attack(THREAT_MODEL, data.claim, "there are too few columns to describe a row by")
+    # A description may be made from any released row, but is counted among as many rows as are attacked.
     told = released.take(rng.permutation(len(released))[:n])
     described = list(_descriptions(told, rng))
     if not described:
-        return skipped(THREAT_MODEL, data.claim, "no description fits exactly one synthetic row")
+        return skip_attack(THREAT_MODEL, data.claim, "no description fits exactly one synthetic row")
     guessed = [_guess(coder, told, rng) for _ in described]
-    hits = Hits(
+    hits = HitCounts(
         attack=sum(_singles(tests, seen) for tests in described),
         control=sum(_singles(tests, other) for tests in described),
         baseline=sum(_singles(tests, seen) for tests in guessed),
         trials=len(described),
     )
-    return result(
-        THREAT_MODEL, data, hits, notes=(f"{len(described):,} descriptions, counted among {n:,} rows of each.",)
-    )
+    note = f"{len(described):,} descriptions, counted among {n:,} rows of each."
+    return make_result(THREAT_MODEL, data, hits, note)
 
 
 def _descriptions(table: Coded, rng: np.random.Generator) -> Sequence[tuple[_Test, ...]]:
@@ -114,7 +113,7 @@ def _test(table: Coded, row: int, name: str, middles: dict[str, float]) -> _Test
 
 
 def _guess(coder: Coder, table: Coded, rng: np.random.Generator) -> tuple[_Test, ...]:
-    """Return the baseline's description: uniform over what the schema says is possible."""
+    """Return the baseline's description, uniform over the values the schema allows."""
     tests = []
     for name in _some(table.names, rng):
         if name in table.numbers:

@@ -1,1 +1,1 @@
-"""Membership: was this record among those that were learned from? Attacks that score it are one table."""
+"""Membership inference: attacks on the question whether a record was in the fitted data."""

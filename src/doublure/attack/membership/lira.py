@@ -1,8 +1,8 @@
-"""The attacker who knows how sure a classifier is of a record with and without it (LiRA: Carlini et al. 2022).
+"""LiRA: membership inference from a classifier's confidence with and without the target (Carlini et al. 2022).
 
-The papers' classifier learns from synthetic records. For each target, synthesizers are fitted many times with it and
-without it. A classifier is trained on what each of them draws, and how sure these classifiers are of the target gives
-two normal distributions. Which of the two fits the real synthesizer's classifier better is the score.
+The papers' classifier is trained on synthetic records. Synthesizers are fitted many times with each target and without
+it, and a classifier is trained on the sample of each. The classifiers' confidence in the target gives two normal
+distributions. The score is the likelihood ratio of the two for the real synthesizer's classifier.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.membership.results import membership_result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.data.records import joined, taken
 from doublure.encode.columns import Floats
 from doublure.schema.images import LABEL, ImageSchema
@@ -38,11 +38,11 @@ _FEWEST = 4
 def attack(data: AttackData) -> AttackResult:
     """Attack membership by likelihood ratios of a classifier's confidence."""
     if data.refit is None:
-        return skipped(THREAT_MODEL, data.claim, "the run cannot be refitted")
+        return skip_attack(THREAT_MODEL, data.claim, "the run cannot be refitted")
     if data.labelled_images is None:
-        return skipped(THREAT_MODEL, data.claim, "the papers’ classifier needs labelled images")
+        return skip_attack(THREAT_MODEL, data.claim, "the papers’ classifier needs labelled images")
     if data.shadows < _FEWEST:
-        return skipped(THREAT_MODEL, data.claim, f"fewer than {_FEWEST} fits were allowed")
+        return skip_attack(THREAT_MODEL, data.claim, f"fewer than {_FEWEST} fits were allowed")
     rng = data.random(5)
     targets = [data.seen, data.unseen]
     others = data.reference.content
@@ -71,12 +71,12 @@ def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[An
 def _sure(data: AttackData, training: Any, targets: list[RealRecords]) -> list[Floats]:
     """Return for each side ``(N,)`` the log odds that a classifier gives each record's true class."""
     from doublure.measures.images.classifiers import predict_each
-    from doublure.measures.images.feature_extractors import codes_of
+    from doublure.measures.images.feature_extractors import encode_labels
 
     schema = ImageSchema.of(data.schema)
     sides, labels = [side.content for side in targets], schema.columns[LABEL].domain
-    chances = predict_each("cnn", training, codes_of(schema, training), sides, len(labels), data.seed)
-    return [_log_odds(each, codes_of(schema, side)) for each, side in zip(chances, sides, strict=True)]
+    chances = predict_each("cnn", training, encode_labels(schema, training), sides, len(labels), data.seed)
+    return [_log_odds(each, encode_labels(schema, side)) for each, side in zip(chances, sides, strict=True)]
 
 
 def _log_odds(chances: Floats, codes: np.ndarray[Any, Any]) -> Floats:
@@ -88,9 +88,9 @@ def _ratios(seen: Floats, known: Floats, inside: np.ndarray[Any, Any]) -> Floats
     """Return ``(N,)`` log likelihood ratios.
 
     Args:
-        seen: ``(N,)`` what the real synthesizer's classifier says.
-        known: ``(K, N)`` what the shadows' classifiers say.
-        inside: ``(K, N)`` whether each shadow had the record.
+        seen: ``(N,)`` log odds from the real synthesizer's classifier.
+        known: ``(K, N)`` log odds from the shadows' classifiers.
+        inside: ``(K, N)`` whether each shadow was fitted on the record.
     """
     means, spreads = [], []
     for rows in (inside, ~inside):

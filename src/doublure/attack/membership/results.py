@@ -1,4 +1,4 @@
-"""From an attacker's scores to a result: the same judge for every attack on membership."""
+"""Results of membership attacks from their scores, by one criterion for all."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SHIFTED = 0.05
 def membership_result(
     threat_model: ThreatModel, data: AttackData, inside: Floats, outside: Floats, *, notes: tuple[str, ...] = ()
 ) -> AttackResult:
-    """Return what an attacker's scores show.
+    """Return the result of an attacker's scores.
 
     Args:
         threat_model: The threat model.
         data: The attack data.
         inside: ``(n,)`` scores of ``data.seen``, high for members.
         outside: ``(m,)`` scores of ``data.unseen``.
-        notes: What else is to be said.
+        notes: Further notes.
     """
     members, others = data.seen.by_unit(inside), data.unseen.by_unit(outside)
     claim = data.claim
@@ -32,7 +32,7 @@ def membership_result(
     far = data.to_reference
     near = data.seen.by_unit(-far[0]), data.unseen.by_unit(-far[1])
     blind = roc.roc(*near)
-    # Whichever way the sides differ: somebody who does not look may take near for in, or for out.
+    # In either direction: an attacker without the synthetic data may take near records for members, or for others.
     unseeing = max(roc.shown_epsilon(sign * near[0], sign * near[1], delta, data.random(1)) for sign in (1, -1))
     exceeded = claim.epsilon is not None and shown > claim.epsilon
     explained = claim.epsilon is not None and unseeing > claim.epsilon

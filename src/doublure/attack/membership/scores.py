@@ -1,12 +1,12 @@
 """Attacks that score each target, in one table: members should have higher scores than other real records.
 
 ==================  ===================================================================================================
-critic              LOGAN: a critic that has learned real records by heart takes them for more real than others (Hayes,
-                    Melis, Danezis, De Cristofaro 2019)
-gan-leaks           how well the generator can say a record (Chen, Yu, Zhang, Fritz 2020): by samples alone; by a search
-                    of the noise, for whoever may choose it; and less how near any real record is to its like
-monte-carlo         how much is generated nearby (Hilprecht, Härterich, Bernau 2019)
-domias              where more is generated than other real records explain (van Breugel et al. 2023)
+critic              LOGAN: a critic that has memorised real records gives them higher scores than others (Hayes, Melis,
+                    Danezis, De Cristofaro 2019)
+gan-leaks           GAN-Leaks: reconstruction error (Chen, Yu, Zhang, Fritz 2020): by samples alone; by a search of the
+                    noise, with white-box access; and calibrated by the distance to other real records
+monte-carlo         density of generated records nearby (Hilprecht, Härterich, Bernau 2019)
+domias              local overfitting: generated density against that of other real records (van Breugel et al. 2023)
 ==================  ===================================================================================================
 """
 
@@ -19,10 +19,10 @@ import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords, WhiteBox
 from doublure.attack.membership.results import membership_result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
-from doublure.measures.embedding import Points, points_of
+from doublure.measures.embedding import Points, embed_records
 
 _TARGETS = "the targets"
 _CANNOT = "That a record is protected: its membership can be known although nothing near it is ever generated."
@@ -38,8 +38,8 @@ _JITTER = 1e-3
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Scores of the targets that the fit has seen, ``(n,)``, and of the others, ``(m,)``; high for members."""
+class TargetScores:
+    """Scores of seen targets, ``(n,)``, and of unseen ones, ``(m,)``; high for members."""
 
     inside: Floats
     outside: Floats
@@ -48,16 +48,16 @@ class Scores:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreAttack:
-    """An attack that is a score of each target.
+    """A membership attack defined by a score of each target.
 
     Attributes:
         threat_model: Its threat model.
-        score: The attack data to the scores, or to why there are none: a reason that goes on after "because".
-        most: The most targets of either side that are scored; all if not given.
+        score: The attack data -> the scores, or the reason why there are none, as it goes on after "because".
+        most: Most targets of either side that are scored; all if not given.
     """
 
     threat_model: ThreatModel
-    score: Callable[[AttackData], Scores | str]
+    score: Callable[[AttackData], TargetScores | str]
     most: int | None = None
 
     def __call__(self, data: AttackData) -> AttackResult:
@@ -65,53 +65,53 @@ class ScoreAttack:
         scored = data if self.most is None else data.with_targets(self.most)
         found = self.score(scored)
         if isinstance(found, str):
-            return skipped(self.threat_model, data.claim, found)
+            return skip_attack(self.threat_model, data.claim, found)
         notes = (found.note,) if found.note else ()
         return membership_result(self.threat_model, scored, found.inside, found.outside, notes=notes)
 
 
-def _critic(data: AttackData) -> Scores | str:
+def _critic(data: AttackData) -> TargetScores | str:
     critic = None if data.white_box is None else data.white_box.critic
     if critic is None:
         return "there is no critic that could be asked"
     scores = [critic(side.content) for side in (data.seen, data.unseen)]
     if not np.isfinite(np.concatenate(scores)).all():
         return "the critic’s scores are not finite: its training diverged"
-    return Scores(*scores)
+    return TargetScores(*scores)
 
 
-# -- distances to what is generated ----------------------------------------------------------------------------------
+# -- distances to generated records ----------------------------------------------------------------------------------
 
 
-def _nearest_sample(data: AttackData) -> Scores:
-    return Scores(*(-far for far in data.to_synthetic))
+def _nearest_sample(data: AttackData) -> TargetScores:
+    return TargetScores(*(-far for far in data.to_synthetic))
 
 
-def _nearer_than_real(data: AttackData) -> Scores:
-    return Scores(*(other - far for other, far in zip(data.to_reference, data.to_synthetic, strict=True)))
+def _nearer_than_real(data: AttackData) -> TargetScores:
+    return TargetScores(*(other - far for other, far in zip(data.to_reference, data.to_synthetic, strict=True)))
 
 
-def _searched(data: AttackData) -> Scores | str:
+def _searched(data: AttackData) -> TargetScores | str:
     if data.white_box is None:
         return "there is no generator to be asked"
     white_box, rng = data.white_box, data.random(2)
     data.progress.stage("search the generator's noise", 2)
     scores = []
-    drawn = None if white_box.searchable else points_of(data.schema, data.sample(_DRAWN, data.seed + 2)).values
+    drawn = None if white_box.searchable else embed_records(data.schema, data.sample(_DRAWN, data.seed + 2)).values
     for number, side in enumerate((data.seen, data.unseen)):
         far = _found(white_box, side, rng) if drawn is None else nearest(drawn, side.points.values, 1)[0][:, 0]
         scores.append(-far)
         data.progress.at(number + 1)
     trials = f"{_BEGUN + _ROUNDS * _TRIES}" if white_box.searchable else f"the same {_DRAWN}"
     note = f"At most {_SEARCHED} targets of either side, {trials} trials each."
-    return Scores(*scores, note=note)
+    return TargetScores(*scores, note=note)
 
 
 def _found(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> Floats:
-    """Return ``(N,)`` how near a random search comes: from the best of many draws, by ever smaller steps."""
+    """Return ``(N,)`` the distance reached by a random search: from the best of many draws, by shrinking steps."""
     wanted, conditions = white_box.encoded(side.content)
     noise, best = white_box.noise(len(wanted), rng), np.full(len(wanted), np.inf)
-    # A step that keeps the noise's spread, so that the search stays where the generator was trained; 1: a fresh draw.
+    # The step keeps the noise's spread, so the search stays where the generator was trained; 1: a fresh draw.
     for step in (*np.ones(_BEGUN), *np.geomspace(0.5, 0.02, _ROUNDS).repeat(_TRIES)):
         trial = np.sqrt(1 - step**2) * noise + step * white_box.noise(len(wanted), rng)
         far = np.square(white_box.generated(trial, conditions) - wanted).sum(axis=1)
@@ -120,16 +120,16 @@ def _found(white_box: WhiteBox, side: RealRecords, rng: np.random.Generator) -> 
     return np.asarray(np.sqrt(best), dtype=np.float64)
 
 
-# -- how much is generated nearby ------------------------------------------------------------------------------------
+# -- density of generated records ------------------------------------------------------------------------------------
 
 
-def _share_nearby(data: AttackData) -> Scores:
+def _share_nearby(data: AttackData) -> TargetScores:
     radius = float(np.median(np.concatenate(data.to_synthetic)))
-    return Scores(*(share_within(data.synthetic, side, radius) for side in (data.seen, data.unseen)))
+    return TargetScores(*(share_within(data.synthetic, side, radius) for side in (data.seen, data.unseen)))
 
 
 def share_within(points: Points, records: RealRecords, radius: float) -> Floats:
-    """Return ``(N,)`` the share of points no further than a radius from each record."""
+    """Return ``(N,)`` the share of points within a radius of each record."""
     from sklearn.metrics import pairwise_distances
 
     values = records.points.values
@@ -140,7 +140,7 @@ def share_within(points: Points, records: RealRecords, radius: float) -> Floats:
     return np.concatenate(parts)
 
 
-def _density_ratio(data: AttackData) -> Scores:
+def _density_ratio(data: AttackData) -> TargetScores:
     rng = data.random(3)
     generated, real = data.synthetic.values, data.reference.points.values
     project = _projection(np.concatenate([_few(generated, rng), _few(real, rng)]))
@@ -151,7 +151,7 @@ def _density_ratio(data: AttackData) -> Scores:
         return densities[0](places) - densities[1](places)
 
     note = f"Gaussian kernels, Scott’s width, {_COMPONENTS} principal components at most."
-    return Scores(scores(data.seen.points.values), scores(data.unseen.points.values), note=note)
+    return TargetScores(scores(data.seen.points.values), scores(data.unseen.points.values), note=note)
 
 
 def _few(points: Floats, rng: np.random.Generator) -> Floats:
@@ -169,7 +169,7 @@ def _projection(points: Floats) -> Callable[[Floats], Floats]:
 def _density(points: Floats, rng: np.random.Generator) -> Callable[[Floats], Floats]:
     from scipy.stats import gaussian_kde
 
-    # Equal records have no covariance: a little noise gives them one.
+    # Equal records have no covariance; a little noise gives them one.
     spread = _JITTER * max(float(points.std()), 1e-9)
     fitted = gaussian_kde((points + spread * rng.standard_normal(points.shape)).T)
     return lambda places: np.asarray(fitted.logpdf(places.T), dtype=np.float64)

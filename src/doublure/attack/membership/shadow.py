@@ -1,7 +1,8 @@
-"""The attacker who rehearses (Shokri et al. 2017; Groundhog: Stadler, Oprisanu, Troncoso 2022).
+"""Shadow models: membership inference by a classifier trained on imitations (Shokri et al. 2017; Stadler et al. 2022).
 
-Knowing how the synthesizer was made, and other real records, the attacker makes synthesizers of known records, the
-shadows, learns from them what it looks like when a record was in, and then looks at the real one.
+Knowing the synthesizer's plan, and other real records, the attacker fits shadow synthesizers to known records. From
+them the attacker learns the traces of a record in a release, and then examines the real release (Groundhog: Stadler,
+Oprisanu, Troncoso 2022).
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import numpy as np
 
 from doublure.attack.attack_data import AttackData, RealRecords
 from doublure.attack.membership.results import membership_result
-from doublure.attack.results import AttackResult, ThreatModel, skipped
+from doublure.attack.results import AttackResult, ThreatModel, skip_attack
 from doublure.encode.columns import Floats
 from doublure.measures.divergence import nearest
-from doublure.measures.embedding import Points, points_of
-from doublure.support.seeding import of_32_bits
+from doublure.measures.embedding import Points, embed_records
+from doublure.support.seeding import to_32_bits
 
 THREAT_MODEL = ThreatModel(
     attack="shadow",
@@ -39,7 +40,7 @@ _TREES = 200
 def attack(data: AttackData) -> AttackResult:
     """Attack membership by a classifier trained on shadow synthesizers."""
     if data.refit is None:
-        return skipped(THREAT_MODEL, data.claim, "the run cannot be refitted")
+        return skip_attack(THREAT_MODEL, data.claim, "the run cannot be refitted")
     from sklearn.ensemble import RandomForestClassifier
 
     rng, own = data.random(4), data.reference
@@ -50,11 +51,11 @@ def attack(data: AttackData) -> AttackResult:
     for number in range(data.shadows):
         inside = np.isin(own.unit, rng.permutation(units)[: len(units) // 2])
         shadow = data.refit(own.take(np.flatnonzero(inside)).content, data.seed + 1 + number)
-        drawn = points_of(data.schema, shadow.sample(len(data.released), data.seed), "a shadow's records")
+        drawn = embed_records(data.schema, shadow.sample(len(data.released), data.seed), "a shadow's records")
         training_sets.append(features(own, drawn, queries))
         answers.append(inside)
         data.progress.at(number + 1)
-    forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=of_32_bits(data.seed))
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=5, random_state=to_32_bits(data.seed))
     forest.fit(np.concatenate(training_sets), np.concatenate(answers))
     scores = (forest.predict_proba(features(side, data.synthetic, queries))[:, 1] for side in (data.seen, data.unseen))
     size = f"{len(own) // 2:,} records a shadow"
@@ -64,25 +65,25 @@ def attack(data: AttackData) -> AttackResult:
 
 
 def features(records: RealRecords, released: Points, queries: list[tuple[str, ...]]) -> Floats:
-    """Return ``(N, F)`` what a record looks like beside a release: distances, and answers to queries that fit it.
+    """Return ``(N, F)`` features of records against a release: distances, and answers to queries that match them.
 
     Args:
         records: The records.
         released: The release.
-        queries: Each asks how much of the release agrees with a record in all of some blocks: equal where these are
-            values, within a twentieth of the range where they are numbers.
+        queries: Each is a set of blocks; its answer is the share of the release that agrees with the record in all of
+            them: equal where these are values, within a twentieth of the range where they are numbers.
     """
     k = min(_NEIGHBOURS[-1], len(released))
     far = nearest(released.values, records.points.values, k)[0]
     found = [far[:, min(place, k) - 1] for place in _NEIGHBOURS]
     for names in queries:
-        # To agree in all blocks is to differ nowhere by more than a bound: corners differ by more, or not at all.
+        # Records agree if they differ nowhere by more than a bound: corners differ by more, or not at all.
         found.append(np.log1p(_agreeing(records.points.of(*names), released.of(*names), _NEAR)))
     return np.stack(found, axis=1)
 
 
 def _agreeing(records: Floats, released: Floats, bound: float) -> Floats:
-    """Return ``(N,)`` how many released records differ by at most the bound in every number."""
+    """Return ``(N,)`` the number of released records that differ by at most the bound in every number."""
     from sklearn.neighbors import KDTree
 
     tree = KDTree(released, metric="chebyshev")

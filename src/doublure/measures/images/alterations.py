@@ -1,9 +1,8 @@
-"""What a broken pipeline does to images, and a classifier that recognises it.
+"""Alterations of images by a broken pipeline, and a classifier that detects them.
 
-The classifier learns from one set of images what they look like as they are and after each alteration, and then says of
-other images what they look like. Trained on good images it finds altered ones directly. Trained on images of which a
-share below one half is altered it finds that share just as well: turned back, the others would look like them, so that
-the altered look altered to it and the rest does not.
+The classifier is trained on one set of images, as they are and after each alteration, and then classifies other images.
+Trained on correct images, it detects altered ones directly. Trained on images of which less than half are altered, it
+detects that share just as well: most of the images that look like the altered ones are then altered training images.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from doublure.data.images import Images
 from doublure.data.images.records import Pixels
 from doublure.encode.grids import Floats
 from doublure.measures.classification import Labels
-from doublure.measures.images.classifiers import predict_each, steps_of
-from doublure.support.progress import Progress, Silent
+from doublure.measures.images.classifiers import count_steps, predict_each
+from doublure.support.progress import Progress, SilentProgress
 
 
 def _turned(quarters: int) -> Callable[[Pixels], Pixels]:
@@ -28,12 +27,12 @@ def _turned(quarters: int) -> Callable[[Pixels], Pixels]:
 
 @dataclass(frozen=True, kw_only=True)
 class Alteration:
-    """What was done to images ``(B, H, W, C)``.
+    """An alteration of images ``(B, H, W, C)``.
 
     Attributes:
         meaning: In words.
-        done: The doing of it.
-        square: Whether it needs images that are as high as wide.
+        done: The function that applies it.
+        square: Whether it needs images as high as wide.
     """
 
     meaning: str
@@ -54,19 +53,19 @@ ALTERATIONS: Mapping[str, Alteration] = MappingProxyType(
         "negative": Alteration(meaning="dark and bright were exchanged", done=lambda images: 255 - images),
     }
 )
-"""What is looked for, by what it makes images look like."""
+"""The alterations tested for."""
 
 FEWEST = 10_000
-"""How many altered images the student learns from at least: it has to know every look of them."""
+"""Smallest number of altered images for training: the classifier has to see each kind often."""
 
 
-def alterations_of(images: Images) -> tuple[str, ...]:
-    """Return the names of the alterations that images of this shape can have undergone."""
+def list_alterations(images: Images) -> tuple[str, ...]:
+    """Return the names of the alterations that images of this shape can undergo."""
     square = images.images.shape[1] == images.images.shape[2]
     return tuple(name for name, each in ALTERATIONS.items() if square or not each.square)
 
 
-def altered(images: Pixels, name: str) -> Pixels:
+def alter(images: Pixels, name: str) -> Pixels:
     """Return images ``(B, H, W, C)`` after an alteration."""
     return np.ascontiguousarray(ALTERATIONS[name].done(images))
 
@@ -79,36 +78,36 @@ def predict_alterations(
     seed: int,
     progress: Progress | None = None,
 ) -> list[Floats]:
-    """Return what images look like, to a classifier trained on others.
+    """Return the alteration of each image, predicted by a classifier trained on other images.
 
     Args:
-        training: N images that the classifier learns from: each as it is or altered, drawn evenly; few repeatedly.
-        codes: ``(N,)`` their classes, 0 to K - 1: what looks altered depends on what it is meant to be (a nine is a six
-            upside down).
-        seen: Sets of images to be looked at, with their classes.
+        training: N images the classifier learns from: each as it is or altered, drawn evenly; few images repeatedly.
+        codes: ``(N,)`` their classes, 0 to K - 1. The class decides whether an image looks altered: a nine is a six
+            upside down.
+        seen: Sets of images to classify, with their classes.
         n_classes: K.
-        seed: Fixes what is altered, and the classifier's own randomness.
+        seed: Fixes the alterations, and the classifier's own randomness.
         progress: Receives progress events.
 
     Returns:
-        For each set ``(M, A + 1)`` probabilities: as it is, then each of :func:`alterations_of`.
+        For each set ``(M, A + 1)`` probabilities: unaltered, then each of :func:`list_alterations`.
     """
-    names = alterations_of(training)
+    names = list_alterations(training)
     rng = np.random.default_rng([seed, 7])
     drawn = np.arange(max(len(training), FEWEST)) % len(training)
     which = rng.integers(len(names) + 1, size=len(drawn))
     pixels = training.images[drawn]
     for code, name in enumerate(names, start=1):
-        pixels[which == code] = altered(pixels[which == code], name)
+        pixels[which == code] = alter(pixels[which == code], name)
     trained = _with_class(pixels, codes[drawn], n_classes)
     hinted = [_with_class(images.images, of, n_classes) for images, of in seen]
-    listener = progress or Silent()
-    listener.stage("train a classifier of alterations", steps_of(len(trained)))
+    listener = progress or SilentProgress()
+    listener.stage("train a classifier of alterations", count_steps(len(trained)))
     return predict_each("cnn", trained, which.astype(np.int64), hinted, len(names) + 1, seed, listener)
 
 
 def _with_class(images: Pixels, codes: Labels, n_classes: int) -> Images:
-    """Return images with one channel more, in which a bright square lies at a place of the class's own."""
+    """Return images with one more channel, in which a bright square marks the class by its place."""
     n, height, width, _ = images.shape
     side = int(np.ceil(np.sqrt(n_classes)))
     tall, wide = height / side, width / side

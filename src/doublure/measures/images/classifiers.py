@@ -1,28 +1,27 @@
 """Downstream classifiers of images: trained on synthetic images, tested on real ones.
 
-What each classifier is, and for how long it learns, is fixed here, before any result is seen; nothing is tuned on the
-images that it is tested on, and no epoch is chosen by looking.
+The architecture and training time of each classifier are fixed here, before any result is seen. Nothing is tuned on the
+test images, and no epoch is chosen by its result.
 
 ============ ==========================================================================================================
 ``cnn``      the papers' (Triastcyn & Faltings 2018 and 2019, §5.2): two convolutions with batch normalisation,
              ReLU and max pooling, two linear layers with ReLU, softmax. 32 and 64 channels of 3x3, 128 and 64 units
 ``resnet``   a small residual network (He et al. 2016): a convolution of 32 channels of 3x3, then blocks of two with 32,
-             64 and 128, halving the size from one to the next, each with batch normalisation and a way around it; the
-             mean over places, linear. Some ten times the work of ``cnn``: trained where it is asked for
+             64 and 128, halving the size from one to the next, each with batch normalisation and a skip connection; the
+             mean over places, linear. Some ten times the work of ``cnn``: trained on request
 ``mlp``      256 and 128 units with ReLU
 ``logistic`` multinomial logistic regression on the pixels
 ``forest``   a random forest of 100 trees on the pixels
 ============ ==========================================================================================================
 
-``cnn``, ``resnet`` and ``mlp`` take 10 epochs of Adam (learning rate 1e-3, falling to zero along a cosine) in batches
-of 128; of few images as many epochs as make 200 steps, so that a curve over numbers of images shows what images add,
-and not how long somebody learned.
+``cnn``, ``resnet`` and ``mlp`` take 10 epochs of Adam (learning rate 1e-3, cosine decay to zero) in batches of 128. Few
+images are trained on for at least 200 steps, so that a curve over numbers of images shows the effect of images, not of
+training time.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -31,10 +30,10 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.encode.grids import Floats
-from doublure.measures.classification import Labels
+from doublure.measures.classification import Labels, predict_logistic, spread_classes
 from doublure.support.devices import chosen_device
-from doublure.support.progress import Progress, Silent
-from doublure.support.seeding import of_32_bits
+from doublure.support.progress import Progress, SilentProgress
+from doublure.support.seeding import to_32_bits
 
 if TYPE_CHECKING:
     import torch
@@ -51,7 +50,7 @@ CLASSIFIERS: dict[ClassifierName, str] = {
 }
 
 USUAL: tuple[ClassifierName, ...] = ("cnn", "mlp", "logistic", "forest")
-"""Those that are trained unless others are asked for."""
+"""Classifiers trained by default."""
 
 EPOCHS = 10
 LEAST_STEPS = 200
@@ -73,28 +72,23 @@ def predict(
     seed: int,
     progress: Progress | None = None,
 ) -> Floats:
-    """Train one classifier and return what it makes of the test images.
+    """Train one classifier and return its predictions for the test images.
 
     Args:
-        student: Which one.
-        training: N images to learn from.
+        student: The classifier's name.
+        training: N images to train on.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: M images to classify.
         n_classes: K; classes that the training set lacks get probability 0.
         seed: Fixes the classifier's own randomness.
-        progress: Receives how many of :func:`steps_of` are done, where the classifier is a network.
+        progress: Receives the number of finished steps, of :func:`count_steps`, where the classifier is a network.
 
     Returns:
         ``(M, K)`` probabilities.
     """
-    chances = np.zeros((len(test), n_classes))
-    present, codes = np.unique(classes, return_inverse=True)
-    if len(present) == 1:
-        # A collapsed generator makes one class only: that is a (bad) result and no reason to stop.
-        chances[:, present] = 1.0
-        return chances
-    chances[:, present] = _TRAIN[student](training, codes.astype(np.int64), test, seed, progress or Silent())
-    return chances
+    codes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
+    listener = progress or SilentProgress()
+    return spread_classes(classes, len(test), n_classes, lambda: _TRAIN[student](training, codes, test, seed, listener))
 
 
 def predict_each(
@@ -106,7 +100,7 @@ def predict_each(
     seed: int,
     progress: Progress | None = None,
 ) -> list[Floats]:
-    """Train one classifier and return what it makes of several sets of images, as :func:`predict` does of one."""
+    """Train one classifier and return its predictions for several sets of images, each as :func:`predict` does."""
     chances = predict(student, training, classes, Images.joined(tests), n_classes, seed, progress)
     return np.split(chances, np.cumsum([len(test) for test in tests])[:-1])
 
@@ -120,15 +114,15 @@ def learning_curve(
     sizes: Sequence[int],
     seed: int,
 ) -> dict[int, float]:
-    """Return a classifier's accuracy by the number of labelled images that it learned from (2022, Figure 3).
+    """Return a classifier's accuracy by the number of labelled training images (2022, Figure 3).
 
     Args:
-        student: Which one.
-        training: Images to learn from; the first so many of them are used.
+        student: The classifier's name.
+        training: Images to train on, in order: a size takes the first ones.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: Images to classify.
         truth: Their classes.
-        sizes: Numbers of images; those that there are not are left out.
+        sizes: Numbers of images; those above N are left out.
         seed: Fixes the classifier's own randomness.
     """
     n_classes = int(max(np.max(classes, initial=0), np.max(truth, initial=0))) + 1
@@ -139,26 +133,26 @@ def learning_curve(
     return found
 
 
-# -- classifiers of torch --------------------------------------------------------------------------------------------
+# -- networks --------------------------------------------------------------------------------------------------------
 
 
 def _network(student: ClassifierName) -> Callable[..., Floats]:
     def train(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
         import torch
 
-        model = trained(student, training, classes, seed, progress=progress)
-        return transformed(lambda images: torch.softmax(model(images), dim=1), test)
+        model = train_network(student, training, classes, seed, progress=progress)
+        return map_batches(lambda images: torch.softmax(model(images), dim=1), test)
 
     return train
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageClassifier:
-    """What a trained convolutional classifier makes of images.
+    """A trained convolutional classifier.
 
     Attributes:
-        features: N images to what its last layer but one holds, ``(N, 64)``.
-        chances: N images to probabilities ``(N, K)``.
+        features: N images -> activations of its last layer but one, ``(N, 64)``.
+        chances: N images -> probabilities ``(N, K)``.
     """
 
     features: Callable[[Images], Floats]
@@ -169,37 +163,40 @@ def image_classifier(training: Images, classes: Labels, seed: int) -> ImageClass
     """Train the ``cnn`` and return its features and probabilities.
 
     Args:
-        training: Images to learn from.
+        training: Images to train on.
         classes: ``(N,)`` their classes.
         seed: Fixes the classifier's own randomness.
     """
     import torch
 
     codes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    model = trained("cnn", training, codes, seed)
+    model = train_network("cnn", training, codes, seed)
     body = model[:-1]
     return ImageClassifier(
-        features=lambda images: transformed(body, images),
-        chances=lambda images: transformed(lambda batch: torch.softmax(model(batch), dim=1), images),
+        features=lambda images: map_batches(body, images),
+        chances=lambda images: map_batches(lambda batch: torch.softmax(model(batch), dim=1), images),
     )
 
 
-def transformed(function: Callable[[torch.Tensor], torch.Tensor], images: Images, batch: int = _TEST_BATCH) -> Floats:
-    """Return what a function of ``(B, C, H, W)`` float32 in [-1, 1] makes of images, a batch at a time.
+def map_batches(function: Callable[[torch.Tensor], torch.Tensor], images: Images, batch: int = _TEST_BATCH) -> Floats:
+    """Return a function's results for images, a batch at a time, computed on the chosen device.
 
-    It computes on the device that was chosen.
+    Args:
+        function: Takes ``(B, C, H, W)`` float32 in [-1, 1].
+        images: N images.
+        batch: B.
     """
     import torch
 
     with torch.inference_mode():
         parts = [
-            function(tensor_of(images.images[first : first + batch]).to(chosen_device())).cpu()
+            function(to_tensor(images.images[first : first + batch]).to(chosen_device())).cpu()
             for first in range(0, len(images), batch)
         ]
         return np.asarray(torch.cat(parts).double().numpy())
 
 
-def trained(
+def train_network(
     student: ClassifierName,
     training: Images,
     classes: Labels,
@@ -209,20 +206,19 @@ def trained(
     epochs: int | None = None,
     progress: Progress | None = None,
 ) -> nn.Sequential:
-    """Train a classifier that is a network.
+    """Train a network.
 
     Args:
         student: ``cnn``, ``resnet`` or ``mlp``.
-        training: Images to learn from.
+        training: Images to train on.
         classes: ``(N,)`` their classes, 0 to K - 1.
         seed: Fixes its randomness.
-        rate: Adam's learning rate at the start.
-        epochs: How often it sees each image; None: as fixed above.
-        progress: Receives how many steps are done.
+        rate: Adam's initial learning rate.
+        epochs: Passes over the images; None: the default above.
+        progress: Receives the number of finished steps.
 
     Returns:
-        The network in evaluation mode, on the device that was chosen: ``(B, C, H, W)`` float32 in [-1, 1] to scores
-        ``(B, K)``.
+        The network in evaluation mode, on the chosen device: ``(B, C, H, W)`` float32 in [-1, 1] to scores ``(B, K)``.
     """
     import torch
 
@@ -234,7 +230,7 @@ def trained(
     initialise(model, source)
     device = chosen_device()
     model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third quicker on a processor
-    _learn(model, training, torch.from_numpy(classes).to(device), source, rate, epochs, progress or Silent())
+    _learn(model, training, torch.from_numpy(classes).to(device), source, rate, epochs, progress or SilentProgress())
     return model.eval()
 
 
@@ -252,7 +248,7 @@ def _learn(
 
     batches = max(1, len(training) // BATCH)
     if epochs is None:
-        epochs = steps_of(len(training)) // batches
+        epochs = count_steps(len(training)) // batches
     optimizer = torch.optim.Adam(model.parameters(), rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * batches)
     model.train()
@@ -260,31 +256,31 @@ def _learn(
         order = torch.randperm(len(training), generator=source)
         for number, rows in enumerate(order.tensor_split(batches)):
             progress.at(epoch * batches + number)
-            if len(rows) < 2:  # batch normalisation needs two
+            if len(rows) < 2:  # batch normalisation needs two rows
                 continue
             optimizer.zero_grad()
-            seen = tensor_of(training.images[rows.numpy()]).to(classes.device)
+            seen = to_tensor(training.images[rows.numpy()]).to(classes.device)
             functional.cross_entropy(model(seen), classes[rows.to(classes.device)]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
     progress.at(epochs * batches)
 
 
-def steps_of(images: int) -> int:
-    """Return how many steps a network learns for, of so many images."""
+def count_steps(images: int) -> int:
+    """Return the number of training steps for a number of images."""
     batches = max(1, images // BATCH)
     return batches * max(EPOCHS, -(-LEAST_STEPS // batches))
 
 
 def cnn_flops(shape: tuple[int, int, int]) -> float:
-    """Return what the CNN computes for one image ``(H, W, C)``, forward."""
+    """Return the floating-point operations of the CNN's forward pass for one image ``(H, W, C)``."""
     height, width, channels = shape
     places, (first, second), (wide, narrow) = height * width, _FILTERS, _UNITS
     convolutions = places * 9 * first * (channels + second // 4)
     return 2.0 * (convolutions + second * (height // 4) * (width // 4) * wide + wide * narrow)
 
 
-def tensor_of(images: np.ndarray[Any, np.dtype[np.uint8]]) -> torch.Tensor:
+def to_tensor(images: np.ndarray[Any, np.dtype[np.uint8]]) -> torch.Tensor:
     """Return ``(B, C, H, W)`` float32 in [-1, 1]."""
     import torch
 
@@ -335,21 +331,13 @@ def _pixels(images: Images) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def _logistic(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    with warnings.catch_warnings():
-        # Stopping a little early costs less accuracy than the interval is wide.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = LogisticRegression(max_iter=_ROUNDS).fit(_pixels(training), classes)
-    found: Floats = np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)
-    return found
+    return predict_logistic(_pixels(training), classes, _pixels(test), _ROUNDS)
 
 
 def _forest(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
     from sklearn.ensemble import RandomForestClassifier
 
-    model = RandomForestClassifier(_TREES, random_state=of_32_bits(seed)).fit(_pixels(training), classes)
+    model = RandomForestClassifier(_TREES, random_state=to_32_bits(seed)).fit(_pixels(training), classes)
     return np.asarray(model.predict_proba(_pixels(test)), dtype=np.float64)
 
 

@@ -1,6 +1,6 @@
-"""How much sets of images resemble one another in a space of features: Fréchet distance, precision and recall.
+"""Similarity of sets of images in a feature space: Fréchet distance, precision and recall, Inception score.
 
-A figure holds in the space that it was measured in and in no other, so that the space's name is in each figure's name.
+A figure holds only in the feature space it was measured in, so each figure's name includes the space's name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NEIGHBOURS = 3
 """k of precision and recall, as in their paper."""
 
 MOST = 2_000
-"""The most images that precision and recall look at: a set's first."""
+"""Most images used for precision and recall: the first of a set."""
 
 _FAR = "Squared distance to the real test images, between normal distributions fitted to the features."
 _SHARP = "How sure a classifier is of each image, and how even the classes are: 1 to the number of classes."
@@ -34,12 +34,12 @@ def resemblance(
     chances: Callable[[Images], Floats] | None = None,
     n_classes: int = 1,
 ) -> tuple[Score, ...]:
-    """Return how sets of images look, each against the test images; every figure says in what features.
+    """Return the similarity of each set of images to the test images; every figure names its features.
 
     Args:
-        seen: In which features, learned from none of these images.
-        images: ``value``, ``baseline``, ``real`` and ``test``, each in an order that says nothing: not class by class.
-        chances: A classifier's N images to probabilities ``(N, K)``, for the Inception score; None: without it.
+        seen: The features, learned from none of these images.
+        images: ``value``, ``baseline``, ``real`` and ``test``, each in random order: not class by class.
+        chances: A classifier's N images -> probabilities ``(N, K)``, for the Inception score; None: without it.
         n_classes: K.
     """
     roles = ("value", "baseline", "real")
@@ -64,8 +64,8 @@ def frechet_distance(first: Floats, second: Floats) -> float:
 
     Args:
         first: ``(N, d)`` features.
-        second: ``(M, d)`` features. Fewer than d in either set leave the covariance without full rank, and the distance
-            biased upwards.
+        second: ``(M, d)`` features. With fewer than d images in either set the covariance lacks full rank, and the
+            distance is biased upwards.
 
     References:
         Heusel et al. (2017), GANs trained by a two time-scale update rule converge to a local Nash equilibrium,
@@ -88,7 +88,7 @@ def frechet_distance(first: Floats, second: Floats) -> float:
 
 
 def inception_score(chances: Floats) -> float:
-    """Return exp of the mean divergence of each image's classes from those of all: 1 to K.
+    """Return the exponential of the mean divergence of an image's class distribution from the overall one: 1 to K.
 
     Args:
         chances: ``(N, K)`` probabilities of a classifier.
@@ -106,9 +106,9 @@ def inception_score(chances: Floats) -> float:
 
 
 def precision_and_recall(artificial: Floats, real: Floats) -> tuple[float, float]:
-    """Return the share of synthetic images among real ones, and of real ones among synthetic ones.
+    """Return the share of synthetic images inside the real set, and of real ones inside the synthetic set.
 
-    An image is among others if it is as near to one of them as that one's third neighbour in its own set.
+    An image is inside a set if it is as near to one of its images as that image's third neighbour in the set.
 
     Args:
         artificial: ``(N, d)`` features.
@@ -121,12 +121,12 @@ def precision_and_recall(artificial: Floats, real: Floats) -> tuple[float, float
 
 
 def _covered(points: Floats, by: Floats) -> float:
-    """Return the share of points that lie in a ball around another set's; no more distances at once than fit a GiB."""
+    """Return the share of points within a ball around a point of the other set; distances at once fit into a GiB."""
     from sklearn.metrics import pairwise_distances_chunked
 
     if len(by) < 2 or not len(points):
         return 0.0
-    order = min(NEIGHBOURS, len(by) - 1)  # the first is itself
+    order = min(NEIGHBOURS, len(by) - 1)  # the first neighbour is the point itself
     reach = pairwise_distances_chunked(by, reduce_func=lambda far, _: np.partition(far, order, axis=1)[:, order])
     radius = np.concatenate(list(reach))
     inside = pairwise_distances_chunked(points, by, reduce_func=lambda far, _: (far <= radius).any(axis=1))

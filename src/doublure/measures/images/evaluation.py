@@ -1,8 +1,8 @@
-"""Evaluate synthetic images: class balance, pixels, and what classifiers trained on them make of real ones.
+"""Evaluation of synthetic images: class balance, pixels, and accuracy of downstream classifiers on real images.
 
-Every figure stands between two others. *Class means* draws each pixel on its own around its class's mean, with its
-class's spread: right averages, no correlation between pixels. *Real* is the best to hope for: other real images for
-distances, classifiers trained on real images for prediction. All of it is computed on real data: internal.
+Every figure has two references. *Class means* draws each pixel independently around its class's mean, with its class's
+spread: right averages, no correlation between pixels. *Real* is the best to hope for: other real images for distances,
+classifiers trained on real images for prediction. All of it is computed on real data: internal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from doublure.intervals import Result
 from doublure.measures.classification import Labels
 from doublure.measures.divergence import nearest
 from doublure.measures.evaluation import Evaluation
-from doublure.measures.holdout import seen_note, seen_warning, sides
+from doublure.measures.holdout import seen_note, seen_warning, split_real
 from doublure.measures.images.classifiers import (
     CLASSIFIERS,
     EPOCHS,
@@ -33,18 +33,18 @@ from doublure.measures.images.classifiers import (
     predict,
 )
 from doublure.measures.images.distribution_metrics import resemblance
-from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor, codes_of, pixels
+from doublure.measures.images.feature_extractors import CLASSIFIER_OF_REAL, Extractor, encode_labels, pixels
 from doublure.measures.images.texture import texture
-from doublure.measures.influence import of_share
-from doublure.measures.registry import with_registered
+from doublure.measures.influence import share_influence
+from doublure.measures.registry import add_registered
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score, interval, rate_score
 from doublure.results import Verdict, percent, versions
 from doublure.schema.images import ImageSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 MOST_IMAGES = 5_000
-"""The most images that a classifier is trained or tested with; of more, a uniform sample is used."""
+"""Most images that a classifier is trained or tested on; of more, a uniform sample is used."""
 
 _FEWEST_IMAGES = 20
 _BESIDE = 20
@@ -56,7 +56,7 @@ _ROLES: tuple[Literal["value"], Literal["baseline"], Literal["real"]] = ("value"
 
 
 class ClassifierScore(Result):
-    """One classifier: its accuracy on real test images after training on synthetic ones, beside other training sets."""
+    """One classifier's accuracy on real test images after training on synthetic ones, and on the reference sets."""
 
     classifier: ClassifierName
     name: str
@@ -64,26 +64,26 @@ class ClassifierScore(Result):
 
 
 class ClassShare(Result):
-    """One class: how frequent it is among synthetic images, beside the real ones."""
+    """One class's share of synthetic images, beside that of real ones."""
 
     label: str
     share: Score
 
 
 class ImageEvaluation(Evaluation):
-    """Everything that was measured of a set of images. Computed on real data: internal.
+    """All measurements of a set of images. Computed on real data: internal.
 
     Attributes:
         classifiers: Train on synthetic, test on real; empty where ``classifiers_skipped`` says why.
         classes: The classes; empty without labels.
         pixels: Distances of the mean image and of the spread, in shares of full intensity; the mean over classes.
-        texture: How images change from pixel to pixel: a checkerboard, and the spread inside blocks of 2 x 2.
-        resemblance: How they look in the features that were asked for, else to a classifier trained on real
-            images; empty where none was trained.
-        trained: How many images the classifiers were trained and tested on.
+        texture: Change from pixel to pixel: a checkerboard, and the spread inside blocks of 2 x 2.
+        resemblance: Similarity in the requested features, by default those of a classifier trained on real images;
+            empty where none was trained.
+        trained: Number of images that the classifiers were trained and tested on, by set.
         artificial_sheet: A contact sheet of synthetic images (PNG), for the page alone.
         real_sheet: The same of real images. Private.
-        neighbours_sheet: Synthetic images, and the real one nearest to each. Private.
+        neighbours_sheet: Synthetic images, each with its nearest real one. Private.
     """
 
     kind: ClassVar[str] = "images"
@@ -112,7 +112,7 @@ class ImageEvaluation(Evaluation):
 
 @dataclass(frozen=True, kw_only=True)
 class _Sets:
-    """The images that are compared, and the class of each; one class where there are no labels."""
+    """The compared images, and the class of each; one class where there are no labels."""
 
     images: Mapping[str, Images]
     classes: Mapping[str, Labels]
@@ -120,7 +120,7 @@ class _Sets:
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough of each to say anything of what they show."""
+        """Whether every set has enough images for a statement on its content."""
         return min(map(len, self.images.values())) >= _FEWEST_IMAGES
 
 
@@ -142,29 +142,29 @@ def evaluate_images(
     Args:
         schema: Their shape and classes.
         synthetic: Synthetic images.
-        train: The real images that they were learned from.
+        train: The real images the synthesizer was fitted on.
         holdout: Real images kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
-            ``train``), which the notes say: the fit has seen them.
+            ``train``); the notes say so, as the fit has seen them.
         unit: ``(N,)`` the unit of each image of ``train``, so that a unit's images stay together in the split.
-        classifiers: Which classifiers are trained.
-        extractor: In which features sets of images are compared; a classifier's that learned from real images if not
+        classifiers: The classifiers to train.
+        extractor: The features that sets of images are compared in; those of a classifier trained on real images if not
             given.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
-        resamples: Where figures are resampled, of one run of several; its own if not given.
+        resamples: Receives resampled figures, for a comparison of several runs; its own if not given.
 
     Raises:
         DataError: There are too few images.
     """
     rng = np.random.default_rng(seed)
-    both = sides(train, holdout, unit, rng, field="the real set", records="images")
+    both = split_real(train, holdout, unit, rng, field="the real set", records="images")
     real, test = both.train, both.test
     baseline = class_means(schema, real, len(synthetic), rng)
     sets = _coded(schema, {"value": synthetic, "baseline": baseline, "real": real, "test": test})
     training_sets = {name: _sample(len(images), rng) for name, images in sets.images.items()}
     skipped = _skipped(schema, sets)
     trained = {"synthetic": training_sets["value"], "real": training_sets["real"], "test": training_sets["test"]}
-    listener, asked = progress or Silent(), () if skipped else tuple(classifiers)
+    listener, asked = progress or SilentProgress(), () if skipped else tuple(classifiers)
     kept = resamples or Resamples(seed=seed)
     if asked:
         listener.stage("train classifiers", len(asked) * len(_ROLES))
@@ -189,20 +189,20 @@ def evaluate_images(
         real_sheet=_sheet(real, schema, "REAL images: private, do not publish"),
         neighbours_sheet=_neighbours(synthetic, real, schema),
     )
-    return with_registered(found, schema, sets.images)
+    return add_registered(found, schema, sets.images)
 
 
 def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Generator) -> Images:
-    """Return the baseline: each pixel drawn on its own, from its class's mean and spread; classes as frequent as real.
+    """Return the baseline: each pixel drawn independently from its class's mean and spread, with real class shares.
 
     Args:
         schema: The classes.
         real: Real images.
-        n: How many to draw.
+        n: Number of images to draw.
         rng: Draws them.
     """
     drawn = np.sort(rng.choice(len(real), n))
-    codes = codes_of(schema, real)
+    codes = encode_labels(schema, real)
     pixels = np.empty((n, *real.images.shape[1:]), dtype=np.uint8)
     for code in np.unique(codes[drawn]):
         of_class = real.images[codes == code].astype(np.float32)
@@ -215,11 +215,12 @@ def class_means(schema: ImageSchema, real: Images, n: int, rng: np.random.Genera
 
 def _coded(schema: ImageSchema, images: Mapping[str, Images]) -> _Sets:
     labels = ("",) if schema.label is None else tuple(str(value) for value in schema.label.domain)
-    return _Sets(images=images, classes={name: codes_of(schema, each) for name, each in images.items()}, labels=labels)
+    classes = {name: encode_labels(schema, each) for name, each in images.items()}
+    return _Sets(images=images, classes=classes, labels=labels)
 
 
 def _sample(n: int, rng: np.random.Generator) -> Labels:
-    """Return which images are looked at, in random order: real ones may come class by class, and are cut in halves."""
+    """Return the images used, in random order: real ones may come class by class, and are cut in halves."""
     return rng.permutation(n)[:MOST_IMAGES]
 
 
@@ -255,7 +256,7 @@ def _train(
         chances = predict(classifier, training, classes, test, len(sets.labels), seed)
         hits = chances.argmax(axis=1) == truth
         right[role] = int(hits.sum())
-        resamples.add(f"accuracy {name}", role, float(hits.mean()), {"test of target": of_share(hits)})
+        resamples.add(f"accuracy {name}", role, float(hits.mean()), {"test of target": share_influence(hits)})
     meaning = f"Accuracy of a {CLASSIFIERS[classifier]} on real test images."
     accuracy = rate_score("accuracy", name, right, len(truth), meaning)
     return ClassifierScore(classifier=classifier, name=CLASSIFIERS[classifier], accuracy=accuracy)
@@ -299,7 +300,7 @@ def _pixels(sets: _Sets, resamples: Resamples) -> tuple[Score, ...]:
 
 
 def _of_moments(sets: _Sets, moments: Mapping[str, dict[int, tuple[Any, Any]]], which: int) -> dict[str, Any]:
-    """Return by how much each image moves the distance of means (0) or of spreads (1), mean over classes."""
+    """Return the influence of each image on the distance of means (0) or of spreads (1), mean over classes."""
     classes = [code for code in moments["real"] if code in moments["value"]]
     found = {}
     for rows, place, way in (("train", "real", 1.0), ("value", "value", -1.0)):
@@ -339,14 +340,14 @@ def _resemblance(
         return () if extractor is None or not sets.enough else resemblance(extractor, picked)
     half = len(picked["real"]) // 2
     codes = sets.classes["real"][training_sets["real"]]
-    # One half is the training set, so that the other is as new to the classifier as all else that it sees.
+    # One half is the training set, so that the other is as new to the classifier as all other sets.
     own = image_classifier(picked["real"].take(slice(half)), codes[:half], seed)
     seen = extractor or Extractor(name=CLASSIFIER_OF_REAL, extract=own.features)
     others = picked | {"real": picked["real"].take(slice(half, None))}
     return resemblance(seen, others, own.chances, len(sets.labels))
 
 
-# -- words and sheets ------------------------------------------------------------------------------------------------
+# -- sheets and verdict ----------------------------------------------------------------------------------------------
 
 
 def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
@@ -355,7 +356,7 @@ def _sheet(images: Images, schema: ImageSchema, title: str) -> bytes:
 
 
 def _neighbours(synthetic: Images, real: Images, schema: ImageSchema) -> bytes:
-    """Draw synthetic images and below each the real one nearest to it by pixels (Triastcyn & Faltings 2018, §5.3)."""
+    """Draw synthetic images and, below each, the real one nearest by pixels (Triastcyn & Faltings 2018, §5.3)."""
     classes = 1 if schema.label is None else max(1, len(schema.label.domain))
     shown = examples(synthetic, schema, max(1, _BESIDE // classes)).take(slice(_BESIDE))
     extract = pixels().extract

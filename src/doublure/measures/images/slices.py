@@ -1,4 +1,4 @@
-"""The classes of images that are inspected, one by one: how frequent each is and how bright, beside right runs."""
+"""Classes of inspected images: share and brightness of each, beside the correct runs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from doublure.data.images import Images
 from doublure.intervals import Result
 from doublure.measures.classification import Labels
-from doublure.measures.images.fault_tests import Inspected
+from doublure.measures.images.fault_tests import InspectionSets
 
 
-class Slice(Result):
+class ClassSlice(Result):
     """The images of one class.
 
     Attributes:
         label: The class.
-        share: Of the inspected images, those with this label.
-        reference: The same of the runs held against.
-        brightness: Mean intensity, of full intensity.
-        reference_brightness: The same of the runs held against.
+        share: Share of the inspected images with this label.
+        reference: The same of the correct runs.
+        brightness: Mean intensity, as a share of full intensity.
+        reference_brightness: The same of the correct runs.
     """
 
     label: str
@@ -30,15 +30,15 @@ class Slice(Result):
     reference_brightness: float | None = None
 
 
-def slices(sets: Inspected) -> tuple[Slice, ...]:
+def slices(sets: InspectionSets) -> tuple[ClassSlice, ...]:
     """Return the classes of inspected images; none where there are no labels."""
     return tuple(_slice(sets, code, label) for code, label in enumerate(sets.labels))
 
 
-def _slice(sets: Inspected, code: int, label: str) -> Slice:
+def _slice(sets: InspectionSets, code: int, label: str) -> ClassSlice:
     share, brightness = _of_class([sets.inspected], code)
     reference, reference_brightness = _of_class(sets.right, code)
-    return Slice(
+    return ClassSlice(
         label=label,
         share=share or 0.0,
         reference=reference,
@@ -48,7 +48,7 @@ def _slice(sets: Inspected, code: int, label: str) -> Slice:
 
 
 def _of_class(sets: Sequence[tuple[Images, Labels]], code: int) -> tuple[float | None, float | None]:
-    """Return the share of a class in some sets together, and how bright its images are."""
+    """Return a class's share in some sets together, and the mean brightness of its images."""
     if not sets:
         return None, None
     which = np.concatenate([codes == code for _, codes in sets])

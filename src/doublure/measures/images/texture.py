@@ -1,8 +1,8 @@
-"""Two figures of how images look from pixel to pixel: a checkerboard, and the spread inside 2 x 2 blocks.
+"""Texture of images: the strength of a checkerboard, and the spread inside 2 x 2 blocks.
 
-Accuracies and distances hardly see a fine regular pattern, and a person sees nothing else. Both figures are means over
-a set's images, in shares of what there can be, and good is what is near the real test images': above them lie patterns
-and speckle, below them blur.
+Accuracies and distances hardly react to a fine regular pattern, while people see it first. Both figures are means over
+a set's images, as shares of the largest possible value. The goal is the real test images' figure: patterns and speckle
+lie above it, blur below.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from doublure.data.images import Images
 from doublure.encode.columns import Floats
-from doublure.measures.influence import of_share
+from doublure.measures.influence import share_influence
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 AT_A_TIME = 500
-"""Images that are looked at together."""
+"""Images processed at once."""
 
 _FULL = 255.0
 _STRONGEST = 2.0
@@ -45,15 +45,15 @@ def texture(images: Mapping[str, Images], resamples: Resamples | None = None) ->
 
     Args:
         images: ``value``, ``baseline`` and ``real``.
-        resamples: Where they are resampled.
+        resamples: Receives their resamples.
     """
-    each = {role: figures_of_each(own) for role, own in images.items()}
+    each = {role: measure_each(own) for role, own in images.items()}
     found = {role: _means(own) for role, own in each.items()}
     kept = Resamples() if resamples is None else resamples
     for role, own in each.items():
         for key, figures in own.items():
             if len(figures):
-                kept.add(key, role, found[role][key], {ROWS_OF[role]: of_share(figures)})
+                kept.add(key, role, found[role][key], {ROWS_OF[role]: share_influence(figures)})
     scores = (
         Score(
             key=key,
@@ -68,12 +68,12 @@ def texture(images: Mapping[str, Images], resamples: Resamples | None = None) ->
     return tuple(kept.sure(score) for score in scores)
 
 
-def figures_of(images: Images) -> dict[str, float | None]:
-    """Return ``checkerboard`` (of a chessboard of black and white) and ``block_spread`` of a set; None of no image."""
-    return _means(figures_of_each(images))
+def measure_texture(images: Images) -> dict[str, float | None]:
+    """Return ``checkerboard`` (of a black and white chessboard) and ``block_spread`` of a set; None of no image."""
+    return _means(measure_each(images))
 
 
-def figures_of_each(images: Images) -> dict[str, Floats]:
+def measure_each(images: Images) -> dict[str, Floats]:
     """Return the same of each image, ``(N,)``."""
     from doublure.networks.texture import block_spread, checkerboard
 

@@ -1,4 +1,4 @@
-"""Measures of related tables: each by itself, and how they hang together."""
+"""Measures of related tables: of each table, and of the relations between them."""
 
 from doublure.measures.relational.evaluation import MOST_UNITS, RelationalEvaluation, evaluate_related
 

@@ -1,7 +1,8 @@
-"""Counts across tables: how many units are like this, and have a row like that? Asked of real and of synthetic units.
+"""Count queries across tables, answered by real and by synthetic units.
 
-Each query is drawn at random as those of one table are (:mod:`doublure.measures.tables.count_queries`): some values of
-a column of the root, and of one or two columns of a child table that have to stand in one row of the unit.
+A query asks for the number of units with some values in the root and a row with some values in a child table. Queries
+are drawn at random, as those of one table (:mod:`doublure.measures.tables.count_queries`): some values of a column of
+the root, and of one or two columns of a child table that must hold in the same row.
 """
 
 from __future__ import annotations
@@ -9,32 +10,30 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from doublure.measures.relational.units import Coders, Units
+from doublure.measures.relational.units import CodedUnits, ComparedUnits, UnitCoder
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.count_queries import LEAST_SHARE, TRIES, Range, range_of
+from doublure.measures.tables.count_queries import LEAST_SHARE, TRIES, QueryCondition, draw_condition
 
 QUERIES = 200
-"""How many queries are asked of a child table, where so many can be drawn."""
+"""Number of queries for a child table, where so many can be drawn."""
 
 _Marks = npt.NDArray[np.bool_]
 
 
-def counts_across(
-    coders: Coders, train: Units, others: dict[str, Units], child: str, rng: np.random.Generator
-) -> Score | None:
-    """Return how far counts of units are off, as a share of all units.
+def counts_across(coders: UnitCoder, sides: ComparedUnits, child: str, rng: np.random.Generator) -> Score | None:
+    """Return the error of counts of units, as a share of all units.
 
     Args:
         coders: Read the schema.
-        train: Real units; answers are held against theirs.
-        others: Whom to ask.
+        sides: The units; the real ones' answers are the reference.
         child: The child table.
         rng: Draws the queries.
 
     Returns:
-        The mean over queries; None where none can be asked.
+        The mean over queries; None where none can be drawn.
     """
+    train, others = sides.train, sides.others
     rows = train.children[child]
     own = coders.children[child]
     if rows is None or not own.names or not coders.root.names:
@@ -42,8 +41,8 @@ def counts_across(
     off: dict[str, list[float]] = {role: [] for role in others}
     asked = 0
     for _ in range(TRIES * QUERIES):
-        of_root = range_of(coders.root, train.root, int(rng.integers(len(coders.root.names))), rng)
-        of_rows = [range_of(own, rows, place, rng) for place in _some(own, rng)]
+        of_root = draw_condition(coders.root, train.root, int(rng.integers(len(coders.root.names))), rng)
+        of_rows = [draw_condition(own, rows, place, rng) for place in _some(own, rng)]
         real = _share(train, child, of_root, of_rows)
         if real < LEAST_SHARE:
             continue
@@ -68,7 +67,7 @@ def _some(coder: Coder, rng: np.random.Generator) -> list[int]:
     return [int(place) for place in rng.choice(len(coder.names), int(rng.integers(1, most + 1)), replace=False)]
 
 
-def _share(units: Units, child: str, of_root: Range, of_rows: list[Range]) -> float:
+def _share(units: CodedUnits, child: str, of_root: QueryCondition, of_rows: list[QueryCondition]) -> float:
     rows = units.children[child]
     if rows is None:
         return 0.0

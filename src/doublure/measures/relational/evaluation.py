@@ -1,8 +1,8 @@
-"""Evaluate related tables beside real ones: each table by itself, then how they hang together.
+"""Evaluation of related tables: each table by itself, then the relations between tables.
 
-Every figure of a relation stands between two others. *Independent tables* has real rows in each table, and as many a
-unit as real ones have, but none belongs to its parent. *Real* is the best to hope for: other real units. All of it is
-computed on real data: internal.
+Every figure of a relation has two references. *Independent tables* has real rows in each table and real numbers of rows
+per unit, but no row belongs to its parent. *Real* is the best to hope for: other real units. All of it is computed on
+real data: internal.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ import numpy as np
 from typing_extensions import override
 
 from doublure.measures.evaluation import Evaluation
-from doublure.measures.holdout import seen_note, seen_warning, sides
-from doublure.measures.registry import with_registered
+from doublure.measures.holdout import seen_note, seen_warning, split_real
+from doublure.measures.registry import add_registered
 from doublure.measures.relational.histories import MOST_COMPARED, two_sample
 from doublure.measures.relational.prediction import prediction
-from doublure.measures.relational.relations import MOST_DEPENDENT, Relation, Sides, relation
-from doublure.measures.relational.units import Coders, as_units, independent
+from doublure.measures.relational.relations import MOST_DEPENDENT, ChildRelation, relation
+from doublure.measures.relational.units import ComparedUnits, UnitCoder, draw_independent, read_units
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, figure
 from doublure.measures.tables.evaluation import TableEvaluation, evaluate_table
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import RelationalSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 MOST_UNITS = 100_000
-"""The most synthetic units that are drawn unless asked otherwise."""
+"""Default limit of synthetic units drawn."""
 
 
 class RelationalEvaluation(Evaluation):
-    """Everything that was measured of related tables. Computed on real data: internal.
+    """All measurements of related tables. Computed on real data: internal.
 
     Attributes:
-        tables: Table -> what was measured of it by itself; one without a row is left out.
-        relations: How each child table hangs on the root.
-        units: How well a classifier tells synthetic units from real ones.
-        prediction: How well a model that learned from synthetic units ranks real ones by the schema's target.
+        tables: Table -> its own evaluation; tables without a row are left out.
+        relations: The relation of each child table to the root.
+        units: Performance of a classifier that separates synthetic units from real ones.
+        prediction: Ranking of real units by the schema's target, by a model trained on synthetic units.
     """
 
     kind: ClassVar[str] = "relational"
 
     tables: Mapping[str, TableEvaluation]
-    relations: tuple[Relation, ...]
+    relations: tuple[ChildRelation, ...]
     units: Score
     prediction: Score | None = None
 
@@ -120,30 +120,30 @@ def evaluate_related(
     Args:
         schema: Every fact known.
         synthetic: Synthetic units: a mapping of frames, or :class:`doublure.data.relational.RelatedRows`.
-        train: The real units that they were learned from.
+        train: The real units the synthesizer was fitted on.
         holdout: Real units kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
-            ``train``), which the notes say: the fit has seen them.
-        unit: Not looked at: each row of the root is a unit.
+            ``train``); the notes say so, as the fit has seen them.
+        unit: Ignored: each row of the root is a unit.
         tables: Whether each table is measured by itself.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
-        resamples: Where figures are resampled, of one run of several; its own if not given.
+        resamples: Receives resampled figures, for a comparison of several runs; its own if not given.
 
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.
     """
     del unit
     rng = np.random.default_rng(seed)
-    kept = None if holdout is None else as_units(schema, holdout)
-    both = sides(as_units(schema, train), kept, None, rng, field="the real tables", records="units")
-    artificial, coders = as_units(schema, synthetic), Coders.of(schema)
-    compared = Sides(
+    kept = None if holdout is None else read_units(schema, holdout)
+    both = split_real(read_units(schema, train), kept, None, rng, field="the real tables", records="units")
+    artificial, coders = read_units(schema, synthetic), UnitCoder.of(schema)
+    compared = ComparedUnits(
         train=coders.read(both.train, "the real tables"),
         synthetic=coders.read(artificial, "the synthetic tables"),
-        baseline=coders.read(independent(both.train, len(artificial), rng), "independent tables"),
+        baseline=coders.read(draw_independent(both.train, len(artificial), rng), "independent tables"),
         test=coders.read(both.test, "the holdout"),
     )
-    listener, own = progress or Silent(), {}
+    listener, own = progress or SilentProgress(), {}
     resampled = resamples or Resamples(seed=seed)
     for name in schema.tables if tables else ():
         frames = [each.frames[name] for each in (artificial, both.train, both.test)]
@@ -160,12 +160,12 @@ def evaluate_related(
         rows=both.rows(len(artificial)),
         tables=own,
         relations=tuple(relation(coders, compared, child, seed, resampled) for child in schema.children),
-        units=two_sample(coders, compared.train, compared.others, seed),
-        prediction=prediction(coders, compared.train, compared.others, seed, resampled),
+        units=two_sample(coders, compared, seed),
+        prediction=prediction(coders, compared, seed, resampled),
         notes=_notes(both.kept_aside),
         versions=versions(),
     )
-    return with_registered(found, coders, compared)
+    return add_registered(found, coders, compared)
 
 
 def _notes(kept_aside: bool) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""Can a classifier tell real units from synthetic ones, by the root's row and what all of their rows add up to?
+"""Two-sample test of units: a classifier separates real from synthetic ones by their aggregated rows.
 
-Of each unit it sees the root's columns, and of each child table how many rows there are, the mean, the first and the
-last of each number, and how often each value occurs (:mod:`syntherela` aggregates so, too: Hudovernik et al. 2024,
-arXiv:2410.03411). Boosted trees are trained on half of both sets and ranked on the other half.
+The features of a unit are the root's columns, and for each child table the number of rows, the mean, first and last of
+each number, and the frequency of each value (:mod:`syntherela` aggregates in the same way: Hudovernik et al. 2024,
+arXiv:2410.03411). Boosted trees are trained on half of both sets and rank the other half.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.encode.columns import Floats
-from doublure.measures.relational.units import Coders, Units
+from doublure.measures.relational.units import CodedUnits, ComparedUnits, UnitCoder
 from doublure.measures.scores import Score
 
 MOST_COMPARED = 20_000
-"""The most units of a set that a classifier sees."""
+"""Most units of a set that the classifier uses."""
 
 _VALUES = 12
-"""Of a column with more values, the codes are taken as numbers."""
+"""Most values of a column whose frequencies are features; beyond, its codes are used as numbers."""
 
 
-def aggregates(coders: Coders, units: Units, hidden: tuple[str, str] | None = None) -> Floats:
-    """Return ``(N, d)`` what a classifier sees of units; NaN where there is nothing to add up.
+def aggregates(coders: UnitCoder, units: CodedUnits, hidden: tuple[str, str] | None = None) -> Floats:
+    """Return the ``(N, d)`` features of units; NaN where there are no rows to aggregate.
 
     Args:
         coders: Read the schema.
-        units: Them.
-        hidden: A table and a column of it that is not shown.
+        units: The units.
+        hidden: A table and a column of it that are left out.
     """
     root = units.content.schema.root
     shown = [place for place, name in enumerate(coders.root.names) if (root, name) != hidden]
@@ -59,17 +59,16 @@ def _of_column(codes: Floats, owners: np.ndarray, many: np.ndarray, size: int) -
     return np.concatenate([mean[:, None], spread[:, None], ends], axis=1)
 
 
-def two_sample(coders: Coders, train: Units, others: dict[str, Units], seed: int) -> Score:
-    """Return how well a classifier tells each set of units from the real ones.
+def two_sample(coders: UnitCoder, sides: ComparedUnits, seed: int) -> Score:
+    """Return the performance of a classifier that separates each set of units from the real ones.
 
     Args:
         coders: Read the schema.
-        train: Real units.
-        others: Of each role the units that are told from them.
+        sides: The units.
         seed: Fixes halves and trees.
     """
-    real = aggregates(coders, train)
-    figures = {role: _auc(real, aggregates(coders, units), seed) for role, units in others.items()}
+    real = aggregates(coders, sides.train)
+    figures = {role: _auc(real, aggregates(coders, units), seed) for role, units in sides.others.items()}
     return Score(
         key="discriminative",
         name="Two-sample AUC, units",

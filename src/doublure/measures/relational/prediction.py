@@ -1,7 +1,7 @@
-"""How well a model that learned from synthetic units ranks real ones by the schema's target, from all else of them.
+"""Ranking of real units by the schema's target, by models trained on synthetic units.
 
-The target is a column of the root or of a child. What is asked of a unit is whether any of its rows has one value: the
-rarest that one real unit in a hundred has. What the model sees is what all other columns add up to
+The target is a column of the root or of a child. A unit is positive if any of its rows has one value: the rarest that
+one real unit in a hundred has. The features are the aggregates of all other columns
 (:func:`doublure.measures.relational.histories.aggregates`).
 """
 
@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from doublure.encode.columns import Floats
 from doublure.measures.classification import area_under_roc
-from doublure.measures.influence import of_area
+from doublure.measures.influence import area_influence
 from doublure.measures.relational.histories import MOST_COMPARED, aggregates
-from doublure.measures.relational.units import Coders, Units
+from doublure.measures.relational.units import CodedUnits, ComparedUnits, UnitCoder
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.coding import Coder
@@ -23,23 +23,22 @@ from doublure.schema.relational import RelationalSchema
 Marks = npt.NDArray[np.bool_]
 
 _LEAST = 0.01
-"""A value that fewer units have is too rare to be ranked by, and so is one that fewer lack."""
+"""Smallest share of units that have the value, and of those without it."""
 
 
-def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int, resamples: Resamples) -> Score | None:
+def prediction(coders: UnitCoder, sides: ComparedUnits, seed: int, resamples: Resamples) -> Score | None:
     """Return the area under the ROC curve.
 
     Args:
         coders: Read the schema.
-        train: Real units, to learn from: the best to hope for.
-        others: ``value`` and ``baseline``, to learn from, and ``real``, which are ranked.
-        seed: Fixes which units are learned from, where there are many, and the trees.
-        resamples: Where it is resampled.
+        sides: The units: the test units are ranked, after training on each of the others.
+        seed: Fixes the training units, where there are many, and the trees.
+        resamples: Receives its resamples.
 
     Returns:
-        The score; None without a target of few values, or where real units are almost all alike in it.
+        The score; None without a target of few values, or where almost all real units agree on it.
     """
-    schema = train.content.schema
+    train, schema = sides.train, sides.train.content.schema
     target = next(iter(schema.with_role("target")), None)
     if target is None or schema.columns[target].bounded:
         return None
@@ -50,16 +49,16 @@ def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int
     if not asked:
         return None
     code = min(asked, key=lambda code: shares[code])
-    tested, rng = others["real"], np.random.default_rng(seed)
+    tested, rng = sides.test, np.random.default_rng(seed)
     seen, wanted = aggregates(coders, tested, (table, column)), _having(coders, tested, (table, column), code)
     figures = {}
-    for role, units in (("value", others["value"]), ("baseline", others["baseline"]), ("real", train)):
+    for role, units in (("value", sides.synthetic), ("baseline", sides.baseline), ("real", train)):
         some = rng.permutation(len(units))[:MOST_COMPARED]
         training = aggregates(coders, units, (table, column))[some]
         chances = _ranked(training, _having(coders, units, (table, column), code)[some], seen, wanted, seed)
         figures[role] = None if chances is None else area_under_roc(wanted.astype(np.int64), chances)[0]
         if chances is not None:
-            influence = of_area(wanted.astype(np.int64), chances)
+            influence = area_influence(wanted.astype(np.int64), chances)
             resamples.add("prediction", role, figures[role], {"test": influence})
     score = Score(
         key="prediction",
@@ -73,8 +72,8 @@ def prediction(coders: Coders, train: Units, others: dict[str, Units], seed: int
     return resamples.sure(score)
 
 
-def _having(coders: Coders, units: Units, column: tuple[str, str], code: int) -> Marks:
-    """Return ``(N,)`` which units have a row with a value."""
+def _having(coders: UnitCoder, units: CodedUnits, column: tuple[str, str], code: int) -> Marks:
+    """Return an ``(N,)`` mask of the units that have a row with a value."""
     table, own = column
     place = _coder(coders, units.content.schema, table).names.index(own)
     rows = units.root if table == units.content.schema.root else units.children[table]
@@ -84,12 +83,12 @@ def _having(coders: Coders, units: Units, column: tuple[str, str], code: int) ->
     return has if rows is units.root else np.bincount(units.owners(table)[has], minlength=len(units)) > 0
 
 
-def _coder(coders: Coders, schema: RelationalSchema, table: str) -> Coder:
+def _coder(coders: UnitCoder, schema: RelationalSchema, table: str) -> Coder:
     return coders.root if table == schema.root else coders.children[table]
 
 
 def _ranked(training: Floats, trained: Marks, seen: Floats, wanted: Marks, seed: int) -> Floats | None:
-    """Return probabilities ``(N, 2)``, all alike of who has learned from such units; None where those ranked are."""
+    """Return probabilities ``(N, 2)``, constant if the training units are of one class; None if the ranked ones are."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     if wanted.all() or not wanted.any():

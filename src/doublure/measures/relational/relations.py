@@ -1,44 +1,43 @@
-"""How rows hang together: how many there are, what goes with their parent, and what follows what.
+"""Relations between rows: their number, their dependence on the parent, and on the previous row.
 
 =============  =================================================================================================
-children       total variation of how many rows of a child table a unit has
+children       total variation of the number of rows of a child table per unit
 parent_child   total variation of the two-way tables of a column of the root and one of its children, the mean over
-               the 30 pairs that depend on one another most in real rows
-transitions    the same of a column and itself in the row that follows, the mean over columns
-gaps           total variation of the gap from one row to the next in tenths of the real ones
-counts         how many units are like this and have a row like that: the mean error of random counts across tables
+               the 30 most dependent pairs in real rows
+transitions    the same of a column and itself in the next row, the mean over columns
+gaps           total variation of the gap between successive rows, in tenths of the real ones
+counts         the number of units with some values and a row with some values: mean error of random counts
 =============  =================================================================================================
 
-Beside each stands the same for independent tables, and for real units kept aside.
+Each figure stands beside that of independent tables, and of real units kept aside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.relational.counts import counts_across
-from doublure.measures.relational.units import Coders, Ints, Units
+from doublure.measures.relational.units import CodedUnits, ComparedUnits, Ints, UnitCoder
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
-from doublure.measures.tables.counts import Counts, count
+from doublure.measures.tables.counts import CodeCounts, count
 from doublure.measures.tables.fidelity import cramers_v, pair_variation, variation
-from doublure.measures.tables.influence import of_variation
+from doublure.measures.tables.influence import variation_influence
 
 MOST_DEPENDENT = 30
-"""So many pairs of a parent's and a child's column are looked at, those that depend on one another most."""
+"""Number of pairs of a parent's and a child's column compared, the most dependent ones."""
 
 _TENTHS = 10
 _NONE: Mapping[str, float | None] = {"value": 1.0, "baseline": None, "real": None}
-"""The figure of who has no such rows: synthetic ones then share nothing with real ones."""
+"""The distance of a set without such rows: it shares nothing with real ones."""
 
 
-class PairOff(Result):
-    """One pair of columns: how strongly it hangs together in real rows, and how far off it is.
+class PairDependence(Result):
+    """One pair of columns: its dependence in real rows, and its error in others.
 
     Attributes:
         names: Both columns; of a transition the same twice.
@@ -51,48 +50,33 @@ class PairOff(Result):
     variation: Score
 
 
-class Relation(Result):
-    """How one child table hangs on the root.
+class ChildRelation(Result):
+    """The relation of one child table to the root.
 
     Attributes:
         child: The table.
-        scores: Those of the module's table that it has.
-        parent_child: The pairs that were looked at, the most dependent first.
+        scores: The scores of the module's table that apply to it.
+        parent_child: The compared pairs, the most dependent first.
         transitions: Each column and itself in the next row.
-        children: Of how many rows a unit has: shares of real and of synthetic units, from none to the most.
+        children: Number of rows of a unit, from none to the most -> shares of real and of synthetic units.
     """
 
     child: str
     scores: tuple[Score, ...]
-    parent_child: tuple[PairOff, ...]
-    transitions: tuple[PairOff, ...]
+    parent_child: tuple[PairDependence, ...]
+    transitions: tuple[PairDependence, ...]
     children: tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sides:
-    """The four sets of units that are compared."""
-
-    train: Units
-    synthetic: Units
-    baseline: Units
-    test: Units
-
-    @property
-    def others(self) -> dict[str, Units]:
-        """What is held against the training units."""
-        return {"value": self.synthetic, "baseline": self.baseline, "real": self.test}
-
-
-def relation(coders: Coders, sides: Sides, child: str, seed: int, resamples: Resamples) -> Relation:
-    """Return how near the synthetic rows of a child table hang on their parents as real ones do.
+def relation(coders: UnitCoder, sides: ComparedUnits, child: str, seed: int, resamples: Resamples) -> ChildRelation:
+    """Return the similarity of synthetic rows of a child table to real ones in their relations.
 
     Args:
         coders: Read the schema.
         sides: The units.
         child: The child table.
-        seed: Fixes which counts are asked for.
-        resamples: Where the figures are resampled, whole units at a time.
+        seed: Fixes the count queries.
+        resamples: Receives the figures' resamples, in which whole units are drawn.
     """
     schema = sides.train.content.schema
     most = schema.most(child)
@@ -129,30 +113,30 @@ def relation(coders: Coders, sides: Sides, child: str, seed: int, resamples: Res
             )
         )
     gaps = _gaps(sides, child)
-    counts = counts_across(coders, sides.train, sides.others, child, np.random.default_rng(seed))
+    counts = counts_across(coders, sides, child, np.random.default_rng(seed))
     scores += [score for score in (gaps, counts) if score is not None]
     _resample(coders, sides, child, {score.key: score for score in scores}, pairs, resamples)
     scores = [resamples.sure(score, f"{score.key} {child}") for score in scores]
-    found = [(round(float(one), 4), round(float(other), 4)) for one, other in zip(train, shares["value"], strict=True)]
-    return Relation(child=child, scores=tuple(scores), parent_child=pairs, transitions=steps, children=tuple(found))
+    shown = tuple((round(float(one), 4), round(float(two), 4)) for one, two in zip(train, shares["value"], strict=True))
+    return ChildRelation(child=child, scores=tuple(scores), parent_child=pairs, transitions=steps, children=shown)
 
 
 def _resample(
-    coders: Coders,
-    sides: Sides,
+    coders: UnitCoder,
+    sides: ComparedUnits,
     child: str,
     scores: Mapping[str, Score],
-    pairs: tuple[PairOff, ...],
+    pairs: tuple[PairDependence, ...],
     resamples: Resamples,
 ) -> None:
-    """Keep the resamples of the relation's distances: rows are drawn with their unit.
+    """Store the resamples of the relation's distances: rows are drawn with their unit.
 
     Counts across tables and gaps have none.
     """
     both = {"train": sides.train, "value": sides.synthetic}
     most = sides.train.content.schema.most(child)
     counted = [np.minimum(units.content.counts(child), most).astype(np.int32)[:, None] for units in both.values()]
-    found = {"children": of_variation(counted[0], counted[1], [most + 1], [(0,)])}
+    found = {"children": variation_influence(counted[0], counted[1], [most + 1], [(0,)])}
     rows = [units.children[child] for units in both.values()]
     owners = [units.owners(child) for units in both.values()]
     sizes, own = [*coders.root.sizes, *coders.children[child].sizes], coders.children[child]
@@ -164,7 +148,7 @@ def _resample(
             for units, whose, each in zip(both.values(), owners, rows, strict=True)
             if each is not None
         ]
-        found["parent_child"] = _by_unit(of_variation(codes[0], codes[1], sizes, places), owners, both)
+        found["parent_child"] = _by_unit(variation_influence(codes[0], codes[1], sizes, places), owners, both)
     if "transitions" in scores and None not in rows:
         firsts = [units.successive(child) for units in both.values()]
         if all(map(len, firsts)):
@@ -175,13 +159,16 @@ def _resample(
             ]
             steps = [(place, len(own.names) + place) for place in range(len(own.names))]
             whose = [owner[first] for owner, first in zip(owners, firsts, strict=True)]
-            found["transitions"] = _by_unit(of_variation(codes[0], codes[1], [*own.sizes] * 2, steps), whose, both)
+            moved = variation_influence(codes[0], codes[1], [*own.sizes] * 2, steps)
+            found["transitions"] = _by_unit(moved, whose, both)
     for key, (real, artificial) in found.items():
         resamples.add(f"{key} {child}", "value", scores[key].value, {"train": real, "value": artificial})
 
 
-def _by_unit(influence: tuple[Floats, Floats], owners: list[Ints], both: Mapping[str, Units]) -> tuple[Floats, Floats]:
-    """Return the influences of units from those of their rows, on shares of all rows."""
+def _by_unit(
+    influence: tuple[Floats, Floats], owners: list[Ints], both: Mapping[str, CodedUnits]
+) -> tuple[Floats, Floats]:
+    """Return the influences of units, on shares of all rows, from those of their rows."""
     found: list[Floats] = [
         np.asarray(np.bincount(whose, weights=each - each.mean(), minlength=len(units)), dtype=np.float64)
         * (len(units) / len(each))
@@ -190,30 +177,30 @@ def _by_unit(influence: tuple[Floats, Floats], owners: list[Ints], both: Mapping
     return found[0], found[1]
 
 
-def _numbers(units: Units, child: str, most: int) -> Floats:
+def _numbers(units: CodedUnits, child: str, most: int) -> Floats:
     many = np.minimum(units.content.counts(child), most)
     return np.bincount(many, minlength=most + 1) / len(units)
 
 
-def _parent_child(coders: Coders, sides: Sides, child: str) -> tuple[PairOff, ...]:
+def _parent_child(coders: UnitCoder, sides: ComparedUnits, child: str) -> tuple[PairDependence, ...]:
     """Return the most dependent pairs of a column of the root and one of a child."""
     parent, own = coders.root, coders.children[child]
     names, sizes = [*parent.names, *own.names], [*parent.sizes, *own.sizes]
     places = [(one, len(parent.names) + other) for one in range(len(parent.names)) for other in range(len(own.names))]
 
-    def codes(units: Units) -> Ints | None:
+    def codes(units: CodedUnits) -> Ints | None:
         rows = units.children[child]
         return None if rows is None else np.concatenate([units.root.codes[units.owners(child)], rows.codes], axis=1)
 
     return _pairs(sides, codes, sizes, places, lambda pair: (names[pair[0]], names[pair[1]]))[:MOST_DEPENDENT]
 
 
-def _transitions(coders: Coders, sides: Sides, child: str) -> tuple[PairOff, ...]:
-    """Return each column of a child table with itself in the row that follows."""
+def _transitions(coders: UnitCoder, sides: ComparedUnits, child: str) -> tuple[PairDependence, ...]:
+    """Return each column of a child table paired with itself in the next row."""
     own = coders.children[child]
     many = len(own.names)
 
-    def codes(units: Units) -> Ints | None:
+    def codes(units: CodedUnits) -> Ints | None:
         rows, first = units.children[child], units.successive(child)
         if rows is None or not len(first):
             return None
@@ -224,14 +211,14 @@ def _transitions(coders: Coders, sides: Sides, child: str) -> tuple[PairOff, ...
 
 
 def _pairs(
-    sides: Sides,
-    codes: Callable[[Units], Ints | None],
+    sides: ComparedUnits,
+    codes: Callable[[CodedUnits], Ints | None],
     sizes: list[int],
     places: list[tuple[int, int]],
     names: Callable[[tuple[int, int]], tuple[str, str]],
-) -> tuple[PairOff, ...]:
-    """Return pairs of columns, the most dependent in real rows first; none where nobody has such rows."""
-    found: dict[str, Counts] = {}
+) -> tuple[PairDependence, ...]:
+    """Return pairs of columns, the most dependent in real rows first; none where no unit has such rows."""
+    found: dict[str, CodeCounts] = {}
     for role, units in {"train": sides.train, **sides.others}.items():
         own = codes(units)
         if own is not None:
@@ -240,7 +227,7 @@ def _pairs(
         return ()
     train = found.pop("train")
     pairs = [
-        PairOff(
+        PairDependence(
             names=names(pair),
             association=round(cramers_v(train.two[pair], train.shares(pair[0]), train.shares(pair[1]), train.rows), 4),
             variation=distance_score(
@@ -261,7 +248,7 @@ def _pairs(
     return tuple(sorted(pairs, key=lambda pair: -pair.association))
 
 
-def _mean(key: str, name: str, pairs: tuple[PairOff, ...], meaning: str) -> Score:
+def _mean(key: str, name: str, pairs: tuple[PairDependence, ...], meaning: str) -> Score:
     figures: dict[str, float | None] = {}
     for role in ("value", "baseline", "real"):
         known = [figure for pair in pairs if (figure := getattr(pair.variation, role)) is not None]
@@ -269,13 +256,13 @@ def _mean(key: str, name: str, pairs: tuple[PairOff, ...], meaning: str) -> Scor
     return distance_score(key, name, figures, meaning)
 
 
-def _gaps(sides: Sides, child: str) -> Score | None:
-    """Return how far gaps from one row to the next are off; None without an order, or without a next row."""
+def _gaps(sides: ComparedUnits, child: str) -> Score | None:
+    """Return the error of gaps between successive rows; None without an order, or without a next row."""
     order = sides.train.content.schema.tables[child].order
     if order is None:
         return None
 
-    def gaps(units: Units) -> Floats:
+    def gaps(units: CodedUnits) -> Floats:
         rows, first = units.children[child], units.successive(child)
         return np.zeros(0) if rows is None else rows.numbers[order][first + 1] - rows.numbers[order][first]
 

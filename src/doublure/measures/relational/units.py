@@ -1,4 +1,4 @@
-"""Units of related tables as every measure of relations reads them: codes, owners, and pairs of successive rows."""
+"""Coded units of related tables, for measures of relations: codes, owners, and pairs of successive rows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Units:
-    """Some units, coded.
+class CodedUnits:
+    """Coded units.
 
     Attributes:
-        content: Them.
+        content: The units as read.
         root: Their rows of the root.
-        children: Child table -> its rows; None where there is none at all.
+        children: Child table -> its rows; None where it has none.
     """
 
     content: RelatedRows
@@ -37,50 +37,65 @@ class Units:
         return len(self.content)
 
     def owners(self, child: str) -> Ints:
-        """Return ``(M,)`` whose each row of a child table is."""
+        """Return ``(M,)`` the index of the unit of each row of a child table."""
         return self.content.parents[child]
 
     def successive(self, child: str) -> Ints:
-        """Return the places of the rows of a child table that another row of the unit follows."""
+        """Return the indices of the rows of a child table that are followed by another row of the unit."""
         owner = self.owners(child)
         return np.flatnonzero(owner[:-1] == owner[1:])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coders:
-    """Read all tables of one schema."""
+class ComparedUnits:
+    """The four compared sets of units."""
+
+    train: CodedUnits
+    synthetic: CodedUnits
+    baseline: CodedUnits
+    test: CodedUnits
+
+    @property
+    def others(self) -> dict[str, CodedUnits]:
+        """The sets compared with the training units."""
+        return {"value": self.synthetic, "baseline": self.baseline, "real": self.test}
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitCoder:
+    """The coders of all tables of one schema."""
 
     root: Coder
     children: Mapping[str, Coder]
 
     @classmethod
-    def of(cls, schema: RelationalSchema) -> Coders:
-        """Return what reads a schema's tables."""
+    def of(cls, schema: RelationalSchema) -> UnitCoder:
+        """Return the coders of a schema's tables."""
         return cls(
             root=Coder(schema=ResolvedSchema.of(schema.table(schema.root))),
             children={name: Coder(schema=ResolvedSchema.of(schema.table(name))) for name in schema.children},
         )
 
-    def read(self, content: RelatedRows, what: str) -> Units:
+    def read(self, content: RelatedRows, what: str) -> CodedUnits:
         """Return units, coded.
 
         Args:
-            content: Them.
-            what: Which these are, for messages.
+            content: The units as read.
+            what: Name of the units in messages.
         """
         root = self.root.read(content.frames[content.schema.root], what)
         children = {
             name: coder.read(content.frames[name], what) if len(content.frames[name]) else None
             for name, coder in self.children.items()
         }
-        return Units(content=content, root=root, children=children)
+        return CodedUnits(content=content, root=root, children=children)
 
 
-def as_units(schema: RelationalSchema, given: Any) -> RelatedRows:
-    """Return units as they are, or read from a mapping of frames with keys, such as a sample is.
+def read_units(schema: RelationalSchema, given: Any) -> RelatedRows:
+    """Return units unchanged, or read from a mapping of frames with keys, such as a sample.
 
     Raises:
-        DataError: A table is not there, or has cells that do not fit.
+        DataError: A table is missing, or has cells that do not fit.
     """
     if isinstance(given, RelatedRows):
         return given
@@ -89,12 +104,12 @@ def as_units(schema: RelationalSchema, given: Any) -> RelatedRows:
     return open_related(given).load(schema, at_least=1).content
 
 
-def independent(real: RelatedRows, units: int, rng: np.random.Generator) -> RelatedRows:
-    """Return the floor: real rows of each table, as many a unit as real ones have, that do not hang together.
+def draw_independent(real: RelatedRows, units: int, rng: np.random.Generator) -> RelatedRows:
+    """Return the floor: real rows of each table, in real numbers per unit, without any relation between them.
 
     Args:
         real: Real units.
-        units: How many to make.
+        units: Number of units to make.
         rng: Draws them.
     """
     root = real.schema.root
@@ -107,7 +122,7 @@ def independent(real: RelatedRows, units: int, rng: np.random.Generator) -> Rela
         parents[child] = np.repeat(np.arange(units), many)
         rows = rng.integers(0, max(1, len(real.frames[child])), len(parents[child]))
         frame = real.frames[child].iloc[rows].reset_index(drop=True)
-        if table.order is not None:  # in order, as every unit's rows are
+        if table.order is not None:  # in order, as the rows of every unit
             by = pd.Series(frame[table.order]).to_numpy()
             frame = frame.iloc[np.lexsort((by, parents[child]))].reset_index(drop=True)
         frames[child] = frame

@@ -1,4 +1,4 @@
-"""Evaluating time series: distances, classifiers, nearest neighbours; computed on real data, internal."""
+"""Measures of time series: distances, classifiers, nearest neighbours; computed on real data, internal."""
 
 from doublure.measures.series.evaluation import (
     MOST_SERIES,

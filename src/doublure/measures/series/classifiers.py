@@ -1,19 +1,19 @@
-"""Classifiers of series: can they be told apart, and what does a model that learned from them make of real ones?
+"""Downstream classifiers of series: separation of synthetic from real series, forecasts, and the target attribute.
 
-What each classifier is was fixed here, before any result was seen, and nothing is tuned on the series that it is tested
-on. All of them are gradient-boosted trees (scikit-learn's histogram boosting, 100 rounds, otherwise its defaults),
-which take gaps as they are and need no scaling.
+Each classifier was fixed here before any result was seen, and nothing is tuned on the test series. All of them are
+gradient-boosted trees (scikit-learn's histogram boosting, 100 rounds, otherwise its defaults), which handle gaps and
+need no scaling.
 
 ================= =====================================================================================================
-``discriminative`` learns to tell the set from real series, from half of both; the area under its ROC curve on the
-                  other halves: .5 cannot be told apart, 1 always can (Yoon et al. 2019 take a recurrent network and its
-                  accuracy less a half). It sees each step, the difference to the step before, and each channel's mean,
-                  spread and highest value; series longer than 128 steps are averaged down
-``predictive``    learns from the set to forecast a step from the eight steps before it, the place in the series and the
+``discriminative`` separates the set from real series, trained on half of both; the area under its ROC curve on the
+                  other halves: .5 is chance, 1 is perfect separation (Yoon et al. 2019 take a recurrent network and its
+                  accuracy less a half). Its features are each step, the difference from the step before, and each
+                  channel's mean, spread and highest value; series longer than 128 steps are averaged down
+``predictive``    trained on the set to forecast a step from the eight steps before it, the place in the series and the
                   attributes; its mean absolute error on real series, as a share of the error of the best constant
                   (Yoon et al. 2019 give the error itself)
-``accuracy``      learns from the set to tell the target attribute, from what ``discriminative`` sees; tested on real
-                  series; only where an attribute has the role target
+``accuracy``      trained on the set to predict the target attribute, from the features of ``discriminative``; tested on
+                  real series; only where an attribute has the role target
 ================= =====================================================================================================
 
 References:
@@ -31,17 +31,17 @@ from doublure.data.series import Series
 from doublure.encode.attribute_groups import groups_of
 from doublure.encode.grids import Floats
 from doublure.intervals import Interval, wilson
-from doublure.measures.classification import Labels, area_under_roc
-from doublure.measures.influence import of_share, of_two_samples
+from doublure.measures.classification import Labels, area_under_roc, spread_classes
+from doublure.measures.influence import share_influence, two_sample_influence
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
-from doublure.measures.series.figures import PLACES, average, scored
-from doublure.measures.series.statistics import codes_by_attribute
+from doublure.measures.series.figures import PLACES, average, make_score
+from doublure.measures.series.statistics import encode_attributes
 from doublure.schema.series import SeriesSchema
-from doublure.support.seeding import of_32_bits
+from doublure.support.seeding import to_32_bits
 
 MOST_TRAINING = 4_000
-"""The most series of a set that a student learns from or is tested on; of more, a uniform sample is used."""
+"""Most series of a set that a classifier is trained or tested on; of more, a uniform sample is used."""
 
 ROUNDS = 100
 LAGS = 8
@@ -57,13 +57,13 @@ _ROLES = ("value", "baseline", "real")
 def classifier_scores(
     schema: SeriesSchema, sets: Mapping[str, Series], seed: int, resamples: Resamples | None = None
 ) -> tuple[tuple[Score, ...], str | None]:
-    """Return the classifiers' scores, and why there are none.
+    """Return the classifiers' scores, and the reason where there are none.
 
     Args:
         schema: Channels and attributes.
         sets: ``value``, ``baseline``, ``real``, and ``test``: other real series.
-        seed: Fixes what is drawn for them.
-        resamples: Where the accuracy, and how well sets are told apart, are resampled.
+        seed: Fixes their random draws.
+        resamples: Receives the resamples of the accuracy and of the separation.
     """
     if min(len(each) for each in sets.values()) < _FEWEST:
         return (), f"No classifier was trained: a set has fewer than {_FEWEST} series."
@@ -76,9 +76,9 @@ def classifier_scores(
     return tuple(found), None
 
 
-def described(series: Series) -> Floats:
-    """Return what classifiers see of series: steps, differences, and each channel's mean, spread and highest value."""
-    values = shortened(series.values, _LONGEST)
+def describe(series: Series) -> Floats:
+    """Return features of series: steps, differences, and each channel's mean, spread and highest value."""
+    values = shorten(series.values, _LONGEST)
     flat = values.transpose(0, 2, 1).reshape(len(values), -1)
     changes = np.diff(values, axis=1).transpose(0, 2, 1).reshape(len(values), -1)
     known = ~np.isnan(values)
@@ -91,8 +91,8 @@ def described(series: Series) -> Floats:
     return np.concatenate([flat, changes, *overall], axis=1)
 
 
-def shortened(values: Floats, longest: int) -> Floats:
-    """Return ``(N, at most longest, channels)``: longer series as means over equal stretches, gaps left out."""
+def shorten(values: Floats, longest: int) -> Floats:
+    """Return ``(N, at most longest, channels)``: longer series as means over equal stretches, without their gaps."""
     length = values.shape[1]
     if length <= longest:
         return values
@@ -107,32 +107,32 @@ def _some(series: Series, most: int, rng: np.random.Generator) -> Series:
     return series if len(series) <= most else series.take(np.sort(rng.choice(len(series), most, replace=False)))
 
 
-# -- told apart ------------------------------------------------------------------------------------------------------
+# -- separation ------------------------------------------------------------------------------------------------------
 
 
 def _discriminative(samples: Mapping[str, Series], seed: int, resamples: Resamples) -> Score:
     tested = {role: two_samples(samples["real"], samples[place], seed) for role, place in PLACES.items()}
     found = {role: area_under_roc(*each) for role, each in tested.items()}
-    real, own = of_two_samples(*tested["value"])
+    real, own = two_sample_influence(*tested["value"])
     influence = {"train of two samples": real, "value of two samples": own}
     resamples.add("discriminative", "value", found["value"][0], influence)
     figures = {role: area for role, (area, _) in found.items()}
     meaning = (
         "Area under ROC of boosted trees that classify synthetic and real series: 0.5 at chance, 1 if always right."
     )
-    return scored("discriminative", "Two-sample AUC", "low", (0.0, 1.0), figures, meaning, found["value"][1])
+    return make_score("discriminative", "Two-sample AUC", "low", (0.0, 1.0), figures, meaning, found["value"][1])
 
 
 def two_sample_auc(real: Series, other: Series, seed: int) -> tuple[float | None, Interval | None]:
-    """Return the area under the ROC curve of a classifier that learns from half of both sets, on the other halves."""
+    """Return the area under the ROC curve of a classifier trained on half of both sets, on the other halves."""
     return area_under_roc(*two_samples(real, other, seed))
 
 
 def two_samples(real: Series, other: Series, seed: int) -> tuple[Labels, Floats]:
-    """Return which set each series of the other halves is of, ``(N,)`` 0 real, and its probabilities ``(N, 2)``."""
+    """Return the set of each series of the other halves, ``(N,)`` with 0 for real, and probabilities ``(N, 2)``."""
     rng = np.random.default_rng([seed, 11])
     size = min(len(real), len(other)) // 2 * 2
-    rows = np.concatenate([described(each.take(rng.permutation(len(each))[:size])) for each in (real, other)])
+    rows = np.concatenate([describe(each.take(rng.permutation(len(each))[:size])) for each in (real, other)])
     which = np.repeat(np.arange(2, dtype=np.int64), size)
     training = np.tile(np.arange(size) < size // 2, 2)
     chances = _classes(rows[training], which[training], rows[~training], 2, seed)
@@ -153,13 +153,14 @@ def _predictive(schema: SeriesSchema, samples: Mapping[str, Series], rng: np.ran
         "Error of boosted trees that were trained on them and forecast real series step by step, divided by the error "
         "of the best constant."
     )
-    return scored("predictive", "Forecast (TSTR)", "low", (0.0, _WORST), figures, meaning)
+    return make_score("predictive", "Forecast (TSTR)", "low", (0.0, _WORST), figures, meaning)
 
 
 def questions(schema: SeriesSchema, series: Series, channel: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return what a step is forecast from, ``(M, F)``, and the step itself, ``(M,)``; some steps of each series.
+    """Return the features of a forecast, ``(M, F)``, and the step to forecast, ``(M,)``; some steps of each series.
 
-    The eight steps before it of every channel (NaN before the beginning), its place in the series, the attributes.
+    The features are the eight steps before it of every channel (NaN before the beginning), its place in the series, and
+    the attributes.
     """
     n, length = len(series), series.length
     rows = np.repeat(np.arange(n), min(_STEPS_EACH, length - 1))
@@ -167,14 +168,14 @@ def questions(schema: SeriesSchema, series: Series, channel: str, rng: np.random
     before = steps[:, None] - np.arange(1, LAGS + 1)
     past = series.values[rows[:, None], np.maximum(before, 0)]
     past = np.where((before >= 0)[:, :, None], past, np.nan).reshape(len(rows), -1)
-    codes = [values[rows, None] for values in codes_by_attribute(schema, series).values()]
+    codes = [values[rows, None] for values in encode_attributes(schema, series).values()]
     answers = series.channel(channel)[rows, steps]
     known = ~np.isnan(answers)
     return np.concatenate([past, steps[:, None] / length, *codes], axis=1)[known], answers[known]
 
 
 def _error(training: tuple[Floats, Floats], test: tuple[Floats, Floats], seed: int) -> float | None:
-    """Return the error on the test's answers as a share of the best constant's, at most ``_WORST``."""
+    """Return the error on the test set as a share of the best constant's, at most ``_WORST``."""
     if len(training[1]) < _FEWEST or len(test[1]) < _FEWEST:
         return None
     least = float(np.abs(test[1] - np.median(test[1])).mean())
@@ -187,39 +188,34 @@ def _error(training: tuple[Floats, Floats], test: tuple[Floats, Floats], seed: i
 def _classified(
     schema: SeriesSchema, target: str, samples: Mapping[str, Series], seed: int, resamples: Resamples
 ) -> Score:
-    """Return how often a classifier that learned from a set is right about real series' target."""
     classes = groups_of(schema.attributes[target])
-    codes = {name: codes_by_attribute(schema, each)[target].astype(np.int64) for name, each in samples.items()}
-    truth, seen = codes["test"], described(samples["test"])
+    codes = {name: encode_attributes(schema, each)[target].astype(np.int64) for name, each in samples.items()}
+    truth, seen = codes["test"], describe(samples["test"])
     right = {}
     for role in _ROLES:
-        chances = _classes(described(samples[role]), codes[role], seen, classes, seed)
+        chances = _classes(describe(samples[role]), codes[role], seen, classes, seed)
         hits = chances.argmax(axis=1) == truth
         right[role] = float(hits.mean())
-        resamples.add("accuracy", role, right[role], {"test of target": of_share(hits)})
+        resamples.add("accuracy", role, right[role], {"test of target": share_influence(hits)})
     interval = wilson(round(right["value"] * len(truth)), len(truth))
     meaning = "Accuracy, on real series, of boosted trees that were trained on them to classify the target attribute."
-    return scored("accuracy", "Accuracy (TSTR)", "high", (0.0, 1.0), right, meaning, interval)
+    return make_score("accuracy", "Accuracy (TSTR)", "high", (0.0, 1.0), right, meaning, interval)
 
 
-# -- the model -------------------------------------------------------------------------------------------------------
+# -- models ----------------------------------------------------------------------------------------------------------
 
 
 def _classes(training: Floats, classes: Labels, test: Floats, n_classes: int, seed: int) -> Floats:
-    """Return ``(M, K)`` probabilities; classes that the training set lacks get 0."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    chances = np.zeros((len(test), n_classes))
-    present = np.unique(classes)
-    if len(present) == 1:
-        # A collapsed generator makes one class only: that is a (bad) result and no reason to stop.
-        chances[:, present] = 1.0
-        return chances
-    rounds = max(20, 2 * ROUNDS // len(present))
-    model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=of_32_bits(seed))
+    rounds = max(20, 2 * ROUNDS // len(np.unique(classes)))
+    model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=to_32_bits(seed))
     known = _known(training)
-    chances[:, present] = _trained(model, training[:, known], classes).predict_proba(test[:, known])
-    return chances
+
+    def predict() -> Floats:
+        return np.asarray(_trained(model, training[:, known], classes).predict_proba(test[:, known]))
+
+    return spread_classes(classes, len(test), n_classes, predict)
 
 
 def _numbers(training: Floats, answers: Floats, test: Floats, seed: int) -> Floats:
@@ -235,13 +231,13 @@ def _numbers(training: Floats, answers: Floats, test: Floats, seed: int) -> Floa
 
 
 def _known(training: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which columns have a value at all: trees refuse those that have none."""
+    """Return a mask of the columns with any value: trees refuse empty ones."""
     return np.asarray(~np.isnan(training).all(axis=0))
 
 
 def _trained(model: Any, training: Floats, answers: Any) -> Any:
     from threadpoolctl import threadpool_limits
 
-    # On a busy machine its threads wait for one another, and one is quicker (see classifiers.py).
+    # On a busy machine threads wait for one another, and one thread is faster (see measures/tables/classifiers.py).
     with threadpool_limits(limits=1):
         return model.fit(training, answers)

@@ -1,8 +1,8 @@
-"""Evaluate synthetic time series beside real ones: distances, classifiers, neighbours, and what is drawn of them.
+"""Evaluation of synthetic time series: distances, classifiers, nearest neighbours, and the data of its plots.
 
-Every figure stands between two others. *Independent steps* draws each step on its own from the real values at that
-step: right profiles and values, no course through time. *Real* is the best to hope for: other real series, or those
-that learned from real ones. All of it is computed on real data: internal.
+Every figure has two references. *Independent steps* draws each step independently from the real values at that step:
+right profiles and values, no course through time. *Real* is the best to hope for: other real series, or models trained
+on real ones. All of it is computed on real data: internal.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from typing_extensions import override
 from doublure.data.series import Series
 from doublure.data.series.clock import clock_texts
 from doublure.measures.evaluation import Evaluation
-from doublure.measures.holdout import seen_note, sides
-from doublure.measures.registry import with_registered
+from doublure.measures.holdout import seen_note, split_real
+from doublure.measures.registry import add_registered
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series import plot_data as drawings
 from doublure.measures.series.classifiers import LAGS, MOST_TRAINING, ROUNDS, classifier_scores
 from doublure.measures.series.figures import distances
 from doublure.measures.series.influence import resample_distances
-from doublure.measures.series.nearest_neighbours import MOST_SEARCHED, QUERIES, Nearest, nearest_scores
-from doublure.measures.series.plot_data import Curve, Histogram, Pair, Profile, ValueProfile
+from doublure.measures.series.nearest_neighbours import MOST_SEARCHED, QUERIES, NearestSeries, nearest_scores
+from doublure.measures.series.plot_data import ChannelCurve, ChannelHistogram, ChannelProfile, SeriesPair, ValueProfile
 from doublure.measures.series.statistics import series_statistics
 from doublure.measures.series.verdict import verdict
 from doublure.results import Verdict, versions
 from doublure.schema.series import SeriesSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 MOST_SERIES = 20_000
-"""The most synthetic series that are drawn unless asked otherwise."""
+"""Default limit of synthetic series drawn."""
 
 
 class SeriesEvaluation(Evaluation):
-    """Everything that was measured of a set of series. Computed on real data: internal.
+    """All measurements of a set of series. Computed on real data: internal.
 
     Attributes:
         scores: The headline figures: distances, then classifiers, then neighbours.
-        classifiers_skipped: Why there are no classifiers.
+        classifiers_skipped: The reason where there are no classifiers.
         clock: The time of day at each step; null where a series is not one day.
         profiles: Each channel's mean and spread at each step.
         by_value: Each channel's mean for each value of an attribute.
@@ -55,11 +55,11 @@ class SeriesEvaluation(Evaluation):
     scores: tuple[Score, ...]
     classifiers_skipped: str | None
     clock: tuple[str, ...] | None
-    profiles: tuple[Profile, ...]
+    profiles: tuple[ChannelProfile, ...]
     by_value: tuple[ValueProfile, ...]
-    curves: tuple[Curve, ...]
-    histograms: tuple[Histogram, ...]
-    pairs: tuple[Pair, ...] = Field(default=(), exclude=True, repr=False)
+    curves: tuple[ChannelCurve, ...]
+    histograms: tuple[ChannelHistogram, ...]
+    pairs: tuple[SeriesPair, ...] = Field(default=(), exclude=True, repr=False)
 
     @property
     @override
@@ -89,26 +89,26 @@ def evaluate_series(
     Args:
         schema: Their channels and attributes.
         synthetic: Synthetic series.
-        train: The real series that they were learned from.
+        train: The real series the synthesizer was fitted on.
         holdout: Real series kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
-            ``train``), which the notes say: the fit has seen them.
+            ``train``); the notes say so, as the fit has seen them.
         unit: ``(N,)`` the unit of each series of ``train``, so that a unit's series stay together in the split.
         classifiers: Whether classifiers are trained.
-        nearest: Whether the nearest real series are looked for.
+        nearest: Whether nearest real series are searched.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
-        resamples: Where figures are resampled, of one run of several; its own if not given.
+        resamples: Receives resampled figures, for a comparison of several runs; its own if not given.
 
     Raises:
         DataError: There are too few series.
     """
     rng = np.random.default_rng(seed)
-    both = sides(train, holdout, unit, rng, field="the real set", records="series")
+    both = split_real(train, holdout, unit, rng, field="the real set", records="series")
     real, test = both.train, both.test
     sets = {"value": synthetic, "baseline": independent_steps(real, len(synthetic), rng), "real": real, "test": test}
     statistics = {name: series_statistics(schema, each) for name, each in sets.items()}
     clock = clock_texts(schema.series, schema.length)
-    listener, kept = progress or Silent(), resamples or Resamples(seed=seed)
+    listener, kept = progress or SilentProgress(), resamples or Resamples(seed=seed)
     apart = distances(schema, statistics)
     resample_distances(apart, statistics, kept)
     listener.stage("train models")
@@ -116,7 +116,7 @@ def evaluate_series(
         classifier_scores(schema, sets, seed, kept) if classifiers else ((), "No classifier was asked for.")
     )
     listener.stage("search nearest series")
-    near: tuple[tuple[Score, ...], Nearest | None] = nearest_scores(sets, seed) if nearest else ((), None)
+    near: tuple[tuple[Score, ...], NearestSeries | None] = nearest_scores(sets, seed) if nearest else ((), None)
     found = SeriesEvaluation(
         seed=seed,
         rows=both.rows(len(synthetic)),
@@ -131,11 +131,11 @@ def evaluate_series(
         notes=_notes(both.kept_aside, classifiers=bool(trained), nearest=near[1] is not None),
         versions=versions(),
     )
-    return with_registered(found, schema, sets)
+    return add_registered(found, schema, sets)
 
 
 def independent_steps(real: Series, n: int, rng: np.random.Generator) -> Series:
-    """Return the baseline: attributes as frequent as real, and each step of each channel a real value at that step."""
+    """Return the baseline: attributes with real shares, and each step of each channel a real value at that step."""
     drawn = rng.choice(len(real), n)
     rows = rng.integers(0, len(real), (n, real.length, len(real.channels)))
     steps, channels = np.arange(real.length)[:, None], np.arange(len(real.channels))

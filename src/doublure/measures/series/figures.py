@@ -1,4 +1,4 @@
-"""The distances between synthetic and real series, each beside independent steps and other real series."""
+"""Distances between synthetic and real series, beside those of independent steps and of other real series."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from doublure.encode.grids import Floats
 from doublure.measures.scores import Score
-from doublure.measures.series.statistics import SeriesStatistics, correlation, ks_statistic, wasserstein_by_step
+from doublure.measures.series.statistics import SeriesSetStatistics, correlation, ks_statistic, wasserstein_by_step
 from doublure.schema.series import SeriesSchema
 
 PLACES: Mapping[str, str] = {"value": "value", "baseline": "baseline", "real": "test"}
-"""Which set gives a score's value, its baseline, and the real figure to hope for."""
+"""Figure of a score -> the set it is computed from."""
 
 _MEANT = {
     "profile": "Correlation of the mean at each step with the real mean, mean over channels.",
@@ -39,15 +39,15 @@ _NAMES = {
     "peak_step": "Time of the peak (KS)",
 }
 
-_Compare = Callable[[SeriesStatistics, SeriesStatistics, str], float | None]
+_Compare = Callable[[SeriesSetStatistics, SeriesSetStatistics, str], float | None]
 
 
-def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Score, ...]:
+def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) -> tuple[Score, ...]:
     """Return the distances, mean over channels.
 
     Args:
         schema: Channels and attributes.
-        statistics: ``value``, ``baseline``, ``test``, and ``real``, with which each of them is compared.
+        statistics: ``value``, ``baseline`` and ``test``, each compared with ``real``.
     """
     comparisons: dict[str, _Compare] = {
         "profile": lambda real, other, name: correlation(real.profiles[name], other.profiles[name]),
@@ -74,20 +74,21 @@ def distances(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) 
         }
         high = key.startswith("profile")
         ends = (-1.0, 1.0) if high else (0.0, 2.0 if key == "autocorrelation" else 1.0)
-        scores.append(scored(key, _NAMES[key], "high" if high else "low", ends, figures, _MEANT[key]))
+        scores.append(make_score(key, _NAMES[key], "high" if high else "low", ends, figures, _MEANT[key]))
     if any(schema.may_be_missing(name) for name in schema.channels):
         missing = {role: statistics[place].missing for role, place in PLACES.items()}
-        scores.append(scored("missing", "Missing", "near", (0.0, 1.0), missing, "The share of steps without a value."))
+        meaning = "The share of steps without a value."
+        scores.append(make_score("missing", "Missing", "near", (0.0, 1.0), missing, meaning))
     return tuple(scores)
 
 
 def average(figures: list[float | None]) -> float | None:
-    """Return the mean of the figures that are known; null where none is."""
+    """Return the mean of the known figures; None where there is none."""
     known = [figure for figure in figures if figure is not None and not np.isnan(figure)]
     return float(np.mean(known)) if known else None
 
 
-def scored(
+def make_score(
     key: str,
     name: str,
     goal: Literal["low", "high", "near"],

@@ -1,6 +1,7 @@
-"""By how much distances between two sets of series move if a series counts twice: what the bootstrap needs of them.
+"""Influence functions of distances between two sets of series, for the bootstrap.
 
-Two arrays a channel: of the real series ``(N,)``, of the others ``(M,)`` (:mod:`doublure.measures.resampling`).
+Each channel has two arrays: of the real series ``(N,)``, and of the others ``(M,)``
+(:mod:`doublure.measures.resampling`).
 """
 
 from __future__ import annotations
@@ -15,27 +16,27 @@ from doublure.encode.grids import Floats
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 from doublure.measures.series.statistics import (
-    SeriesStatistics,
+    SeriesSetStatistics,
+    centred_blocks,
+    compared_lags,
+    compared_steps,
     correlation,
-    lags_of,
-    mean_of,
-    moving_of,
-    steps_of,
+    mean_profile,
 )
 
 _Both: TypeAlias = tuple[Floats, Floats]
-_Influence: TypeAlias = Callable[[SeriesStatistics, SeriesStatistics, str], _Both]
+_Influence: TypeAlias = Callable[[SeriesSetStatistics, SeriesSetStatistics, str], _Both]
 
 
 def resample_distances(
-    scores: tuple[Score, ...], statistics: Mapping[str, SeriesStatistics], resamples: Resamples
+    scores: tuple[Score, ...], statistics: Mapping[str, SeriesSetStatistics], resamples: Resamples
 ) -> None:
-    """Keep the resamples of the distances of synthetic series, means over channels.
+    """Store the resamples of the distances of synthetic series, means over channels.
 
     Args:
         scores: The distances.
         statistics: Of the synthetic (``value``) and the real (``real``) series.
-        resamples: Where they are kept.
+        resamples: Receives them.
     """
     real, own = statistics["real"], statistics["value"]
     names = real.series.channels
@@ -61,13 +62,14 @@ def _of_ratio(parts: Floats, wholes: Floats) -> Floats:
     return (parts - parts.sum() / max(1, wholes.sum()) * wholes) / whole if whole else np.zeros(len(parts))
 
 
-def _profile(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
+def _profile(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
     sides = [each.series.channel(name) for each in (real, own)]
-    means = [mean_of(values) for values in sides]
+    means = [mean_profile(values) for values in sides]
     known = ~(np.isnan(means[0]) | np.isnan(means[1]))
     together = correlation(*means)
     if together is None:
         return np.zeros(len(sides[0])), np.zeros(len(sides[1]))
+    # The derivative of the correlation with respect to the mean at each step, times each series' deviation from it.
     scaled = [(mean[known] - mean[known].mean()) / mean[known].std() for mean in means]
     found = []
     for place, values in enumerate(sides):
@@ -78,10 +80,10 @@ def _profile(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
     return found[0], found[1]
 
 
-def _apart(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
+def _apart(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
     sides = [each.series.channel(name) for each in (real, own)]
     found = np.zeros(len(sides[0])), np.zeros(len(sides[1]))
-    steps = steps_of(sides[0].shape[1])
+    steps = compared_steps(sides[0].shape[1])
     for step in steps:
         columns = [values[:, step] for values in sides]
         there = [~np.isnan(column) for column in columns]
@@ -96,6 +98,7 @@ def _apart(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
         drawn = float((widths * (below[0] * (1 - below[1]) + below[1] * (1 - below[0]))).sum())
         if not drawn:
             continue
+        # The area between the distribution functions over the mean distance of two draws; its slope is a quotient.
         share = float((widths * np.abs(below[0] - below[1])).sum()) / drawn
         for place, (column, known) in enumerate(zip(columns, there, strict=True)):
             sign = np.sign(below[place] - below[1 - place])
@@ -106,10 +109,10 @@ def _apart(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
 
 
 def _waves(per_series: Callable[[Floats], Floats], share: float) -> _Influence:
-    """Return the influences on the sum (times ``share``) or mean of gaps between means of what each series has."""
+    """Return the influences on the sum (times ``share``) or mean of differences between means of a series feature."""
 
-    def both(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
-        blocks = [list(moving_of(each.series.channel(name))) for each in (real, own)]
+    def both(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
+        blocks = [list(centred_blocks(each.series.channel(name))) for each in (real, own)]
         figures = [np.concatenate([per_series(values) for values, _ in each]) for each in blocks]
         places = [np.concatenate([rows for _, rows in each]) for each in blocks]
         if not all(map(len, figures)):
@@ -128,7 +131,7 @@ def _waves(per_series: Callable[[Floats], Floats], share: float) -> _Influence:
 
 def _autocorrelations(moving: Floats) -> Floats:
     power = (moving**2).sum(axis=1)
-    lags = lags_of(moving.shape[1])
+    lags = compared_lags(moving.shape[1])
     if not lags:
         return np.zeros((len(moving), 0))
     return np.stack([(moving[:, :-lag] * moving[:, lag:]).sum(axis=1) / power for lag in lags], axis=1)
@@ -141,11 +144,11 @@ def _spectra(moving: Floats) -> Floats:
 
 
 def _furthest(
-    of: Callable[[SeriesStatistics], Mapping[str, Floats]], counted: Callable[[Floats, float], tuple[Floats, Floats]]
+    of: Callable[[SeriesSetStatistics], Mapping[str, Floats]], counted: Callable[[Floats, float], tuple[Floats, Floats]]
 ) -> _Influence:
-    """Return the influences on a Kolmogorov distance: on the two shares below the value where they differ most."""
+    """Return the influences on a Kolmogorov distance, through the two shares below the value of largest difference."""
 
-    def both(real: SeriesStatistics, own: SeriesStatistics, name: str) -> _Both:
+    def both(real: SeriesSetStatistics, own: SeriesSetStatistics, name: str) -> _Both:
         samples = [of(each)[name] for each in (real, own)]
         if not all(map(len, samples)):
             return np.zeros(len(real.series)), np.zeros(len(own.series))

@@ -1,15 +1,14 @@
-"""The nearest real series under dynamic time warping (Frigerio et al. 2019, §6.2): for an internal sheet alone.
+"""Nearest real series under dynamic time warping (Frigerio et al. 2019, §6.2), for an internal sheet alone.
 
 Dynamic time warping lets one series run ahead of the other for a while, here for a tenth of its length (Sakoe & Chiba's
-band), and sums squared distances along the best such path. The figures are roots of that sum by the number of steps, in
-standard deviations of each real channel. Gaps are bridged by straight lines; series longer than 96 steps are averaged
-down.
+band), and sums squared distances along the best such path. The distances are root means over the number of steps, in
+standard deviations of each real channel. Gaps are interpolated linearly; series longer than 96 steps are averaged down.
 
-Nothing here is private: it shows real series beside synthetic ones, and is never released.
+Nothing here is private: the sheet shows real series beside synthetic ones, and is never released.
 
 References:
     Sakoe & Chiba (1978), Dynamic programming algorithm optimization for spoken word recognition.
-    Keogh & Ratanamahatana (2005), Exact indexing of dynamic time warping: the bound that spares most pairs.
+    Keogh & Ratanamahatana (2005), Exact indexing of dynamic time warping: the bound that skips most pairs.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from doublure.encode.grids import Floats
 from doublure.intervals import wilson
 from doublure.measures.classification import Labels
 from doublure.measures.scores import Score
-from doublure.measures.series.classifiers import shortened
-from doublure.measures.series.figures import PLACES, scored
+from doublure.measures.series.classifiers import shorten
+from doublure.measures.series.figures import PLACES, make_score
 
 QUERIES = 100
-"""How many series of a set are looked up."""
+"""Number of series of a set whose neighbours are searched."""
 
 MOST_SEARCHED = 5_000
-"""Among how many real series; of more, a uniform sample is searched."""
+"""Most real series searched; of more, a uniform sample."""
 
 TOO_NEAR = 0.05
-"""The share of other real series whose distance counts as too near."""
+"""Share of other real series whose distance counts as too near."""
 
 _LONGEST = 96
 _BAND = 0.1
@@ -42,13 +41,13 @@ _ROUND = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nearest:
-    """What was found for one set.
+class NearestSeries:
+    """Neighbours found for one set.
 
     Attributes:
-        rows: ``(Q,)`` the series that were looked up.
+        rows: ``(Q,)`` the indices of the queried series.
         found: ``(Q,)`` the nearest real series of each.
-        distances: ``(Q,)`` how far it is.
+        distances: ``(Q,)`` the distance to it.
     """
 
     rows: Labels
@@ -56,12 +55,12 @@ class Nearest:
     distances: Floats
 
 
-def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, ...], Nearest | None]:
-    """Return how near sets come to the real one, and the neighbours of the synthetic series.
+def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, ...], NearestSeries | None]:
+    """Return the scores of nearness to the real set, and the neighbours of the synthetic series.
 
     Args:
-        sets: ``value``, ``baseline``, ``test``, and ``real``, among which neighbours are looked for.
-        seed: Fixes which are looked up and searched.
+        sets: ``value``, ``baseline``, ``test``, and ``real``, which is searched for neighbours.
+        seed: Fixes the queried and the searched series.
     """
     if min(len(each) for each in sets.values()) < 1:
         return (), None
@@ -73,7 +72,7 @@ def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, 
     for role, place in PLACES.items():
         rows = _drawn(len(sets[place]), QUERIES, rng)
         nearest, distances = neighbours(_plain(sets[place].take(rows), spread), real)
-        found[role] = Nearest(rows=rows, found=searched[nearest], distances=distances)
+        found[role] = NearestSeries(rows=rows, found=searched[nearest], distances=distances)
     figures = {role: float(np.median(each.distances)) for role, each in found.items()}
     limit = float(np.quantile(found["real"].distances, TOO_NEAR))
     closer = {role: each.distances < limit for role, each in found.items()}
@@ -85,14 +84,14 @@ def nearest_scores(sets: Mapping[str, Series], seed: int) -> tuple[tuple[Score, 
     )
     meaning = "The share of series that stand nearer to a real one than 19 in 20 other real series do."
     scores = (
-        scored("nearest", "Nearest real series", "near", (0.0, 1e6), figures, median),
-        scored("too_near", "Too near", "near", (0.0, 1.0), near, meaning, interval),
+        make_score("nearest", "Nearest real series", "near", (0.0, 1e6), figures, median),
+        make_score("too_near", "Too near", "near", (0.0, 1.0), near, meaning, interval),
     )
     return scores, found["value"]
 
 
 def neighbours(queries: Floats, series: Floats) -> tuple[Labels, Floats]:
-    """Return the nearest series of each query, exactly, and the distances.
+    """Return the nearest series of each query, exactly, and their distances.
 
     Args:
         queries: ``(Q, length, channels)``, no gaps.
@@ -108,7 +107,7 @@ def neighbours(queries: Floats, series: Floats) -> tuple[Labels, Floats]:
         if not len(open_):
             break
         tried = order[open_, first : first + _ROUND]
-        costs = warped(np.repeat(queries[open_], tried.shape[1], axis=0), series[tried.reshape(-1)], band)
+        costs = warp_distance(np.repeat(queries[open_], tried.shape[1], axis=0), series[tried.reshape(-1)], band)
         costs = costs.reshape(tried.shape)
         place = costs.argmin(axis=1)
         cost = costs[np.arange(len(open_)), place]
@@ -118,16 +117,17 @@ def neighbours(queries: Floats, series: Floats) -> tuple[Labels, Floats]:
     return found, np.sqrt(best / length)
 
 
-def warped(first: Floats, second: Floats, band: int) -> Floats:
+def warp_distance(first: Floats, second: Floats, band: int) -> Floats:
     """Return the sum of squared distances along the best path, pair by pair, ``(B,)``.
 
     Args:
         first: ``(B, length, channels)``.
         second: ``(B, length, channels)``.
-        band: How many steps one may run ahead of the other.
+        band: Most steps that one series may run ahead of the other.
     """
     pairs, length = first.shape[:2]
     one, other = (np.ascontiguousarray(each.transpose(1, 2, 0)) for each in (first, second))
+    # before[at], row[at]: the cheapest path that aligns the first steps of one series with ``at`` steps of the other.
     before = np.full((length + 1, pairs), np.inf)
     before[0] = 0.0
     for step in range(1, length + 1):
@@ -157,7 +157,7 @@ def _drawn(n: int, most: int, rng: np.random.Generator) -> Labels:
 
 
 def _spread(real: Series) -> Floats:
-    """Return each channel's standard deviation, 1 for one that never changes."""
+    """Return each channel's standard deviation, 1 for a constant one."""
     found = []
     for name in real.channels:
         values = real.channel(name)[~np.isnan(real.channel(name))]
@@ -168,7 +168,7 @@ def _spread(real: Series) -> Floats:
 
 def _plain(series: Series, spread: Floats) -> Floats:
     """Return series without gaps, of at most ``_LONGEST`` steps, in standard deviations."""
-    values = shortened(series.values, _LONGEST) / spread
+    values = shorten(series.values, _LONGEST) / spread
     steps = np.arange(values.shape[1])
     for row, channel in np.argwhere(np.isnan(values).any(axis=1)):
         own = values[row, :, channel]

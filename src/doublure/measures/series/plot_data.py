@@ -1,4 +1,4 @@
-"""What a person would rather look at: profiles, curves, histograms, and synthetic series beside their nearest real."""
+"""Plot data of series: profiles, curves, histograms, and synthetic series beside their nearest real one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from doublure.data.series import Series
 from doublure.encode.attribute_groups import names_of
 from doublure.encode.grids import Floats
 from doublure.intervals import Result
-from doublure.measures.series.nearest_neighbours import Nearest
-from doublure.measures.series.statistics import SeriesStatistics, mean_of, steps_of, wasserstein_by_step
-from doublure.measures.tables.distributions import Frequencies
+from doublure.measures.series.nearest_neighbours import NearestSeries
+from doublure.measures.series.statistics import SeriesSetStatistics, compared_steps, mean_profile, wasserstein_by_step
+from doublure.measures.tables.distributions import ColumnFrequencies
 from doublure.schema.series import SeriesSchema
 
 MOST_VALUES = 12
-"""Profiles are drawn value by value for attributes of at most so many values."""
+"""Most values of an attribute that get profiles of their own."""
 
 PAIRS = 12
-"""How many synthetic series are shown beside their nearest real one."""
+"""Number of synthetic series shown beside their nearest real one."""
 
 CurveKind: TypeAlias = Literal["autocorrelation", "spectrum", "apart"]
 HistogramKind: TypeAlias = Literal["level", "peak", "peak_step"]
@@ -32,14 +32,14 @@ _TAIL = 0.005
 _MOST_WAVES = 48
 
 
-class Profile(Result):
-    """A channel step by step, real and synthetic.
+class ChannelProfile(Result):
+    """A channel's course, real and synthetic.
 
     Attributes:
         channel: The channel.
-        steps: Where the figures stand; fewer than all where a series is long.
+        steps: The steps of the figures; not all where a series is long.
         real: The real series' mean at each step.
-        real_band: Between which two values four in five real series lie.
+        real_band: The two values around the middle four fifths of the real series.
         synthetic: The synthetic series' mean.
         synthetic_band: As ``real_band``.
     """
@@ -59,8 +59,8 @@ class ValueProfile(Result):
         channel: The channel.
         attribute: The attribute.
         value: Its value.
-        words: The same as a person says it: a day of the week or a month by its name.
-        steps: As in :class:`Profile`.
+        words: The value for people: a day of the week or a month by its name.
+        steps: As in :class:`ChannelProfile`.
         real: The real series' mean, null where there is none.
         synthetic: The synthetic series' mean.
     """
@@ -74,17 +74,17 @@ class ValueProfile(Result):
     synthetic: tuple[float | None, ...]
 
 
-class Curve(Result):
-    """Something of a channel along lags, frequencies or steps.
+class ChannelCurve(Result):
+    """A figure of a channel along lags, frequencies or steps.
 
     Attributes:
         channel: The channel.
-        kind: ``autocorrelation`` by lag; ``spectrum``, the share of the variance by waves a series; ``apart``, how far
-            values are apart by step, where ``real`` is that of other real series.
+        kind: ``autocorrelation`` by lag; ``spectrum``, the share of the variance by waves per series; ``apart``, the
+            distance of values by step, where ``real`` is that of other real series.
         at: Lags, waves or steps.
         real: The real series' figures.
-        synthetic: The synthetic series'.
-        baseline: Those of independent steps.
+        synthetic: The synthetic series' figures.
+        baseline: The figures of independent steps.
     """
 
     channel: str
@@ -95,13 +95,13 @@ class Curve(Result):
     baseline: tuple[float | None, ...]
 
 
-class Pair(Result):
-    """A synthetic series and the real one that is nearest to it, in its first channel. Holds a real series.
+class SeriesPair(Result):
+    """A synthetic series and its nearest real one, in the first channel. Holds a real series.
 
     Attributes:
         channel: The channel.
-        distance: How far they are apart, over all channels.
-        steps: As in :class:`Profile`.
+        distance: Their distance over all channels.
+        steps: As in :class:`ChannelProfile`.
         synthetic: The synthetic series.
         real: The real one. Private.
     """
@@ -113,37 +113,37 @@ class Pair(Result):
     real: tuple[float | None, ...]
 
 
-class Histogram(Result):
-    """How something of each series is spread.
+class ChannelHistogram(Result):
+    """The distribution of a figure of each series.
 
     Attributes:
         channel: The channel.
-        kind: ``level``, the mean of each series; ``peak``, its highest value; ``peak_step``, where that stands.
+        kind: ``level``, the mean of each series; ``peak``, its highest value; ``peak_step``, the step of the peak.
         shares: Shares of the real and the synthetic series by bin.
     """
 
     channel: str
     kind: HistogramKind
-    shares: Frequencies
+    shares: ColumnFrequencies
 
 
-def profiles(schema: SeriesSchema, real: Series, synthetic: Series) -> tuple[Profile, ...]:
+def profiles(schema: SeriesSchema, real: Series, synthetic: Series) -> tuple[ChannelProfile, ...]:
     """Return each channel's mean and spread at each step."""
     found = []
     for name in schema.channels:
-        steps = steps_of(real.length)
+        steps = compared_steps(real.length)
         drawn: dict[str, Any] = {}
         for role, series in (("real", real), ("synthetic", synthetic)):
             values = series.channel(name)[:, steps]
-            known = np.where(np.isnan(values), mean_of(values), values)
+            known = np.where(np.isnan(values), mean_profile(values), values)
             ends = np.nan_to_num(np.quantile(known, _BAND, axis=0)) if len(known) else np.zeros((2, len(steps)))
-            drawn |= {role: tuple(np.nan_to_num(mean_of(values)).tolist())}
+            drawn |= {role: tuple(np.nan_to_num(mean_profile(values)).tolist())}
             drawn |= {f"{role}_band": tuple((float(low), float(high)) for low, high in ends.T)}
-        found.append(Profile(channel=name, steps=tuple(steps.tolist()), **drawn))
+        found.append(ChannelProfile(channel=name, steps=tuple(steps.tolist()), **drawn))
     return tuple(found)
 
 
-def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[ValueProfile, ...]:
+def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) -> tuple[ValueProfile, ...]:
     """Return the mean profile for each value of each attribute that has few."""
     found = []
     for name in schema.channels:
@@ -153,7 +153,7 @@ def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesStatisti
             if len(values) > MOST_VALUES:
                 continue
             for value, (real, synthetic) in values:
-                steps = steps_of(len(real))
+                steps = compared_steps(len(real))
                 own = {"real": _known(real[steps]), "synthetic": _known(synthetic[steps])}
                 words = _in_words(value, column.from_time)
                 place = {"channel": name, "attribute": attribute, "value": value, "words": words}
@@ -161,7 +161,7 @@ def value_profiles(schema: SeriesSchema, statistics: Mapping[str, SeriesStatisti
     return tuple(found)
 
 
-def curves(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Curve, ...]:
+def curves(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) -> tuple[ChannelCurve, ...]:
     """Return each channel's autocorrelation, spectrum, and distance at each step."""
     found = []
     roles = {"real": "real", "synthetic": "value", "baseline": "baseline"}
@@ -176,12 +176,12 @@ def curves(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> 
             role: _known(wasserstein_by_step(real, statistics[place].series.channel(name)))
             for role, place in compared.items()
         }
-        found.append(_curve(name, "apart", steps_of(real.shape[1]).tolist(), by_step))
+        found.append(_curve(name, "apart", compared_steps(real.shape[1]).tolist(), by_step))
     return tuple(found)
 
 
-def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics]) -> tuple[Histogram, ...]:
-    """Return the level of each channel's series, how high its peaks are, and when."""
+def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesSetStatistics]) -> tuple[ChannelHistogram, ...]:
+    """Return the distributions of level, peak and step of the peak of each channel's series."""
     real, made = statistics["real"], statistics["value"]
     length = real.series.length
     found = []
@@ -194,20 +194,21 @@ def histograms(schema: SeriesSchema, statistics: Mapping[str, SeriesStatistics])
         for kind, (one, other) in samples.items():
             edges = np.linspace(0, length, min(length, _BINS) + 1) if kind == "peak_step" else _edges(one, other)
             if edges is not None:
-                found.append(Histogram(channel=name, kind=kind, shares=_binned(f"{name}: {kind}", one, other, edges)))
+                shares = _binned(f"{name}: {kind}", one, other, edges)
+                found.append(ChannelHistogram(channel=name, kind=kind, shares=shares))
     return tuple(found)
 
 
-def pairs(real: Series, synthetic: Series, nearest: Nearest | None) -> tuple[Pair, ...]:
-    """Return the synthetic series that is nearest to a real one, and the first others that were looked up."""
+def pairs(real: Series, synthetic: Series, nearest: NearestSeries | None) -> tuple[SeriesPair, ...]:
+    """Return the synthetic series nearest to a real one, and the first others that were queried."""
     if nearest is None:
         return ()
     first = int(nearest.distances.argmin())
     chosen = [first, *(place for place in range(len(nearest.rows)) if place != first)][:PAIRS]
     channel = real.channels[0]
-    steps = steps_of(real.length)
+    steps = compared_steps(real.length)
     return tuple(
-        Pair(
+        SeriesPair(
             channel=channel,
             distance=float(nearest.distances[place]),
             steps=tuple(steps.tolist()),
@@ -219,7 +220,7 @@ def pairs(real: Series, synthetic: Series, nearest: Nearest | None) -> tuple[Pai
 
 
 def _in_words(value: str, from_time: str | None) -> str:
-    """Return a day of the week or a month by its name, anything else as it is."""
+    """Return a day of the week or a month by its name, and any other value unchanged."""
     if not value.isdecimal():
         return value
     if from_time == "weekday":
@@ -227,12 +228,12 @@ def _in_words(value: str, from_time: str | None) -> str:
     return calendar.month_name[int(value)] if from_time == "month" else value
 
 
-def _curve(channel: str, kind: CurveKind, at: Any, figures: Mapping[str, tuple[float | None, ...]]) -> Curve:
-    return Curve(channel=channel, kind=kind, at=tuple(at), **figures)
+def _curve(channel: str, kind: CurveKind, at: Any, figures: Mapping[str, tuple[float | None, ...]]) -> ChannelCurve:
+    return ChannelCurve(channel=channel, kind=kind, at=tuple(at), **figures)
 
 
 def _edges(one: Floats, other: Floats) -> Floats | None:
-    """Return equal bins that hold nearly all real and synthetic values; None where there is nothing to tell apart."""
+    """Return equal bins that hold nearly all real and synthetic values; None where all values are equal."""
     if not len(one):
         return None
     ends = [np.quantile(each, (_TAIL, 1 - _TAIL)) for each in (one, other) if len(each)]
@@ -240,10 +241,10 @@ def _edges(one: Floats, other: Floats) -> Floats | None:
     return np.linspace(low, high, _BINS + 1) if high > low else None
 
 
-def _binned(name: str, one: Floats, other: Floats, edges: Floats) -> Frequencies:
-    """Return shares by bin; what lies outside counts in the outermost bins."""
+def _binned(name: str, one: Floats, other: Floats, edges: Floats) -> ColumnFrequencies:
+    """Return shares by bin; values outside count in the outermost bins."""
     shares = [np.histogram(np.clip(each, edges[0], edges[-1]), edges)[0] / max(len(each), 1) for each in (one, other)]
-    return Frequencies(
+    return ColumnFrequencies(
         column=name,
         kind="real",
         edges=tuple(edges.tolist()),

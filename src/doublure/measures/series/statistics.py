@@ -1,7 +1,7 @@
-"""What is compared of a set of series: profiles, autocorrelation, spectrum, values, levels and peaks; and distances.
+"""Statistics of a set of series (profiles, autocorrelation, spectrum, values, levels, peaks), and their distances.
 
-Everything here looks at one channel of one set at a time. Gaps stay out of every figure; where a figure needs a value
-at each step (autocorrelation, spectrum), a gap counts as the series' own mean.
+Every statistic is of one channel of one set. Gaps are left out; where a statistic needs a value at each step
+(autocorrelation, spectrum), a gap counts as the series' own mean.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from doublure.intervals import finite
 from doublure.schema.series import SeriesSchema
 
 MOST_STEPS = 200
-"""The most steps of a longer series that are compared one by one and drawn, spread evenly."""
+"""Most steps of a series compared one by one and drawn, spread evenly."""
 
 _MOST_LAGS = 96
 _BLOCK_NUMBERS = 2_000_000
@@ -27,15 +27,15 @@ _FLAT = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeriesStatistics:
-    """What is compared of one set.
+class SeriesSetStatistics:
+    """Compared statistics of one set.
 
     Attributes:
         series: The set itself.
         profiles: Channel -> mean at each step, ``(length,)``.
         by_value: Channel -> mean at each step for each value of each attribute, ``(values, length)``; NaN for none.
         autocorrelations: Channel -> autocorrelation at each lag.
-        spectra: Channel -> share of the variance at each frequency, from once a series to every other step.
+        spectra: Channel -> share of the variance at each frequency, from one wave per series to one in two steps.
         values: Channel -> all values, sorted.
         levels: Channel -> the mean of each series, sorted.
         peaks: Channel -> the highest value of each series, sorted.
@@ -55,13 +55,13 @@ class SeriesStatistics:
     missing: float
 
 
-def series_statistics(schema: SeriesSchema, series: Series) -> SeriesStatistics:
-    """Return what is compared of a set."""
+def series_statistics(schema: SeriesSchema, series: Series) -> SeriesSetStatistics:
+    """Return the compared statistics of a set."""
     channels = {name: series.channel(name) for name in schema.channels}
     heights = {name: _heights(values) for name, values in channels.items()}
-    return SeriesStatistics(
+    return SeriesSetStatistics(
         series=series,
-        profiles={name: mean_of(values) for name, values in channels.items()},
+        profiles={name: mean_profile(values) for name, values in channels.items()},
         by_value={name: _by_value(schema, series, values) for name, values in channels.items()},
         autocorrelations={name: autocorrelation(values) for name, values in channels.items()},
         spectra={name: spectrum(values) for name, values in channels.items()},
@@ -73,25 +73,25 @@ def series_statistics(schema: SeriesSchema, series: Series) -> SeriesStatistics:
     )
 
 
-def mean_of(values: Floats) -> Floats:
-    """Return the mean of what is there at each step, NaN where nothing is."""
+def mean_profile(values: Floats) -> Floats:
+    """Return the mean of the observed values at each step, NaN where there are none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         mean: Floats = np.nanmean(values, axis=0) if len(values) else np.full(values.shape[1], np.nan)
     return mean
 
 
-def steps_of(length: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the steps that are compared one by one: all, or ``MOST_STEPS`` spread evenly."""
+def compared_steps(length: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the steps compared one by one: all, or ``MOST_STEPS`` spread evenly."""
     return np.unique(np.linspace(0, length - 1, min(length, MOST_STEPS)).astype(np.int64))
 
 
-def lags_of(length: int) -> tuple[int, ...]:
-    """Return the lags that are looked at: from 1 to half the length, at most 96."""
+def compared_lags(length: int) -> tuple[int, ...]:
+    """Return the lags used: from 1 to half the length, at most 96."""
     return tuple(range(1, min(length // 2, _MOST_LAGS) + 1))
 
 
-def codes_by_attribute(schema: SeriesSchema, series: Series) -> dict[str, Floats]:
+def encode_attributes(schema: SeriesSchema, series: Series) -> dict[str, Floats]:
     """Return the code of each series' value of each attribute, ``(N,)``."""
     return {name: codes_of(column, series.attributes[name]) for name, column in schema.attributes.items()}
 
@@ -102,14 +102,14 @@ def codes_by_attribute(schema: SeriesSchema, series: Series) -> dict[str, Floats
 def autocorrelation(values: Floats) -> Floats:
     """Return the mean over series of each one's autocorrelation, ``(lags,)`` from lag 1 to half the length.
 
-    Gaps count as the series' own mean; a series that never changes has none.
+    Gaps count as the series' own mean; a constant series has none.
 
     Args:
         values: ``(N, length)``.
     """
-    lags = lags_of(values.shape[1])
+    lags = compared_lags(values.shape[1])
     total, count = np.zeros(len(lags)), 0
-    for moving, _ in moving_of(values):
+    for moving, _ in centred_blocks(values):
         power = (moving**2).sum(axis=1)
         total += [float(((moving[:, :-lag] * moving[:, lag:]).sum(axis=1) / power).sum()) for lag in lags]
         count += len(moving)
@@ -119,7 +119,7 @@ def autocorrelation(values: Floats) -> Floats:
 def spectrum(values: Floats) -> Floats:
     """Return the mean over series of each one's spectrum: the share of its variance at each frequency.
 
-    Gaps count as the series' own mean; a series that never changes has none, and the result is zero where all are such.
+    Gaps count as the series' own mean. A constant series has none; the result is zero where all are constant.
 
     Args:
         values: ``(N, length)``.
@@ -128,15 +128,15 @@ def spectrum(values: Floats) -> Floats:
         ``(length // 2,)`` from one wave a series to one in two steps.
     """
     total, count = np.zeros(values.shape[1] // 2), 0
-    for moving, _ in moving_of(values):
+    for moving, _ in centred_blocks(values):
         power = np.abs(np.fft.rfft(moving, axis=1)[:, 1:]) ** 2
         total += (power / power.sum(axis=1, keepdims=True)).sum(axis=0)
         count += len(moving)
     return total / max(count, 1)
 
 
-def moving_of(values: Floats) -> Iterator[tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int64]]]]:
-    """Yield blocks of the series that are not flat, each less its own mean, with zero for gaps; and their places."""
+def centred_blocks(values: Floats) -> Iterator[tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int64]]]]:
+    """Yield blocks of the non-constant series, centred, with zero for gaps, and their indices."""
     smallest = _FLAT * max(1.0, float(np.nanmax(np.abs(values), initial=0.0))) ** 2
     size = max(1, _BLOCK_NUMBERS // values.shape[1])
     for first in range(0, len(values), size):
@@ -150,9 +150,9 @@ def moving_of(values: Floats) -> Iterator[tuple[Floats, np.ndarray[tuple[int], n
 
 
 def _heights(values: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return each series' mean, its highest value, and the first step at which that is, without series of gaps.
+    """Return each series' mean, its highest value, and the first step of that, without series of gaps.
 
-    A series that never changes has no highest step.
+    A constant series has no highest step.
     """
     known = ~np.isnan(values)
     there = known.any(axis=1)
@@ -167,8 +167,8 @@ def _heights(values: Floats) -> tuple[Floats, Floats, Floats]:
 def _by_value(schema: SeriesSchema, series: Series, values: Floats) -> Floats:
     """Return mean profiles ``(values, length)``, one for each value of each attribute."""
     rows = [
-        mean_of(values[codes == code])
-        for name, codes in codes_by_attribute(schema, series).items()
+        mean_profile(values[codes == code])
+        for name, codes in encode_attributes(schema, series).items()
         for code in range(groups_of(schema.attributes[name]))
     ]
     return np.stack(rows) if rows else np.zeros((0, values.shape[1]))
@@ -178,7 +178,7 @@ def _by_value(schema: SeriesSchema, series: Series, values: Floats) -> Floats:
 
 
 def ks_statistic(first: Floats, second: Floats) -> float | None:
-    """Return the Kolmogorov distance of two sorted samples: by how much the share below any value differs at most."""
+    """Return the Kolmogorov distance of two sorted samples: the largest difference of the shares below any value."""
     if not len(first) or not len(second):
         return None
     points = np.concatenate([first, second])
@@ -187,10 +187,10 @@ def ks_statistic(first: Floats, second: Floats) -> float | None:
 
 
 def normalised_wasserstein(first: Floats, second: Floats) -> float | None:
-    """Return how far two samples are apart: 0 the same, 1 nothing in common.
+    """Return the distance of two samples: 0 for equal ones, 1 for disjoint ones.
 
-    The Wasserstein-1 distance, the least that values have to move for one sample to become the other, as a share of how
-    far two values are apart that are drawn from one sample each. Units and bounds cancel out.
+    It is the Wasserstein-1 distance divided by the mean distance between a value of one sample and a value of the
+    other. Units and bounds cancel out.
 
     Args:
         first: One sample, in any order.
@@ -206,14 +206,14 @@ def normalised_wasserstein(first: Floats, second: Floats) -> float | None:
 
 
 def wasserstein_by_step(first: Floats, second: Floats) -> Floats:
-    """Return :func:`normalised_wasserstein` at each step that is compared, NaN where one set has no value.
+    """Return :func:`normalised_wasserstein` at each compared step, NaN where one set has no value.
 
     Args:
         first: ``(N, length)``.
         second: ``(M, length)``.
     """
     found = []
-    for step in steps_of(first.shape[1]):
+    for step in compared_steps(first.shape[1]):
         one, other = (values[:, step][~np.isnan(values[:, step])] for values in (first, second))
         here = normalised_wasserstein(one, other)
         found.append(np.nan if here is None else here)
@@ -221,7 +221,7 @@ def wasserstein_by_step(first: Floats, second: Floats) -> Floats:
 
 
 def correlation(first: Floats, second: Floats) -> float | None:
-    """Return how two profiles go together, -1 to 1; null where one of them is flat or unknown."""
+    """Return the correlation of two profiles, -1 to 1; None where one of them is constant or unknown."""
     known = ~(np.isnan(first) | np.isnan(second))
     first, second = first[known], second[known]
     if len(first) < 2 or np.ptp(first) <= _FLAT or np.ptp(second) <= _FLAT:

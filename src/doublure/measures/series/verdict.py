@@ -1,4 +1,4 @@
-"""The evaluation of series in plain words."""
+"""Verdict on synthetic series in words."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _DISTANCES = {
 
 
 def verdict(scores: Sequence[Score], *, kept_aside: bool) -> Verdict:
-    """Return what to tell somebody who reads no further.
+    """Return the summary for a reader who reads no further.
 
     Args:
-        scores: Those of an evaluation.
-        kept_aside: Whether the fit has never seen the real series that test it.
+        scores: The scores of an evaluation.
+        kept_aside: Whether the fit has never seen the real test series.
     """
     found = {score.key: score for score in scores}
     profile, told = found["profile"], found.get("discriminative")
     headline = (
-        f"The mean profile correlates with the real one at {_said(profile.value)} (other real series: "
-        f"{_said(profile.real)})."
+        f"The mean profile correlates with the real one at {_write(profile.value)} (other real series: "
+        f"{_write(profile.real)})."
     )
     lines = []
     by_value = found.get("profile_by_attribute")
     if by_value is not None:
         lines.append(
-            f"Within the values of attributes the correlation is {_said(by_value.value)} ({_said(by_value.real)})."
+            f"Within the values of attributes the correlation is {_write(by_value.value)} ({_write(by_value.real)})."
         )
     distances = [f"{what} {_compared(found[key])}" for key, what in _DISTANCES.items()]
     lines.append(f"Distances (in brackets: other real series, independent steps): {', '.join(distances)}.")
@@ -47,9 +47,9 @@ def verdict(scores: Sequence[Score], *, kept_aside: bool) -> Verdict:
     forecast = found.get("predictive")
     if forecast is not None and forecast.value is not None:
         lines.append(
-            f"Trained on them, a model forecasts real series with {_said(forecast.value)} of a constant forecast’s "
-            f"error; trained on real series, {_said(forecast.real)}; on independent steps (baseline), "
-            f"{_said(forecast.baseline)}."
+            f"Trained on them, a model forecasts real series with {_write(forecast.value)} of a constant forecast’s "
+            f"error; trained on real series, {_write(forecast.real)}; on independent steps (baseline), "
+            f"{_write(forecast.baseline)}."
         )
     accuracy = found.get("accuracy")
     if accuracy is not None:
@@ -75,8 +75,8 @@ def _warnings(found: dict[str, Score], kept_aside: bool) -> tuple[str, ...]:
 
 
 def _compared(score: Score) -> str:
-    return f"{_said(score.value)} ({_said(score.real)}, {_said(score.baseline)})"
+    return f"{_write(score.value)} ({_write(score.real)}, {_write(score.baseline)})"
 
 
-def _said(value: float | None) -> str:
+def _write(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"

@@ -1,8 +1,7 @@
-"""The comparison beside every figure: independent columns.
+"""Independent columns: the baseline of every figure.
 
-Each column is drawn on its own from the real rows, with replacement. It has the right frequencies and no relation
-between columns whatever. It reads real rows without any noise: it is a yardstick for internal reports, never
-something to release.
+Each column is drawn independently from the real rows, with replacement. It has the right frequencies and no relation
+between columns. It reads real rows without any noise, so it serves internal reports and is never released.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ def independent_columns(train: Coded, n: int, rng: np.random.Generator) -> Coded
 
     Args:
         train: The real rows, ``(N, P)``.
-        n: How many rows to draw.
-        rng: Where the draws come from.
+        n: Number of rows to draw.
+        rng: Draws them.
     """
     codes = np.empty((n, len(train.names)), dtype=train.codes.dtype)
     numbers = {}

@@ -1,8 +1,8 @@
-"""A table as codes of public bins and values: what every measure here reads.
+"""Tables coded in public bins and values, as the measures read them.
 
-Ids are left out, and so are columns that an ``equal`` constraint derives: they repeat another column exactly. A
-missing cell is always a code of its own (the last), even where the schema says that none is missing, so that a
-measure never mistakes a hole for a value.
+Ids are left out, and so are columns that an ``equal`` constraint derives: they repeat another column exactly. A missing
+cell always has a code of its own (the last), even where the schema says that none is missing, so that metrics never
+treat a missing cell as a value.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from doublure.schema.columns import Column, label
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
 
 BINS = 32
-"""The most bins a number is cut into."""
+"""Most bins of a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coded:
-    """A table's rows.
+    """The rows of a table.
 
     Attributes:
         names: The P columns.
@@ -47,7 +47,7 @@ class Coded:
         return len(self.codes)
 
     def take(self, rows: np.ndarray[Any, Any]) -> Coded:
-        """Return some of the rows."""
+        """Return the selected rows."""
         numbers = {name: values[rows] for name, values in self.numbers.items()}
         return Coded(names=self.names, codes=self.codes[rows], numbers=numbers)
 
@@ -58,7 +58,7 @@ class Coder:
 
     Attributes:
         schema: The public facts; nothing else decides a bin.
-        columns: The columns that are measured, in the schema's order, each allowed to be missing.
+        columns: The measured columns, in the schema's order, each allowed to be missing.
     """
 
     schema: ResolvedSchema
@@ -81,18 +81,18 @@ class Coder:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """How many codes each column has; the last one is missing."""
+        """Number of codes of each column; the last one is missing."""
         return tuple(encoding.parts[0].size for encoding in self._encodings.values())
 
     def read(self, frame: pd.DataFrame, what: str) -> Coded:
         """Return the codes of a frame, canonical or of the schema's own dtypes.
 
         Args:
-            frame: One row a record.
-            what: Which table this is, for messages.
+            frame: One row per record.
+            what: Name of the table in messages.
 
         Raises:
-            DataError: A column is not there, or a cell does not fit it.
+            DataError: A column is missing, or a cell does not fit it.
         """
         if not len(frame):
             raise DataError("has no rows", field=what, remedy="give at least one")
@@ -112,7 +112,7 @@ class Coder:
         return cast(Binned, self._encodings[name]).edges
 
     def labels(self, name: str) -> tuple[str, ...]:
-        """Return what a discrete column's codes mean, missing last."""
+        """Return the meaning of a discrete column's codes, missing last."""
         return (*(label(value) for value in self.columns[name].domain), MISSING)
 
     def bounds(self, name: str) -> tuple[float, float, float]:
@@ -121,7 +121,7 @@ class Coder:
         return grid.lower, grid.upper, grid.unit
 
     def place(self, name: str, numbers: Floats) -> Floats:
-        """Return ``(N,)`` the place of a column's numbers within its public bounds, 0 to 1; NaN where missing."""
+        """Return ``(N,)`` a column's numbers relative to its public bounds, 0 to 1; NaN where missing."""
         lower, upper, unit = self.bounds(name)
         return np.asarray((np.clip(numbers, lower, upper) - lower) / max(upper - lower, unit), dtype=np.float64)
 

@@ -1,7 +1,7 @@
-"""Count queries: how many rows have these values in two or three columns? Asked of real and of synthetic rows.
+"""Count queries over two or three columns, answered by real and by synthetic rows.
 
 Each query is drawn at random: two or three columns; of a number, the values between two of the real rows' own; of other
-columns, some of the values. Queries that fewer than one real row in two hundred fits are left out.
+columns, some of the values. Queries that match fewer than one real row in two hundred are left out.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.fidelity import Tables
 
 QUERIES = 500
-"""How many queries are asked, where so many can be drawn."""
+"""Number of queries, where so many can be drawn."""
 
 LEAST_SHARE = 0.005
-"""Fewer real rows than this share, and a query is not asked."""
+"""Smallest share of real rows that a query has to match."""
 
 TRIES = 20
-"""So many times as many queries are drawn as are to be asked, and no more."""
+"""Most queries drawn for each one asked."""
 
 _ROWS = {"train": "train", **ROWS_OF}
 _Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 
 class CountQueries(Result):
-    """How far answers are off.
+    """Errors of the answers.
 
     Attributes:
         scores: The mean absolute error, in shares of all rows, and the median relative error.
-        asked: How many queries were asked.
+        asked: Number of queries.
     """
 
     scores: tuple[Score, ...]
@@ -45,13 +45,13 @@ class CountQueries(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Range:
-    """Which values of a column a query asks for.
+class QueryCondition:
+    """The condition of a query on one column.
 
     Attributes:
         column: The column.
-        place: Where it stands in a row's codes.
-        ends: Numbers between these two, both of them included; None: codes.
+        place: Its index in a row's codes.
+        ends: Numbers between these two, both included; None: codes.
         codes: Any of these.
     """
 
@@ -61,7 +61,7 @@ class Range:
     codes: frozenset[int]
 
     def fits(self, table: Coded) -> _Marks:
-        """Return ``(N,)`` which rows fit."""
+        """Return an ``(N,)`` mask of the matching rows."""
         if self.ends is not None:
             numbers = table.numbers[self.column]
             return np.asarray((numbers >= self.ends[0]) & (numbers <= self.ends[1]), dtype=np.bool_)
@@ -69,11 +69,11 @@ class Range:
 
 
 def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> CountQueries:
-    """Ask random conjunctions.
+    """Return the errors of random conjunctions.
 
     Args:
         coder: Reads the schema.
-        tables: Whom to ask; answers are held against the training rows'.
+        tables: The tables to query; the training rows' answers are the reference.
         rng: Draws the queries.
     """
     shares: dict[str, list[float]] = {role: [] for role in ("train", *tables.others)}
@@ -97,7 +97,7 @@ def count_queries(coder: Coder, tables: Tables, rng: np.random.Generator) -> Cou
     return CountQueries(scores=tuple(tables.resamples.sure(score) for score in _scores(shares)), asked=asked)
 
 
-def _fits(query: Sequence[Range], table: Coded) -> _Marks:
+def _fits(query: Sequence[QueryCondition], table: Coded) -> _Marks:
     rows = query[0].fits(table)
     for part in query[1:]:
         rows = rows & part.fits(table)
@@ -105,16 +105,16 @@ def _fits(query: Sequence[Range], table: Coded) -> _Marks:
 
 
 def _resample(tables: Tables, sums: Mapping[str, Sequence[Floats]], shares: Mapping[str, Sequence[float]]) -> None:
-    """Keep the resamples of both errors; a median is no smooth figure, so that every answer is resampled.
+    """Store the resamples of both errors; every answer is resampled, because a median is not smooth.
 
     Args:
-        tables: Whom was asked.
-        sums: Of each, for every query, how many rows of each part fit.
-        shares: Of each, its answers.
+        tables: The queried tables.
+        sums: Table -> for every query, the number of matching rows of each part.
+        shares: Table -> its answers.
     """
 
     def answers(role: str, rows: int) -> Floats:
-        moved = tables.resamples.moved_parts(_ROWS[role], np.stack(sums[role], axis=1))
+        moved = tables.resamples.part_shifts(_ROWS[role], np.stack(sums[role], axis=1))
         return np.asarray(shares[role]) + moved / rows
 
     real = np.maximum(answers("train", len(tables.train)), np.finfo(float).tiny)
@@ -124,19 +124,19 @@ def _resample(tables: Tables, sums: Mapping[str, Sequence[Floats]], shares: Mapp
         tables.resamples.keep("count_queries_relative", role, np.minimum(1.0, np.median(gaps / real, axis=1)))
 
 
-def _drawn(coder: Coder, train: Coded, rng: np.random.Generator) -> list[Range]:
+def _drawn(coder: Coder, train: Coded, rng: np.random.Generator) -> list[QueryCondition]:
     most = min(3, len(coder.names))
     places = rng.choice(len(coder.names), int(rng.integers(2, most + 1)), replace=False)
-    return [range_of(coder, train, int(place), rng) for place in places]
+    return [draw_condition(coder, train, int(place), rng) for place in places]
 
 
-def range_of(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -> Range:
-    """Return some values of a column, drawn from those of real rows.
+def draw_condition(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -> QueryCondition:
+    """Return a condition on a column, drawn from its values in real rows.
 
     Args:
         coder: Reads the schema.
         train: The real rows, one or more.
-        place: The column's place among the coder's.
+        place: The column's index among the coder's.
         rng: Draws them.
     """
     name = coder.names[place]
@@ -145,12 +145,12 @@ def range_of(coder: Coder, train: Coded, place: int, rng: np.random.Generator) -
         drawn = numbers[rng.integers(0, len(numbers), 2)]
         if not np.isnan(drawn).any():
             low, high = np.sort(drawn).tolist()
-            return Range(column=name, place=place, ends=(low, high), codes=frozenset())
-        # A row whose number is missing was drawn: ask for those.
-        return Range(column=name, place=place, ends=None, codes=frozenset({coder.sizes[place] - 1}))
+            return QueryCondition(column=name, place=place, ends=(low, high), codes=frozenset())
+        # The drawn row has no number: ask for missing cells.
+        return QueryCondition(column=name, place=place, ends=None, codes=frozenset({coder.sizes[place] - 1}))
     known = np.unique(train.codes[:, place])
     wanted = rng.choice(known, int(rng.integers(1, max(2, len(known)))), replace=False)
-    return Range(column=name, place=place, ends=None, codes=frozenset(wanted.tolist()))
+    return QueryCondition(column=name, place=place, ends=None, codes=frozenset(wanted.tolist()))
 
 
 def _scores(shares: Mapping[str, Sequence[float]]) -> tuple[Score, ...]:

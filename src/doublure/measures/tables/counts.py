@@ -1,7 +1,7 @@
-"""One- and two-way counts of a table: a state that adds up.
+"""One- and two-way counts of a table, as an additive state.
 
-``count`` one part of a table, add the parts in any order: the sum is the whole table's. Everything in
-:mod:`doublure.measures.tables.fidelity` but the Wasserstein distance is computed from such sums alone.
+``count`` each part of a table and add the results in any order: the sum equals the whole table's counts. All distances
+of :mod:`doublure.measures.tables.fidelity` but the Wasserstein distance are computed from such sums.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ Pair: TypeAlias = tuple[int, int]
 Whole: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 _CHUNK_ROWS = 1 << 18
-# Above this many cells a pair's table is sorted out of the rows instead of being laid out in full.
+# Above this number of cells a pair's table is found by sorting the rows, not laid out in full.
 _MOST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells:
+class TwoWayCounts:
     """The non-empty cells of a two-way table: ``keys`` (ascending, row · width + column) and their counts."""
 
     width: int
     keys: Whole
     counts: Whole
 
-    def __add__(self, other: Cells) -> Cells:
+    def __add__(self, other: TwoWayCounts) -> TwoWayCounts:
         keys, place = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
         counts = np.zeros(len(keys), dtype=np.int64)
         np.add.at(counts, place, np.concatenate([self.counts, other.counts]))
-        return Cells(width=self.width, keys=keys, counts=counts)
+        return TwoWayCounts(width=self.width, keys=keys, counts=counts)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
-    """How often each code, and each pair of codes, occurs in ``rows`` rows."""
+class CodeCounts:
+    """The frequency of each code, and of each pair of codes, in ``rows`` rows."""
 
     rows: int
     one: tuple[Whole, ...]
-    two: Mapping[Pair, Cells]
+    two: Mapping[Pair, TwoWayCounts]
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
+    def __add__(self, other: CodeCounts) -> CodeCounts:
+        return CodeCounts(
             rows=self.rows + other.rows,
             one=tuple(map(add, self.one, other.one)),
             two={pair: cells + other.two[pair] for pair, cells in self.two.items()},
@@ -60,19 +60,19 @@ class Counts:
         return self.one[place] / self.rows
 
 
-def count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> Counts:
+def count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> CodeCounts:
     """Return the counts of ``(N, P)`` codes.
 
     Args:
         codes: One code a cell, below its column's size.
-        sizes: How many codes each of the P columns has.
+        sizes: Number of codes of each of the P columns.
         pairs: The two-way tables to count.
     """
     starts = range(0, max(1, len(codes)), _CHUNK_ROWS)
     return reduce(add, (_count(codes[start : start + _CHUNK_ROWS], sizes, pairs) for start in starts))
 
 
-def _count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> Counts:
+def _count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> CodeCounts:
     columns = [np.ascontiguousarray(codes[:, place], dtype=np.int64) for place in range(len(sizes))]
     one = tuple(np.bincount(column, minlength=size) for column, size in zip(columns, sizes, strict=True))
     two = {}
@@ -81,8 +81,8 @@ def _count(codes: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> Coun
         if sizes[left] * sizes[right] <= _MOST_CELLS:
             table = np.bincount(keys, minlength=1)
             filled = np.flatnonzero(table)
-            two[left, right] = Cells(width=sizes[right], keys=filled, counts=table[filled])
+            two[left, right] = TwoWayCounts(width=sizes[right], keys=filled, counts=table[filled])
         else:
             filled, counts = np.unique(keys, return_counts=True)
-            two[left, right] = Cells(width=sizes[right], keys=filled, counts=counts)
-    return Counts(rows=len(codes), one=one, two=two)
+            two[left, right] = TwoWayCounts(width=sizes[right], keys=filled, counts=counts)
+    return CodeCounts(rows=len(codes), one=one, two=two)

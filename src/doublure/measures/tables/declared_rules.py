@@ -1,4 +1,4 @@
-"""How many rows break each declared rule."""
+"""Violations of each declared rule."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from doublure.schema import ResolvedSchema
 from doublure.schema.constraints import word_of
 
 
-class BrokenRule(Result):
-    """One declared rule.
+class RuleViolations(Result):
+    """Violations of one declared rule.
 
     Attributes:
-        rule: Its word.
-        columns: What it is about.
-        synthetic: Synthetic rows that break it.
-        real: Real rows that do.
+        rule: Its keyword.
+        columns: Its columns.
+        synthetic: Number of synthetic rows that break it.
+        real: Number of real rows that break it.
     """
 
     rule: str
@@ -30,24 +30,24 @@ class BrokenRule(Result):
     real: int
 
 
-def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame) -> tuple[BrokenRule, ...]:
-    """Return each declared rule with how many rows break it.
+def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame) -> tuple[RuleViolations, ...]:
+    """Return each declared rule with the number of rows that break it.
 
     Args:
         schema: Every fact known.
-        synthetic: Rows of the schema, as they are sampled or loaded.
-        real: Likewise.
+        synthetic: Rows of the schema, as sampled or loaded.
+        real: Real rows, likewise.
     """
     found = []
     for rule in schema.constraints:
         alone = TableRules(schema, [rule])
         counts = [int(alone.broken(_numbers(schema, frame, alone.names)).sum()) for frame in (synthetic, real)]
-        found.append(BrokenRule(rule=word_of(rule), columns=alone.names, synthetic=counts[0], real=counts[1]))
+        found.append(RuleViolations(rule=word_of(rule), columns=alone.names, synthetic=counts[0], real=counts[1]))
     return tuple(found)
 
 
-def sentence(rules: Sequence[BrokenRule]) -> str:
-    """Return what the rules' figures come to, in a line."""
+def sentence(rules: Sequence[RuleViolations]) -> str:
+    """Return a summary of the rules' figures in one line."""
     broken = [rule for rule in rules if rule.synthetic]
     if not broken:
         return f"Synthetic rows keep all declared rules ({len(rules)})."
@@ -56,7 +56,7 @@ def sentence(rules: Sequence[BrokenRule]) -> str:
 
 
 def _numbers(schema: ResolvedSchema, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Floats]:
-    """Return cells as numbers; a hole is one, even where the schema says that there is none."""
+    """Return cells as numbers; a missing cell is NaN, even where the schema says that none is missing."""
     found = {}
     for name in names:
         column = schema.columns[name]

@@ -1,4 +1,4 @@
-"""What a person would rather look at: the frequencies of each column, and the densities of the numbers."""
+"""Distributions of the columns, for plots: frequencies of values and bins, and densities of numbers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coded, Coder
-from doublure.measures.tables.counts import Counts
+from doublure.measures.tables.counts import CodeCounts
 
 MOST_VALUES = 12
-"""The most values of a column that are listed one by one."""
+"""Most values of a column listed one by one."""
 
 _POINTS = 200
 
 
-class Frequencies(Result):
+class ColumnFrequencies(Result):
     """The shares of a column's values, or of a number's public bins.
 
     Attributes:
@@ -28,7 +28,7 @@ class Frequencies(Result):
         synthetic: The synthetic rows' shares.
         zero: Shares of the exact zeros, where zero is a state of its own (real, synthetic).
         missing: Shares of the missing cells (real, synthetic).
-        left_out: How many further values there are, and their shares (real, synthetic).
+        left_out: Number of further values, and their shares (real, synthetic).
     """
 
     column: str
@@ -42,8 +42,8 @@ class Frequencies(Result):
     left_out: tuple[int, float, float] | None = None
 
 
-class Density(Result):
-    """Smoothed densities of a number; missing cells, and zeros where they are a state of their own, stay out."""
+class NumberDensity(Result):
+    """Smoothed densities of a number, without missing cells, and without zeros where they are a state of their own."""
 
     column: str
     kind: str
@@ -53,7 +53,7 @@ class Density(Result):
     synthetic: tuple[float, ...]
 
 
-def frequencies(coder: Coder, train: Counts, synthetic: Counts) -> tuple[Frequencies, ...]:
+def frequencies(coder: Coder, train: CodeCounts, synthetic: CodeCounts) -> tuple[ColumnFrequencies, ...]:
     """Return every column's shares among the real and the synthetic rows."""
     found = []
     for place, (name, column) in enumerate(coder.columns.items()):
@@ -67,16 +67,16 @@ def frequencies(coder: Coder, train: Counts, synthetic: Counts) -> tuple[Frequen
 
 def _bins(
     coder: Coder, name: str, kind: str, real: Floats, synthetic: Floats, missing: tuple[float, float] | None
-) -> Frequencies:
+) -> ColumnFrequencies:
     edges = coder.edges(name)
     bins = len(edges) - 1
     zeros = (float(real[bins]), float(synthetic[bins])) if len(real) > bins + 1 else None
-    return Frequencies(
+    return ColumnFrequencies(
         column=name,
         kind=kind,
-        edges=short(edges),
-        real=short(real[:bins]),
-        synthetic=short(synthetic[:bins]),
+        edges=round_values(edges),
+        real=round_values(real[:bins]),
+        synthetic=round_values(synthetic[:bins]),
         zero=zeros,
         missing=missing,
     )
@@ -84,34 +84,34 @@ def _bins(
 
 def _values(
     coder: Coder, name: str, kind: str, real: Floats, synthetic: Floats, missing: tuple[float, float] | None
-) -> Frequencies:
+) -> ColumnFrequencies:
     labels = coder.labels(name)[:-1]
     heights = np.maximum(real, synthetic)[:-1]
     order = np.argsort(-heights, kind="stable")
-    # Values that nobody has say nothing; those of a long list beyond the frequent ones are added up.
+    # Values without a row are left out; those of a long list beyond the frequent ones are added up.
     order = order[heights[order] > 0]
     listed, rest = order[:MOST_VALUES], order[MOST_VALUES:]
     if kind != "category":
         listed = np.sort(listed)
     left_out = (len(rest), float(real[rest].sum()), float(synthetic[rest].sum())) if len(rest) else None
-    return Frequencies(
+    return ColumnFrequencies(
         column=name,
         kind=kind,
         labels=tuple(labels[place] for place in listed),
-        real=short(real[listed]),
-        synthetic=short(synthetic[listed]),
+        real=round_values(real[listed]),
+        synthetic=round_values(synthetic[listed]),
         missing=missing,
         left_out=left_out,
     )
 
 
-def densities(coder: Coder, train: Coded, synthetic: Coded) -> tuple[Density, ...]:
-    """Return the kernel density estimates of every number that has values to smooth in both tables."""
+def densities(coder: Coder, train: Coded, synthetic: Coded) -> tuple[NumberDensity, ...]:
+    """Return the kernel density estimates of every number with values to smooth in both tables."""
     found = (_density(coder, name, train.numbers[name], synthetic.numbers[name]) for name in train.numbers)
     return tuple(density for density in found if density is not None)
 
 
-def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Density | None:
+def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> NumberDensity | None:
     column = coder.columns[name]
     lower, upper, unit = coder.bounds(name)
     zero = column.zero_apart
@@ -121,7 +121,7 @@ def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Densit
     if any(len(sample) < 2 for sample in samples):
         return None
     edges = coder.edges(name)
-    # Bins of equal ratio mean a number that is read on a logarithmic scale.
+    # Bins of equal ratio stand for a logarithmic scale.
     log = lower >= 0 and len(edges) > 3 and edges[-1] - edges[-2] > 20 * max(unit, edges[2] - edges[1])
     if log:
         floor = max(lower, unit, min(float(sample[sample > 0].min(initial=np.inf)) for sample in samples))
@@ -135,13 +135,13 @@ def _density(coder: Coder, name: str, real: Floats, synthetic: Floats) -> Densit
     step = 0.0 if log else unit
     width = max(_bandwidth(samples[0]), _bandwidth(samples[1]) / 2, step * 0.75, (last - first) / _POINTS)
     curves = [smooth(sample[(sample >= first) & (sample <= last)], grid, width) for sample in samples]
-    return Density(
+    return NumberDensity(
         column=name,
         kind=column.shown_type,
         scale="log" if log else "linear",
-        points=short(10**grid if log else grid),
-        real=short(curves[0]),
-        synthetic=short(curves[1]),
+        points=round_values(10**grid if log else grid),
+        real=round_values(curves[0]),
+        synthetic=round_values(curves[1]),
     )
 
 
@@ -175,6 +175,6 @@ def smooth(sample: Floats, grid: Floats, width: float) -> Floats:
     return np.asarray(curve / (curve.sum() * step), dtype=np.float64)
 
 
-def short(values: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float, ...]:
-    """Round to six figures: what a drawing needs."""
+def round_values(values: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float, ...]:
+    """Round to six figures, enough for a drawing."""
     return tuple(float(f"{float(value):.6g}") for value in values)

@@ -1,4 +1,4 @@
-"""Evaluate a table: everything at once, from frames."""
+"""Evaluation of synthetic tables."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing_extensions import override
 
 from doublure.errors import DataError
 from doublure.measures.evaluation import Evaluation
-from doublure.measures.holdout import seen_note, sides
-from doublure.measures.registry import with_registered
+from doublure.measures.holdout import seen_note, split_real
+from doublure.measures.registry import add_registered
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.baseline import independent_columns
 from doublure.measures.tables.coding import BINS, Coded, Coder
 from doublure.measures.tables.count_queries import CountQueries, count_queries
 from doublure.measures.tables.counts import Whole
-from doublure.measures.tables.declared_rules import BrokenRule, broken_rules, sentence
-from doublure.measures.tables.distributions import Density, Frequencies, densities, frequencies
-from doublure.measures.tables.features import Target, target_of
+from doublure.measures.tables.declared_rules import RuleViolations, broken_rules, sentence
+from doublure.measures.tables.distributions import ColumnFrequencies, NumberDensity, densities, frequencies
+from doublure.measures.tables.features import TargetClasses, find_target
 from doublure.measures.tables.fidelity import Fidelity, Tables, compare
-from doublure.measures.tables.groups import Groups, by_group
+from doublure.measures.tables.groups import Subgroups, by_group
 from doublure.measures.tables.marginals import Marginals, marginals
-from doublure.measures.tables.overall import Overall, overall
+from doublure.measures.tables.overall import OverallScore, overall
 from doublure.measures.tables.quantiles import JOINT_BINS, ONE_WAY_BINS
 from doublure.measures.tables.regression import Regression, regression
 from doublure.measures.tables.rules import Rules, rules
@@ -34,20 +34,20 @@ from doublure.measures.tables.utility import MOST_ROWS, TrainedOn, Utility, meas
 from doublure.measures.tables.verdict import verdict
 from doublure.results import Verdict, versions
 from doublure.schema import ResolvedSchema
-from doublure.support.progress import Progress, Silent
+from doublure.support.progress import Progress, SilentProgress
 
 
 class TableEvaluation(Evaluation):
-    """Everything that was measured of a table. Computed on real data: internal.
+    """All measurements of a table. Computed on real data: internal.
 
     Attributes:
-        overall: One score from 0 to 100, and what it is made of.
+        overall: One score from 0 to 100, and its components.
         fidelity: Distances in public bins.
         marginals: Distances in quantile bins of the real rows; the k-marginal score.
         special_values: Missing cells, zeros, negative numbers, top codes, repeated and round values.
         summaries: Each number's mean, standard deviation and 99th percentile.
-        rules: What real rows never have together, and how often synthetic ones do.
-        queries: How far random counts are off.
+        rules: Combinations that real rows never have, and their frequency in synthetic rows.
+        queries: Errors of random count queries.
         utility: Train on synthetic, test on real; null where ``utility_skipped`` says why.
         groups: Subgroup accuracy; null together with ``utility``.
         regression: The coefficients of the target's regression; null without a target, or where none is clear.
@@ -56,7 +56,7 @@ class TableEvaluation(Evaluation):
 
     kind: ClassVar[str] = "table"
 
-    overall: Overall
+    overall: OverallScore
     fidelity: Fidelity
     marginals: Marginals
     special_values: SpecialValues
@@ -64,16 +64,16 @@ class TableEvaluation(Evaluation):
     rules: Rules
     queries: CountQueries
     utility: Utility | None
-    groups: Groups | None
+    groups: Subgroups | None
     regression: Regression | None
     utility_skipped: str | None
-    frequencies: tuple[Frequencies, ...]
-    densities: tuple[Density, ...]
-    declared_rules: tuple[BrokenRule, ...]
+    frequencies: tuple[ColumnFrequencies, ...]
+    densities: tuple[NumberDensity, ...]
+    declared_rules: tuple[RuleViolations, ...]
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """The headline figures: the overall score, prediction, distances, and what else a person would look at."""
+        """The headline figures: the overall score, prediction, distances, then queries and rules."""
         special = self.special_values.score
         return (
             *self.overall.scores,
@@ -119,18 +119,18 @@ def evaluate_table(
     Args:
         schema: Every fact known.
         synthetic: Synthetic rows.
-        train: The real rows that the synthetic ones were learned from.
+        train: The real rows the synthesizer was fitted on.
         holdout: Real rows kept aside. Without them a fixed quarter of ``train`` takes their place (and leaves
-            ``train``), which the notes say: the fit has seen them.
+            ``train``); the notes say so, as the fit has seen them.
         unit: ``(N,)`` the unit of each row of ``train``, so that a unit's rows stay together in the split.
         seed: Fixes every random choice made here.
         progress: Receives progress events.
-        resamples: Where figures are resampled, of one run of several; its own if not given.
+        resamples: Receives resampled figures, for a comparison of several runs; its own if not given.
 
     Raises:
         DataError: A table lacks a column of the schema, or has cells that do not fit it.
     """
-    listener = progress or Silent()
+    listener = progress or SilentProgress()
     rng = np.random.default_rng(seed)
     coder = Coder(schema=schema)
     if not coder.names:
@@ -138,15 +138,15 @@ def evaluate_table(
     artificial = coder.read(synthetic, "the synthetic table")
     real = coder.read(train, "the real table")
     kept = None if holdout is None else coder.read(holdout, "the holdout")
-    both = sides(real, kept, unit, rng, field="the real table", records="rows")
+    both = split_real(real, kept, unit, rng, field="the real table", records="rows")
     baseline = independent_columns(both.train, len(artificial), rng)
     resampled = resamples or Resamples(seed=seed)
     tables = Tables(train=both.train, synthetic=artificial, baseline=baseline, holdout=both.test, resamples=resampled)
     listener.stage("compare columns and pairs")
     fidelity, real_counts, artificial_counts = compare(coder, tables, rng)
-    target = target_of(coder, both.train)
+    target = find_target(coder, both.train)
     utility, groups, skipped = _utility(coder, target, tables, seed, rng, listener)
-    # A stream each: what a measure draws does not hang on how much another one took, which follows from the rows.
+    # A stream for each measure: its draws do not depend on how many another one used, which depends on the rows.
     of_regression, of_marginals, of_queries = (np.random.default_rng([seed, number]) for number in (1, 2, 3))
     listener.stage("compare regressions")
     explained = None if target is None or utility is None else regression(coder, target, tables, of_regression)
@@ -175,12 +175,12 @@ def evaluate_table(
         notes=(*_notes(coder, fidelity, utility, both.kept_aside), *([sentence(declared)] if declared else [])),
         versions=versions(),
     )
-    return with_registered(found, coder, tables)
+    return add_registered(found, coder, tables)
 
 
 def _utility(
-    coder: Coder, target: Target | None, tables: Tables, seed: int, rng: np.random.Generator, progress: Progress
-) -> tuple[Utility | None, Groups | None, str | None]:
+    coder: Coder, target: TargetClasses | None, tables: Tables, seed: int, rng: np.random.Generator, progress: Progress
+) -> tuple[Utility | None, Subgroups | None, str | None]:
     if target is None:
         return None, None, "The schema names no target (roles: [target]), so nothing was predicted."
     trained: dict[TrainedOn, Coded] = {"value": tables.synthetic, "baseline": tables.baseline, "real": tables.train}

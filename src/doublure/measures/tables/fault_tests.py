@@ -1,20 +1,20 @@
-"""What a broken pipeline does to tables, as signs that its synthetic rows show or do not.
+"""Fault tests of synthetic tables, for the faults of a broken pipeline.
 
 =============================  =========================================================================================
-fault                          its sign, of a row
+fault                          statistic of a row
 =============================  =========================================================================================
 another unit, another scale    a number is above, or below, the median of a correct run; or outside its 98 in 100
 a constant feed                a cell is the most frequent one of its own run
-a lost value or class          the value itself, of which there are fewer than half as many
+a lost value or class          the value itself, less than half as frequent
 cells that were lost           a cell is missing
-two columns exchanged          their two cells are likelier the other way round
-a join gone wrong              it looks to a forest like a row whose cells were drawn from different rows
+two columns exchanged          their two cells are likelier after a swap
+a join gone wrong              a forest takes it for a row whose cells were drawn from different rows
 labels that are wrong          a forest predicts another value of the target
-rows that were copied          all its cells are those of another row of its run
+rows that were copied          all its cells equal those of another row of its run
 =============================  =========================================================================================
 
-What is likely, where quantiles lie and what forests learn comes from rows of the first correct run. Rows that were all
-copied equally often leave no sign in any share, and are not found.
+Likelihoods, quantiles and forests come from rows of the first correct run. Rows that were all copied equally often
+change no share, and are not found.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ import numpy as np
 
 from doublure.encode.columns import Floats
 from doublure.errors import printable
-from doublure.measures.fault_tests import Evidence, Mask
-from doublure.measures.number_signs import copied_signs, exchange_signs, number_signs
+from doublure.measures.fault_tests import FaultStatistic, Mask, copy_tests, numeric_shift_tests, swap_tests
 from doublure.measures.tables.coding import Coded, Coder
 
 _LISTED = 20
@@ -36,16 +35,16 @@ _TREES = 60
 _LEAF = 5
 
 
-def signs_of_rows(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Evidence]:
-    """Return the signs, and which rows show them.
+def row_fault_statistics(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, FaultStatistic]:
+    """Return the statistics by a stable name.
 
     Args:
-        coder: Of the schema.
+        coder: Reads the schema.
         training: Rows of the first correct run.
         seen: Other rows of the inspected run, then of each correct one.
         seed: Fixes the forests.
     """
-    found: dict[str, Evidence] = {}
+    found: dict[str, FaultStatistic] = {}
     for name in coder.names:
         found |= _column(coder, name, training, seen)
     for pair in _exchangeable(coder):
@@ -56,28 +55,28 @@ def signs_of_rows(coder: Coder, training: Coded, seen: Sequence[Coded], seed: in
 # -- one column --------------------------------------------------------------------------------------------------------
 
 
-def _column(coder: Coder, name: str, training: Coded, seen: Sequence[Coded]) -> dict[str, Evidence]:
+def _column(coder: Coder, name: str, training: Coded, seen: Sequence[Coded]) -> dict[str, FaultStatistic]:
     place, shown = coder.names.index(name), printable(name)
     cells = [each.codes[:, place] for each in seen]
     found = {
-        f"constant_{name}": Evidence(
+        f"constant_{name}": FaultStatistic(
             clause=f"have the most frequent {shown} of their run",
             meaning="A constant feed: one value stands where many should.",
             shown=[_most_frequent(each.numbers.get(name, own)) for each, own in zip(seen, cells, strict=True)],
         ),
-        f"missing_{name}": Evidence(
+        f"missing_{name}": FaultStatistic(
             clause=f"have no {shown}",
             meaning="Cells were lost.",
             shown=[own == coder.sizes[place] - 1 for own in cells],
         ),
     }
     if name in training.numbers:
-        return found | number_signs(name, training.numbers[name], [each.numbers[name] for each in seen], "is")
+        return found | numeric_shift_tests(name, training.numbers[name], [each.numbers[name] for each in seen], "is")
     values = coder.labels(name)[:-1]
     shares = np.bincount(training.codes[:, place], minlength=len(values) + 1) / max(1, len(training))
     often = [code for code in range(len(values)) if shares[code] >= _FREQUENT][:_LISTED]
     return found | {
-        f"rare_{name}_{code}": Evidence(
+        f"rare_{name}_{code}": FaultStatistic(
             clause=f"have {printable(values[code])} as {shown}",
             meaning="A lost value: fewer than half as many as in any reference run.",
             shown=[own == code for own in cells],
@@ -97,7 +96,7 @@ def _most_frequent(values: np.ndarray[tuple[int], np.dtype[np.float64 | np.int32
 
 
 def _exchangeable(coder: Coder) -> Iterator[tuple[str, str]]:
-    """Yield pairs of columns of which each could hold the other's cells."""
+    """Yield pairs of columns that could each hold the other's cells."""
     for one, other in combinations(coder.names, 2):
         first, second = coder.columns[one], coder.columns[other]
         if not first.alike(second):
@@ -110,20 +109,22 @@ def _exchangeable(coder: Coder) -> Iterator[tuple[str, str]]:
             yield one, other
 
 
-def _exchanged(coder: Coder, pair: tuple[str, str], training: Coded, seen: Sequence[Coded]) -> dict[str, Evidence]:
+def _exchanged(
+    coder: Coder, pair: tuple[str, str], training: Coded, seen: Sequence[Coded]
+) -> dict[str, FaultStatistic]:
     def cells(rows: Coded) -> tuple[Floats, Floats]:
         places = (coder.names.index(name) for name in pair)
         found = (rows.numbers.get(n, rows.codes[:, at].astype(float)) for n, at in zip(pair, places, strict=True))
         first, second = found
         return first, second
 
-    return exchange_signs(pair, cells(training), [cells(each) for each in seen])
+    return swap_tests(pair, cells(training), [cells(each) for each in seen])
 
 
 # -- whole rows --------------------------------------------------------------------------------------------------------
 
 
-def _torn(training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Evidence]:
+def _torn(training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, FaultStatistic]:
     if len(training.names) < 2:
         return {}
     from sklearn.ensemble import RandomForestClassifier
@@ -134,7 +135,7 @@ def _torn(training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Eviden
     which = np.repeat([0, 1], len(training))
     forest = RandomForestClassifier(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1).fit(trained, which)
     return {
-        "torn": Evidence(
+        "torn": FaultStatistic(
             clause="look as if their cells were from different rows",
             meaning="A join or a sort went wrong, so that columns do not belong together.",
             shown=[forest.predict(each.codes) == 1 for each in seen],
@@ -143,7 +144,7 @@ def _torn(training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Eviden
     }
 
 
-def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, Evidence]:
+def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int) -> dict[str, FaultStatistic]:
     from sklearn.ensemble import RandomForestClassifier
 
     found = {}
@@ -157,7 +158,7 @@ def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int
         rest = [np.delete(each.codes, place, axis=1) for each in (training, *seen)]
         forest = RandomForestClassifier(_TREES, min_samples_leaf=_LEAF, random_state=seed, n_jobs=1)
         forest.fit(rest[0], classes)
-        found[f"label_{name}"] = Evidence(
+        found[f"label_{name}"] = FaultStatistic(
             clause=f"do not have the {printable(name)} that the rest of them suggests",
             meaning="A forest predicts another value from the other columns.",
             shown=[forest.predict(own) != each.codes[:, place] for own, each in zip(rest[1:], seen, strict=True)],
@@ -166,9 +167,9 @@ def _mislabelled(coder: Coder, training: Coded, seen: Sequence[Coded], seed: int
     return found
 
 
-def _copied(seen: Sequence[Coded]) -> dict[str, Evidence]:
+def _copied(seen: Sequence[Coded]) -> dict[str, FaultStatistic]:
     cells = [
         np.stack([each.numbers.get(name, each.codes[:, at].astype(float)) for at, name in enumerate(each.names)], 1)
         for each in seen
     ]
-    return copied_signs(cells, "row")
+    return copy_tests(cells, "row")

@@ -1,4 +1,4 @@
-"""What a classifier reads and what it predicts: by public rules from the schema, the same for every table."""
+"""Features and target classes of downstream classifiers, by public rules from the schema, the same for every table."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 MOST_CLASSES = 10
-"""The most classes of a target; the rarest of more are lumped together."""
+"""Most classes of a target; beyond, the rarest are merged."""
 
 REST = "(any other)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Features:
-    """The columns a classifier may look at: by public rules from the schema, the same for every table.
+class FeatureTable:
+    """The input columns of a classifier.
 
     Attributes:
         names: The P columns.
-        sizes: How many codes each has, the last of them for missing.
+        sizes: Number of codes of each, the last of them for missing.
         codes: ``(N, P)`` int32.
-        scaled: For number columns ``(N,)`` float32 in [0, 1], the place within the public bounds; NaN where missing.
+        scaled: For number columns ``(N,)`` float32 in [0, 1], relative to the public bounds; NaN where missing.
     """
 
     names: tuple[str, ...]
@@ -40,7 +40,7 @@ class Features:
     scaled: Mapping[str, np.ndarray[Any, np.dtype[np.float32]]]
 
     def trees(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Return ``(N, P)`` float32 for trees: numbers as they are, values by their code, missing below all."""
+        """Return ``(N, P)`` float32 for trees: numbers unchanged, values by their code, missing below all."""
         table = self.codes.astype(np.float32)
         for place, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
             if name in self.scaled:
@@ -50,7 +50,7 @@ class Features:
         return table
 
     def one_hot(self) -> csr_matrix:
-        """Return a sparse ``(N, Q)`` matrix for linear models: each code one-hot, each number's place beside it."""
+        """Return a sparse ``(N, Q)`` matrix for linear models: each code one-hot, each scaled number beside it."""
         from scipy.sparse import csr_matrix
 
         n, width = len(self.codes), sum(self.sizes)
@@ -65,22 +65,22 @@ class Features:
         return csr_matrix((values.ravel(), places.ravel(), pointers), shape=(n, width + len(self.scaled)))
 
 
-def features(schema: ResolvedSchema, frame: pd.DataFrame) -> Features:
-    """Return what a classifier may look at: all but ids, the target, and what follows from it or it follows from.
+def features(schema: ResolvedSchema, frame: pd.DataFrame) -> FeatureTable:
+    """Return a classifier's features: all columns but ids, the target, and those a rule ties to the target.
 
     Args:
         schema: Every fact known.
         frame: Rows of this schema, canonical or in the schema's own dtypes.
 
     Raises:
-        DataError: A column is not there, or a cell does not fit it.
+        DataError: A column is missing, or a cell does not fit it.
     """
     coder = Coder(schema=schema)
-    return features_of(coder, coder.read(frame, "the table"))
+    return make_features(coder, coder.read(frame, "the table"))
 
 
-def features_of(coder: Coder, table: Coded) -> Features:
-    """Return the features of a table that is coded already."""
+def make_features(coder: Coder, table: Coded) -> FeatureTable:
+    """Return the features of a coded table."""
     banned = _target_and_its_equals(coder.schema)
     places = [place for place, name in enumerate(coder.names) if name not in banned]
     names = tuple(coder.names[place] for place in places)
@@ -89,7 +89,7 @@ def features_of(coder: Coder, table: Coded) -> Features:
         if name in table.numbers:
             scaled[name] = coder.place(name, table.numbers[name]).astype(np.float32)
     sizes = tuple(coder.sizes[place] for place in places)
-    return Features(names=names, sizes=sizes, codes=table.codes[:, places], scaled=scaled)
+    return FeatureTable(names=names, sizes=sizes, codes=table.codes[:, places], scaled=scaled)
 
 
 def _target_and_its_equals(schema: ResolvedSchema) -> set[str]:
@@ -100,18 +100,18 @@ def _target_and_its_equals(schema: ResolvedSchema) -> set[str]:
     return {name for name in banned if name is not None}
 
 
-# -- what a classifier predicts --------------------------------------------------------------------------------------
+# -- target classes --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
-    """The classes of the column that is predicted.
+class TargetClasses:
+    """The classes of the predicted column.
 
     Attributes:
         name: The schema's target.
         labels: The K classes.
-        column: The column that is read: the target, or the one it repeats.
-        threshold: Where a number is cut in two; of no meaning for a discrete target.
+        column: The column read: the target, or the one it repeats.
+        threshold: The boundary between a number's two classes; unused for a discrete target.
         places: The class of each code of a discrete target, -1 for missing; null for a number.
     """
 
@@ -137,10 +137,10 @@ class Target:
         return table.take(rows), classes[rows]
 
 
-def target_of(coder: Coder, train: Coded) -> Target | None:
+def find_target(coder: Coder, train: Coded) -> TargetClasses | None:
     """Return the target's classes; null where the schema names no target.
 
-    Classes beyond the ``MOST_CLASSES`` are lumped together, the rarest among the real rows first.
+    Classes beyond ``MOST_CLASSES`` are merged, the rarest among the real rows first.
     """
     name = coder.schema.target
     if name is None:
@@ -150,9 +150,10 @@ def target_of(coder: Coder, train: Coded) -> Target | None:
         numbers = train.numbers[column]
         present = numbers[~np.isnan(numbers)]
         middle = float(np.median(present)) if len(present) else 0.0
-        # Where more than half of the rows share the largest value, nothing lies above the median.
+        # If more than half of the rows have the largest value, nothing lies above the median.
         middle = middle if (present > middle).any() else float(np.nextafter(middle, -np.inf))
-        return Target(name=name, column=column, labels=("at most the median", "above the median"), threshold=middle)
+        halves = ("at most the median", "above the median")
+        return TargetClasses(name=name, column=column, labels=halves, threshold=middle)
     labels = coder.labels(column)[:-1]
     places = np.append(np.arange(len(labels)), -1).astype(np.int64)
     if len(labels) > MOST_CLASSES:
@@ -161,4 +162,4 @@ def target_of(coder: Coder, train: Coded) -> Target | None:
         places = np.append(np.full(len(labels), MOST_CLASSES - 1), -1).astype(np.int64)
         places[frequent] = np.arange(MOST_CLASSES - 1)
         labels = (*(labels[place] for place in frequent), REST)
-    return Target(name=name, column=column, labels=labels, places=places)
+    return TargetClasses(name=name, column=column, labels=labels, places=places)

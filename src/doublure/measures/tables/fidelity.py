@@ -1,13 +1,13 @@
-"""How near the synthetic rows are to the real ones: columns, pairs of columns, associations.
+"""Fidelity of synthetic rows to real ones: columns, pairs of columns, associations.
 
 ============  ================================================================================================
 columns       total variation between the shares of each column's public bins and values
 pairs         the same for the two-way table of each pair of columns
-wasserstein   how far a number's mass has to be moved, in shares of its public range
+wasserstein   1-Wasserstein distance of a number, in shares of its public range
 association   Cramér's V of each pair (one measure for numbers in bins and categories alike), bias-corrected
 ============  ================================================================================================
 
-Beside each stands the same for independent columns and, as the floor, for real rows kept aside: even other real rows
+Each figure stands beside that of independent columns and, as the floor, of real rows kept aside: even other real rows
 are not at distance 0, because a finite table is a sample.
 """
 
@@ -24,11 +24,11 @@ from doublure.intervals import Result
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
-from doublure.measures.tables.counts import Cells, Counts, Pair, count
-from doublure.measures.tables.influence import of_association, of_variation, of_wasserstein
+from doublure.measures.tables.counts import CodeCounts, Pair, TwoWayCounts, count
+from doublure.measures.tables.influence import association_influence, variation_influence, wasserstein_influence
 
 MOST_PAIRED = 60
-"""The most columns whose pairs are looked at; of more, a uniform sample is."""
+"""Most columns whose pairs are compared; of more, a uniform sample."""
 
 _WORST = 12
 
@@ -49,7 +49,7 @@ class PairFidelity(Result):
     variation: Score
 
 
-class Association(Result):
+class AssociationMatrices(Result):
     """Cramér's V between columns, in [0, 1]; each matrix is symmetric with ones on the diagonal."""
 
     columns: tuple[str, ...]
@@ -64,9 +64,9 @@ class Fidelity(Result):
         scores: The means over columns and pairs.
         columns: Each column, the furthest first.
         pairs: The pairs furthest from the real rows.
-        n_pairs: How many pairs were looked at.
-        sampled_columns: How many columns the pairs come from, where not from all.
-        association: For the heat maps.
+        n_pairs: Number of pairs compared.
+        sampled_columns: Number of columns in the sample, where pairs come from one.
+        association: Data of the heat maps.
     """
 
     scores: tuple[Score, ...]
@@ -74,19 +74,19 @@ class Fidelity(Result):
     pairs: tuple[PairFidelity, ...]
     n_pairs: int
     sampled_columns: int | None
-    association: Association
+    association: AssociationMatrices
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """The four tables that are compared: one Coded each, over the same columns.
+    """The four compared tables, over the same columns.
 
     Attributes:
         train: The real rows that were fitted.
         synthetic: Synthetic rows.
         baseline: Independent columns.
         holdout: Other real rows.
-        resamples: Where figures are resampled.
+        resamples: Receives resampled figures.
     """
 
     train: Coded
@@ -97,17 +97,17 @@ class Tables:
 
     @property
     def others(self) -> dict[str, Coded]:
-        """What is held against the training rows."""
+        """The tables compared with the training rows."""
         return {"value": self.synthetic, "baseline": self.baseline, "real": self.holdout}
 
 
-def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fidelity, Counts, Counts]:
+def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fidelity, CodeCounts, CodeCounts]:
     """Return the distances, and the counts of the real and the synthetic rows.
 
     Args:
         coder: Gives the public bins.
-        tables: What to compare.
-        rng: Picks the columns whose pairs are looked at, where there are more than ``MOST_PAIRED``.
+        tables: The tables to compare.
+        rng: Draws the columns whose pairs are compared, where there are more than ``MOST_PAIRED``.
     """
     names, sizes = coder.names, coder.sizes
     paired = np.arange(len(names))
@@ -128,7 +128,7 @@ def compare(coder: Coder, tables: Tables, rng: np.random.Generator) -> tuple[Fid
         pairs=_worst_pairs(names, distances),
         n_pairs=len(pairs),
         sampled_columns=MOST_PAIRED if len(names) > MOST_PAIRED else None,
-        association=Association(
+        association=AssociationMatrices(
             columns=tuple(names[place] for place in paired),
             real=_rows(matrix),
             synthetic=_rows(matrices["value"]),
@@ -148,7 +148,7 @@ def variation(left: Floats, right: Floats) -> float:
 def wasserstein(left: Floats, right: Floats) -> float | None:
     """Return the 1-Wasserstein distance of two samples, in their own unit; null if one is empty.
 
-    The area between the two distribution functions, computed exactly.
+    It is the area between the two distribution functions, computed exactly.
     """
     if not len(left) or not len(right):
         return None
@@ -159,14 +159,14 @@ def wasserstein(left: Floats, right: Floats) -> float | None:
     return float(np.sum(np.abs(below_left - below_right) * np.diff(points)))
 
 
-def cramers_v(cells: Cells, left: Floats, right: Floats, rows: int) -> float:
+def cramers_v(cells: TwoWayCounts, left: Floats, right: Floats, rows: int) -> float:
     """Return the bias-corrected Cramér's V of a two-way table, in [0, 1]; 0 where a column is constant.
 
     Args:
         cells: The two-way table.
         left: The shares of its first column's codes.
         right: The shares of its second column's codes.
-        rows: How many rows were counted.
+        rows: Number of rows counted.
 
     References:
         Bergsma (2013), A bias-correction for Cramér's V and Tschuprow's T, equation 3 and below.
@@ -175,14 +175,14 @@ def cramers_v(cells: Cells, left: Floats, right: Floats, rows: int) -> float:
     if min(high, wide) < 2 or rows < 2:
         return 0.0
     expected = left[cells.keys // cells.width] * right[cells.keys % cells.width]
-    # Empty cells add exactly 1 in all, so that only the filled ones need be visited.
+    # Empty cells add exactly 1 in all, so only the filled ones need a visit.
     phi2 = float(np.sum((cells.counts / rows) ** 2 / expected)) - 1.0
     phi2 = max(0.0, phi2 - (high - 1) * (wide - 1) / (rows - 1))
     least = min(high - (high - 1) ** 2 / (rows - 1), wide - (wide - 1) ** 2 / (rows - 1)) - 1
     return min(1.0, float(np.sqrt(phi2 / least))) if least > 0 else 0.0
 
 
-def pair_variation(train: Counts, other: Counts, pair: Pair) -> float:
+def pair_variation(train: CodeCounts, other: CodeCounts, pair: Pair) -> float:
     """Return the total variation of two two-way tables, in [0, 1]."""
     left, right = train.two[pair], other.two[pair]
     keys, place = np.unique(np.concatenate([left.keys, right.keys]), return_inverse=True)
@@ -190,8 +190,8 @@ def pair_variation(train: Counts, other: Counts, pair: Pair) -> float:
     return float(np.abs(np.bincount(place, weights=gaps, minlength=len(keys))).sum() / 2)
 
 
-def association_matrix(counts: Counts, places: list[int]) -> Floats:
-    """Return the Cramér's V ``(P, P)`` of each pair of so many columns, with ones on the diagonal."""
+def association_matrix(counts: CodeCounts, places: list[int]) -> Floats:
+    """Return the Cramér's V ``(P, P)`` of each pair of the given columns, with ones on the diagonal."""
     matrix = np.eye(len(places))
     shares = {place: counts.shares(place) for place in places}
     for (i, left), (j, right) in combinations(enumerate(places), 2):
@@ -210,12 +210,11 @@ def _rows(matrix: Floats) -> tuple[tuple[float, ...], ...]:
 
 
 def _resample(coder: Coder, tables: Tables, scores: tuple[Score, ...], pairs: list[Pair]) -> None:
-    """Keep the resamples of the synthetic rows' distances."""
     figures = {score.key: score.value for score in scores}
     codes = tables.train.codes, tables.synthetic.codes, coder.sizes
-    found = {"columns": of_variation(*codes, [(place,) for place in range(len(coder.names))])}
+    found = {"columns": variation_influence(*codes, [(place,) for place in range(len(coder.names))])}
     if pairs:
-        found |= {"pairs": of_variation(*codes, pairs), "association": of_association(*codes, pairs)}
+        found |= {"pairs": variation_influence(*codes, pairs), "association": association_influence(*codes, pairs)}
     if "wasserstein" in figures:
         found["wasserstein"] = _moved_numbers(coder, tables)
     for key, (real, own) in found.items():
@@ -228,20 +227,20 @@ def _moved_numbers(coder: Coder, tables: Tables) -> tuple[Floats, Floats]:
     known = [
         name
         for name in tables.train.numbers
-        if len(_present(tables.train, name)) and len(_present(tables.synthetic, name))
+        if len(present_numbers(tables.train, name)) and len(present_numbers(tables.synthetic, name))
     ]
     for name in known:
         lower, upper, unit = coder.bounds(name)
-        found = of_wasserstein(tables.train.numbers[name], tables.synthetic.numbers[name])
+        found = wasserstein_influence(tables.train.numbers[name], tables.synthetic.numbers[name])
         for one, own in zip(total, found, strict=True):
             one += own / max(upper - lower, unit) / len(known)
     return total
 
 
-# -- words -----------------------------------------------------------------------------------------------------------
+# -- scores ----------------------------------------------------------------------------------------------------------
 
 
-def _columns(coder: Coder, tables: Tables, train: Counts, others: Mapping[str, Counts]) -> list[ColumnFidelity]:
+def _columns(coder: Coder, tables: Tables, train: CodeCounts, others: Mapping[str, CodeCounts]) -> list[ColumnFidelity]:
     columns = []
     for place, (name, column) in enumerate(coder.columns.items()):
         shares = {role: variation(train.shares(place), counts.shares(place)) for role, counts in others.items()}
@@ -259,14 +258,15 @@ def _columns(coder: Coder, tables: Tables, train: Counts, others: Mapping[str, C
 
 def _wasserstein(coder: Coder, tables: Tables, name: str) -> dict[str, float | None]:
     lower, upper, unit = coder.bounds(name)
-    real = _present(tables.train, name)
-    distances = {role: wasserstein(real, _present(table, name)) for role, table in tables.others.items()}
+    real = present_numbers(tables.train, name)
+    distances = {role: wasserstein(real, present_numbers(table, name)) for role, table in tables.others.items()}
     scale = max(upper - lower, unit)
-    # A real value outside bounds that were bought may lie further away than the public range is wide.
+    # A real value outside bought bounds may be further away than the width of the public range.
     return {role: None if distance is None else min(1.0, distance / scale) for role, distance in distances.items()}
 
 
-def _present(table: Coded, name: str) -> Floats:
+def present_numbers(table: Coded, name: str) -> Floats:
+    """Return a column's numbers without missing ones."""
     values = table.numbers[name]
     return values[~np.isnan(values)]
 

@@ -1,7 +1,7 @@
-"""Subgroup accuracy: for each public group, after training on synthetic and on real rows.
+"""Subgroup accuracy of downstream classifiers trained on synthetic and on real rows.
 
-A group is a value of a discrete column with few of them. A model trained on synthetic rows that is as good as one
-trained on real rows on the whole can still be much worse for a small group: noise hides the few before the many.
+A group is a value of a discrete column with few values. A model trained on synthetic rows can match one trained on
+real rows overall and still be much worse for a small group: noise hides small groups first.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from doublure.intervals import LEVEL, Interval, Result, paired_difference, wilso
 from doublure.measures.classification import Labels
 from doublure.measures.scores import Score, rate_score
 from doublure.measures.tables.coding import Coded, Coder
-from doublure.measures.tables.features import Target
+from doublure.measures.tables.features import TargetClasses
 from doublure.measures.tables.utility import TrainedOn, TrainingSets
 
 FEWEST_ROWS = 50
-"""Groups with fewer test rows are left out: their intervals would say nothing."""
+"""Smallest number of test rows of a group: below, its intervals would say nothing."""
 
 MOST_VALUES = 20
-"""Columns with more values form no groups."""
+"""Most values of a column that form groups."""
 
 _Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 
-class Group(Result):
+class Subgroup(Result):
     """One group.
 
     Attributes:
-        column: The column, and
-        value: its value; both null for all test rows together.
-        rows: How many test rows belong to it.
-        accuracy: Of gradient boosting trained on synthetic rows, beside the other training sets.
+        column: The column; null for all test rows together.
+        value: Its value; null for all test rows together.
+        rows: Number of its test rows.
+        accuracy: Accuracy of gradient boosting trained on synthetic rows, beside the other training sets.
         real_interval: The interval of the accuracy after training on real rows.
-        loss: By how much training on real rows is better, in shares of the group's rows.
-        loss_interval: Its interval, from the same rows twice (paired).
-        excess: By how much the loss passes everybody's; 0 for all test rows together.
+        loss: Accuracy lost against training on real rows, in shares of the group's rows.
+        loss_interval: Its interval, paired over the same rows.
+        excess: The loss beyond that of all test rows; 0 for all test rows together.
         excess_interval: Its interval.
-        clear: Whether it passes everybody's even after allowing for how many groups were looked at (Bonferroni).
+        clear: Whether the excess is significant after correction for the number of groups (Bonferroni).
         share: The group's share of the synthetic rows, beside the real training rows'.
     """
 
@@ -58,37 +58,37 @@ class Group(Result):
     share: Score | None = None
 
 
-class Groups(Result):
-    """All groups, the one that loses most first.
+class Subgroups(Result):
+    """All groups, the largest loss first.
 
     Attributes:
         everybody: All test rows.
         groups: Each group.
         columns: The columns that form groups.
-        too_small: How many groups had fewer than ``FEWEST_ROWS`` test rows.
+        too_small: Number of groups with fewer than ``FEWEST_ROWS`` test rows.
     """
 
-    everybody: Group
-    groups: tuple[Group, ...]
+    everybody: Subgroup
+    groups: tuple[Subgroup, ...]
     columns: tuple[str, ...]
     too_small: int
 
 
 def by_group(
     coder: Coder,
-    target: Target,
+    target: TargetClasses,
     training_sets: TrainingSets,
     guesses: Mapping[TrainedOn, Labels],
     tables: Mapping[TrainedOn, Coded],
-) -> Groups:
-    """Return how every group is served.
+) -> Subgroups:
+    """Return the accuracy for every group.
 
     Args:
         coder: Reads the schema.
         target: Forms no groups itself.
         training_sets: The test rows and their classes.
-        guesses: What gradient boosting predicted for the test rows from each training set.
-        tables: Where the groups' shares come from: synthetic rows, independent columns and real training rows.
+        guesses: Predictions of gradient boosting for the test rows, by training set.
+        tables: Tables for the groups' shares: synthetic rows, independent columns and real training rows.
     """
     right: dict[TrainedOn, _Marks] = {role: guess == training_sets.truth for role, guess in guesses.items()}
     columns = [
@@ -112,7 +112,7 @@ def by_group(
         place = coder.names.index(name)
         shares = {role: float((table.codes[:, place] == code).mean()) for role, table in tables.items()}
         found.append(_group(name, value, right, rows, level, shares))
-    return Groups(
+    return Subgroups(
         everybody=_group(None, None, right, np.ones(len(training_sets.truth), dtype=np.bool_), LEVEL, None),
         groups=tuple(sorted(found, key=lambda group: (-group.loss, group.rows))),
         columns=tuple(columns),
@@ -121,18 +121,18 @@ def by_group(
 
 
 def excess_loss(right: Mapping[TrainedOn, _Marks], rows: _Marks, level: float) -> tuple[float, Interval | None]:
-    """Return by how much a group loses more than everybody does, and its interval.
+    """Return a group's loss beyond that of all test rows, and its interval.
 
-    Everybody is the group and the rest, so that the excess is the difference of these two, times the rest's share. Both
-    are measured on rows of their own, each row twice (paired).
+    All test rows are the group and the rest, so the excess is the difference of these two, times the rest's share. Both
+    are measured on their own rows, paired.
 
     Args:
-        right: Of each training set ``(N,)`` which test rows are predicted right.
-        rows: ``(N,)`` which of them the group has.
+        right: By training set, an ``(N,)`` mask of the test rows predicted correctly.
+        rows: ``(N,)`` mask of the group's rows.
         level: The interval's coverage.
 
     Returns:
-        The excess in shares of rows, and its interval; 0 and none where nobody else is there.
+        The excess in shares of rows, and its interval; 0 and none where the group is all test rows.
 
     References:
         Zou & Donner (2008), Construction of confidence limits about effect measures: the limits of a difference from
@@ -154,7 +154,7 @@ def excess_loss(right: Mapping[TrainedOn, _Marks], rows: _Marks, level: float) -
 
 
 def _swapped(right: Mapping[TrainedOn, _Marks], rows: _Marks) -> tuple[int, int]:
-    """Return how many rows only training on real rows gets right, and how many only training on synthetic rows does."""
+    """Return the number of rows that only training on real rows predicts correctly, and only training on synthetic."""
     real, own = right["real"][rows], right["value"][rows]
     return int((real & ~own).sum()), int((own & ~real).sum())
 
@@ -166,7 +166,7 @@ def _group(
     rows: _Marks,
     level: float,
     shares: Mapping[TrainedOn, float] | None,
-) -> Group:
+) -> Subgroup:
     n = int(rows.sum())
     hits: dict[str, int] = {role: int(found[rows].sum()) for role, found in right.items()}
     only_real, only_synthetic = _swapped(right, rows)
@@ -183,7 +183,7 @@ def _group(
             baseline=shares["baseline"],
             real=shares["real"],
         )
-    return Group(
+    return Subgroup(
         column=column,
         value=value,
         rows=n,

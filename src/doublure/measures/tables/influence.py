@@ -1,4 +1,4 @@
-"""By how much distances between two tables move if a row counts twice: what the bootstrap of rows needs of them.
+"""Influence functions of distances between two tables, for the bootstrap of rows.
 
 Every function returns two arrays of influences, of the real rows ``(N,)`` and of the others ``(M,)``
 (:mod:`doublure.measures.resampling`).
@@ -19,31 +19,33 @@ _Both = tuple[Floats, Floats]
 _MOST_CELLS = 1 << 22
 
 
-def of_variation(train: Integers, other: Integers, sizes: Sequence[int], sets: Sequence[tuple[int, ...]]) -> _Both:
+def variation_influence(
+    train: Integers, other: Integers, sizes: Sequence[int], sets: Sequence[tuple[int, ...]]
+) -> _Both:
     """Return the influences on the mean total variation of sets of columns.
 
     Args:
         train: ``(N, P)`` codes.
         other: ``(M, P)`` codes.
-        sizes: How many codes each column has.
-        sets: Which columns belong to each set.
+        sizes: Number of codes of each column.
+        sets: The columns of each set.
     """
     found = np.zeros(len(train)), np.zeros(len(other))
     for places in sets:
-        keys, others, cells = codes_of_both(train, other, sizes, places)
+        keys, others, cells = joint_codes(train, other, sizes, places)
         shares = [np.bincount(each, minlength=cells) / len(each) for each in (keys, others)]
-        sign = np.sign(shares[0] - shares[1])
+        sign = np.sign(shares[0] - shares[1])  # the derivative of half the sum of |p − q|
         found[0][:] += sign[keys] / 2
         found[1][:] -= sign[others] / 2
     return found[0] / len(sets), found[1] / len(sets)
 
 
-def of_association(train: Integers, other: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> _Both:
+def association_influence(train: Integers, other: Integers, sizes: Sequence[int], pairs: Sequence[Pair]) -> _Both:
     """Return the influences on the mean absolute difference of two columns' Cramér's V."""
     found = np.zeros(len(train)), np.zeros(len(other))
     for pair in pairs:
         cells, wide = sizes[pair[0]] * sizes[pair[1]], sizes[pair[1]]
-        (real, of_real), (own, of_own) = (_of_v(keys_of(each, sizes, pair), cells, wide) for each in (train, other))
+        (real, of_real), (own, of_own) = (_of_v(row_keys(each, sizes, pair), cells, wide) for each in (train, other))
         sign = float(np.sign(real - own))
         found[0][:] += sign * of_real
         found[1][:] -= sign * of_own
@@ -51,7 +53,7 @@ def of_association(train: Integers, other: Integers, sizes: Sequence[int], pairs
 
 
 def _of_v(keys: Whole, cells: int, wide: int) -> tuple[float, Floats]:
-    """Return Cramér's V of a two-way table, bias-corrected, and each row's influence; none where it is cut off."""
+    """Return the bias-corrected Cramér's V of a two-way table, and each row's influence; zeros where V is cut off."""
     n = len(keys)
     if cells <= _MOST_CELLS:
         table = np.bincount(keys, minlength=cells)
@@ -71,16 +73,17 @@ def _of_v(keys: Whole, cells: int, wide: int) -> tuple[float, Floats]:
     if least <= 0 or phi2 >= least:
         return (1.0 if least > 0 else 0.0), np.zeros(n)
     value = math.sqrt(max(0.0, phi2) / least)
-    # A root is infinitely steep at 0. Over a standard error of φ² of independent columns, χ²'s √(2 df) / n, it is not.
+    # A root is infinitely steep at 0. The standard error of φ² of independent columns, χ²'s √(2 df) / n, bounds it.
     steep = max(value, math.sqrt(math.sqrt(2 * (high - 1) * (broad - 1)) / (n * least)))
+    # The derivative of φ² = Σ p² / (left · right) with respect to one cell's share: its own term, and both margins'.
     of_left = np.bincount(rows, weights=part)[rows] / left[rows]
     of_right = np.bincount(columns, weights=part)[columns] / right[columns]
     each = (2 * part / shares - of_left - of_right) / (2 * steep * least)
     return value, each[place]
 
 
-def of_wasserstein(train: Floats, other: Floats) -> _Both:
-    """Return the influences on the 1-Wasserstein distance of the numbers that are there; 0 for a missing one.
+def wasserstein_influence(train: Floats, other: Floats) -> _Both:
+    """Return the influences on the 1-Wasserstein distance of the present numbers; 0 for a missing one.
 
     Args:
         train: ``(N,)``, NaN where missing.
@@ -93,7 +96,7 @@ def of_wasserstein(train: Floats, other: Floats) -> _Both:
     points = np.unique(np.concatenate([left, right]))
     below = [np.searchsorted(values, points, side="right") / len(values) for values in (left, right)]
     signed = np.sign(below[0] - below[1])[:-1] * np.diff(points)
-    beyond = np.append(np.cumsum(signed[::-1])[::-1], 0.0)  # what a number adds to all steps at and above it
+    beyond = np.append(np.cumsum(signed[::-1])[::-1], 0.0)  # a number's contribution to all steps at and above it
     found = []
     for sign, values, known in ((1.0, train, there[0]), (-1.0, other, there[1])):
         each = np.zeros(len(values))
@@ -103,11 +106,11 @@ def of_wasserstein(train: Floats, other: Floats) -> _Both:
     return found[0], found[1]
 
 
-def codes_of_both(
+def joint_codes(
     train: Integers, other: Integers, sizes: Sequence[int], places: Sequence[int]
 ) -> tuple[Whole, Whole, int]:
-    """Return one number a row for some columns together, of both tables, and below what all of them are."""
-    left, right = (keys_of(codes, sizes, places) for codes in (train, other))
+    """Return one joint code per row for some columns, of both tables, and an upper bound on them."""
+    left, right = (row_keys(codes, sizes, places) for codes in (train, other))
     cells = math.prod(sizes[place] for place in places)
     if cells <= _MOST_CELLS:
         return left, right, cells
@@ -115,8 +118,8 @@ def codes_of_both(
     return found[: len(left)], found[len(left) :], len(values)
 
 
-def keys_of(codes: Integers, sizes: Sequence[int], places: Sequence[int]) -> Whole:
-    """Return ``(N,)`` one number a row for some columns together."""
+def row_keys(codes: Integers, sizes: Sequence[int], places: Sequence[int]) -> Whole:
+    """Return ``(N,)`` one joint code per row for some columns."""
     keys = np.zeros(len(codes), dtype=np.int64)
     for place in places:
         keys = keys * sizes[place] + codes[:, place]

@@ -1,4 +1,4 @@
-"""Total variation in quantile bins, of one, two and three columns at a time; the last is NIST's k-marginal score.
+"""Total variation in quantile bins of one, two and three columns, and NIST's k-marginal score.
 
 The score is 1000 · (1 − the mean total variation over triples of columns), which is NIST's
 (2 − mean Σ|difference|) · 500: 1000 where all triples have the real frequencies, 0 where no cell is shared
@@ -21,7 +21,7 @@ from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coder, Integers
 from doublure.measures.tables.counts import Pair, count
 from doublure.measures.tables.fidelity import MOST_PAIRED, Tables, association_matrix, variation
-from doublure.measures.tables.influence import codes_of_both, of_association, of_variation
+from doublure.measures.tables.influence import association_influence, joint_codes, variation_influence
 from doublure.measures.tables.quantiles import (
     JOINT_BINS,
     ONE_WAY_BINS,
@@ -31,11 +31,11 @@ from doublure.measures.tables.quantiles import (
 )
 
 MOST_TRIPLES = 500
-"""The most triples of columns that are looked at; of more, so many are drawn uniformly."""
+"""Most triples of columns compared; of more, a uniform sample."""
 
 
-class Furthest(Result):
-    """A column, or a pair of columns, that lies further from the real rows than any other, against other real rows.
+class FurthestColumns(Result):
+    """The column, or pair of columns, whose distance exceeds that of other real rows most.
 
     Attributes:
         names: The column, or both.
@@ -51,16 +51,15 @@ class Marginals(Result):
 
     Attributes:
         scores: Of columns, of pairs, and the k-marginal score.
-        furthest: The column whose distance passes that of other real rows by most, then the pair that does, if there
-            are pairs.
+        furthest: The column whose distance exceeds that of other real rows most, then the pair, if there are pairs.
         columns: Each number's bins, in the schema's order.
-        triples: How many triples of columns were looked at.
+        triples: Number of triples of columns compared.
         association: Each pair's Cramér's V: the mean absolute difference to the real rows' as a share of the real
             rows' mean; null where there is no pair, or no association.
     """
 
     scores: tuple[Score, ...]
-    furthest: tuple[Furthest, ...]
+    furthest: tuple[FurthestColumns, ...]
     columns: tuple[QuantileShares, ...]
     triples: int
     association: Score | None
@@ -71,8 +70,8 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
 
     Args:
         coder: Reads the schema.
-        tables: What to compare.
-        rng: Draws the columns whose pairs are looked at, and the triples, where there are too many.
+        tables: The tables to compare.
+        rng: Draws the columns whose pairs are compared, and the triples, where there are too many.
     """
     fine = QuantileBins.of(coder, tables.train, ONE_WAY_BINS)
     read = {role: fine.read(table) for role, table in {"train": tables.train, **tables.others}.items()}
@@ -88,7 +87,7 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
             "columns.",
         )
     ]
-    found = {"quantile_columns": of_variation(train, read["value"], fine.sizes, alone)}
+    found = {"quantile_columns": variation_influence(train, read["value"], fine.sizes, alone)}
     furthest = [_furthest(coder.names, alone, one)]
     joint = QuantileBins.of(coder, tables.train, JOINT_BINS)
     codes = {role: joint.read(table) for role, table in tables.others.items()}
@@ -106,13 +105,13 @@ def marginals(coder: Coder, tables: Tables, rng: np.random.Generator) -> Margina
                 "mean over pairs.",
             )
         )
-        found["quantile_pairs"] = of_variation(real, codes["value"], joint.sizes, pairs)
+        found["quantile_pairs"] = variation_influence(real, codes["value"], joint.sizes, pairs)
         furthest.append(_furthest(coder.names, pairs, two))
         association = _association(tables, real, codes, joint.sizes, pairs)
     triples = _triples(len(coder.names), rng)
     if triples:
         scores.append(_k_marginal(variations(real, codes, joint.sizes, triples)))
-        of_triples = of_variation(real, codes["value"], joint.sizes, triples)
+        of_triples = variation_influence(real, codes["value"], joint.sizes, triples)
         found["k_marginal"] = -1000 * of_triples[0], -1000 * of_triples[1]
     figures = {score.key: score.value for score in scores}
     for key, (of_real, own) in found.items():
@@ -131,10 +130,10 @@ def _means(found: Mapping[str, Floats]) -> dict[str, float | None]:
     return {role: float(values.mean()) for role, values in found.items()}
 
 
-def _furthest(names: tuple[str, ...], sets: Sequence[tuple[int, ...]], found: Mapping[str, Floats]) -> Furthest:
+def _furthest(names: tuple[str, ...], sets: Sequence[tuple[int, ...]], found: Mapping[str, Floats]) -> FurthestColumns:
     worst = int(np.argmax(found["value"] - found["real"]))
     figures: dict[str, float | None] = {role: float(values[worst]) for role, values in found.items()}
-    return Furthest(
+    return FurthestColumns(
         names=tuple(names[place] for place in sets[worst]),
         variation=distance_score("variation", "total variation", figures),
     )
@@ -148,8 +147,8 @@ def variations(
     Args:
         train: ``(N, P)`` codes.
         others: For each role ``(M, P)`` codes.
-        sizes: How many codes each column has.
-        sets: Which columns belong to each set.
+        sizes: Number of codes of each column.
+        sets: The columns of each set.
 
     Returns:
         For each role ``(sets,)``.
@@ -157,7 +156,7 @@ def variations(
     found = {role: np.empty(len(sets)) for role in others}
     for number, places in enumerate(sets):
         for role, codes in others.items():
-            left, right, cells = codes_of_both(train, codes, sizes, places)
+            left, right, cells = joint_codes(train, codes, sizes, places)
             shares = [np.bincount(keys, minlength=cells) / len(keys) for keys in (left, right)]
             found[role][number] = variation(*shares)
     return found
@@ -173,9 +172,9 @@ def _pairs(columns: int, rng: np.random.Generator) -> list[Pair]:
 def _association(
     tables: Tables, real: Integers, codes: Mapping[str, Integers], sizes: Sequence[int], pairs: list[Pair]
 ) -> Score | None:
-    """Return how much of the real rows' association is off, and keep its resamples; None where there is none at all.
+    """Return the error of the association as a share of the real rows', and keep its resamples; None without any.
 
-    More than all of it is off where the rows invent association.
+    The share exceeds 1 where the rows invent association.
     """
     places = sorted({place for pair in pairs for place in pair})
     above = np.triu_indices(len(places), 1)
@@ -187,7 +186,7 @@ def _association(
     for role, table in codes.items():
         own = association_matrix(count(table, sizes, pairs), places)[above]
         lost[role] = float(np.abs(own - matrix).mean()) / whole
-        of_real, of_own = of_association(real, table, sizes, pairs)
+        of_real, of_own = association_influence(real, table, sizes, pairs)
         influence = {"train": of_real / whole, ROWS_OF[role]: of_own / whole}
         tables.resamples.add("association_lost", role, lost[role], influence)
     return Score(

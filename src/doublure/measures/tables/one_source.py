@@ -1,9 +1,9 @@
-"""Whether two tables can be told apart: a permutation test of their mean two-way total variation.
+"""Permutation test for two tables of one source, by their mean two-way total variation.
 
-A fitted synthesizer differs from the data by the noise that was paid for and by what its model leaves out, so real rows
-are further from its rows than its rows are from one another. If both tables are of one source, each assignment of the
-pooled rows to the two is as likely as the one that is given (Fisher 1935). Then the distance that is given exceeds
-those of ``RELABELLED`` random assignments once in ``RELABELLED + 1`` times at most (Phipson & Smyth 2010).
+A fitted synthesizer differs from the data by its noise and by the limits of its model, so real rows are further from
+its rows than its rows are from one another. If both tables are of one source, each assignment of the pooled rows to the
+two is as likely as the actual one (Fisher 1935). The actual distance then exceeds those of ``RELABELLED`` random
+assignments with probability at most 1 / (``RELABELLED`` + 1) (Phipson & Smyth 2010).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from doublure.encode.columns import Floats
 from doublure.measures.tables.coding import Coded, Coder, Integers
 from doublure.measures.tables.counts import Whole
 from doublure.measures.tables.fidelity import MOST_PAIRED
-from doublure.measures.tables.influence import codes_of_both
+from doublure.measures.tables.influence import joint_codes
 from doublure.measures.tables.quantiles import JOINT_BINS, QuantileBins
 from doublure.schema import ResolvedSchema
 
 RELABELLED = 19
-"""Of one source, 1 pair of tables in 20 is told apart nevertheless."""
+"""Number of random assignments: 1 pair of tables in 20 from one source is still found to differ."""
 
 MOST_ROWS = 10_000
-"""The most rows of a table that are looked at, drawn uniformly, so that the test stays cheap beside an evaluation."""
+"""Most rows of a table used, drawn uniformly, so that the test stays cheap beside an evaluation."""
 
 
-def told_apart(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame, *, seed: int) -> bool:
-    """Whether two tables are further apart than every random assignment of their rows to two tables of that size.
+def differ(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFrame, *, seed: int) -> bool:
+    """Return whether two tables are further apart than in every random assignment of their rows to the two.
 
     Args:
         schema: Every fact known.
@@ -48,7 +48,7 @@ def told_apart(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataFra
         codes=np.concatenate([one.codes, other.codes]),
         numbers={name: np.concatenate([one.numbers[name], other.numbers[name]]) for name in one.numbers},
     )
-    bins = QuantileBins.of(coder, both, JOINT_BINS)  # of all rows: an assignment of them changes no bin
+    bins = QuantileBins.of(coder, both, JOINT_BINS)  # of all rows, so that no assignment changes a bin
     assigned = [np.arange(len(both)), *(rng.permutation(len(both)) for _ in range(RELABELLED))]
     found = _distances(bins.read(both), bins.sizes, [order[: len(one)] for order in assigned])
     return bool(found[0] > found[1:].max())
@@ -60,18 +60,18 @@ def _some(coder: Coder, frame: pd.DataFrame, what: str, rng: np.random.Generator
 
 
 def _distances(codes: Integers, sizes: tuple[int, ...], firsts: list[Whole]) -> Floats:
-    """Return the mean total variation of pairs of columns, of a single column where there is one.
+    """Return the mean total variation of pairs of columns, or that of a single column.
 
     Args:
         codes: ``(N, P)`` codes of all rows.
-        sizes: How many codes each column has.
-        firsts: Of each assignment, the rows of the first table; all others are the second's.
+        sizes: Number of codes of each column.
+        firsts: For each assignment, the rows of the first table; all others are the second's.
     """
     columns = range(len(sizes))[:MOST_PAIRED]
     sets: list[tuple[int, ...]] = [*combinations(columns, min(2, len(columns)))]
     total = np.zeros(len(firsts))
     for places in sets:
-        keys, _, cells = codes_of_both(codes, codes[:0], sizes, places)
+        keys, _, cells = joint_codes(codes, codes[:0], sizes, places)
         counts = np.bincount(keys, minlength=cells)
         filled = (np.cumsum(counts > 0) - 1)[keys]
         counts = counts[counts > 0]

@@ -1,7 +1,7 @@
-"""One score from 0 to 100: the mean of how close the rows are, how useful, and how coherent.
+"""Overall score of a table from 0 to 100: the mean of closeness, usefulness and coherence.
 
-Each of the three is the mean of a few parts. A part is the share of the way from its zero to what other real rows
-reach, cut off at 0 and 1, times 100:
+Each of the three is the mean of its parts. A part is the position of a figure between its zero and the figure of other
+real rows, cut off at 0 and 1, times 100:
 
 ===========  ==========================================  ==============================================================
              zero                                        figures
@@ -11,13 +11,13 @@ closeness    no frequency in common                      total variation in quan
 usefulness   guessing                                    ranking (AUC) and average precision after training on the
                                                          rows; regression coefficients with the right sign; the median
                                                          relative error of count queries
-coherence    independent columns                         the share of rows that break no rule of the real rows; how
-                                                         much of the associations is off
+coherence    independent columns                         the share of rows that break no rule of the real rows; the
+                                                         error of the associations
 ===========  ==========================================  ==============================================================
 
 Other real rows are those kept aside; without any, a quarter of the fitted ones. (Rankings: training on the fitted
-rows.) Where the way from the zero to them is no longer than its own interval, a part cannot be told, and is left out: a
-share of that way would be made of chance. There is no weight to choose, and none was fitted to any method.
+rows.) Where the distance from the zero to them is no longer than its own interval, a part is undefined and left out: a
+fraction of that distance would be chance. No weight was chosen, and none was fitted to any method.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from doublure.intervals import Result
-from doublure.measures.resampling import Resamples, interval_of
+from doublure.measures.resampling import Resamples, percentile_interval
 from doublure.measures.scores import Score
 from doublure.measures.tables.count_queries import CountQueries
 from doublure.measures.tables.marginals import Marginals
@@ -40,13 +40,13 @@ from doublure.measures.tables.utility import Utility
 _ROLES = ("value", "baseline", "real")
 
 
-class Part(Result):
-    """One part of one of the three, from 0 to 1.
+class ScorePart(Result):
+    """One part of a component, from 0 to 1.
 
     Attributes:
-        name: What it is.
-        formula: How it follows from figures of the report.
-        score: The synthetic rows', beside the anchors'; null where it cannot be told.
+        name: Its name.
+        formula: Its formula in terms of the report's figures.
+        score: The synthetic rows' score, beside its references; null where undefined.
     """
 
     name: str
@@ -54,52 +54,52 @@ class Part(Result):
     score: Score
 
 
-class Third(Result):
+class ScoreComponent(Result):
     """Closeness, usefulness or coherence.
 
     Attributes:
-        score: From 0 to 100; its value is null where no part of it is known.
-        parts: What it is the mean of, times 100; those that cannot be told are left out of it.
+        score: From 0 to 100; its value is null where no part is known.
+        parts: Its parts; the score is the mean of the known ones, times 100.
     """
 
     score: Score
-    parts: tuple[Part, ...]
+    parts: tuple[ScorePart, ...]
 
     @property
-    def untold(self) -> bool:
-        """Whether it was measured and cannot be told: other real rows are no better than the zero of any part."""
+    def undefined(self) -> bool:
+        """Whether the score is undefined although measured: other real rows are no better than the zero of any part."""
         return bool(self.parts) and self.score.value is None
 
     @property
-    def why(self) -> str:
-        """Why it cannot be told, where it cannot."""
+    def reason(self) -> str:
+        """The reason why the score is undefined; empty otherwise."""
         return f"other real rows are not clearly better than {_ZEROS[self.score.key]}"
 
 
-class Overall(Result):
-    """One score, and what it is made of.
+class OverallScore(Result):
+    """The overall score and its components.
 
     Attributes:
-        score: The mean of those of the three that are known.
-        closeness: How close frequencies are.
-        usefulness: What analyses of the rows are worth.
-        coherence: Whether a row makes sense.
+        score: The mean of the known components.
+        closeness: Similarity of frequencies.
+        usefulness: Quality of analyses of the rows.
+        coherence: Plausibility of single rows.
     """
 
     score: Score
-    closeness: Third
-    usefulness: Third
-    coherence: Third
+    closeness: ScoreComponent
+    usefulness: ScoreComponent
+    coherence: ScoreComponent
 
     @property
-    def thirds(self) -> tuple[Third, Third, Third]:
-        """The three."""
+    def components(self) -> tuple[ScoreComponent, ScoreComponent, ScoreComponent]:
+        """The three components."""
         return self.closeness, self.usefulness, self.coherence
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """The score and the three; those that are known."""
-        each = (self.score, *(third.score for third in self.thirds))
+        """The known scores: the overall one, then the components."""
+        each = (self.score, *(component.score for component in self.components))
         return tuple(score for score in each if score.value is not None)
 
 
@@ -110,17 +110,17 @@ def overall(
     queries: CountQueries,
     rules: Rules,
     resamples: Resamples,
-) -> Overall:
+) -> OverallScore:
     """Return the score of a table from its figures."""
     parts = {
         "closeness": _closeness(found),
         "usefulness": [*_prediction(utility), *_signs(regression), *_counts(queries)],
         "coherence": _coherence(found, rules),
     }
-    thirds = {key: _third(key, [each.part(resamples) for each in own], resamples) for key, own in parts.items()}
-    scores = [third.score for third in thirds.values()]
+    components = {key: _component(key, [each.part(resamples) for each in own], resamples) for key, own in parts.items()}
+    scores = [component.score for component in components.values()]
     meaning = "The mean of closeness, usefulness and coherence, 0 to 100; 100 is what other real rows reach."
-    return Overall(score=_mean("overall", "Overall", scores, 1.0, meaning, resamples), **thirds)
+    return OverallScore(score=_mean("overall", "Overall", scores, 1.0, meaning, resamples), **components)
 
 
 _ZEROS = {"closeness": "rows with nothing in common", "usefulness": "guessing", "coherence": "independent columns"}
@@ -132,9 +132,10 @@ _MEANINGS = {
 }
 
 
-def _third(key: str, parts: list[Part], resamples: Resamples) -> Third:
+def _component(key: str, parts: list[ScorePart], resamples: Resamples) -> ScoreComponent:
     scores = [part.score for part in parts]
-    return Third(score=_mean(key, key.capitalize(), scores, 100.0, _MEANINGS[key], resamples), parts=tuple(parts))
+    score = _mean(key, key.capitalize(), scores, 100.0, _MEANINGS[key], resamples)
+    return ScoreComponent(score=score, parts=tuple(parts))
 
 
 def _mean(key: str, name: str, scores: list[Score], times: float, meaning: str, resamples: Resamples) -> Score:
@@ -150,16 +151,16 @@ def _mean(key: str, name: str, scores: list[Score], times: float, meaning: str, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Measured:
-    """A figure that a part follows from.
+class _PartFigure:
+    """A figure with its transformation into a part.
 
     Attributes:
-        key: The part's.
-        name: The part's.
-        formula: How it follows.
+        key: The part's key.
+        name: The part's name.
+        formula: The part's formula.
         score: The figure.
-        good: The figure to a number of which more is better.
-        zero: Where such numbers begin; null: at that of independent columns.
+        good: Transforms the figure so that more is better.
+        zero: The zero of the transformed figure; null: that of independent columns.
     """
 
     key: str
@@ -169,8 +170,8 @@ class _Measured:
     good: Callable[[Any], Any]
     zero: float | None
 
-    def part(self, resamples: Resamples) -> Part:
-        """Return the share of the way from the zero to other real rows; null where that way is made of chance."""
+    def part(self, resamples: Resamples) -> ScorePart:
+        """Return the position between the zero and other real rows; null where their distance is chance."""
         figures = {role: self.good(getattr(self.score, role)) for role in _ROLES}
         zero = figures["baseline"] if self.zero is None else self.zero
         way = figures["real"] - zero
@@ -181,16 +182,17 @@ class _Measured:
             score = score.model_copy(update=shares)
             resampled = resamples.of(self.score.key)
             if resampled is not None:
-                # Away from the ends, so that the resamples of a part at its end still say how sure it is.
+                # Not cut off, so that the resamples of a part at its end still show its uncertainty.
                 resamples.keep(key, "value", (self.good(resampled) - zero) / way)
-        return Part(name=self.name, formula=self.formula, score=score)
+        return ScorePart(name=self.name, formula=self.formula, score=score)
 
     def _error(self, way: float, resamples: Resamples) -> float:
-        """Return how wide the interval of the way is; 0 where nobody knows."""
+        """Return the half-width of the distance's interval; 0 where unknown."""
         ends = [resamples.of(self.score.key, "real"), resamples.of(self.score.key, "baseline")]
         if ends[0] is None or (self.zero is None and ends[1] is None):
             return 0.0
-        low, high = interval_of(self.good(ends[0]) - (self.good(ends[1]) if self.zero is None else self.zero), way)
+        zero = self.good(ends[1]) if self.zero is None else self.zero
+        low, high = percentile_interval(self.good(ends[0]) - zero, way)
         return high - low
 
 
@@ -200,14 +202,14 @@ def _cut(share: float) -> float:
 
 def _measured(
     score: Score | None, key: str, name: str, formula: str, good: Callable[[Any], Any], zero: float | None
-) -> list[_Measured]:
-    """Return what a part follows from; nothing where one of the three figures is not known."""
+) -> list[_PartFigure]:
+    """Return a figure with its transformation; empty where one of the three values is unknown."""
     if score is None or None in (score.value, score.baseline, score.real):
         return []
-    return [_Measured(key=key, name=name, formula=formula, score=score, good=good, zero=zero)]
+    return [_PartFigure(key=key, name=name, formula=formula, score=score, good=good, zero=zero)]
 
 
-def _closeness(found: Marginals) -> list[_Measured]:
+def _closeness(found: Marginals) -> list[_PartFigure]:
     scores = {score.key: score for score in found.scores}
     formula, triples = "(1 − TVD) ÷ (1 − TVD of other real rows)", "k-marginal score ÷ that of other real rows"
     return [
@@ -217,7 +219,7 @@ def _closeness(found: Marginals) -> list[_Measured]:
     ]
 
 
-def _prediction(utility: Utility | None) -> list[_Measured]:
+def _prediction(utility: Utility | None) -> list[_PartFigure]:
     if utility is None:
         return []
     scores = {score.key: score for score in utility.scores}
@@ -231,18 +233,18 @@ def _prediction(utility: Utility | None) -> list[_Measured]:
     ]
 
 
-def _signs(found: Regression | None) -> list[_Measured]:
+def _signs(found: Regression | None) -> list[_PartFigure]:
     formula = "(2 s − 1) ÷ (2 s of other real rows − 1), s = share with the right sign"
     score = None if found is None else found.scores[0]
     return _measured(score, "signs", "coefficients", formula, lambda share: 2 * share - 1, 0.0)
 
 
-def _counts(found: CountQueries) -> list[_Measured]:
+def _counts(found: CountQueries) -> list[_PartFigure]:
     formula = "(1 − e) ÷ (1 − e of other real rows), e = median relative error"
     return _measured(found.scores[1] if found.asked else None, "counts", "count queries", formula, _less, 0.0)
 
 
-def _coherence(found: Marginals, rules: Rules) -> list[_Measured]:
+def _coherence(found: Marginals, rules: Rules) -> list[_PartFigure]:
     broken = "(i − b) ÷ (i − b of other real rows), b = share of rows that break a rule, i = b of independent columns"
     off = (
         "(i − a) ÷ (i − a of other real rows), a = Σ|V − V of real rows| over all pairs, Cramér’s V, i = a of "

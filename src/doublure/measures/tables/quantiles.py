@@ -1,8 +1,8 @@
-"""A table as codes of quantile bins: bins that the real rows fill evenly, so that no fault hides within a wide one.
+"""Quantile bins of a table: bins that real rows fill evenly, so that no fault hides within a wide bin.
 
-Public bins are as wide as the schema's bounds ask. Where those are far away, nearly all rows share one bin, and
-whatever is wrong inside it is out of sight. An evaluation is internal and may look at real rows: here each number is
-cut at the real rows' quantiles, and a value that many rows share (zero, a top code) has a bin of its own.
+Public bins depend on the schema's bounds. If these are far away, nearly all rows share one bin, and faults inside it
+stay invisible. An evaluation is internal and may look at real rows: here each number is cut at the real rows'
+quantiles, and a value shared by many rows (zero, a top code) has a bin of its own.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coded, Coder, Integers
-from doublure.measures.tables.counts import Counts, count
-from doublure.measures.tables.distributions import short
+from doublure.measures.tables.counts import CodeCounts, count
+from doublure.measures.tables.distributions import round_values
 
 ONE_WAY_BINS = 20
-"""Into how many quantile bins a number is cut where columns are looked at one by one."""
+"""Number of quantile bins for columns compared one by one."""
 
 JOINT_BINS = 10
-"""The same, where two or three are looked at together: finer cells would hold too few rows to be compared."""
+"""Number of quantile bins for two or three columns together: finer cells would hold too few rows."""
 
 
 class QuantileShares(Result):
@@ -31,7 +31,7 @@ class QuantileShares(Result):
     Attributes:
         column: The number.
         kind: Its type in the schema.
-        bins: The first value of each bin and where the next begins, which are equal for a value with a bin of its own;
+        bins: The first value of each bin and the start of the next, which are equal for a value with a bin of its own;
             null where a bin is open.
         real: The real rows' shares.
         synthetic: The synthetic rows' shares.
@@ -52,8 +52,7 @@ class QuantileBins:
 
     Attributes:
         coder: Reads the schema.
-        cuts: For each number ``(C,)`` ascending: where a bin ends and the next begins. A value belongs to the bin
-            whose number is that of the cuts that it is not below.
+        cuts: For each number ``(C,)`` ascending bin boundaries. A value's bin is the number of cuts at or below it.
     """
 
     coder: Coder
@@ -66,13 +65,13 @@ class QuantileBins:
         Args:
             coder: Reads the schema.
             train: The real rows.
-            bins: How many, where no value is shared by half as many rows as a bin holds: such a one stands alone.
+            bins: Number of bins, where no value is shared by half a bin's rows: such a value gets a bin of its own.
         """
         return cls(coder=coder, cuts={name: _cuts(numbers, bins) for name, numbers in train.numbers.items()})
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many codes each column has; the last one is missing."""
+        """Number of codes of each column; the last one is missing."""
         return tuple(
             len(self.cuts[name]) + 2 if name in self.cuts else size
             for name, size in zip(self.coder.names, self.coder.sizes, strict=True)
@@ -88,13 +87,13 @@ class QuantileBins:
                 codes[:, place] = np.where(np.isnan(numbers), len(cuts) + 1, found)
         return codes
 
-    def count(self, table: Coded) -> Counts:
+    def count(self, table: Coded) -> CodeCounts:
         """Return the one-way counts of a table."""
         return count(self.read(table), self.sizes, [])
 
 
-def quantile_shares(bins: QuantileBins, train: Counts, synthetic: Counts) -> tuple[QuantileShares, ...]:
-    """Return the shares of each number's bins; bins that no row is in are left out."""
+def quantile_shares(bins: QuantileBins, train: CodeCounts, synthetic: CodeCounts) -> tuple[QuantileShares, ...]:
+    """Return the shares of each number's bins; empty bins are left out."""
     found = []
     for place, (name, column) in enumerate(bins.coder.columns.items()):
         if name not in bins.cuts:
@@ -107,8 +106,8 @@ def quantile_shares(bins: QuantileBins, train: Counts, synthetic: Counts) -> tup
                 column=name,
                 kind=column.shown_type,
                 bins=tuple(ends[number] for number in filled),
-                real=short(real[filled]),
-                synthetic=short(artificial[filled]),
+                real=round_values(real[filled]),
+                synthetic=round_values(artificial[filled]),
                 variation=float(np.abs(real - artificial).sum() / 2),
             )
         )

@@ -1,9 +1,9 @@
-"""Regression coefficients: would a study of the synthetic rows come to the conclusions of one of the real rows?
+"""Regression coefficients of the target, for agreement between studies of synthetic and of real rows.
 
-One logistic regression of the target on the other columns is fitted to each table: numbers are standardised with the
-real rows' mean and deviation (after sign(x) · log(1 + |x|) where their skewness passes 2), values that a hundredth of
-the real rows has are indicators, the commonest being the reference. Of columns that say the same (more than four fifths
-of the variance explained by those before), the first stays, in the order of their correlation with the target.
+One logistic regression of the target on the other columns is fitted to each table. Numbers are standardised with the
+real rows' mean and deviation (after sign(x) · log(1 + |x|) where their skewness exceeds 2). Values with at least a
+hundredth of the real rows are indicators; the most common one is the reference. Of collinear columns (more than four
+fifths of the variance explained by those before), the first stays, in the order of their correlation with the target.
 Coefficients that are clear on the real rows (more than two standard errors from 0) are compared.
 """
 
@@ -19,11 +19,11 @@ from doublure.intervals import Result
 from doublure.measures.resampling import ROWS_OF, Resamples
 from doublure.measures.scores import Score
 from doublure.measures.tables.coding import MISSING, Coded, Coder
-from doublure.measures.tables.features import Target, features_of
+from doublure.measures.tables.features import TargetClasses, make_features
 from doublure.measures.tables.fidelity import Tables
 
 MOST_ROWS = 50_000
-"""The most rows that a regression is fitted to; of more, a uniform sample is used."""
+"""Most rows that a regression is fitted to; of more, a uniform sample is used."""
 
 _MOST_TERMS = 40
 _CANDIDATES = 200
@@ -41,9 +41,9 @@ class Coefficient(Result):
     """One coefficient that is clear on the real rows, in log odds.
 
     Attributes:
-        term: What it belongs to: a number (of one standard deviation), or a column's value.
+        term: Its term: a number (per standard deviation), or a column's value.
         real: On the real rows.
-        error: Its standard error there.
+        error: Its standard error on the real rows.
         synthetic: On the synthetic rows.
         holdout: On real rows kept aside.
     """
@@ -59,10 +59,10 @@ class Regression(Result):
     """The coefficients of all tables.
 
     Attributes:
-        outcome: What the odds are of: the target and a value of it.
+        outcome: The outcome of the odds: the target and a value of it.
         scores: The share of coefficients with the right sign, and their mean absolute error.
-        coefficients: Each, the furthest off first.
-        terms: How many terms the regression has.
+        coefficients: Each, the largest error first.
+        terms: Number of terms of the regression.
     """
 
     outcome: str
@@ -94,13 +94,13 @@ class _Term:
         return scaled
 
 
-def regression(coder: Coder, target: Target, tables: Tables, rng: np.random.Generator) -> Regression | None:
+def regression(coder: Coder, target: TargetClasses, tables: Tables, rng: np.random.Generator) -> Regression | None:
     """Return the coefficients of the target's regression; null where none is clear, or there is too little to fit.
 
     Args:
         coder: Reads the schema.
-        target: What is explained; of more than two classes the commonest against the others.
-        tables: What to fit.
+        target: The outcome; with more than two classes, the most common against the others.
+        tables: The tables to fit.
         rng: Draws the rows, where there are more than ``MOST_ROWS``.
     """
     known = {
@@ -136,8 +136,8 @@ def fit_logistic(design: Floats, truth: Floats) -> tuple[Floats, Floats, Floats]
 
     The intercept is left out.
 
-    Newton's method, with a ridge of 1 on every coefficient but the intercept, so that a table in which a term decides
-    the outcome has coefficients too.
+    Newton's method with a ridge of 1 on every coefficient but the intercept, so that the coefficients are finite even
+    where a term determines the outcome.
 
     Args:
         design: ``(N, Q)``, without intercept.
@@ -177,7 +177,7 @@ def _loss(x: Floats, truth: Floats, weights: Floats, ridge: Floats) -> float:
 
 def _terms(coder: Coder, train: Coded) -> list[_Term]:
     terms: list[_Term] = []
-    for name in features_of(coder, train).names:
+    for name in make_features(coder, train).names:
         place, column = coder.names.index(name), coder.columns[name]
         missing = coder.sizes[place] - 1
         shares = np.bincount(train.codes[:, place], minlength=coder.sizes[place]) / len(train)
@@ -219,7 +219,7 @@ def _skewness(values: Floats) -> float:
 
 
 def _chosen(terms: list[_Term], train: Coded, truth: Floats) -> list[_Term]:
-    """Return the terms that say something new, by the strength of their correlation with the outcome."""
+    """Return the terms that are not collinear, by the strength of their correlation with the outcome."""
     if not terms:
         return []
     outcome = (truth - truth.mean()) / truth.std()
@@ -252,9 +252,9 @@ def _standardised(column: Floats) -> Floats:
 
 
 def _resample(resamples: Resamples, fits: Mapping[str, tuple[Floats, Floats]]) -> None:
-    """Keep the resamples of both figures: of all coefficients, because a sign is no smooth figure."""
+    """Store the resamples of both figures, through those of all coefficients, because a sign is not smooth."""
     found = {
-        role: values + resamples.moved(f"{_ROWS[role]} of coefficients", rows) for role, (values, rows) in fits.items()
+        role: values + resamples.shifts(f"{_ROWS[role]} of coefficients", rows) for role, (values, rows) in fits.items()
     }
     for role in ("value", "baseline", "real"):
         resamples.keep("coefficient_signs", role, (np.sign(found[role]) == np.sign(found["train"])).mean(axis=1))

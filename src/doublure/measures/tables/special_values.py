@@ -1,7 +1,7 @@
-"""What a person would look for in a column: missing cells, zeros, negative numbers, top codes, repeated values.
+"""Special values of columns: missing cells, zeros, negative numbers, top codes, repeated and round values.
 
-A smooth distance forgives all of them: to move a tenth of the rows from zero to ten costs hardly anything, and to
-somebody who counts zeros everything. Each is a share of rows, real against synthetic.
+A smooth distance hardly reacts to them: moving a tenth of the rows from zero to ten costs little, and ruins a count of
+zeros. Each is a share of rows, synthetic against real.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 _Holds: TypeAlias = Callable[[Floats], _Marks]
 
 LEAST_SHARE = 0.01
-"""A value that fewer rows share, real and synthetic, is not listed."""
+"""Smallest share of rows, real or synthetic, for a value to be listed."""
 
 _OFF = 0.01
 _CHANCE = 4.0
@@ -37,14 +37,14 @@ _STEPS = tuple(digit * 10.0**power for power in range(9, -1, -1) for digit in (5
 
 
 class SpecialValue(Result):
-    """One of them.
+    """One special value.
 
     Attributes:
         column: The column.
-        what: What is counted: missing cells, numbers below zero, zeros, the real rows' lowest and highest number,
-            another number that many rows share, or multiples of a step.
-        value: The number that is meant, or the step; null for missing and negative ones.
-        label: The same in words.
+        what: Its kind: missing cells, numbers below zero, zeros, the real rows' lowest and highest number, another
+            number that many rows share, or multiples of a step.
+        value: The number, or the step; null for missing and negative ones.
+        label: The value in words.
         share: The share of synthetic rows, beside that of the real rows that were fitted (``real``).
         off: Whether the two differ by a hundredth of the rows or more, and by more than chance.
     """
@@ -58,11 +58,11 @@ class SpecialValue(Result):
 
 
 class SpecialValues(Result):
-    """All of them.
+    """All special values.
 
     Attributes:
-        score: The mean difference of the shares, of those that a hundredth of the real rows has; null without any.
-        values: Each, the furthest off first.
+        score: The mean difference of the shares, over values with a hundredth of the real rows; null without any.
+        values: Each, the largest difference first.
     """
 
     score: Score | None
@@ -80,11 +80,11 @@ class _Candidate:
 
 
 def special_values(coder: Coder, tables: Tables) -> SpecialValues:
-    """Return what stands out in the real or the synthetic columns, and in how many rows of each."""
+    """Return the special values of the real or the synthetic columns, with their share of each."""
     found = list(_candidates(coder, tables))
     if not found:
         return SpecialValues(score=None, values=())
-    # What the synthetic rows alone have is listed; the score is about the same values for whatever table is compared.
+    # The score uses the real rows' values, the same for every compared table; those of synthetic rows are only listed.
     own = [each for each in found if each.shares["train"] >= LEAST_SHARE]
     rows = len(tables.synthetic), len(tables.train)
     listed = [_value(each, *rows) for each in found]
@@ -109,7 +109,6 @@ def _score(own: list[_Candidate]) -> Score:
 
 
 def _resampled(score: Score, own: list[_Candidate], tables: Tables) -> Score:
-    """Keep the score's resamples."""
     found = {"train": np.zeros(len(tables.train)), "value": np.zeros(len(tables.synthetic))}
     for each in own:
         sign = float(np.sign(each.shares["value"] - each.shares["train"])) / len(own)
@@ -146,7 +145,7 @@ def _value(each: _Candidate, synthetic: int, train: int) -> SpecialValue:
     )
 
 
-# -- what stands out -------------------------------------------------------------------------------------------------
+# -- candidates ------------------------------------------------------------------------------------------------------
 
 
 def _candidates(coder: Coder, tables: Tables) -> Iterator[_Candidate]:
@@ -198,16 +197,16 @@ def _of_numbers(name: str, kind: str, numbers: dict[str, Floats], unit: float, *
         done.add(0.0)
     ends: dict[What, float] = {"lowest": float(present.min()), "highest": float(present.max())}
     for what, end in ends.items():
-        shown = candidate(what, end, f"= {number_label(end, kind)}, the {what}", _equal_to(end))
+        shown = candidate(what, end, f"= {write_number(end, kind)}, the {what}", _equal_to(end))
         if end not in done and shown.shares["train"] >= LEAST_SHARE:
             yield shown
             done.add(end)
     repeated = [value for value in _repeated(numbers) if value not in done]
     for value in repeated[:_MOST_REPEATED]:
-        yield candidate("repeated", value, f"= {number_label(value, kind)}", _equal_to(value))
+        yield candidate("repeated", value, f"= {write_number(value, kind)}", _equal_to(value))
     if plain and (step := _step(present, unit)) is not None:
         yield candidate(
-            "multiple", step, f"multiples of {number_label(step, kind)}", lambda values: _divides(step, values)
+            "multiple", step, f"multiples of {write_number(step, kind)}", lambda values: _divides(step, values)
         )
 
 
@@ -216,7 +215,7 @@ def _equal_to(value: float) -> _Holds:
 
 
 def _repeated(numbers: dict[str, Floats]) -> list[float]:
-    """Return values that many rows share and their neighbours do not, the most frequent first."""
+    """Return values shared by many rows but not their neighbours, the most frequent first."""
     found: dict[float, float] = {}
     for role in ("train", "value"):
         all_of = numbers[role]
@@ -230,7 +229,7 @@ def _repeated(numbers: dict[str, Floats]) -> list[float]:
 
 
 def _step(present: Floats, unit: float) -> float | None:
-    """Return the largest round step that real numbers other than zero keep, if it is coarser than the schema's."""
+    """Return the largest round step that divides all real numbers, if it is coarser than the schema's."""
     others = present[present != 0]
     if len(np.unique(others)) < 3:
         return None
@@ -246,7 +245,7 @@ def _divides(step: float, values: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]
     return np.asarray(np.mod(values, step) == 0, dtype=np.bool_)
 
 
-def number_label(value: float, kind: str) -> str:
+def write_number(value: float, kind: str) -> str:
     """Return a number as text, as its type writes it."""
     if (named := type_named(kind).axis_text(value)) is not None:
         return named

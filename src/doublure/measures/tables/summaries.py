@@ -1,6 +1,6 @@
-"""What anybody first asks of a number: its mean, how far it spreads, and how large the largest hundredth is.
+"""Summary statistics of each number: mean, standard deviation and 99th percentile.
 
-Distances in bins forgive a tail: a few rows far beyond anything real move a mean by half and a share by nothing.
+Distances in bins forgive a tail: a few rows far beyond the real ones move a mean by half and hardly move a share.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coder
-from doublure.measures.tables.fidelity import Tables
+from doublure.measures.tables.fidelity import Tables, present_numbers
 
 Statistic: TypeAlias = Literal["mean", "standard deviation", "99th percentile"]
 
@@ -27,15 +27,15 @@ class NumberSummary(Result):
 
     Attributes:
         column: The column.
-        what: Its mean, its standard deviation or its 99th percentile, in the column's unit.
+        what: Mean, standard deviation or 99th percentile, in the column's unit.
         value: Of the synthetic rows.
         real: Of the real rows that were fitted.
         holdout: Of the real rows kept aside.
-        gap: How far synthetic and fitted rows are apart, in standard deviations of the fitted ones; null where these
-            are all alike.
-        off: Whether they differ by more than chance, by more than twice what real rows kept aside do, and by a
-            twentieth of the standard deviation and of itself (the mean), a fifth of itself (the standard deviation) or
-            a quarter of the way from the median (the percentile).
+        gap: The difference between synthetic and fitted rows, in standard deviations of the fitted ones; null where
+            these are constant.
+        off: Whether the difference exceeds chance, twice that of real rows kept aside, and a threshold: for the mean, a
+            twentieth of the standard deviation and of itself; for the standard deviation, a fifth of itself; for the
+            percentile, a quarter of its distance from the median.
     """
 
     column: str
@@ -48,7 +48,7 @@ class NumberSummary(Result):
 
 
 def summaries(coder: Coder, tables: Tables) -> tuple[NumberSummary, ...]:
-    """Return mean, standard deviation and 99th percentile of each number, the furthest off first.
+    """Return mean, standard deviation and 99th percentile of each number, the largest difference first.
 
     Columns with fewer than 20 cells in any of the tables are left out, and so are dates.
     """
@@ -56,21 +56,16 @@ def summaries(coder: Coder, tables: Tables) -> tuple[NumberSummary, ...]:
     for name, column in coder.columns.items():
         if not column.plain:
             continue
-        numbers = [_present(table.numbers[name]) for table in (tables.synthetic, tables.train, tables.holdout)]
+        numbers = [present_numbers(table, name) for table in (tables.synthetic, tables.train, tables.holdout)]
         if min(map(len, numbers)) >= _FEWEST:
             found += _of_column(name, *numbers)
     return tuple(sorted(found, key=lambda entry: (not entry.off, -(entry.gap or 0.0))))
 
 
-def rounded(value: float) -> str:
-    """Return a statistic with three digits or all before the point."""
+def round_figure(value: float) -> str:
+    """Return a statistic with three digits, or all before the decimal point."""
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return text.replace("-", "−")
-
-
-def _present(values: Floats) -> Floats:
-    found: Floats = values[~np.isnan(values)]
-    return found
 
 
 def _of_column(name: str, synthetic: Floats, real: Floats, holdout: Floats) -> list[NumberSummary]:

@@ -1,8 +1,8 @@
-"""What the synthetic rows are good for: train on them, test on real rows, and compare with training on real rows.
+"""Utility of synthetic rows: train on them, test on real rows, and compare with training on real rows.
 
 Three kinds of classifier are trained three times each: on the synthetic rows, on independent columns, and on the real
-rows. All are tested on the same real rows, which none of them was trained on. What they predict is the schema's
-target; a target that is a number is cut in two at the real rows' median.
+rows. All are tested on the same real rows, on which none of them was trained. They predict the schema's target; a
+numeric target is cut in two at the real rows' median.
 """
 
 from __future__ import annotations
@@ -24,28 +24,27 @@ from doublure.measures.classification import (
     guessed_precision,
     macro_f1,
 )
-from doublure.measures.influence import of_area, of_average_precision, of_macro_f1, of_share
+from doublure.measures.influence import area_influence, macro_f1_influence, precision_influence, share_influence
 from doublure.measures.resampling import Resamples
 from doublure.measures.scores import Score, rate_score
 from doublure.measures.tables.classifiers import CLASSIFIERS, Kind, predict
 from doublure.measures.tables.coding import Coded, Coder
-from doublure.measures.tables.features import Features, Target, features, features_of
+from doublure.measures.tables.features import FeatureTable, TargetClasses, make_features
 from doublure.support.progress import Progress
 
 MOST_ROWS = 50_000
-"""The most rows that a classifier is trained or tested with; of more, a uniform sample is used."""
+"""Most rows that a classifier is trained or tested on; of more, a uniform sample is used."""
 
 IMBALANCED = 0.7
-"""From this share of the commonest class on, accuracy says more about that share than about a model."""
+"""Share of the most common class from which accuracy says more about that share than about a model."""
 
 _FEWEST_ROWS = 20
-__all__ = ["ClassBalance", "Classifier", "TrainingSets", "Utility", "features", "measured_utility", "prepare"]
 
 TrainedOn: TypeAlias = Literal["value", "baseline", "real"]
 
 
-class Classifier(Result):
-    """One kind of classifier: its scores when trained on synthetic rows, beside the other two training sets."""
+class TableClassifierScores(Result):
+    """Scores of one kind of classifier trained on synthetic rows, beside the other two training sets."""
 
     kind: Kind
     name: str
@@ -56,7 +55,7 @@ class Classifier(Result):
 
 
 class ClassBalance(Result):
-    """One class of the target: how frequent it is, and how much of it the classifiers find (gradient boosting).
+    """One class of the target: its share, and its recall by gradient boosting.
 
     Attributes:
         label: The class.
@@ -73,21 +72,21 @@ class Utility(Result):
     """Train on synthetic rows, test on real ones.
 
     Attributes:
-        target: The column that is predicted.
-        imbalanced: Whether one class is so common that predictions are judged by ranking and average precision, and
-            not by accuracy.
+        target: The predicted column.
+        imbalanced: Whether one class is so common that ranking and average precision are the criteria instead of
+            accuracy.
         guessing: The average precision of guessing.
-        scores: Means over the classifiers; first those that predictions are judged by.
+        scores: Means over the classifiers; the criteria first.
         classifiers: Each kind.
         classes: The target's classes.
-        rows: How many rows the classifiers were trained and tested on.
+        rows: Number of rows that the classifiers were trained and tested on.
     """
 
     target: str
     imbalanced: bool
     guessing: float
     scores: tuple[Score, ...]
-    classifiers: tuple[Classifier, ...]
+    classifiers: tuple[TableClassifierScores, ...]
     classes: tuple[ClassBalance, ...]
     rows: Mapping[Literal["synthetic", "real", "test"], int]
 
@@ -97,32 +96,32 @@ class Utility(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSets:
-    """What the classifiers learn from and are tested on, each at most ``MOST_ROWS`` rows with a known target."""
+    """Training sets and test rows of the classifiers, each at most ``MOST_ROWS`` rows with a known target."""
 
-    trained: Mapping[TrainedOn, tuple[Features, Labels]]
+    trained: Mapping[TrainedOn, tuple[FeatureTable, Labels]]
     test: Coded
-    test_features: Features
+    test_features: FeatureTable
     truth: Labels
 
 
 def prepare(
-    coder: Coder, target: Target, tables: Mapping[TrainedOn, Coded], test: Coded, rng: np.random.Generator
+    coder: Coder, target: TargetClasses, tables: Mapping[TrainedOn, Coded], test: Coded, rng: np.random.Generator
 ) -> TrainingSets | str:
-    """Return the training sets, or in one line why there can be none.
+    """Return the training sets, or one line that says why there are none.
 
     Args:
         coder: Reads the schema.
-        target: What is predicted.
+        target: The predicted column.
         tables: The synthetic rows ("value"), independent columns ("baseline") and real training rows ("real").
-        test: Real rows that the classifiers are tested on.
-        rng: Picks the rows where there are more than ``MOST_ROWS``.
+        test: Real test rows.
+        rng: Draws the rows where there are more than ``MOST_ROWS``.
     """
-    kept, truth = target.known(test, rng, MOST_ROWS)  # first, so that whoever is compared is tested on the same rows
-    features_of_test = features_of(coder, kept)
-    trained: dict[TrainedOn, tuple[Features, Labels]] = {}
+    kept, truth = target.known(test, rng, MOST_ROWS)  # first, so that all compared runs share their test rows
+    features_of_test = make_features(coder, kept)
+    trained: dict[TrainedOn, tuple[FeatureTable, Labels]] = {}
     for role, table in tables.items():
         some, classes = target.known(table, rng, MOST_ROWS)
-        trained[role] = features_of(coder, some), classes
+        trained[role] = make_features(coder, some), classes
     if not trained["real"][0].names:
         return "there is no other column to predict the target from"
     if min(len(truth), *(len(classes) for _, classes in trained.values())) < _FEWEST_ROWS:
@@ -133,7 +132,7 @@ def prepare(
 
 
 def measured_utility(
-    target: Target,
+    target: TargetClasses,
     training_sets: TrainingSets,
     seed: int,
     rng: np.random.Generator,
@@ -143,15 +142,15 @@ def measured_utility(
     """Train every classifier three times and test it.
 
     Args:
-        target: What is predicted.
-        training_sets: From what, and what is tested.
+        target: The predicted column.
+        training_sets: The training sets and the test rows.
         seed: Fixes the classifiers' own randomness.
         rng: Draws the intervals' resamples.
         progress: Receives progress events.
-        resamples: Where the means over classifiers are resampled.
+        resamples: Receives the resamples of the means over classifiers.
 
     Returns:
-        The figures, and what gradient boosting predicted for the test rows from each training set.
+        The figures, and the predictions of gradient boosting for the test rows, by training set.
     """
     classes = len(target.labels)
     shares = np.bincount(training_sets.trained["real"][1], minlength=classes) / len(training_sets.trained["real"][1])
@@ -201,7 +200,7 @@ def _grade(
     guesses: Mapping[TrainedOn, Labels],
     rarer: int,
     rng: np.random.Generator,
-) -> Classifier:
+) -> TableClassifierScores:
     n, classes = len(truth), chances["real"].shape[1]
     right: dict[str, int] = {role: int((guess == truth).sum()) for role, guess in guesses.items()}
     areas = {role: area_under_roc(truth, found) for role, found in chances.items()}
@@ -221,7 +220,7 @@ def _grade(
             real=found["real"][0],
         )
 
-    return Classifier(
+    return TableClassifierScores(
         kind=kind,
         name=CLASSIFIERS[kind],
         accuracy=rate_score("accuracy", "accuracy", right, n),
@@ -232,16 +231,15 @@ def _grade(
 
 
 def _influence(truth: Labels, chances: Floats, guessed: Labels, rarer: int) -> dict[str, Floats]:
-    """Return by how much each test row moves each figure of a classifier."""
     return {
-        "accuracy": of_share(guessed == truth),
-        "auc": of_area(truth, chances),
-        "average_precision": of_average_precision(truth, chances, rarer),
-        "macro_f1": of_macro_f1(truth, guessed, chances.shape[1]),
+        "accuracy": share_influence(guessed == truth),
+        "auc": area_influence(truth, chances),
+        "average_precision": precision_influence(truth, chances, rarer),
+        "macro_f1": macro_f1_influence(truth, guessed, chances.shape[1]),
     }
 
 
-def _means(classifiers: list[Classifier], n: int, *, imbalanced: bool) -> tuple[Score, ...]:
+def _means(classifiers: list[TableClassifierScores], n: int, *, imbalanced: bool) -> tuple[Score, ...]:
     accuracy = "The share of real test rows that models get right; mean over three models."
     if imbalanced:
         accuracy = f"{accuracy} One class is common: whoever always names it gets nearly as many right."
@@ -268,7 +266,7 @@ def _means(classifiers: list[Classifier], n: int, *, imbalanced: bool) -> tuple[
             found = [figure for score in each if (figure := getattr(score, role)) is not None]
             means[role] = float(np.mean(found)) if found else None
         value = means["value"]
-        # The classifiers share their test rows, so a mean of three is hardly surer than one of them.
+        # The classifiers share their test rows, so a mean of three is hardly more certain than one of them.
         interval = wilson(round(value * n), n) if key == "accuracy" and value is not None else None
         scores.append(
             Score(
@@ -287,7 +285,7 @@ def _means(classifiers: list[Classifier], n: int, *, imbalanced: bool) -> tuple[
 
 
 def _balance(
-    target: Target, training_sets: TrainingSets, guesses: Mapping[TrainedOn, Labels]
+    target: TargetClasses, training_sets: TrainingSets, guesses: Mapping[TrainedOn, Labels]
 ) -> tuple[ClassBalance, ...]:
     found = []
     for place, label in enumerate(target.labels):

@@ -1,4 +1,4 @@
-"""The evaluation of a table in plain words."""
+"""Verdict on a synthetic table in words."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from doublure.errors import printable
 from doublure.measures.holdout import seen_warning
 from doublure.measures.scores import Score, figure, interval
-from doublure.measures.tables.groups import Groups
-from doublure.measures.tables.marginals import Furthest
-from doublure.measures.tables.overall import Overall
+from doublure.measures.tables.groups import Subgroups
+from doublure.measures.tables.marginals import FurthestColumns
+from doublure.measures.tables.overall import OverallScore
 from doublure.measures.tables.rules import Rules
 from doublure.measures.tables.special_values import SpecialValue, SpecialValues
-from doublure.measures.tables.summaries import NumberSummary, rounded
+from doublure.measures.tables.summaries import NumberSummary, round_figure
 from doublure.measures.tables.utility import Utility
 from doublure.results import Verdict, percent
 
-# Independent columns are nearly the real columns by construction, one at a time: they can be beaten only elsewhere.
+# Independent columns equal the real columns by construction, one at a time: only other figures can beat them.
 _CAN_BE_BEATEN = frozenset(
     {"accuracy", "auc", "average_precision", "macro_f1", "pairs", "association", "quantile_pairs", "k_marginal"}
 )
@@ -29,27 +29,27 @@ _MOST_NAMED = 3
 def verdict(
     found: Sequence[Score],
     utility: Utility | None,
-    groups: Groups | None,
+    groups: Subgroups | None,
     rules: Rules,
     special: SpecialValues,
     summaries: Sequence[NumberSummary],
-    overall: Overall,
-    furthest: Sequence[Furthest],
+    overall: OverallScore,
+    furthest: Sequence[FurthestColumns],
     *,
     kept_aside: bool,
 ) -> Verdict:
-    """Return what to tell somebody who reads no further.
+    """Return the summary for a reader who reads no further.
 
     Args:
         found: The scores of an evaluation.
-        utility: What was predicted, if anything was.
+        utility: The prediction figures, if there are any.
         groups: Subgroup accuracy, likewise.
-        rules: What real rows never have together.
+        rules: Combinations that real rows never have.
         special: Zeros, negative numbers, top codes, repeated values.
-        summaries: Of each number, those that are off first.
-        overall: The one score.
+        summaries: Summary statistics of each number, significant differences first.
+        overall: The overall score.
         furthest: The column, and the pair of columns, furthest from the real rows.
-        kept_aside: Whether the fit has never seen the real rows that test it.
+        kept_aside: Whether the fit has never seen the real test rows.
     """
     scores = {score.key: score for score in found}
     headline, *lines = [_furthest(each, kept_aside=kept_aside) for each in furthest]
@@ -66,9 +66,9 @@ def verdict(
     return Verdict(headline=headline, lines=tuple(lines), warnings=warnings)
 
 
-def _furthest(found: Furthest, *, kept_aside: bool) -> str:
-    """Return the column or pair that is worst against what other real rows reach."""
-    called, others = "column" if len(found.names) == 1 else "pair", others_called(kept_aside)
+def _furthest(found: FurthestColumns, *, kept_aside: bool) -> str:
+    """Return the column or pair with the largest distance beyond that of other real rows."""
+    called, others = "column" if len(found.names) == 1 else "pair", name_others(kept_aside)
     value, real = found.variation.value or 0.0, found.variation.real or 0.0
     said = f"{' × '.join(printable(name) for name in found.names)}, total variation distance (TVD) {percent(value)}"
     if value <= real:
@@ -76,24 +76,21 @@ def _furthest(found: Furthest, *, kept_aside: bool) -> str:
     return f"Worst {called}: {said} ({others}: {percent(real)})."
 
 
-def others_called(kept_aside: bool) -> str:
-    """Return which real rows are held against the fitted ones."""
+def name_others(kept_aside: bool) -> str:
+    """Return the name of the real rows that the fitted ones are compared with."""
     return "real rows kept aside" if kept_aside else "a quarter of the fitted rows"
 
 
-def _overall(scores: dict[str, Score], overall: Overall, *, kept_aside: bool) -> str:
+def _overall(scores: dict[str, Score], overall: OverallScore, *, kept_aside: bool) -> str:
     score = scores["overall"]
-    known = [
-        f"{third.score.key} {figure(third.score, third.score.value)}"
-        for third in overall.thirds
-        if third.score.value is not None
-    ]
-    untold = [f" {third.score.name} cannot be told: {third.why}." for third in overall.thirds if third.untold]
+    parts = [each.score for each in overall.components]
+    known = [f"{each.key} {figure(each, each.value)}" for each in parts if each.value is not None]
+    undefined = [each for each in overall.components if each.undefined]
     line = (
         f"Overall score {figure(score, score.value)} of 100 ({', '.join(known)}). 100 is what "
-        f"{others_called(kept_aside)} reach; independent columns reach {figure(score, score.baseline)}."
+        f"{name_others(kept_aside)} reach; independent columns reach {figure(score, score.baseline)}."
     )
-    return line + "".join(untold)
+    return line + "".join(f" {each.score.name} cannot be told: {each.reason}." for each in undefined)
 
 
 def _prediction(scores: dict[str, Score]) -> list[str]:
@@ -113,7 +110,7 @@ def _prediction(scores: dict[str, Score]) -> list[str]:
         return ["Even real rows hardly predict the target better than independent columns do.", line]
     kept = f"{min(100.0, 100 * value / real):.0f}\u00a0%"
     headline = f"Models trained on the synthetic rows reach {kept} of the accuracy that real rows give"
-    # Guessing the most frequent class keeps much of an accuracy too: the way up from there says more.
+    # Guessing the most frequent class keeps much of an accuracy too: the gain over it says more.
     if accuracy.way is None:
         return [headline + ".", line]
     if accuracy.way < _NOWHERE:
@@ -123,7 +120,7 @@ def _prediction(scores: dict[str, Score]) -> list[str]:
 
 
 def _ranking(scores: dict[str, Score]) -> list[str]:
-    """Return what is said of a target with one common class, for which accuracy says little."""
+    """Return the sentences on a target with one common class, for which accuracy says little."""
     area, precision = scores["auc"], scores["average_precision"]
     line = (
         f"One class is so common that accuracy says little. Average precision is {figure(precision, precision.value)}; "
@@ -166,7 +163,7 @@ def _association(score: Score) -> str:
     )
 
 
-def _served_worst(groups: Groups) -> str:
+def _served_worst(groups: Subgroups) -> str:
     clear = [group for group in groups.groups if group.clear]
     if not groups.groups:
         return "No public group is large enough to be looked at on its own."
@@ -182,7 +179,7 @@ def _served_worst(groups: Groups) -> str:
 
 
 def _lose_too(points: Sequence[float]) -> str:
-    """Return how many more groups lose more than everybody, and how much."""
+    """Return the number of further groups that lose more than all rows do, and their losses."""
     if not points:
         return ""
     ends = sorted({f"{min(points):.1f}", f"{max(points):.1f}"}, key=float)
@@ -204,7 +201,7 @@ def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool
 
 
 def _incoherent(rules: Rules) -> list[str]:
-    """Return what to say where more rows break a rule than real rows kept aside do."""
+    """Return the warning where more rows break a rule than real rows kept aside do."""
     value, real = rules.score.value or 0.0, rules.score.real or 0.0
     if value < max(_HARDLY, 2 * real):
         return []
@@ -216,7 +213,7 @@ def _incoherent(rules: Rules) -> list[str]:
 
 
 def _off(special: SpecialValues) -> list[str]:
-    """Return what to say where zeros, negative numbers, top codes or repeated values are off."""
+    """Return the warning where zeros, negative numbers, top codes or repeated values are off."""
     off = [value for value in special.values if value.off]
     if not off:
         return []
@@ -229,7 +226,7 @@ def _off(special: SpecialValues) -> list[str]:
 
 
 def _steps(off: Sequence[SpecialValue]) -> str:
-    """Return what to declare where multiples are lost."""
+    """Return the advice to declare a step where multiples are lost."""
     lost = [value for value in off if value.what == "multiple" and value.value is not None]
     if not lost:
         return ""
@@ -238,14 +235,14 @@ def _steps(off: Sequence[SpecialValue]) -> str:
 
 
 def _far(summaries: Sequence[NumberSummary]) -> list[str]:
-    """Return what to say where a number's statistics are off: of each column one, the mean first."""
+    """Return the warnings on a number's statistics, one per column, the mean first."""
     off: dict[str, NumberSummary] = {}
     for entry in sorted((entry for entry in summaries if entry.off), key=lambda entry: entry.what != "mean"):
         off.setdefault(entry.column, entry)
     if not off:
         return []
     named = [
-        f"{printable(entry.column)}, {entry.what} {rounded(entry.value)} (real {rounded(entry.real)})"
+        f"{printable(entry.column)}, {entry.what} {round_figure(entry.value)} (real {round_figure(entry.real)})"
         for entry in list(off.values())[:_MOST_NAMED]
     ]
     more = f" and {len(off) - _MOST_NAMED} more columns" if len(off) > _MOST_NAMED else ""

@@ -17,7 +17,7 @@ from doublure.methods.bayesgan.settings import BayesianSettings, ImageBayesganSe
 from doublure.networks.labelled import LabelledGenerator, Labeller
 from doublure.private.bayesian import BayesianAccountant
 from doublure.private.critic_steps import CriticSteps
-from doublure.private.queries.distances import Distances
+from doublure.private.queries.distances import DistanceSettings
 from doublure.private.queries.lot_gradients import Partner, unpaired
 from doublure.support.messages import Message
 from doublure.support.tensors import as_tensors
@@ -174,11 +174,11 @@ class Bodies:
         return records.bodies()
 
 
-def _distances(job: Job, settings: BayesianSettings, power: int) -> Distances:
+def _distances(job: Job, settings: BayesianSettings, power: int) -> DistanceSettings:
     """Return how distances are sampled; the bounds of all steps fail with their share of δ_μ together."""
     if job.delta_mu is None:
         raise TypeError("bayesgan needs the δ_μ of its plan")
-    return Distances(
+    return DistanceSettings(
         count=settings.distances,
         orders=settings.orders,
         gamma=settings.gamma_share * job.delta_mu / settings.sampled_steps,

@@ -1,9 +1,9 @@
-"""What was done to the private data, as plain data, and what it costs.
+"""Privacy events as plain data, and their cost.
 
 An **event** says what touched the records; the mathematics of composing events is that of ``dp-accounting`` and
 never our own. Every figure returned is an upper bound on the true privacy loss.
 
-Which pairs are supported (all others raise :class:`~doublure.errors.SettingError`, naming the way out):
+Supported pairs (all others raise :class:`~doublure.errors.SettingError`, naming the way out):
 
 =====================================  ============  =====  =====
 event                                  relation      pld    rdp

@@ -1,4 +1,4 @@
-"""How much noise an ε needs."""
+"""Calibration: the smallest noise for an ε."""
 
 from __future__ import annotations
 

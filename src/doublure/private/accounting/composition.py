@@ -1,4 +1,4 @@
-"""What events cost together."""
+"""Composition: the joint cost of events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def epsilon_of(
     """Return the ε of all events together, at the given δ.
 
     Args:
-        events: What was done, alike or unlike, in any order and adaptively chosen with fixed parameters.
+        events: Equal or different events, in any order, adaptively chosen with fixed parameters.
         delta: Target δ of the whole, in (0, 1).
         accountant: "pld" or "rdp".
         relation: Neighbouring relation; see the table at the top.
@@ -119,11 +119,11 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
 def log_moments(events: Sequence[Event], orders: Sequence[int]) -> tuple[list[float], float]:
     """Return a bound on log E[e^(λ L)] of all events together for each λ, and the δ that they set aside.
 
-    λ times the Rényi divergence of order λ + 1, for add/remove of one unit: what holds for every record, in the units
-    of the Bayesian accountant.
+    λ times the Rényi divergence of order λ + 1, for add/remove of one unit. It holds for every record, and is in the
+    units of the Bayesian accountant.
 
     Args:
-        events: What was done.
+        events: The events.
         orders: λ, whole numbers >= 1.
 
     Example:
@@ -170,7 +170,7 @@ def _sum_of_epsilons(events: Sequence[Counted]) -> float:
 
 
 def counted(events: Sequence[Event], accountant: Accountant, relation: Relation) -> list[Counted]:
-    """Refuse what is unsupported, join what is alike, and drop what does nothing."""
+    """Refuse unsupported events, join equal ones, and drop those without effect."""
     require_choice(accountant, "accountant", get_args(Accountant))
     require_choice(relation, "relation", get_args(Relation))
     counts: dict[Event, int] = {}
@@ -211,7 +211,7 @@ def _refuse_unsupported(event: GaussianEvent, accountant: Accountant, relation: 
 
 
 def _refuse_several(event: DiscreteGaussianEvent, accountant: Accountant) -> None:
-    """Refuse what is proved for Rényi divergences alone: several cells of a table that move, or one by more than 1."""
+    """Refuse several records a unit with pld: several cells that move are proved for Rényi divergences alone."""
     if event.records > 1 and accountant == "pld":
         raise BeyondPld(
             "is not supported for tables in which a unit has several records",

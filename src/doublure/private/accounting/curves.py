@@ -1,4 +1,4 @@
-"""The two mathematics of composition, both those of dp-accounting: Rényi curves and privacy loss distributions."""
+"""Rényi curves and privacy loss distributions of compositions, both by dp-accounting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEAST_ORDER = 1.01  # below it dp-accounting's conversion to (ε, δ) says noth
 _SERIES = 2e-13  # of e^((α − 1) D): where dp-accounting ends its series, e^-30, doubled
 
 NEAR_ONE = tuple(1.0 + digit * 10.0**power for power in (-5, -4, -3) for digit in (1.0, 2.0, 5.0))
-"""Orders for noise so small that a sampled step nearly tells its lot: there alone q still counts."""
+"""Orders for noise so small that a sampled step nearly reveals its lot; only these still depend on q."""
 
 
 class RenyiCurve:
@@ -139,7 +139,7 @@ def sum_of_deltas(events: Sequence[Counted]) -> float:
 
 @contextmanager
 def _without_excluded_orders() -> Iterator[None]:
-    """Keep dp-accounting from logging each order that it leaves out of the minimum, which costs nothing in validity."""
+    """Keep dp-accounting from logging each order that it leaves out of the minimum; the bound stays valid."""
 
     def keep(record: logging.LogRecord) -> bool:
         return "Excluding this order" not in str(record.msg)

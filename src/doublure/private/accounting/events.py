@@ -1,4 +1,4 @@
-"""What was done to the private data, as plain data."""
+"""Privacy events: accesses to private data, as plain data."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PureEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class ApproximateEvent:
-    """One use of any (ε, δ)-DP mechanism of which nothing else is known: a thresholded histogram."""
+    """One use of any (ε, δ)-DP mechanism, such as a thresholded histogram."""
 
     epsilon: float
     delta: float

@@ -1,8 +1,8 @@
-"""The privacy loss distribution of one Gaussian on a Poisson sample: dp-accounting's own, of all points at once.
+"""Vectorised privacy loss distribution of one Gaussian on a Poisson sample, equal to dp-accounting's.
 
-dp-accounting asks for the δ of each point of its grid by itself, in Python: most of the time that pricing a run takes.
-Here the same operations are done on arrays, and give the same bits (``tests/private/accounting``); what the points are,
-how they are joined and composed stays with dp-accounting.
+dp-accounting computes the δ of each point of its grid separately, in Python, which takes most of the time of pricing a
+run. Here the same operations are done on arrays and give the same bits (``tests/private/accounting``). The choice of
+points, their joining and composition stay with dp-accounting.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def of_sampled_gaussian(noise_multiplier: float, sample_rate: float, interval: f
 
 
 def _deltas(loss: Any, epsilons: Floats, sign: float) -> Floats:
-    """Return δ at each ε: the mass of what is at least as telling, less e^ε times that of the other world.
+    """Return δ at each ε: the mass of outcomes with at least that loss, less e^ε times their mass under the neighbour.
 
     Args:
         loss: dp-accounting's, of one neighbour.
         epsilons: ``(n,)``.
         sign: 1 where a unit is removed, -1 where it is added.
     """
-    end = math.log1p(-loss.sampling_prob)  # a sample without the unit tells no more than this
+    end = math.log1p(-loss.sampling_prob)  # the largest loss of a sample without the unit
     inside = sign * epsilons > end
     deltas = np.zeros_like(epsilons)
     if sign > 0:
@@ -61,7 +61,7 @@ def _deltas(loss: Any, epsilons: Floats, sign: float) -> Floats:
 
 
 def _outcomes(loss: Any, epsilons: Floats, sign: float) -> Floats:
-    """Return the largest outcome whose privacy loss is at least ε, for each ε ``(n,)`` inside the losses there are."""
+    """Return the largest outcome whose privacy loss is at least ε, for each ε ``(n,)`` within the range of losses."""
     rate, sensitivity, variance = loss.sampling_prob, loss.sensitivity, loss.standard_deviation**2
     upper, lower = sign * epsilons + np.log(1 / rate), np.log(-(1 - 1 / rate))
     with np.errstate(divide="ignore"):  # at the end, or beyond it by rounding: the furthest outcome

@@ -7,7 +7,7 @@ distances ‖g − g′‖ between gradients with and without one record, and re
     c_t(λ) = (1/T) log E_x′[ E_{k~Bin(λ+1,q)}[exp((k² − k) ‖g − g′‖² / 2σ²)]^T ]      (6), "c_L"
     log δ_μ ≤ Σ_t c_t(λ) − λ ε_μ                                                    (9), Theorem 1
 
-What a reader must know before using the figures:
+Read before using the figures:
 
 - They are estimates from private gradients. They are not ε, never add to one, and protect no record from elsewhere.
 - T, the number of noisy steps, is fixed in advance: it is an exponent. An upper bound is fine, an overrun is not.

@@ -1,4 +1,4 @@
-"""Adding up Bayesian privacy costs."""
+"""The Bayesian accountant, which adds up privacy costs step by step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATE = ("costs", "calls", "steps_taken")
 
 
 class StepsOverrunWarning(PrivacyWarning):
-    """More steps were taken than were planned: the total is an underestimate."""
+    """More steps were taken than planned, so that the total is an underestimate."""
 
 
 class EqualDistancesWarning(PrivacyWarning):
@@ -102,7 +102,7 @@ class BayesianAccountant:
         """The probability that some confidence bound so far did not hold: 1 − (1 − γ)^calls."""
         return -math.expm1(self.calls * math.log1p(-self.gamma))
 
-    # -- what has been done ----------------------------------------------------------------------------------------
+    # -- charging --------------------------------------------------------------------------------------------------
 
     def step(self, distances: ArrayLike, noise_std: float, sample_rate: float, steps: int = 1) -> None:
         """Charge one noisy step, or several alike, priced by the same sampled distances.
@@ -142,7 +142,7 @@ class BayesianAccountant:
         self._count(steps)
 
     def lost(self, noise_std: float, sample_rate: float, steps: int) -> None:
-        """Charge noisy steps whose distances nobody kept, at the largest distance; no confidence bound can fail.
+        """Charge noisy steps whose distances are lost, at the largest distance; no confidence bound can fail.
 
         Args:
             noise_std: As in :meth:`step`.
@@ -171,7 +171,7 @@ class BayesianAccountant:
         self._costs += known
 
     def joined(self, other: BayesianAccountant) -> BayesianAccountant:
-        """Return what both mechanisms' steps cost together, for records that both have seen.
+        """Return the joint cost of two mechanisms' steps, for records that both have seen.
 
         Costs add up where the powers p_t that they were averaged at (``total_steps``, of each mechanism's own) have
         inverses that come to 1 at most over all of both mechanisms' steps (Hölder's inequality: E[Π X_t] is at most
@@ -198,7 +198,7 @@ class BayesianAccountant:
             both.total_steps = math.floor(both.steps_taken / inverses)
         return both
 
-    # -- what it comes to --------------------------------------------------------------------------------------------
+    # -- figures -----------------------------------------------------------------------------------------------------
 
     def epsilon(self, delta: float) -> float:
         """Return ε_μ at δ_μ = ``delta``: the least over λ of (cost − log(δ_μ − failure)) / λ, from equation 9.
@@ -230,7 +230,7 @@ class BayesianAccountant:
     # -- keeping state -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, NDArray[np.float64]]:
-        """Return all that a resumed run needs. Private: it was estimated from private gradients."""
+        """Return the state that a resumed run needs. Private: it was estimated from private gradients."""
         return {
             "costs": self.costs,
             "calls": np.array([float(self.calls)]),
@@ -238,10 +238,10 @@ class BayesianAccountant:
         }
 
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> None:
-        """Go on from what :meth:`state` returned.
+        """Restore what :meth:`state` returned.
 
         Raises:
-            SettingError: It is that of another accountant.
+            SettingError: The state is that of another accountant.
         """
         if set(state) != set(_STATE) or np.shape(state["costs"]) != self._costs.shape:
             raise SettingError("is another accountant's", field="state", remedy="begin anew")

@@ -1,4 +1,4 @@
-"""What a Bayesian guarantee means for several records, and for a share of them (2022, Proposition 3, equation 12)."""
+"""Bayesian guarantees for several records and for a share of them (2022, Proposition 3, equation 12)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Percentile:
 def percentiles(
     epsilon: float, delta: float, shares: Sequence[float] = (0.9, 0.99, 0.999, 0.9999, 0.99999)
 ) -> tuple[Percentile, ...]:
-    """Return what (ε_μ, δ_μ)-Bayesian DP means record by record, by Markov's inequality (equation 12).
+    """Return the record-level meaning of (ε_μ, δ_μ)-Bayesian DP, by Markov's inequality (equation 12).
 
     E_x′[Δ(ε, x′)] <= δ_μ, hence Pr_x′[Δ(ε, x′) > δ] <= δ_μ / δ: at least a share p of records drawn from μ enjoys
     (ε, δ_μ / (1 − p))-DP. It is a statement about one record drawn at random, not about all the records of a data set

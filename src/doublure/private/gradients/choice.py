@@ -1,7 +1,7 @@
-"""Which way a critic's gradients are computed: the fastest that gives what the slow reference gives.
+"""Choose the fastest gradient engine that agrees with the slow reference.
 
-The comparison is made before the first lot, on records that no one's data went into, so that neither the choice nor
-its failure says anything about a private record.
+The comparison is made before the first lot, on made-up records, so that neither the choice nor its failure says
+anything about a private record.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from doublure.private.gradients.loss import CriticLoss, Records
+from doublure.private.gradients.loss import CriticLoss, RecordPairs
 from doublure.private.gradients.pairs import factor_pairs
 from doublure.private.gradients.reference import looped, per_record_reference, vectorised
-from doublure.private.gradients.tape import Untaped
-from doublure.private.gradients.terms import Term, Units
+from doublure.private.gradients.tape import UnknownParameterUse
+from doublure.private.gradients.terms import Term, UnitMembership
 from doublure.private.gradients.units import UnitGradients
 
 # How closely the fast gradients must agree with the reference: float32 against float64.
 _AGREEMENT = 1e-4
 
-Compute = Callable[[nn.Module, Sequence[Tensor], CriticLoss, Records], list[Term]]
+Compute = Callable[[nn.Module, Sequence[Tensor], CriticLoss, RecordPairs], list[Term]]
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class GradientEngine:
     """One way of computing per-record gradients.
 
     Args:
-        name: What it is called.
-        compute: From the critic, its parameters, the loss and records to the gradients' terms.
-        numbers: How many numbers it keeps a record.
+        name: The engine's name.
+        compute: Maps the critic, its parameters, the loss and records to the gradients' terms.
+        numbers: Numbers kept per record.
     """
 
     name: str
@@ -41,14 +41,14 @@ class GradientEngine:
     numbers: int
 
 
-def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, like: Records) -> GradientEngine:
+def choose(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, like: RecordPairs) -> GradientEngine:
     """Return the fastest engine that agrees with a loop over made-up records.
 
     Args:
         critic: The critic.
         parameters: Its parameters.
         loss: The loss.
-        like: Records of which only shapes and types are read.
+        like: Records, of which only shapes and types are read.
     """
     engines: tuple[tuple[str, Compute], ...] = (("pairs", factor_pairs), ("vmap", vectorised))
     with _evaluating(critic), full_convolutions():
@@ -79,15 +79,15 @@ def full_convolutions() -> Iterator[None]:
 
 
 def _agreed(
-    compute: Compute, critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records
+    compute: Compute, critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: RecordPairs
 ) -> int:
-    """Return the numbers kept a record if this engine gives each record its gradient, else zero."""
+    """Return the numbers kept per record if this engine agrees with the reference, else zero."""
     try:
         terms = compute(critic, parameters, loss, records)
-    except (Untaped, RuntimeError, NotImplementedError):
+    except (UnknownParameterUse, RuntimeError, NotImplementedError):
         return 0
     index = torch.arange(len(records), device=records.real.device)
-    found = UnitGradients(index, terms, Units(index, len(index), single=True), parameters)
+    found = UnitGradients(index, terms, UnitMembership(index, len(index), single=True), parameters)
     expected = per_record_reference(critic, loss, records)
     norms = expected.norm(dim=1)
     close = torch.allclose(found.norms(), norms, rtol=_AGREEMENT, atol=0)
@@ -97,8 +97,8 @@ def _agreed(
     return -(-sum(term.numbers() for term in terms) // len(records)) if close else 0
 
 
-def _made_up(like: Records, size: int) -> Records:
-    """Return records of the same shapes and types that no one's data went into."""
+def _made_up(like: RecordPairs, size: int) -> RecordPairs:
+    """Return made-up records of the same shapes and types."""
     source = torch.Generator().manual_seed(size)
 
     def draw(values: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ def _made_up(like: Records, size: int) -> Records:
         return drawn.to(values.device, values.dtype)
 
     fake, condition, mix = (None if x is None else draw(x) for x in (like.fake, like.condition, like.mix))
-    return Records(real=draw(like.real), fake=fake, condition=condition, mix=mix)
+    return RecordPairs(real=draw(like.real), fake=fake, condition=condition, mix=mix)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""What each known layer makes of a cotangent and an input: factors of its parameters' gradient, record by record.
+"""Per-record factors of a known layer's parameter gradient, from cotangents and inputs.
 
-Every class answers one question: given cotangents of the layer's output and what they belong to at the layer's
-input, which terms does the gradient of its parameters have?
+Each class maps cotangents of the layer's output, and the inputs that they belong to, to the terms of its parameters'
+gradient.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from doublure.private.gradients.terms import Dense, Lookup, Outer, Term
+from doublure.private.gradients.terms import DenseTerm, LookupTerm, OuterTerm, Term
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class FactorPair:
     Args:
         cotangent: (R, …), in the shape of the layer's output. R is B, or 2B where a record's two rows are neighbours.
         inputs: (R, …), in the shape of the layer's input.
-        uses_bias: Whether the bias shares in it: true for uses in the forward pass.
+        uses_bias: Whether the bias takes part: true for uses in the forward pass.
     """
 
     cotangent: Tensor
@@ -43,7 +43,7 @@ class Linear:
         """Return the terms of the gradients of B records."""
         left = tuple(self._positions(pair.cotangent, records) for pair in pairs)
         right = tuple(self._positions(pair.inputs, records) for pair in pairs)
-        return Outer(self.weight, self.bias, 1, left, right, tuple(pair.uses_bias for pair in pairs)).shortest()
+        return OuterTerm(self.weight, self.bias, 1, left, right, tuple(pair.uses_bias for pair in pairs)).shortest()
 
     @staticmethod
     def _positions(values: Tensor, records: int) -> Tensor:
@@ -70,16 +70,16 @@ class Convolution:
         uses_bias = tuple(pair.uses_bias for pair in pairs)
         outputs, inputs = pairs[0].cotangent.shape[1], pairs[0].inputs.shape[1] // self.groups
         shape = (outputs, *self.kernel, inputs)
-        return Outer(self.weight, self.bias, self.groups, left, right, uses_bias, shape).shortest()
+        return OuterTerm(self.weight, self.bias, self.groups, left, right, uses_bias, shape).shortest()
 
     def _places(self, cotangent: Tensor, records: int) -> Tensor:
-        """Return (B · g, T, n): what came back to each of the T places of a record's rows."""
+        """Return (B · g, T, n): the cotangents at each of the T places of a record's rows."""
         outputs = cotangent.shape[1] // self.groups
         grouped = cotangent.reshape(records, -1, self.groups, outputs, math.prod(cotangent.shape[2:]))
         return grouped.permute(0, 2, 3, 1, 4).flatten(3).flatten(0, 1).transpose(1, 2)
 
     def _windows(self, inputs: Tensor, places: tuple[int, ...], records: int) -> Tensor:
-        """Return (B · g, T, kernel · m): what the kernel sees from each of the T places, channels last."""
+        """Return (B · g, T, kernel · m): the kernel's window at each of the T places, channels last."""
         sides = [side for padding in reversed(self.padding) for side in (padding, padding)]
         # Channels last, because then whole rows of a window are copied at a time.
         padded = functional.pad(inputs.movedim(1, -1), [0, 0, *sides]).contiguous()
@@ -109,7 +109,7 @@ class Embedding:
         """Return the terms of the gradients of B records. An integer has no derivative: all uses are forward."""
         left = [pair.cotangent.reshape(records, -1, pair.cotangent.shape[-1]) for pair in pairs]
         index = [pair.inputs.reshape(records, -1) for pair in pairs]
-        return [Lookup(self.weight, torch.cat(left, 1), torch.cat(index, 1))]
+        return [LookupTerm(self.weight, torch.cat(left, 1), torch.cat(index, 1))]
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ class Affine:
     def terms(self, pairs: Sequence[FactorPair], records: int) -> list[Term]:
         """Return the terms of the gradients of B records: no larger than activations, hence written out."""
         products = [pair.cotangent * pair.inputs for pair in pairs]
-        terms: list[Term] = [Dense(self.weight, self._total(products, records))]
+        terms: list[Term] = [DenseTerm(self.weight, self._total(products, records))]
         if self.bias is not None:
-            terms.append(Dense(self.bias, self._total([p.cotangent for p in pairs if p.uses_bias], records)))
+            terms.append(DenseTerm(self.bias, self._total([p.cotangent for p in pairs if p.uses_bias], records)))
         return terms
 
     def _total(self, values: Sequence[Tensor], records: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""What units send that take several steps of a critic by themselves: each one's update, as a lot's gradients are.
+"""Local updates: units take several steps of a critic by themselves, and their updates stand in for gradients.
 
 A unit begins with the critic as it is, takes k steps of plain gradient descent on its own records alone, and sends the
 mean of their gradients, which is how far it has moved the critic over k times the learning rate (McMahan et al. 2018,
@@ -35,10 +35,10 @@ _ROUNDING = 2.0**-20
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSteps:
-    """How units move a critic by themselves.
+    """Settings of the steps that units take by themselves.
 
     Attributes:
-        count: k.
+        count: k, the number of steps.
         rate: The learning rate of a step.
     """
 
@@ -51,11 +51,11 @@ class LocalSteps:
 
 
 @dataclass(frozen=True)
-class Update:
-    """One unit's update, as :class:`doublure.private.gradients.UnitGradients` is of gradients. Private.
+class UnitUpdate:
+    """One unit's update, in the form of :class:`doublure.private.gradients.UnitGradients`. Private.
 
     Args:
-        units: Which unit of the lot, (1,).
+        units: Index of the unit in the lot, (1,).
         update: (P,) float32.
     """
 
@@ -75,12 +75,12 @@ class Update:
 
 
 class LocalUpdates:
-    """Makes updates of one critic.
+    """Computes units' updates of one critic.
 
     Args:
-        critic: Is copied, and never moved.
-        loss: Of one record.
-        steps: How it is moved.
+        critic: The critic, which is copied and never changed.
+        loss: The loss of one record.
+        steps: The steps that each unit takes.
     """
 
     def __init__(self, critic: nn.Module, loss: CriticLoss, steps: LocalSteps) -> None:
@@ -93,14 +93,14 @@ class LocalUpdates:
         """Return the updates of a lot's units, as its gradients.
 
         Args:
-            units: How many units the lot has, G.
-            gradients: Returns those of one of them, by its place, each time with fresh partners.
+            units: Number of units in the lot, G.
+            gradients: Returns the gradients of the unit at a place, with fresh partners on each call.
         """
         zero = torch.cat([parameter.detach().reshape(-1) for parameter in self._critic.parameters()]) * 0
 
-        def updates() -> Iterator[Update]:
+        def updates() -> Iterator[UnitUpdate]:
             for place in range(units):
-                yield Update(torch.tensor([place], device=zero.device), self._update(place, gradients))
+                yield UnitUpdate(torch.tensor([place], device=zero.device), self._update(place, gradients))
 
         def together(sizes: Sequence[int]) -> Tensor:
             raise SettingError("are not clipped together", field="local_steps", remedy="set clipping=record")

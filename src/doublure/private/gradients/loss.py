@@ -1,4 +1,4 @@
-"""The critic's loss, one value a record: what is clipped is the whole of it (design §5, rule 4)."""
+"""The critic's loss, one value per record, which is clipped as a whole (design §5, rule 4)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class CriticLoss:
         slope = torch.sqrt(gradient.flatten(1).square().sum(1) + _SLOPE_FLOOR)
         return self.gradient_penalty * (slope - 1).square()
 
-    def per_record(self, critic: Critic, records: Records) -> Tensor:
+    def per_record(self, critic: Critic, records: RecordPairs) -> Tensor:
         """Return each record's loss (B,), differentiable with respect to whatever the critic uses."""
         losses = self.on_real(scored(critic, records.real, records.condition))
         if records.fake is None:
@@ -86,14 +86,14 @@ class CriticLoss:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Records:
-    """Real records with what goes with each of them. Private.
+class RecordPairs:
+    """Real records with their generated partners, conditions and mixing numbers. Private.
 
     Args:
         real: Real records, (B, D…).
         fake: One fresh generated record for each, (B, D…); none for a loss on real records alone.
         condition: Labels or attributes, (B, K) or integers (B,); shared by a record and its partner.
-        mix: u, where between real and generated the slope is measured, (B,) in [0, 1].
+        mix: u, the point between real and generated where the slope is taken, (B,) in [0, 1].
 
     Raises:
         SettingError: The shapes do not go together.
@@ -127,16 +127,16 @@ class Records:
     def __len__(self) -> int:
         return len(self.real)
 
-    def take(self, rows: Tensor | slice) -> Records:
+    def take(self, rows: Tensor | slice) -> RecordPairs:
         """Return some of the records."""
         fake, condition, mix = (None if x is None else x[rows] for x in (self.fake, self.condition, self.mix))
-        return Records(real=self.real[rows], fake=fake, condition=condition, mix=mix)
+        return RecordPairs(real=self.real[rows], fake=fake, condition=condition, mix=mix)
 
-    def to(self, dtype: torch.dtype) -> Records:
+    def to(self, dtype: torch.dtype) -> RecordPairs:
         """Return the records in another precision; integers stay integers."""
         parts = (self.real, self.fake, self.condition, self.mix)
         real, fake, condition, mix = (x.to(dtype) if x is not None and x.is_floating_point() else x for x in parts)
-        return Records(real=self.real if real is None else real, fake=fake, condition=condition, mix=mix)
+        return RecordPairs(real=self.real if real is None else real, fake=fake, condition=condition, mix=mix)
 
     def mixed(self) -> Tensor:
         """Return x̂ = u x + (1 − u) x̃, (B, D…), detached."""

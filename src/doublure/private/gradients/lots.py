@@ -1,4 +1,4 @@
-"""The gradients of a lot, unit by unit: what the mechanism clips and adds up."""
+"""The gradients of a lot, unit by unit, for the mechanism to clip and add up."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from doublure.errors import SettingError
 from doublure.private.gradients.choice import GradientEngine, choose, full_convolutions
-from doublure.private.gradients.loss import CriticLoss, Records
+from doublure.private.gradients.loss import CriticLoss, RecordPairs
 from doublure.private.gradients.reference import run_gradients
-from doublure.private.gradients.terms import Units
+from doublure.private.gradients.terms import UnitMembership
 from doublure.private.gradients.units import UnitGradients
 
 # Numbers kept at the same time for one physical batch: few enough to stay in the processor's cache.
@@ -25,7 +25,7 @@ class LotGradients:
     """The gradients of a lot, computed a physical batch at a time while iterated. Private.
 
     Attributes:
-        units: How many units the lot has, G.
+        units: Number of units in the lot, G.
         zero: A flat gradient of zeros, (P,): the sum over an empty lot.
     """
 
@@ -41,7 +41,7 @@ class LotGradients:
         """Return the sums over runs of the lot's units, (runs, P); not finite where a unit's gradient is not.
 
         Args:
-            sizes: How many units each run has, one run after the other; together all of them.
+            sizes: Number of units in each run, one run after another; together all units.
         """
         return self._runs(sizes)
 
@@ -71,7 +71,12 @@ class RecordGradients:
         return None if self._way is None else self._way.name
 
     def lot(
-        self, records: Records, *, group: Tensor | None = None, groups: int | None = None, chunk_size: int | None = None
+        self,
+        records: RecordPairs,
+        *,
+        group: Tensor | None = None,
+        groups: int | None = None,
+        chunk_size: int | None = None,
     ) -> LotGradients:
         """Return the gradients of a lot.
 
@@ -79,8 +84,8 @@ class RecordGradients:
             records: B records; none is an empty lot.
             group: Each record's unit, integers (B,) in [0, G); each record its own unit when left out.
             groups: G.
-            chunk_size: How many records to hold at a time; chosen by memory when left out. Changes nothing but
-                time and rounding. A unit is never split.
+            chunk_size: Number of records to hold at a time; chosen by memory when left out. It changes only time and
+                rounding. A unit is never split.
         """
         records.check(self._loss)
         if chunk_size is not None and chunk_size < 1:
@@ -98,18 +103,18 @@ class RecordGradients:
             lambda sizes: self._grouped_runs(records, group, count, sizes),
         )
 
-    def _runs(self, records: Records, sizes: Sequence[int]) -> Tensor:
+    def _runs(self, records: RecordPairs, sizes: Sequence[int]) -> Tensor:
         """Return the summed gradients of runs of records."""
         with full_convolutions():
             return run_gradients(self._critic, self._loss, records, sizes)
 
-    def _grouped_runs(self, records: Records, group: Tensor, count: int, sizes: Sequence[int]) -> Tensor:
+    def _grouped_runs(self, records: RecordPairs, group: Tensor, count: int, sizes: Sequence[int]) -> Tensor:
         """Return the summed gradients of runs of units."""
         order = torch.argsort(group, stable=True)
         each = torch.split(torch.bincount(group, minlength=count).cpu(), list(sizes))
         return self._runs(records.take(order), [int(run.sum()) for run in each])
 
-    def _single(self, records: Records, chunk_size: int | None) -> Iterator[UnitGradients]:
+    def _single(self, records: RecordPairs, chunk_size: int | None) -> Iterator[UnitGradients]:
         """Yield the gradients of records that are their own units."""
         if not len(records):
             return
@@ -119,13 +124,13 @@ class RecordGradients:
         for start in range(0, len(records), size):
             part = records if size >= len(records) else records.take(slice(start, start + size))
             units = torch.arange(start, start + len(part), device=part.real.device)
-            yield self._gradients(part, units, Units(units, len(part), single=True))
+            yield self._gradients(part, units, UnitMembership(units, len(part), single=True))
 
-    def _grouped(self, records: Records, group: Tensor, count: int, chunk_size: int | None) -> Iterator[UnitGradients]:
+    def _grouped(self, records: RecordPairs, group: Tensor, count: int, limit: int | None) -> Iterator[UnitGradients]:
         """Yield the gradients of units, each with all of its records."""
         if not len(records):
             return
-        size = chunk_size or self._room(records)
+        size = limit or self._room(records)
         order = torch.argsort(group, stable=True)
         sizes = torch.bincount(group, minlength=count)
         start, ends = 0, sizes.cumsum(0).tolist()
@@ -133,28 +138,28 @@ class RecordGradients:
             rows = order[start : ends[last]]
             start = ends[last]
             units = torch.arange(first, last + 1, device=group.device)
-            membership = Units(group[rows] - first, len(units), single=False)
+            membership = UnitMembership(group[rows] - first, len(units), single=False)
             yield self._gradients(records.take(rows), units, membership)
 
-    def _gradients(self, records: Records, units: Tensor, membership: Units) -> UnitGradients:
+    def _gradients(self, records: RecordPairs, units: Tensor, membership: UnitMembership) -> UnitGradients:
         chosen = self._chosen(records)
         with full_convolutions():
             terms = chosen.compute(self._critic, self._parameters, self._loss, records)
         return UnitGradients(units, terms, membership, self._parameters)
 
-    def _room(self, records: Records) -> int:
-        """Return how many records to hold at a time."""
+    def _room(self, records: RecordPairs) -> int:
+        """Return the number of records to hold at a time."""
         return max(1, _ROOM // self._chosen(records).numbers)
 
-    def _chosen(self, records: Records) -> GradientEngine:
-        """Return the way of computing gradients, chosen when records are first seen: by their shape alone."""
+    def _chosen(self, records: RecordPairs) -> GradientEngine:
+        """Return the gradient engine, chosen by the shape of the first records alone."""
         if self._way is None:
             self._way = choose(self._critic, self._parameters, self._loss, records)
         return self._way
 
 
 def _checked_groups(group: Tensor, groups: int | None, records: int) -> int:
-    """Return how many units there are, refusing an index that does not fit."""
+    """Return the number of units; refuse an index that does not fit."""
     if group.shape != (records,) or group.is_floating_point():
         raise SettingError(
             f"shape {tuple(group.shape)} of {group.dtype} is not one integer a record",

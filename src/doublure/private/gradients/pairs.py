@@ -1,10 +1,10 @@
-"""Every record's gradient of the whole critic loss as factor pairs, through the double backward.
+"""Factor pairs of every record's gradient of the whole critic loss, through the double backward.
 
 Let D be the critic and z = W a + b one of its layers. The loss of one record,
 −D(x) + D(x̃) + λ (‖∇D(x̂)‖ − 1)², uses W five times, and each use adds an outer product to the gradient of W:
 
 ==================== =========================== ==============================
-where W acts         cotangent                   what it meets
+where W acts         cotangent                   multiplied with
 ==================== =========================== ==============================
 forward at x, x̃      ∂L/∂z                       a
 backward at x̂        δ, what came back to z      t, ∂L/∂(what is sent on to a)
@@ -25,19 +25,19 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge
 
 from doublure.private.gradients.layers import FactorPair, Layer
-from doublure.private.gradients.loss import CriticLoss, Records, scored
-from doublure.private.gradients.tape import Call, Tape, Untaped
+from doublure.private.gradients.loss import CriticLoss, RecordPairs, scored
+from doublure.private.gradients.tape import LayerCall, Tape, UnknownParameterUse
 from doublure.private.gradients.terms import Term
 
 Target = Tensor | GradientEdge
 _Found = dict[Layer, list[FactorPair]]
 
 
-def factor_pairs(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records) -> list[Term]:
+def factor_pairs(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: RecordPairs) -> list[Term]:
     """Return the terms that together hold each record's gradient.
 
     Raises:
-        Untaped: The critic uses a parameter in a way that has no factors.
+        UnknownParameterUse: The critic uses a parameter in a way that has no factors.
     """
     places = {id(parameter): place for place, parameter in enumerate(parameters)}
     with torch.enable_grad():
@@ -58,8 +58,8 @@ def factor_pairs(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLo
 
 
 def _forward(
-    critic: nn.Module, places: Mapping[int, int], loss: CriticLoss, records: Records
-) -> tuple[Tensor, list[Call]]:
+    critic: nn.Module, places: Mapping[int, int], loss: CriticLoss, records: RecordPairs
+) -> tuple[Tensor, list[LayerCall]]:
     """Return the losses (B,) without the penalty, and the calls that made them."""
     if records.fake is None:
         tape = Tape(places, len(records))
@@ -85,7 +85,7 @@ class _Slopes:
         targets: What the loss is to be differentiated with respect to.
     """
 
-    def __init__(self, critic: nn.Module, places: Mapping[int, int], records: Records) -> None:
+    def __init__(self, critic: nn.Module, places: Mapping[int, int], records: RecordPairs) -> None:
         mixed = records.mixed().requires_grad_()
         tape = Tape(places, len(records), twice=True)
         with tape:
@@ -120,7 +120,7 @@ def _gradients(values: Tensor, targets: Sequence[Target], *, differentiable: boo
     return found
 
 
-def _keep(found: _Found, call: Call, cotangent: Tensor | None, inputs: Tensor, *, uses_bias: bool) -> None:
+def _keep(found: _Found, call: LayerCall, cotangent: Tensor | None, inputs: Tensor, *, uses_bias: bool) -> None:
     if cotangent is not None:
         found.setdefault(call.layer, []).append(FactorPair(cotangent, inputs.detach(), uses_bias))
 
@@ -129,4 +129,4 @@ def _refuse_shared(found: _Found) -> None:
     """Refuse a parameter that belongs to two different layers: inner products across them are not taken."""
     owned = [place for layer in found for place in (layer.weight, getattr(layer, "bias", None)) if place is not None]
     if len(owned) != len(set(owned)):
-        raise Untaped("a parameter is shared by different layers")
+        raise UnknownParameterUse("a parameter is shared by different layers")

@@ -1,7 +1,7 @@
-"""The same gradients in plain autograd: slow, short and easy to believe.
+"""Reference gradients in plain autograd: slow, short and easy to check.
 
-:func:`batch_gradient` is what a trainer without a guarantee uses; the per-record loop is what tests, and the check
-made before the first lot, compare the fast way with; ``torch.func`` serves critics that the tape does not know.
+:func:`batch_gradient` serves trainers without a guarantee. Tests, and the check before the first lot, compare the fast
+engine with the per-record loop. ``torch.func`` serves critics that the tape does not know.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from doublure.private.gradients.loss import Critic, CriticLoss, Records, scored
-from doublure.private.gradients.terms import Dense, Term
+from doublure.private.gradients.loss import Critic, CriticLoss, RecordPairs, scored
+from doublure.private.gradients.terms import DenseTerm, Term
 
 
-def batch_gradient(critic: nn.Module, loss: CriticLoss, records: Records) -> Tensor:
+def batch_gradient(critic: nn.Module, loss: CriticLoss, records: RecordPairs) -> Tensor:
     """Return the summed gradient of the loss, unclipped and hence without any guarantee.
 
     Returns:
@@ -25,7 +25,7 @@ def batch_gradient(critic: nn.Module, loss: CriticLoss, records: Records) -> Ten
     return _gradient(critic, loss, records, [p.detach().requires_grad_() for p in critic.parameters()])
 
 
-def run_gradients(critic: nn.Module, loss: CriticLoss, records: Records, sizes: Sequence[int]) -> Tensor:
+def run_gradients(critic: nn.Module, loss: CriticLoss, records: RecordPairs, sizes: Sequence[int]) -> Tensor:
     """Return the summed gradients of runs of records, unclipped; not finite where one of its gradients is not.
 
     One backward pass a run, which is cheaper than its records' own gradients where only their sum is asked for.
@@ -34,7 +34,7 @@ def run_gradients(critic: nn.Module, loss: CriticLoss, records: Records, sizes: 
         critic: Left as it is.
         loss: The loss.
         records: B records.
-        sizes: How many records each run has, one run after the other; together B.
+        sizes: Number of records in each run, one run after another; together B.
 
     Returns:
         (runs, P), in the order of ``critic.parameters()``.
@@ -52,7 +52,7 @@ def run_gradients(critic: nn.Module, loss: CriticLoss, records: Records, sizes: 
 
 
 def per_record_reference(
-    critic: nn.Module, loss: CriticLoss, records: Records, *, dtype: torch.dtype = torch.float64
+    critic: nn.Module, loss: CriticLoss, records: RecordPairs, *, dtype: torch.dtype = torch.float64
 ) -> Tensor:
     """Return every record's gradient, one record at a time.
 
@@ -71,12 +71,12 @@ def per_record_reference(
     return torch.stack(rows) if rows else torch.zeros(0, sum(p.numel() for p in parameters), dtype=dtype)
 
 
-def _gradient(critic: nn.Module, loss: CriticLoss, records: Records, parameters: list[Tensor]) -> Tensor:
+def _gradient(critic: nn.Module, loss: CriticLoss, records: RecordPairs, parameters: list[Tensor]) -> Tensor:
     """Return the gradient (P,) of the records' summed loss with respect to stand-ins for the critic's parameters."""
     return _summed(_with_parameters(critic, parameters), loss, records, parameters)
 
 
-def _summed(call: Critic, loss: CriticLoss, records: Records, parameters: list[Tensor]) -> Tensor:
+def _summed(call: Critic, loss: CriticLoss, records: RecordPairs, parameters: list[Tensor]) -> Tensor:
     with torch.enable_grad():
         values = loss.per_record(call, records)
         found = torch.autograd.grad(values.sum(), parameters, allow_unused=True)
@@ -103,14 +103,14 @@ def _with_parameters(critic: nn.Module, parameters: list[Tensor]) -> Critic:
     return call
 
 
-def looped(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records) -> list[Term]:
-    """Return the gradients of a critic that cannot even be vectorised."""
+def looped(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: RecordPairs) -> list[Term]:
+    """Return the gradients in a loop, for a critic that cannot be vectorised."""
     flat = torch.stack([batch_gradient(critic, loss, records.take(slice(i, i + 1))) for i in range(len(records))])
     pieces = torch.split(flat, [p.numel() for p in parameters], 1)
-    return [Dense(place, piece) for place, piece in enumerate(pieces)]
+    return [DenseTerm(place, piece) for place, piece in enumerate(pieces)]
 
 
-def vectorised(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: Records) -> list[Term]:
+def vectorised(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss, records: RecordPairs) -> list[Term]:
     """Return the gradients by ``vmap(grad)`` over the critic as a function of one record."""
 
     def value(
@@ -133,4 +133,4 @@ def vectorised(critic: nn.Module, parameters: Sequence[Tensor], loss: CriticLoss
     axes = tuple(None if x is None else 0 for x in inputs)
     constants = [p.detach() for p in parameters]
     found = vmap(grad(value), (None, *axes), randomness="different")(constants, *inputs)
-    return [Dense(place, piece.detach().flatten(1)) for place, piece in enumerate(found)]
+    return [DenseTerm(place, piece.detach().flatten(1)) for place, piece in enumerate(found)]

@@ -1,8 +1,8 @@
-"""Recording where a critic's parameters act, so that no gradient of a parameter is ever formed for a single record.
+"""Record where a critic's parameters act, so that no parameter's gradient is formed for a single record.
 
-While the tape runs, every call that a parameter takes part in passes through it: known layers are written down with
-their inputs and outputs, anything else ends the recording with :class:`Untaped`, and the caller falls back on a
-slower way. The parameters themselves are only read; nothing is hooked into the critic or left on it.
+While the tape runs, every call that a parameter takes part in passes through it. Known layers are recorded with their
+inputs and outputs; any other use ends the recording with :class:`UnknownParameterUse`, and the caller falls back on a
+slower engine. The parameters themselves are only read; nothing is hooked into the critic or left on it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from torch.overrides import TorchFunctionMode
 from doublure.private.gradients.layers import Affine, Convolution, Embedding, Layer, Linear
 
 
-class Untaped(Exception):
-    """The critic uses a parameter in a way the tape does not know: a signal to compute the same in another way."""
+class UnknownParameterUse(Exception):
+    """Signals that the critic uses a parameter in a way that the tape does not know."""
 
 
 @dataclass(frozen=True)
-class Call:
+class LayerCall:
     """One use of a layer: z = layer(a).
 
     Args:
-        layer: What acted, with the places of its parameters.
+        layer: The layer, with the places of its parameters.
         inputs: a, (rows, …).
         version: Of ``inputs``, to notice changes in place.
         arrival: Where in autograd's graph the cotangent of z, (rows, …), arrives. z itself is not needed, and may be
@@ -47,13 +47,13 @@ class Tape(TorchFunctionMode):
 
     Args:
         places: From the identity of each parameter to its place in ``critic.parameters()``.
-        rows: How many rows every recorded tensor must have.
+        rows: Number of rows that every recorded tensor must have.
         twice: Whether the pass will be differentiated twice.
     """
 
     def __init__(self, places: Mapping[int, int], rows: int, *, twice: bool = False) -> None:
         super().__init__()
-        self.calls: list[Call] = []
+        self.calls: list[LayerCall] = []
         self._places = places
         self._rows = rows
         self._twice = twice
@@ -72,34 +72,34 @@ class Tape(TorchFunctionMode):
         if func in _HARMLESS or not (self._among(args) or self._among(kwargs.values())):
             return func(*args, **kwargs)
         if func not in _LAYERS:
-            raise Untaped(f"a parameter is used by {getattr(func, '__name__', func)}")
+            raise UnknownParameterUse(f"a parameter is used by {getattr(func, '__name__', func)}")
         return _LAYERS[func](self, *args, **kwargs)
 
-    def finish(self) -> list[Call]:
+    def finish(self) -> list[LayerCall]:
         """Return the calls, once sure that none of their inputs was changed in place afterwards."""
         if any(call.inputs._version != call.version for call in self.calls):
-            raise Untaped("a layer's input was changed in place")
+            raise UnknownParameterUse("a layer's input was changed in place")
         return self.calls
 
     def places(self, weight: Tensor | None, bias: Tensor | None) -> tuple[int, int | None]:
         """Return the places of a weight and a bias; refuse any that are computed instead of parameters."""
         place, beside = (None if x is None else self._places.get(id(x)) for x in (weight, bias))
         if place is None or (bias is not None and beside is None):
-            raise Untaped("a layer's weight or bias is computed")
+            raise UnknownParameterUse("a layer's weight or bias is computed")
         return place, beside
 
     def record(self, layer: Layer, inputs: Tensor, outputs: Tensor) -> Tensor:
         """Write one call down and return its output."""
         if inputs.shape[:1] != (self._rows,) or outputs.shape[:1] != (self._rows,):
-            raise Untaped("a layer's rows are not the records")
+            raise UnknownParameterUse("a layer's rows are not the records")
         if not outputs.requires_grad:
             # A copy, because a leaf of autograd's graph could not be overwritten in place by what follows.
             outputs = outputs.detach().requires_grad_().clone()
-        self.calls.append(Call(layer, inputs, inputs._version, get_gradient_edge(outputs)))
+        self.calls.append(LayerCall(layer, inputs, inputs._version, get_gradient_edge(outputs)))
         return outputs
 
     def _among(self, values: Any) -> bool:
-        """Tell whether a parameter of the critic is among the values, however deep."""
+        """Say whether a parameter of the critic is among the values, at any depth."""
         for value in values:
             if isinstance(value, Tensor):
                 if id(value) in self._places:
@@ -134,7 +134,7 @@ def _convolution(function: Callable[..., Tensor], dimensions: int) -> Callable[.
     ) -> Tensor:
         place, beside = tape.places(weight, bias)
         if input.dim() != dimensions + 2:
-            raise Untaped("a convolution of one record without a batch")
+            raise UnknownParameterUse("a convolution of one record without a batch")
         kernel, apart = tuple(weight.shape[2:]), numbers(dilation)
         if padding == "same":
             # Odd excess goes to the far side, as torch does it; windows are then the plain ones.
@@ -167,7 +167,7 @@ def _embedding(
 ) -> Tensor:
     place, _ = tape.places(weight, None)
     if max_norm is not None or scale_grad_by_freq or padding_idx is not None:
-        raise Untaped("an embedding with padding, a maximal norm or scaled gradients")
+        raise UnknownParameterUse("an embedding with padding, a maximal norm or scaled gradients")
     return tape.record(Embedding(place), input, functional.embedding(input, weight.detach()))
 
 
@@ -216,7 +216,7 @@ _LAYERS: dict[Any, Callable[..., Tensor]] = {
 
 
 class _PiecewiseLinear(torch.autograd.Function):
-    """A leaky ReLU that autograd takes for what it is away from its kink: a product with a constant.
+    """A leaky ReLU that autograd treats as a product with a constant, which it is away from its kink.
 
     Its second derivative is zero; torch's own carries these zeros back through the whole critic.
     """

@@ -1,4 +1,4 @@
-"""The parts of a record's gradient, kept as factors for as long as factors are smaller than what they make.
+"""Terms of per-record gradients, kept as factors while these are smaller than their product.
 
 A linear layer's gradient is a sum of outer products, left ⊗ right. Its norm follows from inner products alone
 (Goodfellow 2015, arXiv:1510.01799), and a weighted sum over records is one matrix product (Bu et al. 2023,
@@ -28,12 +28,12 @@ _FEW_STEPS = 2
 
 
 @dataclass(frozen=True)
-class Units:
-    """Which privacy unit each record belongs to.
+class UnitMembership:
+    """The privacy unit of each record.
 
     Args:
         index: For each record its unit, (B,) in [0, count).
-        count: How many units, G.
+        count: Number of units, G.
         single: Whether record i is unit i, which spares the regrouping.
     """
 
@@ -43,7 +43,7 @@ class Units:
 
     @cached_property
     def _padded_index(self) -> tuple[Tensor, Tensor]:
-        """Return (G, R): the records of each unit, and which padded indices hold one. R is the largest unit's size."""
+        """Return (G, R): the records of each unit, and a mask of valid entries. R is the largest unit's size."""
         order = torch.argsort(self.index, stable=True)
         sizes = torch.bincount(self.index, minlength=self.count)
         within = torch.arange(len(order), device=order.device) - (sizes.cumsum(0) - sizes)[self.index[order]]
@@ -55,7 +55,7 @@ class Units:
 
     @property
     def largest(self) -> int:
-        """Return R, how many records the largest unit has."""
+        """Number of records of the largest unit, R."""
         return 1 if self.single else self._padded_index[0].shape[1]
 
     def gather(self, values: Tensor, some: slice) -> Tensor:
@@ -67,7 +67,7 @@ class Units:
         return rows.masked_fill_(~taken.view(*taken.shape, *[1] * (rows.dim() - 2)), 0)
 
     def side_by_side(self, factor: Tensor, groups: int, some: slice) -> Tensor:
-        """Return (g · groups, R · T, n): of some units the factors (B · groups, T, n) of all their records."""
+        """Return (g · groups, R · T, n): for some units the factors (B · groups, T, n) of all their records."""
         if self.single:
             return factor[some.start * groups : some.stop * groups]
         return self.gather(_apart(factor, groups), some).transpose(1, 2).flatten(2, 3).flatten(0, 1)
@@ -79,7 +79,7 @@ class Units:
         return values.new_zeros(self.count, *values.shape[1:]).index_add_(0, self.index, values)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return (B,): to each record what its unit has, (G,)."""
+        """Return (B,): for each record the value of its unit, (G,)."""
         return values if self.single else values[self.index]
 
 
@@ -91,8 +91,8 @@ def _apart(factor: Tensor, groups: int) -> Tensor:
 class Term(Protocol):
     """One parameter's share of the gradients of B records."""
 
-    def measure(self, units: Units) -> tuple[Tensor, Tensor]:
-        """Return, for each unit, the squared norm and the squared size of what is added up to make it, float64.
+    def measure(self, units: UnitMembership) -> tuple[Tensor, Tensor]:
+        """Return, for each unit, the squared norm and the squared sum of its summands' norms, float64.
 
         The second is larger where summands cancel, and bounds the rounding of a float32 sum.
         """
@@ -104,11 +104,11 @@ class Term(Protocol):
         """Add the weighted sum over records to the parameters' flat buffers, in the precision of the weights."""
 
     def numbers(self) -> int:
-        """Return how many numbers are kept."""
+        """Return the count of numbers kept."""
 
 
 @dataclass(frozen=True)
-class Dense:
+class DenseTerm:
     """A gradient written out: for each record as many numbers as the parameter has, (B, N).
 
     Args:
@@ -121,7 +121,7 @@ class Dense:
     values: Tensor
     channels_last: tuple[int, ...] = ()
 
-    def measure(self, units: Units) -> tuple[Tensor, Tensor]:
+    def measure(self, units: UnitMembership) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
         norms = _norms(self.values)
         if units.single:
@@ -129,7 +129,7 @@ class Dense:
             return squares, squares
         return units.sum(self.values.double()).square().sum(1), units.sum(norms).square()
 
-    def select(self, rows: Tensor) -> Dense:
+    def select(self, rows: Tensor) -> DenseTerm:
         """See :class:`Term`."""
         return replace(self, values=self.values[rows])
 
@@ -187,17 +187,17 @@ def _norms(values: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Outer:
+class OuterTerm:
     """A gradient as Σ_t left_t ⊗ right_t, for a weight of g · n · m numbers and perhaps a bias of g · n.
 
     Args:
         weight: The weight's place among the parameters.
         bias: The bias's place.
-        groups: g, in how many groups inputs and outputs fall that have nothing to do with one another.
+        groups: g, the number of independent groups of inputs and outputs.
         left: (B · g, T, n) for each pair.
         right: (B · g, T, m) for each pair.
-        uses_bias: For each pair whether the bias shares in it. A pair from the differentiated backward pass, where
-            the layer acts without its bias, has no part in it.
+        uses_bias: For each pair whether the bias takes part. It does not in a pair from the differentiated backward
+            pass, where the layer acts without its bias.
         channels_last: (outputs, *kernel, inputs) if that is how a convolution's weight comes of the products.
     """
 
@@ -219,14 +219,14 @@ class Outer:
         for left, right in zip(self.left[1:], self.right[1:], strict=True):
             written += _written(left, right)
         whole = written.view(-1, self.groups * wide * narrow)
-        terms: list[Term] = [Dense(self.weight, whole, self.channels_last)]
+        terms: list[Term] = [DenseTerm(self.weight, whole, self.channels_last)]
         if self.bias is not None:
             shared = [x.sum(1) for x, uses_bias in zip(self.left, self.uses_bias, strict=True) if uses_bias]
             total = shared[0] if len(shared) == 1 else torch.stack(shared).sum(0)
-            terms.append(Dense(self.bias, total.view(-1, self.groups * wide)))
+            terms.append(DenseTerm(self.bias, total.view(-1, self.groups * wide)))
         return terms
 
-    def measure(self, units: Units) -> tuple[Tensor, Tensor]:
+    def measure(self, units: UnitMembership) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
         steps = [x.shape[1] * units.largest for x in self.left]
         if sum(steps) == 1 and self.groups == 1:
@@ -257,7 +257,7 @@ class Outer:
         column = torch.tensor(marks, dtype=torch.float64, device=self.left[0].device)
         return column[:, None] * column
 
-    def _gram(self, factors: tuple[Tensor, ...], units: Units, some: slice) -> Tensor:
+    def _gram(self, factors: tuple[Tensor, ...], units: UnitMembership, some: slice) -> Tensor:
         """Return the inner products (g · groups, S, S) among all factors of each of some units, in float64."""
         rows = [units.side_by_side(factor, self.groups, some) for factor in factors]
         if len(rows) == 1:
@@ -269,7 +269,7 @@ class Outer:
                 part.copy_(row)
         return torch.bmm(stacked, stacked.transpose(1, 2))
 
-    def select(self, rows: Tensor) -> Outer:
+    def select(self, rows: Tensor) -> OuterTerm:
         """See :class:`Term`."""
         left, right = (
             tuple(_apart(x, self.groups)[rows].flatten(0, 1) for x in factors) for factors in (self.left, self.right)
@@ -302,7 +302,7 @@ class Outer:
 
 
 @dataclass(frozen=True)
-class Lookup:
+class LookupTerm:
     """An embedding's gradient: left_t belongs to row index_t of the table (V, n).
 
     Args:
@@ -315,7 +315,7 @@ class Lookup:
     left: Tensor
     index: Tensor
 
-    def measure(self, units: Units) -> tuple[Tensor, Tensor]:
+    def measure(self, units: UnitMembership) -> tuple[Tensor, Tensor]:
         """See :class:`Term`."""
         everything = slice(0, units.count)
         left = units.gather(self.left, everything).flatten(1, 2).double()
@@ -325,7 +325,7 @@ class Lookup:
         sizes = gram.diagonal(dim1=1, dim2=2).sqrt().sum(1).square()
         return torch.where(same, gram, 0).sum((1, 2)), sizes
 
-    def select(self, rows: Tensor) -> Lookup:
+    def select(self, rows: Tensor) -> LookupTerm:
         """See :class:`Term`."""
         return replace(self, left=self.left[rows], index=self.index[rows])
 

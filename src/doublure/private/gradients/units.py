@@ -1,4 +1,4 @@
-"""The gradients of some units: their norms, and their sum with a weight for each."""
+"""Gradients of some units: their norms and their weighted sum."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from doublure.private.gradients.terms import Term, Units
+from doublure.private.gradients.terms import Term, UnitMembership
 
 # Roundings of float32: of a weighted factor, of a sum, and of the some thirty squares that are added before float64
 # takes over. A gradient added up in float32 differs from the exact one by up to this share of what is added up, which
@@ -18,7 +18,7 @@ _ROUNDING = 2.0**-20
 # Below this, a weight times a factor may leave float32's range although the product with the other factor does not.
 _SMALL_WEIGHT = 2.0**-60
 # Of a unit whose summands are larger than their sum by more than this, a float32 sum over the lot would keep the steps
-# of its summands' size: too coarse for the other units, whose part in it has to be the same whoever else is in the lot.
+# of its summands' size: too coarse for the other units, whose part in it must not depend on the rest of the lot.
 _CANCELLING = 2.0**6
 
 
@@ -35,20 +35,20 @@ class UnitGradients:
     """The gradients of some units' records. Private.
 
     Args:
-        units: Which units of the lot these are, (G,).
+        units: Indices of these units in the lot, (G,).
         terms: The gradients' terms, for B records.
-        membership: To which of the G units each record belongs.
-        parameters: What the gradients are with respect to.
+        membership: The unit of each record, among G.
+        parameters: The parameters that are differentiated.
     """
 
     units: Tensor
     terms: list[Term]
-    membership: Units
+    membership: UnitMembership
     parameters: Sequence[Tensor]
 
     @cached_property
     def _measured(self) -> Tensor:
-        """Norms, and sizes of what is added up to make them, (2, G) float64."""
+        """Norms, and sums of the summands' norms, (2, G) float64."""
         measured = [one for term in self.terms for one in term.measure(self.membership)]
         # Sums over the terms of squares; cancellation may leave less than nothing.
         return torch.stack(measured).view(len(self.terms), 2, -1).sum(0).clamp_(min=0).sqrt_()

@@ -1,1 +1,1 @@
-"""What may be asked of private records: each query states its sensitivity, and answers for one partition of them."""
+"""Queries of private records: each states its sensitivity and answers for one partition."""

@@ -1,7 +1,7 @@
-"""The axes of tables: which cell of an axis a compact record falls in.
+"""Axes of tables, which map compact records to cells.
 
-An axis looks at one record at a time, and puts it in one cell, whatever it holds: what lies before the first interval
-counts in the first, so that no record falls in none and none in two.
+An axis maps each record by itself to exactly one cell, whatever it holds: a number before the first interval counts in
+the first.
 
 ==========================================  =======================================================
 edge case                                   what happens
@@ -36,16 +36,16 @@ class AnyAxis(Protocol):
 
     @property
     def size(self) -> int:
-        """How many cells."""
+        """Number of cells."""
 
     def of(self, records: npt.NDArray[Any]) -> IntArray:
         """Return the cell ``(N,)``, in ``[0, size)``, of each compact record ``(N, P)``, from that record alone."""
 
     def refuse_unfit(self, parts: int) -> None:
-        """Refuse an axis that could not be counted on, or would count a record elsewhere than said.
+        """Refuse an axis that cannot be counted on, or that would count a record in another cell than it says.
 
         Args:
-            parts: How many parts a compact record has.
+            parts: Number of parts of a compact record.
 
         Raises:
             SettingError: Naming what does not fit.
@@ -54,12 +54,12 @@ class AnyAxis(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Axis:
-    """One part of a compact record, and which cell each of its codes falls in.
+    """One part of a compact record, with the cell of each of its codes.
 
     Attributes:
         part: The part's place in a compact record.
         cells: ``(codes,)`` the cell of each code, in ``[0, size)``.
-        size: How many cells.
+        size: Number of cells.
     """
 
     part: int
@@ -76,20 +76,20 @@ class Axis:
         return self.cells[records[:, self.part].astype(np.int64)]
 
     def refuse_unfit(self, parts: int) -> None:
-        """Refuse a part that there is not, and cells that are none."""
+        """Refuse a part out of range, and cells out of range."""
         _require_part(self.part, parts)
         _require_cells(self.cells, self.size)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Intervals:
-    """One part of a compact record that is a number, and which cell each interval of it falls in.
+    """One numeric part of a compact record, with the cell of each interval.
 
     Attributes:
         part: The part's place in a compact record.
-        starts: ``(n,)`` where intervals begin, ascending; each ends before the next, the last goes on for ever.
+        starts: ``(n,)`` starts of the intervals, ascending; each ends before the next, the last is unbounded.
         cells: ``(n,)`` the cell of each interval, in ``[0, size)``.
-        size: How many cells.
+        size: Number of cells.
     """
 
     part: int
@@ -114,7 +114,7 @@ class Intervals:
         return self.cells[np.maximum(place, 0)]
 
     def refuse_unfit(self, parts: int) -> None:
-        """Refuse a part that there is not, intervals out of order, and cells that are none."""
+        """Refuse a part out of range, intervals out of order, and cells out of range."""
         _require_part(self.part, parts)
         _require_cells(self.cells, self.size)
         if len(self.starts) != len(self.cells) or not (np.diff(self.starts) > 0).all():
@@ -123,13 +123,13 @@ class Intervals:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Patterns:
-    """Which of some parts are in a certain state, all at once: part i counts 2^i where it has reached its mark.
+    """Joint states of several parts: part i adds 2^i to the pattern where it has reached its mark.
 
     Attributes:
         parts: Places in a compact record.
-        marks: Of each the number from which on it is in that state, such as missing.
+        marks: For each part the least number in that state, such as missing.
         cells: ``(2^parts,)`` the cell of each pattern, in ``[0, size)``.
-        size: How many cells.
+        size: Number of cells.
     """
 
     parts: tuple[int, ...]
@@ -145,7 +145,7 @@ class Patterns:
         return self.cells[pattern]
 
     def refuse_unfit(self, parts: int) -> None:
-        """Refuse a part that there is not, and cells that are none or not one a pattern."""
+        """Refuse a part out of range, and cells out of range or not one per pattern."""
         for part in self.parts:
             _require_part(part, parts)
         _require_cells(self.cells, self.size)
@@ -157,10 +157,10 @@ Table: TypeAlias = tuple[AnyAxis, ...]
 
 
 def axes_to_message(axes: Iterable[AnyAxis]) -> Message:
-    """Return axes as a message, for somebody else to count on.
+    """Return axes as a message, for owners to count on.
 
     Raises:
-        TypeError: Nobody else knows this kind of axis.
+        TypeError: This type of axis is not sent to owners.
     """
     words: list[dict[str, Any]] = []
     arrays: dict[str, npt.NDArray[Any]] = {}
@@ -172,10 +172,10 @@ def axes_to_message(axes: Iterable[AnyAxis]) -> Message:
 
 
 def axes_from_message(message: Message) -> list[AnyAxis]:
-    """Return the axes that somebody else has described; whether they fit records, each says itself.
+    """Return the axes of a message; each checks by itself whether it fits the records.
 
     Raises:
-        KeyError, TypeError, ValueError: They are in no form that :func:`axes_to_message` gives.
+        KeyError, TypeError, ValueError: The message has no form that :func:`axes_to_message` gives.
     """
     said = enumerate(message.words["axes"])
     return [_axis_of(words, part_of(message.arrays, str(place))) for place, words in said]
@@ -209,10 +209,10 @@ def _axis_of(words: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -
 
 
 def whole(number: object) -> int:
-    """Return a whole number as it came.
+    """Return a whole number unchanged.
 
     Raises:
-        TypeError: It is none.
+        TypeError: It is no int.
     """
     if type(number) is not int:
         raise TypeError

@@ -1,7 +1,7 @@
 """Tables of counts.
 
 Sensitivity: a record counts in one cell of each table, so that a unit with at most m records moves each table by m at
-most, and t tables by m √t in L2. What is counted is fixed before a record is seen, or follows from what was released.
+most, and t tables by m √t in L2. The tables are fixed before a record is seen, or follow from earlier releases.
 
 ==========================================  =======================================================
 edge case                                   what happens
@@ -35,11 +35,11 @@ class Countable(Protocol):
 
     @property
     def parts(self) -> int:
-        """How many parts a compact record has: public."""
+        """Number of parts of a compact record: public."""
 
     @property
     def most_records(self) -> int:
-        """How many records the unit with the most has, those of other partitions included. Private."""
+        """Largest number of records of a unit, over all partitions. Private."""
 
     def chunks(self, rows: int) -> Iterator[Any]:
         """Yield ``(≤ rows, P)``, of which ``chunk[:, part]`` is taken; of no records one that is empty. Private."""
@@ -47,11 +47,11 @@ class Countable(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Counts:
-    """How many records fall in each cell of some tables.
+    """Numbers of records in each cell of some tables.
 
     Attributes:
-        tables: For each its axes.
-        max_records: m, how many records a unit has at most.
+        tables: The axes of each table.
+        max_records: m, the most records of a unit.
     """
 
     tables: Sequence[Table]
@@ -59,11 +59,11 @@ class Counts:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """M in one cell of each table."""
+        """Sensitivity of m records in one cell of each table."""
         return Sensitivity.of_cells(len(self.tables), self.max_records)
 
     def refuse_unfit(self, records: Countable) -> None:
-        """Refuse tables that could not be counted, and units with too many records."""
+        """Refuse tables that cannot be counted, and units with too many records."""
         require_records(records.most_records, self.max_records)
         if not self.tables:
             raise SettingError("are none", field="tables", remedy="count at least one")
@@ -74,7 +74,7 @@ class Counts:
                 axis.refuse_unfit(records.parts)
 
     def answer(self, records: Countable, *, sample_rate: float) -> Answer:
-        """Return the counts of all tables, one behind the other, int64."""
+        """Return the counts of all tables, concatenated, int64."""
         require_everyone(sample_rate)
         different = {id(table): table for table in self.tables}  # one that is asked for twice is counted once
         found = {key: np.zeros(math.prod(axis.size for axis in table), np.int64) for key, table in different.items()}
@@ -87,7 +87,7 @@ class Counts:
         return Answer(total=np.concatenate(counts), sensitivity=Sensitivity.of_cells(len(counts), self.max_records))
 
     def split(self, numbers: IntArray) -> list[IntArray]:
-        """Return one array a table, of the shape of its axes, from numbers in the order of an answer."""
+        """Return one array per table, in the shape of its axes, from numbers in the order of an answer."""
         ends = np.cumsum([math.prod(shape) for shape in self._shapes])
         parts = np.split(numbers, ends[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True)]

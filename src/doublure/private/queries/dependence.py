@@ -1,4 +1,4 @@
-"""How far pairs of columns are from what one expects of them: a whole number a pair.
+"""Dependence scores of pairs of columns: whole-number distances from expected counts.
 
 The score of a pair is the sum, over the cells of its table, of how far the count is from an expected count. What is
 expected is whole and follows from earlier releases alone (the product of two noisy columns).
@@ -40,12 +40,12 @@ _CELLS_AT_ONCE = 2**22
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dependence:
-    """How far each of some tables is from what is expected.
+    """The distance of each of some tables from its expected counts.
 
     Attributes:
-        tables: For each its axes.
-        expected: For each the counts that are expected, int64, of the shape of its axes.
-        max_records: m, how many records a unit has at most.
+        tables: The axes of each table.
+        expected: The expected counts of each table, int64, in the shape of its axes.
+        max_records: m, the most records of a unit.
     """
 
     tables: Sequence[Table]
@@ -54,11 +54,11 @@ class Dependence:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """M for each score."""
+        """Sensitivity of m for each score."""
         return Sensitivity.of_cells(len(self.tables), self.max_records)
 
     def refuse_unfit(self, records: Countable) -> None:
-        """Refuse tables that could not be counted, units with too many records, and expectations that are not whole."""
+        """Refuse tables that cannot be counted, units with too many records, and expectations that are not whole."""
         self._counts.refuse_unfit(records)
         shapes = [tuple(axis.size for axis in table) for table in self.tables]
         whole = all(np.issubdtype(each.dtype, np.integer) for each in self.expected)
@@ -66,11 +66,11 @@ class Dependence:
             raise SettingError("must be whole, of the shapes of the tables", field="expected", remedy="round them")
 
     def sums(self) -> Iterator[Counts]:
-        """Yield what is counted, as many tables at once as may be held."""
+        """Yield the counts to ask for, as many tables at once as may be held."""
         return (counts for counts, _ in self._some_at_once())
 
     def combine(self, totals: Iterator[IntArray]) -> Answer:
-        """Return one score a table, int64, from the counts of all records, of as many tables at once as counted."""
+        """Return one score per table, int64, from the counts of all records in the order of :meth:`sums`."""
         scores: list[int] = []
         for (counts, expected), total in zip(self._some_at_once(), totals, strict=True):
             scores += [int(np.abs(own - each).sum()) for own, each in zip(counts.split(total), expected, strict=True)]
@@ -78,11 +78,11 @@ class Dependence:
         return Answer(total=np.array(scores, dtype=np.int64), sensitivity=moved)
 
     def answer(self, records: Countable, *, sample_rate: float) -> Answer:
-        """Return one score a table, int64, of records in one place."""
+        """Return one score per table, int64, for records in one place."""
         return self.combine(each.answer(records, sample_rate=sample_rate).total for each in self.sums())
 
     def _some_at_once(self) -> Iterator[tuple[Counts, Sequence[IntArray]]]:
-        """Yield the tables in order, as many at once as may be held, and what is expected of them."""
+        """Yield the tables with their expected counts, as many at once as may be held."""
         ends = np.cumsum([math.prod(axis.size for axis in table) for table in self.tables])
         first = 0
         while first < len(self.tables):

@@ -1,11 +1,13 @@
-"""Gradient distances: what the Bayesian accountant is fed with, beside a critic's steps. They never leave this place.
+"""Gradient distances that feed the Bayesian accountant beside a critic's steps.
+
+They never leave this module.
 
 =====================================  ==============================================================
 edge case                              what happens
 =====================================  ==============================================================
 fewer units than distances             those that are missing count as the largest there can be
 a step whose distances were lost       counts as if all its distances were the largest
-a step that was measured, not paid     its distances are dropped: its lot was thrown away unseen
+a step that was measured, not paid     its distances are dropped: its lot was discarded unseen
 =====================================  ==============================================================
 """
 
@@ -28,15 +30,15 @@ from doublure.private.sampling import FixedSizeSampler, Lot, PoissonSampler
 # Pairs of lots that go through a critic together: their gradients are written out, two rows a pair.
 _TOGETHER = 8
 
-# Standard deviations by which a sample of owners' units is larger than what is asked for.
+# Standard deviations by which a sample of owners' units exceeds the number that is asked for.
 _SPARE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distances:
-    """How gradient distances are sampled and bounded, fixed in the plan (Triastcyn and Faltings 2022, section 2.4).
+class DistanceSettings:
+    """Settings of gradient distances, fixed in the plan (Triastcyn and Faltings 2022, section 2.4).
 
-    A distance is how far one unit more moves what is about to be noised, over how far it can move it at most: for a
+    A distance is how far one unit more moves the sum before noise, relative to the most that it can: for a
     sum of clipped gradients the unit's own clipped norm over C, whatever else is in the lot. In each step ``count`` of
     them are drawn from units that are sampled evenly and afresh, beside the lot that the step is taken with. Where the
     lot is clipped together each has a fresh lot of its own, because there the distance depends on the others as well.
@@ -78,27 +80,27 @@ class Distances:
         )
 
     def measured(self, *, noise_multiplier: float, steps: int) -> MeasuredDistances:
-        """Return where an access's distances are added up; see there."""
+        """Return the accountant of an access's distances."""
         return MeasuredDistances(self, noise_multiplier=noise_multiplier, steps=steps)
 
 
 class MeasuredDistances:
-    """The Bayesian accountant, and where its distances come from.
+    """The Bayesian accountant with the sampling of its distances.
 
     Args:
-        settings: How they are sampled.
+        settings: Settings of the sampling.
         noise_multiplier: σ, from the plan's event.
         steps: T, from the plan's event.
     """
 
-    def __init__(self, settings: Distances, *, noise_multiplier: float, steps: int) -> None:
+    def __init__(self, settings: DistanceSettings, *, noise_multiplier: float, steps: int) -> None:
         self._settings = settings
         self._noise_multiplier = noise_multiplier
         self._accountant = settings.accountant(steps)
         self._before: BayesianAccountant | None = None
 
     def accountant(self, taken: int, sample_rate: float) -> BayesianAccountant:
-        """Return the accountant with every step that was ever taken; those that it does not know of count as lost.
+        """Return the accountant over all steps taken; steps missing from it count as lost.
 
         Private: it is fed with private gradients.
         """
@@ -109,19 +111,19 @@ class MeasuredDistances:
         return self._accountant
 
     def restore(self, state: Mapping[str, NDArray[np.float64]]) -> None:
-        """Go on from a checkpoint."""
+        """Restore a checkpoint."""
         self._accountant.restore(state)
         self._before = None
 
     @property
     def count(self) -> int:
-        """How many are drawn in a step, m."""
+        """Number of distances per step, m."""
         return self._settings.count
 
     def charge(self, found: Sequence[float], *, sample_rate: float, step: int) -> None:
-        """Charge a step with distances that were sampled of units; those that are missing count as the largest.
+        """Charge a step with sampled distances; missing ones count as the largest.
 
-        A step is measured as it is asked, before it is paid for: where it never is, what it was charged is taken back.
+        A step is measured when it is asked, before it is paid for. If it is never paid for, the charge is taken back.
 
         Args:
             found: At most m.
@@ -145,8 +147,8 @@ class MeasuredDistances:
         """Sample a step's distances and charge them, before its lot is drawn.
 
         Args:
-            gradients: Of some units.
-            n_units: How many units there are.
+            gradients: Returns the gradients of some units.
+            n_units: Number of units.
             sample_rate: q.
             step: Counted from 0.
             bound: C_t.
@@ -164,14 +166,14 @@ class MeasuredDistances:
         self.charge(found, sample_rate=sample_rate, step=step)
 
 
-def rate_of(count: int, units: int) -> float:
-    """Return at what rate an owner draws its units, so that its share of m distances comes, and hardly ever less.
+def distance_sample_rate(count: int, units: int) -> float:
+    """Return the rate at which an owner samples units so that its share of m distances is almost always reached.
 
-    What is drawn so is, of however many units there are, an even sample, and so is a part of it.
+    The sample is uniform whatever the number of units, and so is a part of it.
 
     Args:
         count: Its share of m, rounded up.
-        units: How many it has, publicly.
+        units: Its public number of units.
     """
     return min(1.0, (count + _SPARE * math.sqrt(count)) / units)
 
@@ -179,10 +181,10 @@ def rate_of(count: int, units: int) -> float:
 def _apart(
     gradients: Callable[[Lot], LotGradients], count: int, n_units: int, sample_rate: float, bound: float, joint: float
 ) -> list[float]:
-    """Return how far apart fresh lots' clipped means are with and without one unit each, over 2 C.
+    """Return the distances of fresh lots' clipped means with and without one unit, over 2 C.
 
-    All lots go through the critic together. Where some gradient is not finite its lot is looked at unit by unit, since
-    the units' own sums leave such a gradient out.
+    All lots go through the critic together. A lot with a gradient that is not finite is summed unit by unit, since the
+    units' own sums leave such a gradient out.
     """
     if not n_units:
         return [1.0] * count

@@ -8,8 +8,8 @@ each owner that has records of one.
 edge case                                   what happens
 ==========================================  =======================================================
 no record at all                            zeros
-a cell that is missing                      is counted where missing ones are sought, nowhere else
-a category that one unit alone has          is counted, and shown only if its noisy count is large
+a cell that is missing                      is counted by the query for missing cells alone
+a category held by a single unit            is counted, and released only if its noisy count is large
 10⁶ distinct categories                     about 10 s, 0.5 GB
 ==========================================  =======================================================
 """
@@ -29,7 +29,7 @@ from typing_extensions import override
 
 from doublure import noisy_counts
 from doublure.errors import SchemaError
-from doublure.noisy_counts import Grid
+from doublure.noisy_counts import CandidateGrid
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
 from doublure.schema import Question, Schema
 from doublure.schema.columns import Column, label
@@ -37,29 +37,29 @@ from doublure.schema.columns import Column, label
 IntArray = npt.NDArray[np.int64]
 
 
-class Cells(Protocol):
-    """Records as facts look at them: :class:`doublure.data.records.Loaded`, or a part of a table on disk."""
+class FactRecords(Protocol):
+    """Records in the form that facts read: :class:`doublure.data.records.Loaded`, or a part of a table on disk."""
 
     @property
     def n_units(self) -> int:
-        """How many units begin here: a unit is counted with its first record. Private."""
+        """Number of units whose first record is in this partition. Private."""
 
     @property
     def most_records(self) -> int:
-        """How many records the unit with the most has, those of other partitions included. Private."""
+        """Largest number of records of a unit, over all partitions. Private."""
 
     def cells(self, column: str, fact: str) -> pd.Series[Any]:
-        """Return the cells that a fact of a column looks at. Private."""
+        """Return the cells that a fact of a column reads. Private."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fact(ABC):
-    """A question's counts, and what their noisy form says.
+    """A question's counts, and the answer that their noisy form gives.
 
     Attributes:
-        question: Which fact, and its ε.
-        max_records: How many records a unit has at most.
-        moved: How many counts a unit moves, in sum.
+        question: The fact and its ε.
+        max_records: The most records of a unit.
+        moved: The L1 distance that a unit moves the counts.
     """
 
     question: Question
@@ -68,32 +68,32 @@ class Fact(ABC):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """All that a unit adds may fall in one cell."""
+        """Sensitivity where all cells of a unit may be counted in one."""
         return Sensitivity(l1=float(self.moved), l2=float(self.moved))
 
-    def refuse_unfit(self, records: Cells) -> None:
-        """Refuse units with more records than was planned."""
+    def refuse_unfit(self, records: FactRecords) -> None:
+        """Refuse units with more records than planned."""
         require_records(records.most_records, self.max_records)
 
-    def answer(self, records: Cells, *, sample_rate: float) -> Answer:
+    def answer(self, records: FactRecords, *, sample_rate: float) -> Answer:
         """Return the counts."""
         require_everyone(sample_rate)
         return Answer(total=self.counted(records), sensitivity=self.sensitivity)
 
     @abstractmethod
-    def counted(self, records: Cells) -> Any:
+    def counted(self, records: FactRecords) -> Any:
         """Return the exact counts. Private."""
 
     @abstractmethod
     def read(self, noisy: Any) -> Any:
-        """Return what noisy counts say, in the form that the schema holds."""
+        """Return the fact that noisy counts give, in the schema's form."""
 
 
 class Units(Fact):
-    """How many units there are."""
+    """The number of units."""
 
     @override
-    def counted(self, records: Cells) -> IntArray:
+    def counted(self, records: FactRecords) -> IntArray:
         return np.array([records.n_units])
 
     @override
@@ -102,7 +102,7 @@ class Units(Fact):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Cells(Fact):
+class _ColumnFact(Fact):
     """Counts of one column's cells.
 
     Attributes:
@@ -113,16 +113,16 @@ class _Cells(Fact):
     column: Column
     name: str
 
-    def cells(self, records: Cells) -> pd.Series[Any]:
+    def cells(self, records: FactRecords) -> pd.Series[Any]:
         """Return the column's cells. Private."""
         return records.cells(self.name, self.question.fact)
 
 
-class Missing(_Cells):
-    """How many cells of a column are missing."""
+class Missing(_ColumnFact):
+    """The number of missing cells of a column."""
 
     @override
-    def counted(self, records: Cells) -> IntArray:
+    def counted(self, records: FactRecords) -> IntArray:
         return np.array([int(self.cells(records).isna().sum())])
 
     @override
@@ -130,11 +130,11 @@ class Missing(_Cells):
         return noisy_counts.is_seen(int(noisy[0]), epsilon=self.question.epsilon, max_records=self.moved)
 
 
-class Categories(_Cells):
-    """How many cells each text has."""
+class Categories(_ColumnFact):
+    """The number of cells of each text."""
 
     @override
-    def counted(self, records: Cells) -> dict[str, int]:
+    def counted(self, records: FactRecords) -> dict[str, int]:
         return {name: count for name, count in counted_labels(self.cells(records)) if count}
 
     @override
@@ -143,11 +143,11 @@ class Categories(_Cells):
         return tuple(found) or (str(self.column.fallback),)
 
 
-class Bounds(_Cells):
-    """How many cells fall in each part of a public grid."""
+class Bounds(_ColumnFact):
+    """The number of cells in each part of a public grid."""
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> CandidateGrid:
         """The column's public partition.
 
         Raises:
@@ -160,7 +160,7 @@ class Bounds(_Cells):
         return grid
 
     @override
-    def counted(self, records: Cells) -> IntArray:
+    def counted(self, records: FactRecords) -> IntArray:
         cells = self.cells(records).dropna()
         if self.column.clock is not None:
             moments = cells.to_numpy().astype(f"datetime64[{self.column.clock}]").astype(np.int64)
@@ -174,8 +174,8 @@ class Bounds(_Cells):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Shares(_Cells):
-    """How many cells each value of a known domain has.
+class Shares(_ColumnFact):
+    """The number of cells of each value of a known domain.
 
     Attributes:
         domain: The values.
@@ -184,7 +184,7 @@ class Shares(_Cells):
     domain: tuple[Any, ...]
 
     @override
-    def counted(self, records: Cells) -> IntArray:
+    def counted(self, records: FactRecords) -> IntArray:
         places = {label(value): code for code, value in enumerate(self.domain)}
         fallback = places.get(label(self.column.fallback), -1)
         counts = np.zeros(len(self.domain), dtype=np.int64)
@@ -199,8 +199,8 @@ class Shares(_Cells):
         return {label(value): float(share) for value, share in zip(self.domain, found, strict=True)}
 
 
-def counted_on(values: npt.NDArray[np.float64], grid: Grid) -> IntArray:
-    """Return how many values fall in each cell of a grid ``(cells,)``: NaN in none, what is beyond it at its end."""
+def counted_on(values: npt.NDArray[np.float64], grid: CandidateGrid) -> IntArray:
+    """Return the number of values in each cell of a grid ``(cells,)``; NaN is left out, and values are clamped."""
     points = grid.points
     clamped = np.clip(values[~np.isnan(values)], points[0], points[-1])
     right = np.searchsorted(points, clamped)  # points[right - 1] < value <= points[right]
@@ -209,7 +209,7 @@ def counted_on(values: npt.NDArray[np.float64], grid: Grid) -> IntArray:
 
 
 def counted_labels(cells: pd.Series[Any]) -> list[tuple[str, int]]:
-    """Return how many cells each label has, in the order of the labels; missing cells are left out."""
+    """Return labels with their numbers of cells, in the order of the labels; missing cells are left out."""
     if isinstance(cells.dtype, pd.CategoricalDtype):
         codes = cells.cat.codes.to_numpy()
         found = np.bincount(codes[codes >= 0], minlength=len(cells.cat.categories)).tolist()
@@ -221,15 +221,15 @@ def counted_labels(cells: pd.Series[Any]) -> list[tuple[str, int]]:
 
 
 def values_path(path: str) -> str:
-    """Return the path of the values of which a path's shares are."""
+    """Return the path of the values that the shares of a path belong to."""
     return f"{path.removesuffix('.shares')}.values"
 
 
 def query_of(question: Question, schema: Schema, learned: Mapping[str, Any]) -> Fact:
-    """Return what a question asks.
+    """Return the query for a question.
 
     Args:
-        question: Which fact, and its ε.
+        question: The fact and its ε.
         schema: The public facts.
         learned: Earlier answers: class shares need the values.
     """
@@ -241,9 +241,7 @@ def query_of(question: Question, schema: Schema, learned: Mapping[str, Any]) -> 
     if question.fact == "shares":
         domain = _domain(column, learned.get(values_path(question.path)))
         return Shares(question=question, max_records=most, moved=moved, column=column, name=name, domain=domain)
-    kinds: dict[str, type[Missing | Categories | Bounds]] = {
-        "missing": Missing, "values": Categories, "bounds": Bounds,
-    }  # fmt: skip
+    kinds: dict[str, type[Missing | Categories | Bounds]] = {"missing": Missing, "values": Categories, "bounds": Bounds}
     return kinds[question.fact](question=question, max_records=most, moved=moved, column=column, name=name)
 
 

@@ -1,4 +1,4 @@
-"""The clipped gradients of a lot: what a private critic learns from.
+"""Clipped gradients of a lot, for training a private critic.
 
 Each unit's gradient of the whole paired critic loss is clipped once and added up (Abadi et al. 2016, Algorithm 1;
 Frigerio et al. 2019, Algorithm 1, inner loop).
@@ -34,7 +34,7 @@ from doublure.private.gradients import (
     LocalUpdates,
     LotGradients,
     RecordGradients,
-    Records,
+    RecordPairs,
 )
 from doublure.private.independence import refuse_cross_record
 from doublure.private.noise import secret_draws
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 class Partner(Protocol):
     """Makes one fresh generated record for each real one, from secret randomness and the record's own condition.
 
-    Secret, since which record is paired with which draw, and how many draws a lot takes, depend on who is in the lot:
-    the guarantee holds for draws that are fresh, independent and never released.
+    The pairing of records with draws, and the number of draws, depend on the units in the lot. The guarantee therefore
+    requires draws that are fresh, independent and never released.
     """
 
     def __call__(self, size: int, condition: Tensor | None) -> Tensor | None:
@@ -64,7 +64,7 @@ def unpaired(size: int, condition: Tensor | None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class CriticSettings:
-    """What a critic's step is beside its event: neither a rate, nor noise, nor a number of steps.
+    """Settings of a critic's step beside its event; rate, noise and number of steps are the event's.
 
     Attributes:
         loss: The critic's loss.
@@ -73,8 +73,8 @@ class CriticSettings:
         n_critic: Steps of the critic in one iteration.
         paired: Whether each real record meets a generated one, within the clip. Only a critic that is bounded otherwise
             can do without: its generated term touches no record, and is then the caller's own.
-        local: How each unit moves the critic by itself, whose update is clipped then in place of its gradient; None:
-            it does not.
+        local: Steps that each unit takes by itself; its update is then clipped in place of its gradient. None: it takes
+            none.
         per_batch: Whether the lot's mean is clipped, as in the code published with the paper, instead of each unit's
             gradient: the sensitivity is then 2 C.
     """
@@ -101,7 +101,7 @@ class CriticSettings:
         return self.schedule.at(step // self.n_critic)
 
     def moved(self, step: int) -> float:
-        """Return how far one unit moves a step's sum: C_t, or 2 C_t n."""
+        """Return the sensitivity of a step's sum: C_t, or 2 C_t n."""
         return self.bound(step) if self.joint is None else 2 * self.bound(step) * self.joint
 
     @property
@@ -111,22 +111,21 @@ class CriticSettings:
 
 
 class CriticGradients:
-    """What one step of a critic asks of the records.
+    """The query of one step of a critic.
 
     Args:
-        settings: See there.
-        source: What the mixing numbers of the gradient penalty are drawn from.
+        settings: Settings of the step.
         mixing: For tests and audits: a stream of mixing numbers that can be repeated. Left out, they are secret, as
-            what a :class:`Partner` draws, and of the same kind of stream as the noise.
-        distances: What is measured beside, for the Bayesian accountant.
-        generator: What partners come from, for owners who make them by themselves; None: nobody else asks.
-        lengths: For owners: at what rate units are drawn whose gradients' lengths are told beside; None: none is.
+            the draws of a :class:`Partner` are, and come from the same kind of stream as the noise.
+        distances: Measured beside the step, for the Bayesian accountant.
+        generator: The network that makes partners, for owners who make them by themselves; None without owners.
+        lengths: For owners: the rate at which units are drawn to send their gradients' lengths; None: none is sent.
 
     Attributes:
         step: The step that is asked for next, counted from 0.
-        partner: What its records are paired with.
+        partner: Makes the partners of its records.
         generator: See above.
-        measured: What owners' lengths are charged to; None: nothing.
+        measured: The accountant of owners' lengths; None: there is none.
     """
 
     def __init__(
@@ -162,26 +161,26 @@ class CriticGradients:
         return self
 
     def unmeasured(self) -> CriticGradients:
-        """Return the same query without what is measured beside: that is its owner's."""
+        """Return the same query without its measured distances."""
         found = copy(self)
         found.measured = None
         return found
 
     @property
     def critic(self) -> nn.Module:
-        """Of the step that is asked for."""
+        """The critic of the step that is asked for."""
         if self._critic is None:
             raise TypeError("a step needs a critic")
         return self._critic
 
     @property
     def not_partitionable(self) -> str | None:
-        """A lot that is clipped as a whole is in one place."""
+        """The reason where the lot is clipped as a whole, which needs all records in one place."""
         return None if self.settings.joint is None else "a lot that is clipped together is no sum of parts"
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """C_t, or 2 C_t n."""
+        """Sensitivity of the clipped sum: C_t, or 2 C_t n."""
         return Sensitivity.of_length(self.settings.moved(self.step), self._size)
 
     @property
@@ -189,7 +188,7 @@ class CriticGradients:
         return 0 if self._critic is None else sum(parameter.numel() for parameter in self._critic.parameters())
 
     def refuse_unfit(self, records: PrivateRecords) -> None:
-        """Refuse a critic in which records meet."""
+        """Refuse a critic that mixes records."""
         self.engine(self.critic, records)
 
     def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
@@ -212,7 +211,7 @@ class CriticGradients:
         )
 
     def _told(self, records: PrivateRecords, rate: float) -> npt.NDArray[np.float64]:
-        """Return how long the clipped gradients of some units are, over C, whose coins are others than the lot's."""
+        """Return the lengths over C of the clipped gradients of some units, drawn apart from the lot."""
         drawn, bound = PoissonSampler(records.n_units, rate).lot(), self.settings.bound(self.step)
         lengths = clipped_norms(self.contributions(records, drawn), max_grad_norm=bound) / bound
         return as_array(lengths).astype(np.float64)
@@ -228,7 +227,7 @@ class CriticGradients:
         )
 
     def contributions(self, records: PrivateRecords, units: Lot) -> LotGradients:
-        """Return what some units add: their gradients, or what they have moved the critic by. Private."""
+        """Return the contributions of some units: their gradients or their local updates. Private."""
         local = self.settings.local
         if local is None:
             return self.gradients(records, units)
@@ -242,28 +241,28 @@ class CriticGradients:
         """Return the gradients of some units, each record with a fresh partner. Private.
 
         Args:
-            records: Of a partition.
-            units: Which.
-            moved: Of a critic that a unit has moved; None: as it is.
+            records: Records of a partition.
+            units: Indices of the units.
+            moved: Gradients of a critic after a unit's own steps; None: of the critic itself.
         """
         real, condition, group, groups = records.lot(units)
         with torch.no_grad():
             fake = self.partner(len(real), condition)
-        paired = Records(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
+        paired = RecordPairs(real=real, fake=fake, condition=condition, mix=self._mix(len(real)).to(real.device))
         engine = self.engine(self.critic, records)
         return (moved or engine).lot(paired, group=group, groups=groups)
 
     def engine(self, critic: nn.Module, records: PrivateRecords | None) -> RecordGradients:
-        """Return what computes a critic's gradients, once it is sure that records do not meet in it.
+        """Return the gradients of a critic, which is first checked not to mix records.
 
         Args:
-            critic: See above.
-            records: For their form; None: it was made sure of before.
+            critic: The critic.
+            records: Records, for their form; None where the critic was checked before.
         """
         if self._gradients is None or self._gradients[0] is not critic:
             if records is None:
                 raise TypeError("nobody has looked whether records meet in this critic")
-            body, condition = records.nobody
+            body, condition = records.empty_lot
             refuse_cross_record(critic, body.shape[1:], 0 if condition is None else condition.shape[1])
             self._gradients = critic, RecordGradients(critic, self.settings.loss)
         return self._gradients[1]

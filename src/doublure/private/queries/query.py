@@ -1,9 +1,9 @@
-"""What is asked of private records: a query states how far one unit moves its answer, and answers for some records.
+"""Queries of private records, which state their sensitivity and answer for some of the records.
 
 Every number that leaves private records is the noisy sum of answers to one query. The sum is the same wherever its
-terms are computed, so that an answer is that of *one partition* of the records (all of them, a chunk of a file, those
-of a machine or of their owner), and answers add up. An answer is private; :mod:`doublure.private.mechanism` is the only
-one who asks for it, and gives out nothing but the sum with noise.
+terms are computed: an answer is that of *one partition* of the records (all of them, a chunk of a file, those of a
+machine or an owner), and answers add up. An answer is private. Only :mod:`doublure.private.mechanism` asks for it, and
+it gives out nothing but the sum with noise.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _TOTAL, _NAMES, _COUNTS, _LENGTHS = "total", "names", "counts", "lengths"
 
 @dataclass(frozen=True, kw_only=True)
 class Sensitivity:
-    """How far an answer moves, at most, when one unit is added or removed.
+    """The most that an answer moves when one unit is added or removed.
 
     Attributes:
-        l1: The sum of all numbers' moves.
-        l2: The square root of the sum of their squares.
+        l1: In the L1 norm.
+        l2: In the L2 norm.
     """
 
     l1: float
@@ -42,38 +42,38 @@ class Sensitivity:
 
     @classmethod
     def of_cells(cls, cells: int, moved: int) -> Self:
-        """Return that of counts, of which a unit moves so many by so much each."""
+        """Return the sensitivity of counts, of which a unit moves ``cells`` by ``moved`` each."""
         return cls(l1=float(cells * moved), l2=moved * math.sqrt(cells))
 
     @property
     def cells(self) -> int:
-        """How many numbers that is, of a unit that moves each by as much."""
+        """Number of counts that a unit moves, if it moves each equally."""
         return round((self.l1 / self.l2) ** 2)
 
     @property
     def each(self) -> int:
-        """By how much it then moves each."""
+        """Distance that it then moves each count."""
         return round(self.l2**2 / self.l1)
 
     @classmethod
     def of_length(cls, length: float, numbers: int) -> Self:
-        """Return that of so many numbers, which a unit moves by a vector of so much length."""
+        """Return the sensitivity of a vector of ``numbers``, which a unit moves by ``length`` in L2."""
         return cls(l1=length * math.sqrt(numbers), l2=length)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answer:
-    """What a partition's records add up to. Private.
+    """A partition's answer to a query. Private.
 
     Attributes:
-        total: Numbers of one flat array; of a query whose cells are not known beforehand, counts by name.
-        sensitivity: As the code that bounded what each unit adds has it, not as somebody meant it.
-        sample_rate: The rate that the lot was drawn at, as its sampler has it; 1 where every unit is asked.
-        sampling: How it was drawn, likewise.
-        unit: Of a sum in whole numbers, what one of them is worth: its noise is whole, too. None where the numbers are
-            counts, or real.
-        lengths: ``(k,)`` float64 of clipped gradients over C, of units that were sampled beside the lot, where an
-            owner is asked for them. They are added to nothing.
+        total: A flat array; for a query whose cells are not known beforehand, counts by name.
+        sensitivity: As the code that bounded each unit's contribution reports it.
+        sample_rate: The rate of the lot, as its sampler reports it; 1 where every unit is asked.
+        sampling: The kind of sampling, as the sampler reports it.
+        unit: For a sum in whole numbers, the worth of one step; its noise is whole, too. None for counts and for real
+            numbers.
+        lengths: ``(k,)`` float64 lengths over C of clipped gradients of units sampled beside the lot, where an owner
+            is asked for them. They are added to nothing.
     """
 
     total: Any
@@ -85,7 +85,7 @@ class Answer:
 
     @property
     def stated(self) -> list[Any]:
-        """What is said of the numbers, as JSON holds it; all answers to one query say the same."""
+        """Sensitivity, rate, sampling and unit as JSON values; equal in all answers to one query."""
         return [self.sensitivity.l1, self.sensitivity.l2, self.sample_rate, self.sampling, self.unit]
 
     def to_message(self) -> Message:
@@ -97,10 +97,10 @@ class Answer:
         return Message({}, {_TOTAL: self.total, **lengths})
 
     def from_message(self, message: Message) -> Self:
-        """Return what another party answers to the same query: its numbers as they came, whatever they are.
+        """Return another party's answer to the same query, with its numbers unchecked.
 
         Raises:
-            MalformedMessage: It is no answer.
+            MalformedMessage: The message is no answer.
         """
         return replace(self, total=_total_of(message), lengths=message.arrays.get(_LENGTHS))
 
@@ -110,17 +110,17 @@ class Query(Protocol[R]):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """How far one unit moves the answer, whatever the records: stated before any of them is looked at."""
+        """The sensitivity for all records, stated before any record is read."""
 
     def refuse_unfit(self, records: R) -> None:
-        """Refuse records, or a network, for which that would not hold. Looks at no record's content.
+        """Refuse records, or a network, for which the sensitivity would not hold. Reads no record's content.
 
         Raises:
             SettingError: Naming what does not fit.
         """
 
     def answer(self, records: R, *, sample_rate: float) -> Answer:
-        """Return what these records add up to.
+        """Return the answer of these records.
 
         Args:
             records: A partition.
@@ -129,12 +129,11 @@ class Query(Protocol[R]):
 
 
 @runtime_checkable
-class Measured(Protocol):
-    """A query beside which units may be measured, for an accountant that never leaves whoever asks.
+class MeasuredQuery(Protocol):
+    """A query with units measured beside it, for an accountant that stays in the asking process.
 
     Attributes:
-        measured: What is charged with lengths (:class:`doublure.private.queries.distances.MeasuredDistances`); None:
-            nothing is measured.
+        measured: The accountant that is charged with lengths; None: nothing is measured.
         step: The step that is asked for next, counted from 0.
     """
 
@@ -142,7 +141,7 @@ class Measured(Protocol):
     step: int
 
     def unmeasured(self) -> Query[Any]:
-        """Return the same query, with nothing measured beside."""
+        """Return the same query without its measurements."""
 
 
 def _total_of(message: Message) -> Any:
@@ -155,7 +154,7 @@ def _total_of(message: Message) -> Any:
 
 
 def require_everyone(sample_rate: float) -> None:
-    """Refuse a lot where every unit has to be asked: the price would be of less than is done.
+    """Refuse a sampled lot where every unit is asked: the price would be too low.
 
     Raises:
         SettingError: The rate is below 1.
@@ -165,7 +164,7 @@ def require_everyone(sample_rate: float) -> None:
 
 
 def require_records(most: int, allowed: int) -> None:
-    """Refuse units that have more records than was planned.
+    """Refuse units that have more records than planned.
 
     Raises:
         SettingError: One has.
@@ -174,10 +173,10 @@ def require_records(most: int, allowed: int) -> None:
         raise SettingError("a unit has more records than planned", field="max_records", remedy="bound them first")
 
 
-def said(query: Query[Any]) -> str:
-    """Return a hash of what a query says in plain numbers and words: equal where the same is asked.
+def query_digest(query: Query[Any]) -> str:
+    """Return a hash of a query's content, equal for equal queries.
 
-    What it computes with (a network, a function) is known by its type alone.
+    Networks and functions in it are identified by their types alone. Names of classes are hashed, too.
     """
     found = hashlib.sha256()
     _add(query, found.update)

@@ -5,7 +5,7 @@ error of a linear model and what the model saw), so that a sum over all records 
 length is the product of two lengths.
 
 Sensitivity: each record's outer product is scaled down to length C, so that a unit with at most m records moves the sum
-by m C at most. What is summed up may follow from earlier releases, and from nothing else that is private.
+by m C at most. The factors may follow from earlier releases, and from nothing else that is private.
 
 No floating-point number decides that. The two vectors are brought to lengths of at most 1, cut off towards zero to
 grids of 2^-a and 2^-b, which are public, and are whole numbers from there on: l and r with Σ l² < 4^a and Σ r² < 4^b,
@@ -19,7 +19,7 @@ the row's place and by how many rows there are, and a digit that differs is a st
 in batches of one size, each at a place that follows from its own content (:meth:`PrivateRecords.placed`). That rests on
 the machine computing the same from the same numbers at the same place.
 
-What it costs: cutting off takes less than one step of each vector's grid from each number, so that N records' sum is
+Accuracy: cutting off takes less than one step of each vector's grid from each number, so that N records' sum is
 out by less than N C (2^-a + 2^-b). With a = 20 and b = 22, as they are for noise of a deviation of C, that is less than
 a tenth of the noise for 60,000 records at worst, and less than a thousandth on images. Where the noise is larger, steps
 are larger, as much as leaves that share.
@@ -61,17 +61,17 @@ Factors: TypeAlias = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
 """``(body (B, D…), condition (B, K) or None) -> (left (B, L), right (B, R))``, row i from record i alone."""
 
 _ROWS = 64
-"""Records in a batch: the fewer, the fewer of its places are left empty."""
+"""Records in a batch; smaller batches leave fewer places empty."""
 
 _LEFT, _RIGHT = 20, 22
 _TIMES = 32
-"""Up to how often one record may count in a product: 64 · 31 · 2^(20 + 22) < 2^53, so that it is exact."""
+"""Bound on the multiplicity of a record in a product, which is exact as 64 · 31 · 2^(20 + 22) < 2^53."""
 
 _COARSEST = 32
 _MARGIN = 2.0**-20  # a vector is made shorter by so much that float32 does not make it longer than 1
 _ROUNDED_UP = 2.0**-12
 _LONGEST = 1 - 2.0**-21
-"""What the square of a length is at most: m C, rounded to a float, is then more than the lengths of m records still."""
+"""Largest squared length; m C, rounded to a float, then still exceeds the lengths of m records."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,14 +79,14 @@ class BoundedSums:
     """The sum of all records' outer products, each of bounded length.
 
     Attributes:
-        factors: What a record adds, as two vectors.
+        factors: Maps records to the two vectors of their outer products.
         shape: ``(L, R)``.
-        max_records: m, how many records a unit has at most.
+        max_records: m, the most records of a unit.
         bound: C, the length that a record's outer product is scaled down to.
         noise: Standard deviation of the noise where C is 1, as the plan has it. Above 1 a step of the grid grows with
             it, which costs nothing, so that the noise fits into a whole number.
-        measured: What is fed with how far single units move the sum, for the Bayesian accountant; None: nothing is.
-        step: Of those that the accountant counts, from 0.
+        measured: The Bayesian accountant that is charged with single units' distances; None: there is none.
+        step: The accountant's step, counted from 0.
     """
 
     factors: Factors
@@ -99,7 +99,7 @@ class BoundedSums:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """At most m records, each of length C."""
+        """Sensitivity of at most m records, each of length C."""
         return Sensitivity.of_length(self.max_records * self.bound, math.prod(self.shape))
 
     @property
@@ -114,9 +114,9 @@ class BoundedSums:
         return _LEFT - coarser // 2, _RIGHT - (coarser + 1) // 2
 
     def refuse_unfit(self, records: PrivateRecords) -> None:
-        """Refuse units with too many records, and factors in which rows meet."""
+        """Refuse units with too many records, and factors that mix rows."""
         require_records(records.most_records, self.max_records)
-        body, condition = records.nobody
+        body, condition = records.empty_lot
         refuse_meeting_rows(self.factors, body, condition, field="factors")
 
     def answer(self, records: PrivateRecords, *, sample_rate: float) -> Answer:
@@ -132,10 +132,10 @@ class BoundedSums:
         return Answer(total=total.cpu().flatten().numpy(), sensitivity=moved, unit=self.unit)
 
     def _moved(self, records: PrivateRecords, count: int) -> list[float]:
-        """Return how far some units move the sum, over the m C that one can: drawn evenly and afresh. Private.
+        """Return the distances that some units move the sum, over m C; units are drawn uniformly and afresh. Private.
 
-        What a record adds has other last digits at another place in its batch: distances are rounded up by far more, by
-        a step of the left vectors' grid in each number and by a share. Of m records that is m steps over m C.
+        A record's summand has other last digits at another place in its batch. Distances are rounded up by far more: by
+        a step of the left vectors' grid in each number and by a share. For m records that is m steps over m C.
         """
         if not records.n_units:
             return []
@@ -155,8 +155,8 @@ class BoundedSums:
         return found
 
 
-class _Whole(NamedTuple):
-    """What records add, as outer products of whole numbers that float64 holds.
+class _WholeFactors(NamedTuple):
+    """Records' factors in whole numbers that float64 holds.
 
     Attributes:
         left: ``(B, L)``.
@@ -167,8 +167,8 @@ class _Whole(NamedTuple):
     right: Tensor
 
 
-def _in_whole_numbers(left: Tensor, right: Tensor, *, bound: float, bits: tuple[int, int]) -> _Whole:
-    """Return rows whose outer products, in steps of C 2^-(a + b), are those of the factors, of length C at most.
+def _in_whole_numbers(left: Tensor, right: Tensor, *, bound: float, bits: tuple[int, int]) -> _WholeFactors:
+    """Return whole rows whose outer products, in steps of C 2^-(a + b), are those of the factors, clipped to C.
 
     Args:
         left: ``(B, L)``.
@@ -191,17 +191,17 @@ def _in_whole_numbers(left: Tensor, right: Tensor, *, bound: float, bits: tuple[
     # Squares of less than 2^24 are exact, and sums of them up to 2^53; one beyond is not made less than that.
     fits = (_squared(left) <= _LONGEST * 4.0 ** bits[0]) & (_squared(right) <= _LONGEST * 4.0 ** bits[1])
     left[~fits] = 0.0
-    return _Whole(left, right)
+    return _WholeFactors(left, right)
 
 
 def _squared(vectors: Tensor) -> Tensor:
-    """Return the squares of rows' lengths ``(B,)``."""
+    """Return the squared norms of rows ``(B,)``."""
     found: Tensor = torch.linalg.vecdot(vectors, vectors)
     return found
 
 
-def _sum(whole: _Whole, times: Tensor) -> Tensor:
-    """Return the sum ``(L, R)`` int64 of rows' outer products, each as many times ``(B,)`` int64 as said."""
+def _sum(whole: _WholeFactors, times: Tensor) -> Tensor:
+    """Return the sum ``(L, R)`` int64 of rows' outer products, weighted by multiplicities ``(B,)`` int64."""
     total = torch.zeros(whole.left.shape[1], whole.right.shape[1], dtype=torch.int64, device=whole.left.device)
     times, factor = times.to(whole.left.device), 1
     while True:
@@ -213,7 +213,7 @@ def _sum(whole: _Whole, times: Tensor) -> Tensor:
 
 
 def _of_length_one(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return rows of length 1, and what their lengths were, rounded upwards.
+    """Return rows of length 1, and their former lengths, rounded upwards.
 
     A float32 sum of n squares is out by less than n units of rounding.
     """

@@ -1,7 +1,7 @@
-"""Trees of counts: how many records lie left and right of every cut, of many numbers at once.
+"""Trees of counts: the numbers of records left and right of every cut, for many numbers at once.
 
-The codes of a number are the leaves of a binary tree. What is released of an inner node is the difference between its
-left and its right half, and of the root the number of records. A share of records below a cut is then the sum of a few
+The codes of a number are the leaves of a binary tree. For an inner node the difference between its left and its right
+half is released, and for the root the number of records. A share of records below a cut is then the sum of a few
 noisy differences, where a sum of noisy cells would be one of hundreds.
 
 Sensitivity: a record lies in one leaf of each tree of its own group, and so changes there the root and one difference a
@@ -54,10 +54,10 @@ class CountTrees:
     Attributes:
         leaves: ``(numbers, codes)`` the leaf of each code of each number, in ``[0, 2^depth)``; -1: is not counted.
         weights: ``(numbers, 1 + depth)`` whole numbers: of the root, and of each level of differences, coarse to fine.
-        unit: What one of them is worth.
-        max_records: m, how many records a unit has at most.
-        group: Which group a record belongs to; None: there is one.
-        groups: How many.
+        unit: The worth of one of them.
+        max_records: m, the most records of a unit.
+        group: Maps records to their groups; None: there is one group.
+        groups: Number of groups.
     """
 
     leaves: Ints
@@ -69,12 +69,12 @@ class CountTrees:
 
     @property
     def depth(self) -> int:
-        """Levels of differences."""
+        """Number of levels of differences."""
         return int(self.weights.shape[1]) - 1
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """The root and a difference a level of each tree, m times."""
+        """Sensitivity of the root and one difference per level of each tree, m times."""
         return self._moved(self.weights)
 
     def _moved(self, weights: Ints) -> Sensitivity:
@@ -83,11 +83,11 @@ class CountTrees:
         return Sensitivity(l1=each * sum(moved), l2=each * math.sqrt(sum(weight**2 for weight in moved)))
 
     def refuse_unfit(self, records: PrivateRecords) -> None:
-        """Refuse leaves that are none, units with too many records, and groups in which rows meet."""
+        """Refuse leaves out of range, units with too many records, and groups that mix rows."""
         from doublure.private.independence import refuse_meeting_rows
 
         require_records(records.most_records, self.max_records)
-        body, condition = records.nobody
+        body, condition = records.empty_lot
         numbers = math.prod(body.shape[1:])
         if self.leaves.shape[0] != numbers or self.weights.shape[0] != numbers:
             raise SettingError("must have a row for each number", field="leaves", remedy=f"give {numbers}")

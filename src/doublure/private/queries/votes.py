@@ -1,12 +1,11 @@
-"""Votes of look-alikes on labels.
+"""Votes on labels by groups of similar images.
 
-Images are put into groups by what is seen of them, without a look at any label; the labels of a group are counted.
+Images are grouped by their features, without reading any label; the labels of a group are counted.
 
 Sensitivity, for the labels *alone*: with the images held fixed, changing one image's label takes a vote from one cell
-of the table and gives it to another, which moves the table by √2 in L2: what adding a record to two tables moves them
-by. Images are ordered by what they show: groups follow from the order too, and in a folder by class a label that
-changes moves its image. Nothing protects the images: which group each is in follows from all of them, and stays in
-here.
+of the table and gives it to another, which moves the table by √2 in L2, as adding a record does to two tables. Images
+are ordered by their content: groups follow from the order too, and in a folder by class a changed label moves its
+image. Nothing protects the images: the group of each follows from all of them, and stays in this module.
 
 ==========================================  =========================================================
 edge case                                   what happens
@@ -28,7 +27,7 @@ import torch
 from torch import Tensor
 
 from doublure.private.queries.query import Answer, Sensitivity, require_everyone, require_records
-from doublure.support.seeding import of_32_bits
+from doublure.support.seeding import to_32_bits
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -44,13 +43,13 @@ _CELLS_MOVED = 2  # one label more in one cell, and one less in another
 
 
 class LabelVotes:
-    """How many images of each group have each label; the group of each image stays in here.
+    """The number of images of each group with each label; the groups of images stay private.
 
     Args:
-        groups: How many groups vote.
-        seed: Public; fixes where the groups begin.
-        see: Images ``(B, D…)`` to what look-alikes are found by ``(B, width)``, row by row.
-        width: Of what is seen.
+        groups: Number of groups that vote.
+        seed: Public; fixes the initial centres of the groups.
+        see: Maps images ``(B, D…)`` to features ``(B, width)``, row by row.
+        width: Number of features.
     """
 
     sensitivity = Sensitivity.of_cells(_CELLS_MOVED, 1)
@@ -85,8 +84,8 @@ class LabelVotes:
         """Return each record's voted label ``(N,)``, int64, in the order of :meth:`PrivateRecords.by_body`.
 
         Args:
-            votes: With noise; drawn in an earlier session, maybe, of the same records.
-            records: Whose groups have voted.
+            votes: With noise; perhaps drawn in an earlier session, for the same records.
+            records: The records whose groups voted.
         """
         if self._of_image is None:
             self._of_image, _ = self._grouped(records.by_body())
@@ -102,7 +101,7 @@ class LabelVotes:
         if not groups:
             return np.empty(0, dtype=np.int64), labels
         chunk = max(_CHUNK, groups)  # the first has to hold as many images as there are groups
-        means = MiniBatchKMeans(groups, random_state=of_32_bits(self._seed), n_init=1)
+        means = MiniBatchKMeans(groups, random_state=to_32_bits(self._seed), n_init=1)
         for _ in range(_ROUNDS):
             for looks, _ in _bodies(seen, chunk):
                 if len(looks) >= groups:
@@ -112,15 +111,15 @@ class LabelVotes:
 
 
 def _classes(records: PrivateRecords) -> int:
-    """Return K."""
-    _, labels = records.nobody
+    """Return the number of labels, K."""
+    _, labels = records.empty_lot
     if labels is None:
         raise TypeError("a vote needs labels")
     return int(labels.shape[1])
 
 
 def _bodies(records: PrivateRecords, rows: int) -> Iterator[tuple[FloatArray, IntArray]]:
-    """Yield what is seen of the images, and their labels, a chunk at a time. Private."""
+    """Yield the features of the images, and their labels, a chunk at a time. Private."""
     for body, condition in records.expanded(rows):
         if condition is None:
             raise TypeError("a vote needs labels")

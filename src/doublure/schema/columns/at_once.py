@@ -1,4 +1,4 @@
-"""Whole columns of Arrow, read many times as fast as cell by cell, and only where each cell reads alike either way.
+"""Whole columns of Arrow, read at once where each cell reads alike either way.
 
 A shortcut and no second set of rules: a column is taken only if Arrow could read all of it and found no NaN in text.
 Both readers round to the nearest float64, and what only one of them reads (``+5``, blanks around a number, an offset)

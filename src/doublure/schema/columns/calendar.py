@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import Spelling
 
@@ -108,13 +108,13 @@ class CalendarColumn(BoundedColumn):
             yield f"has bounds so wide that days within about {days:.0f} of each other may look alike; narrow them"
 
     @override
-    def partition(self, magnitude: float | None) -> Grid:
+    def partition(self, magnitude: float | None) -> CandidateGrid:
         import numpy as np
 
-        from doublure.noisy_counts import Grid
+        from doublure.noisy_counts import CandidateGrid
 
         years = np.array([f"{year}-01-01" for year in _YEARS], dtype=f"datetime64[{self.clock}]")
-        return Grid.of_points(years.astype(np.float64))
+        return CandidateGrid.from_points(years.astype(np.float64))
 
     @override
     def integer_domain(self) -> IntegerDomain:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.spelling import Spelling
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -345,7 +345,7 @@ class Column(Frozen):
         """Return whether a fact can be bought."""
         return not (self.ordered and fact == "values") and not ("condition" in self.roles and fact == "missing")
 
-    def partition(self, magnitude: float | None) -> Grid:
+    def partition(self, magnitude: float | None) -> CandidateGrid:
         """Return the public grid over which bounds are bought; a query clips numbers onto it itself.
 
         Args:

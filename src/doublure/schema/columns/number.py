@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
     from doublure.schema.columns.spelling import Spelling
 
@@ -221,10 +221,10 @@ class NumberColumn(BoundedColumn):
             )
 
     @override
-    def partition(self, magnitude: float | None) -> Grid:
-        from doublure.noisy_counts import Grid
+    def partition(self, magnitude: float | None) -> CandidateGrid:
+        from doublure.noisy_counts import CandidateGrid
 
-        return Grid.of_decades(integer=self.integral, precision=self.decimals, magnitude=magnitude)
+        return CandidateGrid.from_decades(integer=self.integral, precision=self.decimals, magnitude=magnitude)
 
     @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:

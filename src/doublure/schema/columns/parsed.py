@@ -22,7 +22,7 @@ from doublure.schema.scalars import Misfit
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doublure.noisy_counts import Grid
+    from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
 
 _NONSENSE = "no cell of any type"
@@ -164,10 +164,10 @@ class ParsedColumn(BoundedColumn):
         return super().learnable(fact) and (fact != "bounds" or bool(self.points))
 
     @override
-    def partition(self, magnitude: float | None) -> Grid:
-        from doublure.noisy_counts import Grid
+    def partition(self, magnitude: float | None) -> CandidateGrid:
+        from doublure.noisy_counts import CandidateGrid
 
-        return Grid.of_points(self.points) if self.points else super().partition(magnitude)
+        return CandidateGrid.from_points(self.points) if self.points else super().partition(magnitude)
 
     @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:
