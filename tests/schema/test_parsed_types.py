@@ -12,7 +12,11 @@ import pytest
 from planting import plant
 
 from doublure.data.tables import cells
+from doublure.data.tables.opening import open_table
+from doublure.data.tables.writing import write_table
 from doublure.errors import DataError, SchemaError, SettingError
+from doublure.releasing.cells import DescribedColumn, InvalidCell
+from doublure.releasing.dictionary import dictionary
 from doublure.schema import Schema, columns
 from doublure.schema.columns import ParsedColumn, parsed, registry
 from doublure.schema.columns.time import TimeColumn
@@ -238,3 +242,60 @@ def test_bounds_that_a_type_does_not_read_are_refused_by_name():
     learned = Schema.parse(f"{head}{{type: pace, bounds: {{learn: 0.1}}, missing: false}}")
     with pytest.raises(SchemaError, match="has no bounds to buy"):
         learned.columns["a"].partition(None)
+
+
+# -- rules and files ---------------------------------------------------------------------------------------------------
+
+RULED = """
+doublure: 1
+kind: table
+units: 9
+columns:
+  began: {type: time, step: 60, missing: false}
+  start: {type: time, step: 60, missing: false}
+  work: {type: duration, bounds: ["0:00:00", "8:00:00"], step: 60, missing: false}
+  rest: {type: duration, bounds: ["0:00:00", "8:00:00"], step: 60, missing: false}
+  total: {type: duration, bounds: ["0:00:00", "16:00:00"], step: 60, missing: false}
+  night: {type: boolean, missing: false}
+constraints:
+  - {equal: [began, start]}
+  - {sum: {total: total, of: [work, rest]}}
+  - {implies: {when: {began: ["22:00", "23:59"]}, then: {night: true}}}
+"""
+KEEPS = {"began": "22:30", "start": "22:30", "work": "PT7H", "rest": "1:00:00", "total": "8 h", "night": True}
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"), [({}, None), ({"total": "7:59:00"}, "sum"), ({"night": False}, "implies")]
+)
+def test_times_and_durations_keep_rules(changed, word):
+    schema = Schema.parse(RULED)
+    frame = pd.DataFrame([KEEPS | changed, KEEPS])
+    if word is None:
+        loaded = open_table(frame).load(schema).frame
+        assert loaded.began.tolist() == [81_000.0] * 2
+        assert loaded.total.tolist() == [28_800.0] * 2
+        return
+    with pytest.raises(DataError, match=f"has records that break the rule {word}"):
+        open_table(frame).load(schema)
+
+
+def test_a_text_that_a_spreadsheet_would_run_is_defused_and_read_back(tmp_path):
+    schema = Schema.parse(
+        "doublure: 1\nkind: table\nunits: 9\ncolumns:\n"
+        "  a: {type: duration, bounds: ['-2:00:00', '2:00:00'], missing: ['-']}\n"
+    ).resolve({})  # fmt: skip
+    frame = pd.DataFrame({"a": schema.columns["a"].cells_of(np.array([-1800.0, 3600.0, np.nan]))})
+    for safe, texts in ((False, ["-0:30:00", "1:00:00", "-"]), (True, ["'-0:30:00", "1:00:00", ""])):
+        write_table([frame], tmp_path / "a.csv", schema, spreadsheet_safe=safe)
+        lines = (tmp_path / "a.csv").read_text().split("\n")[1:4]
+        assert [line.strip('"') for line in lines] == texts
+        (entry,) = dictionary(schema, spreadsheet_safe=safe)["columns"]
+        described = DescribedColumn.from_entry(entry, "a", safe=safe)
+        found = described.of_texts(texts)
+        assert found.tolist() == pytest.approx([-1800.0, 3600.0, np.nan], nan_ok=True)
+        assert described.fault(found) is None
+        assert described.fault(np.array([9000.0])) == "has a value outside the dictionary's bounds"
+        assert described.text(found[0]) == "-0:30:00"
+    with pytest.raises(InvalidCell):
+        described.of_texts(["1:30"])
