@@ -14,7 +14,7 @@ from planting import plant
 from doublure.data.tables import arrow_cells, cells
 from doublure.errors import DataError
 from doublure.schema import Schema
-from doublure.schema.columns import NumberColumn, at_once
+from doublure.schema.columns import NumberColumn, calendar_cells, number_cells
 
 SCHEMA = Schema.parse("""
 doublure: 1
@@ -127,14 +127,14 @@ def test_most_columns_take_the_shortcut(monkeypatch):
     ("owner", "name", "edit", "column", "of"),
     [
         (
-            at_once,
+            number_cells,
             "numbers_at_once",
             ("np.count_nonzero(np.isnan(numbers)) == read.null_count", "True"),
             "odd 'NAN'",
             "real",
         ),
         (
-            at_once,
+            calendar_cells,
             "moments_at_once",
             ("pa.array(tokens, raw.type)", "pa.array(['2024-01-31'], raw.type)"),
             "text 1",

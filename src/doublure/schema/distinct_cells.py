@@ -9,12 +9,15 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from doublure.schema.scalars import Misfit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Cell = TypeVar("Cell")
 
@@ -83,6 +86,13 @@ def _is_missing(cell: object) -> bool:
 def is_listed(raw: pd.Series[Any]) -> bool:
     """Whether cells have to be read one by one: text, objects, or categories of either."""
     return isinstance(raw.dtype, (pd.StringDtype, pd.CategoricalDtype)) or raw.dtype == object
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is one of Arrow's texts."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def each(uniques: Iterable[object], read: Callable[[object], Cell], otherwise: Cell, misfit: Misfit) -> list[Cell]:

@@ -9,7 +9,7 @@ import pandas as pd
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_text import in_pandas
 from doublure.errors import DataError
-from doublure.schema.columns.at_once import is_text
+from doublure.schema.distinct_cells import is_text
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.tables.csv_records import UNREAD
-from doublure.schema.columns.at_once import is_text
+from doublure.schema.distinct_cells import is_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

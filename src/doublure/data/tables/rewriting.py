@@ -12,8 +12,8 @@ from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
 from doublure.schema.columns import Column
-from doublure.schema.columns.at_once import is_text
 from doublure.schema.columns.spelling import Spelling
+from doublure.schema.distinct_cells import is_text
 from doublure.schema.scalars import Misfit
 from doublure.schema.written import Written
 

@@ -49,8 +49,7 @@ class CalendarColumn(BoundedColumn):
     def read_at_once(self, raw: pa.Array, name: str, misfit: Misfit) -> pd.Series[Any] | None:
         import pandas as pd
 
-        from doublure.schema.columns.at_once import moments_at_once
-        from doublure.schema.columns.calendar_cells import NOT_A_TIME, fitting_moments
+        from doublure.schema.columns.calendar_cells import NOT_A_TIME, fitting_moments, moments_at_once
 
         found = moments_at_once(raw, [*self.missing_tokens, *NOT_A_TIME])
         return None if found is None else pd.Series(fitting_moments(found, self, misfit))

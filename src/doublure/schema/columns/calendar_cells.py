@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,8 +15,11 @@ import pandas as pd
 from doublure.errors import DataWarning, printable
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.number_cells import NOT_A_NUMBER, within
-from doublure.schema.distinct_cells import distinct, each, is_listed
+from doublure.schema.distinct_cells import distinct, each, is_listed, is_text
 from doublure.schema.scalars import Misfit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Moments: TypeAlias = "np.ndarray[Any, np.dtype[np.datetime64]]"
 
@@ -24,6 +27,7 @@ NOT_A_TIME = frozenset({"NaT", *NOT_A_NUMBER})
 ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d+)?)?\s*(?:(Z|z)|([+-])(\d{2}):?(\d{2})?)?", re.ASCII
 )
+_PLAIN_ISO = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?)?$"
 MIDNIGHT = ("24:00", "24:00:00")
 """How ISO 8601, and meters that stamp an hour by its end, may write the end of a day."""
 _NO_TIME = np.datetime64("NaT", "s")
@@ -51,6 +55,29 @@ def moments(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> M
     else:
         raise TypeError
     return fitting_moments(array, column, misfit)
+
+
+def moments_at_once(raw: pa.Array, tokens: Collection[str]) -> Moments | None:
+    """Return what stands in a column of text; None where Arrow reads it otherwise, or not at all.
+
+    Args:
+        raw: ``(N,)`` cells.
+        tokens: The texts that mean missing.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not is_text(raw.type):
+        return None
+    try:
+        said = pc.if_else(pc.is_in(raw, value_set=pa.array(tokens, raw.type)), None, raw)
+        if not pc.all(pc.match_substring_regex(said, _PLAIN_ISO), min_count=0).as_py():
+            return None
+        read = pc.cast(said, pa.timestamp("s"))
+    except pa.ArrowException:
+        return None
+    moments: Moments = read.to_numpy(zero_copy_only=False).astype("datetime64[s]")
+    return moments
 
 
 def fitting_moments(array: Moments, column: Column, misfit: Misfit) -> Moments:

@@ -151,8 +151,7 @@ class NumberColumn(BoundedColumn):
     def read_at_once(self, raw: pa.Array, name: str, misfit: Misfit) -> pd.Series[Any] | None:
         import pandas as pd
 
-        from doublure.schema.columns.at_once import numbers_at_once
-        from doublure.schema.columns.number_cells import NOT_A_NUMBER, fitting_numbers
+        from doublure.schema.columns.number_cells import NOT_A_NUMBER, fitting_numbers, numbers_at_once
 
         found = numbers_at_once(raw, [*self.missing_tokens, *NOT_A_NUMBER])
         return None if found is None else pd.Series(fitting_numbers(found, self, name, misfit))
