@@ -14,6 +14,7 @@ from planting import plant
 from doublure.data.tables import cells
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.writing import write_table
+from doublure.drafting.check import check
 from doublure.errors import DataError, SchemaError, SettingError
 from doublure.releasing.cells import DescribedColumn, InvalidCell
 from doublure.releasing.dictionary import dictionary
@@ -239,9 +240,12 @@ def test_bounds_that_a_type_does_not_read_are_refused_by_name():
     assert (caught.value.field, caught.value.message) == ("columns.a", "a bound is no pace")
     with pytest.raises(SchemaError, match="bounds are not in order"):
         Schema.parse(f"{head}{{type: pace, bounds: ['9:00', '4:00']}}")
-    learned = Schema.parse(f"{head}{{type: pace, bounds: {{learn: 0.1}}, missing: false}}")
-    with pytest.raises(SchemaError, match="has no bounds to buy"):
-        learned.columns["a"].partition(None)
+    for learn in ("{learn: 0.1}", "{learn: 0.1, magnitude: 5}"):  # refused before a plan could be charged
+        with pytest.raises(SchemaError, match=r"columns\.a: bounds cannot be learned of this type"):
+            Schema.parse(f"{head}{{type: pace, bounds: {learn}, missing: false}}")
+    open_facts = Schema.parse(f"{head}{{type: pace, bounds: undeclared, missing: false}}")
+    (found,) = [each for each in check(open_facts).findings if each.kind == "undeclared"]
+    assert (found.path, found.learn) == ("columns.a.bounds", None)
 
 
 # -- rules and files ---------------------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import Field, StrictFloat, StrictInt, StrictStr
+from pydantic import Field, StrictFloat, StrictInt, StrictStr, model_validator
 from typing_extensions import override
 
 from doublure.errors import SchemaError, SettingError
 from doublure.schema.columns.number import BoundedColumn
-from doublure.schema.fact_states import UNDECLARED, Fact
+from doublure.schema.fact_states import UNDECLARED, Fact, Learn
 from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
@@ -172,6 +172,12 @@ class ParsedColumn(BoundedColumn):
     @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:
         return text_in(self, first), text_in(self, last)
+
+    @model_validator(mode="after")
+    def _bounds_are_known(self) -> ParsedColumn:
+        if isinstance(self.bounds, Learn) and not self.learnable("bounds"):
+            raise ValueError("bounds cannot be learned of this type, which has no points to look among; declare them")
+        return self
 
 
 def check_parsing(model: type[ParsedColumn]) -> None:
