@@ -106,7 +106,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
 
 def run(options: argparse.Namespace) -> None:
     """Run what is missing."""
-    latent_training.inverted = once
+    latent_training.latent_view = once
     measure("latent", cases(options), lambda row: " ".join(map(str, (*row["cell"][:4], row["scores"]))))
 
 
@@ -172,7 +172,7 @@ class InvertedOnce:
     """Inverts the same records through the same generator once in a process, as ``latentgan`` does it."""
 
     def __init__(self) -> None:
-        self._invert = latent_training.inverted
+        self._invert = latent_training.latent_view
         self._made: dict[str, PrivateRecords] = {}
         self.by_generator: dict[str, PrivateRecords] = {}
         self.fresh = False
@@ -211,7 +211,7 @@ def unprotected(options: argparse.Namespace, task: Task, seed: int, size: int) -
     latents = once.by_generator.get(own.facts.generator_sha256)
     once.fresh = latents is None
     if latents is None:
-        inversion = latent_training.inversion_of(encoder, own, generator, proposer)
+        inversion = latent_training.build_inversion(encoder, own, generator, proposer)
         compact = encoder.compact(open_data(data, schema.kind).load(schema).content)
         records = encoded_records(encoder, compact, np.arange(units), units)
         latents = records.mapped(inversion, inversion.width, rows=inversion.settings.batch, apart=True)
@@ -319,7 +319,7 @@ def inverting(options: argparse.Namespace, task: Task) -> tuple[torch.nn.Module,
         raise TypeError("latentgan has settings of its own")
     encoder = encoder_for(task.schema.resolve({}), settings.encoding)
     generator, proposer, _ = latent_training.public_networks(encoder, settings)
-    return generator, latent_training.inversion_of(encoder, settings, generator, proposer)
+    return generator, latent_training.build_inversion(encoder, settings, generator, proposer)
 
 
 def timing(options: argparse.Namespace) -> None:

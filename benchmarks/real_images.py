@@ -19,7 +19,7 @@ from PIL import Image
 import doublure as db
 from doublure.errors import DoublureError
 from doublure.networks.sizes import WARP_WIDTH
-from doublure.networks.upsampling import warped
+from doublure.networks.upsampling import warp_images
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 KEPT_ASIDE = 10_000
@@ -76,7 +76,7 @@ def warped_by(images: np.ndarray[Any, Any], strength: float, seed: int) -> np.nd
     """Return images ``(N, H, W, C)``, each warped at random, as a generator warps its own."""
     pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 127.5 - 1
     turns = torch.randn(len(pixels), WARP_WIDTH, generator=torch.Generator().manual_seed(seed))
-    moved = (warped(pixels, turns, strength) + 1) * 127.5
+    moved = (warp_images(pixels, turns, strength) + 1) * 127.5
     return moved.round().byte().permute(0, 2, 3, 1).numpy()
 
 

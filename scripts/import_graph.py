@@ -227,8 +227,8 @@ def wanted(layout: Layout, stop: Stop) -> float:
 def spread(row: Sequence[Stop], wanted: Sequence[float]) -> dict[Stop, float]:
     """Return the places nearest to those wanted that keep order and gaps, by isotonic regression."""
     offsets = [0.0]
-    for one, other in pairwise(row):
-        offsets.append(offsets[-1] + (width(one) + width(other)) / 2 + GAP)
+    for left, right in pairwise(row):
+        offsets.append(offsets[-1] + (width(left) + width(right)) / 2 + GAP)
     pools: list[tuple[float, float, int]] = []  # mean, weight and number of stops that share one place
     for stop, want, offset in zip(row, wanted, offsets, strict=True):
         weight = 1.0 if isinstance(stop[0], str) else 4.0  # an arrow that passes stays straight

@@ -111,7 +111,9 @@ def test_both_readers_read_every_method(audits, cases, name):
 
 
 def test_without_noise_the_canary_is_one_count_in_each_table(audits, cases, plan, monkeypatch):
-    monkeypatch.setattr(whole_noise, "gaussian", lambda exact, *, scale: whole_noise.Drawn(np.asarray(exact), scale))
+    monkeypatch.setattr(
+        whole_noise, "gaussian", lambda exact, *, scale: whole_noise.ScaledNoise(np.asarray(exact), scale)
+    )
     there, gone = (audits.one(cases["statistics"], plan, canary=canary)["kept"][0] for canary in (True, False))
     counted = [access.event for access in plan.training if access.purpose != SCORES]
     assert there - gone == pytest.approx(sum(event.tables / event.scale**2 for event in counted))

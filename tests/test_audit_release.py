@@ -215,7 +215,7 @@ def test_no_plan_costs_more_than_it_claims(audit, seed):
 @pytest.mark.parametrize("seed", PLANS)
 def test_an_accountant_that_leaves_out_a_part_is_found(audit, monkeypatch, seed):
     plant(
-        monkeypatch, composition, "counted",
+        monkeypatch, composition, "count_events",
         ("replace(event, steps=1), event.steps",
          "replace(event, steps=1, noise_multiplier=1.05 * event.noise_multiplier), event.steps"),
         ("replace(event, tables=1), event.tables", "replace(event, tables=1, scale=1.05 * event.scale), event.tables"),

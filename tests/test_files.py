@@ -131,7 +131,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
 def test_a_folder_is_whole_or_not_there(tmp_path):
     target = tmp_path / "out"
     target.mkdir()
-    with files.whole_folder(target) as staging:
+    with files.staged_folder(target) as staging:
         (staging / "one").write_text("x")
         assert list(target.iterdir()) == []
     assert [path.name for path in target.iterdir()] == ["one"]
@@ -140,7 +140,7 @@ def test_a_folder_is_whole_or_not_there(tmp_path):
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), KeyError("x")])
 def test_a_folder_that_fails_halfway_leaves_nothing(tmp_path, error):
     def half():
-        with files.whole_folder(tmp_path / "out") as staging:
+        with files.staged_folder(tmp_path / "out") as staging:
             (staging / "one").write_text("x")
             raise error
 
@@ -151,7 +151,7 @@ def test_a_folder_that_fails_halfway_leaves_nothing(tmp_path, error):
 
 
 def test_a_folder_whose_file_cannot_be_written_is_named_and_not_the_file(tmp_path):
-    with pytest.raises(files.Unwritable) as caught, files.whole_folder(tmp_path / "out") as staging:
+    with pytest.raises(files.Unwritable) as caught, files.staged_folder(tmp_path / "out") as staging:
         files.write_json(staging / "nowhere" / "one.json", {})
     assert caught.value.field == str(tmp_path / "out")
     assert "nowhere" not in str(caught.value)
@@ -161,7 +161,7 @@ def test_a_folder_whose_file_cannot_be_written_is_named_and_not_the_file(tmp_pat
 def test_a_folder_that_has_something_in_it_is_left_as_it_is(tmp_path):
     target = tmp_path / "out"
     target.mkdir()
-    whole = files.whole_folder(target)
+    whole = files.staged_folder(target)
     (whole.__enter__() / "new").write_text("x")
     (target / "old").write_text("x")
     with pytest.raises(files.Unwritable):

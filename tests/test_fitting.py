@@ -30,7 +30,7 @@ from doublure.errors import (
     SettingError,
 )
 from doublure.ledger import Reservation, disk
-from doublure.ledger.request import facts as facts_of
+from doublure.ledger.request import recorded_facts as facts_of
 from doublure.methods.dpgan.method import Dpgan
 from doublure.private import facts, whole_noise
 from doublure.private.noise import OsKeyedNoise

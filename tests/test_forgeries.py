@@ -810,7 +810,7 @@ UNCHECKED = {
                                 ("if not former:\n    raise refusal('is not the page that the card gives', PAGE)",
                                  "if former:\n    return 'drawn again'"),
                                 "table", "card.html: of another version"),
-    "what follows pixels": (drawings, "_pixels_of", ("reader.unused_data", "False"),
+    "what follows pixels": (drawings, "_hash_pixels", ("reader.unused_data", "False"),
                             "images", "card.html: a text behind a picture's pixels"),
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planting import plant
 
 from doublure.support import messages
-from doublure.support.messages import MalformedMessage, Message, as_part, part_of, required
+from doublure.support.messages import MalformedMessage, Message, prefix_part, require_word, select_part
 
 SAID = Message(
     {"ask": "counts", "é\ud800": [1, None, True, 0.1, "x"], "deep": {"a": {}}},
@@ -168,14 +168,14 @@ def test_the_hash_is_of_all_that_is_said():
 
 
 def test_parts_are_taken_by_name():
-    arrays = as_part({"cells": np.arange(2)}, 0) | as_part({"cells": np.arange(3)}, "10")
-    assert [*part_of(arrays, "10")] == ["cells"]
-    assert part_of(arrays, "10")["cells"].size == 3
-    assert part_of(arrays, "1") == {}
+    arrays = prefix_part({"cells": np.arange(2)}, 0) | prefix_part({"cells": np.arange(3)}, "10")
+    assert [*select_part(arrays, "10")] == ["cells"]
+    assert select_part(arrays, "10")["cells"].size == 3
+    assert select_part(arrays, "1") == {}
 
 
 @pytest.mark.parametrize("found", [None, True, 1.0, "1"])
 def test_a_word_has_exactly_its_type(found):
     with pytest.raises(MalformedMessage, match="question: is not in the form"):
-        required({"access": found}, "access", int)
-    assert required({"access": 1}, "access", int) == 1
+        require_word({"access": found}, "access", int)
+    assert require_word({"access": 1}, "access", int) == 1

@@ -15,7 +15,7 @@ from doublure.errors import SettingError
 from doublure.noisy_counts import CandidateGrid
 from doublure.private import whole_noise
 from doublure.private.noise import ScaledNoise
-from doublure.private.queries.facts import counted_on
+from doublure.private.queries.facts import count_on_grid
 
 ALPHA = 1e-6
 SIZE = 24_000
@@ -41,7 +41,7 @@ def distance(one, two):
 @settings(max_examples=300, deadline=None)
 def test_one_unit_moves_the_cells_by_its_records(kept, unit, integer):
     grid = CandidateGrid.from_decades(integer=integer)
-    before, after = (counted_on(np.array(values), grid) for values in (kept, kept + unit))
+    before, after = (count_on_grid(np.array(values), grid) for values in (kept, kept + unit))
     assert before.shape == after.shape == (grid.cells,)
     assert distance(before, after) == np.count_nonzero(~np.isnan(np.array(unit, dtype=float)))
     assert after.sum() == np.count_nonzero(~np.isnan(np.array(kept + unit, dtype=float)))
@@ -49,7 +49,7 @@ def test_one_unit_moves_the_cells_by_its_records(kept, unit, integer):
 
 def test_the_cells_partition():
     grid = CandidateGrid.from_points([5.0, 0.0, 1.0])
-    cells = [np.flatnonzero(counted_on(np.array([float(v)]), grid))[0] for v in (-9, 0, 0.5, 1, 3, 5, 9, math.inf)]
+    cells = [np.flatnonzero(count_on_grid(np.array([float(v)]), grid))[0] for v in (-9, 0, 0.5, 1, 3, 5, 9, math.inf)]
     assert cells == [0, 0, 1, 2, 3, 4, 4, 4]
 
 
@@ -164,7 +164,7 @@ THIN = np.concatenate([np.zeros(1000), np.random.default_rng(5).lognormal(5, 3, 
 def test_a_tail_that_no_cell_shows_is_not_cut_off():
     """Half of these records lie in some thirty cells, none of which is seen at this price."""
     grid = CandidateGrid.from_decades(precision=2)
-    assert np.sort(counted_on(np.asarray(THIN, dtype=float), grid))[-2] < grid.limit(epsilon=0.1, max_records=1)
+    assert np.sort(count_on_grid(np.asarray(THIN, dtype=float), grid))[-2] < grid.limit(epsilon=0.1, max_records=1)
     for values, mirrored in ((THIN, False), (-THIN, True)):
         ends = median_of_five(lambda v=values: noisy_bounds(v, epsilon=0.1, max_records=1, precision=2))
         lower, upper = (-ends[1], -ends[0]) if mirrored else ends

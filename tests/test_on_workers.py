@@ -17,7 +17,7 @@ from doublure.data.tables import opening
 from doublure.errors import DataError, MissingExtra, NotAsPriced, SettingError
 from doublure.ledger import Ledger
 from doublure.private.mechanism import Mechanism
-from doublure.private.remote import RemotePartitions, Response
+from doublure.private.remote import RemotePartitions, WorkerResponse
 from doublure.run import worker_tasks
 from doublure.run.worker_records import WorkerRecords
 from doublure.support import extras
@@ -105,15 +105,15 @@ def test_ids_do_not_leave_the_worker_that_reads_them(tmp_path):
 
 
 def twice(results):
-    return [*results, *(each for each in results[:1] if isinstance(each, Response))]
+    return [*results, *(each for each in results[:1] if isinstance(each, WorkerResponse))]
 
 
 def lost(results):
-    return results[1:] if isinstance(results[0], Response) else results
+    return results[1:] if isinstance(results[0], WorkerResponse) else results
 
 
 def changed(results):
-    return [each._replace(digest="0") if isinstance(each, Response) else each for each in results]
+    return [each._replace(digest="0") if isinstance(each, WorkerResponse) else each for each in results]
 
 
 @pytest.mark.parametrize(("change", "error"), [(twice, NotAsPriced), (lost, NotAsPriced), (changed, DataError)])

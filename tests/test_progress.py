@@ -11,7 +11,7 @@ import pytest
 
 import doublure as db
 from doublure.support import progress
-from doublure.support.progress import ProgressLine, SilentProgress, following
+from doublure.support.progress import ProgressLine, SilentProgress, listen
 
 
 class Terminal(io.StringIO):
@@ -49,7 +49,7 @@ def notebook(streams):
 
 def test_a_terminal_shows_a_line_over_itself(terminal, monkeypatch):
     monkeypatch.setattr(progress, "_EVERY", 0)
-    with following(None, "fit") as listener:
+    with listen(None, "fit") as listener:
         listener.stage("read")
         listener.stage("train", 200)
         for done in (0, 10, 100, 200):
@@ -64,7 +64,7 @@ def test_a_terminal_shows_a_line_over_itself(terminal, monkeypatch):
 def test_it_writes_four_times_a_second_at_most(terminal, monkeypatch):
     ticks = itertools.count()
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(ticks) / 100))
-    with following(None, "fit") as listener:
+    with listen(None, "fit") as listener:
         listener.stage("train", 10**6)
         for done in range(10_000):
             listener.at(done)
@@ -74,7 +74,7 @@ def test_it_writes_four_times_a_second_at_most(terminal, monkeypatch):
 
 def test_what_stops_says_where(terminal):
     def work():
-        with following(None, "fit") as listener:
+        with listen(None, "fit") as listener:
             listener.stage("train")
             raise ValueError("x")
 
@@ -90,18 +90,18 @@ def test_what_was_refused_before_it_began_says_nothing(terminal, small, tmp_path
 
 
 def test_a_long_line_does_not_wrap(terminal):
-    with following(None, "fit") as listener:
+    with listen(None, "fit") as listener:
         listener.stage("a stage " * 40)
     assert max(map(len, terminal.lines)) <= 78
 
 
 def test_a_log_stays_quiet(streams):
     streams.stderr = io.StringIO()
-    with following(None, "fit") as listener:
+    with listen(None, "fit") as listener:
         listener.stage("train")
         assert isinstance(listener, SilentProgress)
     assert streams.stderr.getvalue() == ""
-    with following(True, "fit") as listener:
+    with listen(True, "fit") as listener:
         assert isinstance(listener, ProgressLine)
 
 
@@ -109,26 +109,26 @@ def test_a_log_stays_quiet(streams):
 def test_the_environment_switches_it_off(terminal, monkeypatch, said):
     monkeypatch.setenv("DOUBLURE_PROGRESS", said)
     for asked in (None, True):
-        with following(asked, "fit") as listener:
+        with listen(asked, "fit") as listener:
             assert isinstance(listener, SilentProgress)
 
 
 def test_an_argument_switches_it_off(terminal):
-    with following(False, "fit") as listener:
+    with listen(False, "fit") as listener:
         listener.stage("train")
     assert terminal.getvalue() == ""
 
 
 def test_a_listener_of_ones_own_is_handed_on(terminal):
     own = SilentProgress()
-    with following(own, "fit") as listener:
+    with listen(own, "fit") as listener:
         assert listener is own
     assert terminal.getvalue() == ""
 
 
 def test_a_notebook_shows_it_as_output_and_not_as_an_error(notebook, terminal):
     assert progress.in_notebook()
-    with following(None, "fit") as listener:
+    with listen(None, "fit") as listener:
         listener.stage("train")
     assert notebook.lines == ["fit: train", "fit: done in 1 s"]
     assert terminal.getvalue() == ""
@@ -141,7 +141,7 @@ def test_python_and_the_shell_of_ipython_are_no_notebook(streams, shell):
 
 
 def test_a_stream_that_is_closed_stops_no_work(terminal):
-    with following(None, "fit") as listener:
+    with listen(None, "fit") as listener:
         listener.stage("read")
         terminal.close()
         listener.stage("train")

@@ -25,7 +25,7 @@ def latent(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "OUT", tmp_path)
     monkeypatch.setattr(module.latent_report, "_PANELS", tmp_path / "panels")
     monkeypatch.setattr(module, "TASKS", {"digits": lambda tune: digits(importlib.import_module("latent_tasks"))})
-    monkeypatch.setattr(module.latent_training, "inverted", module.once)
+    monkeypatch.setattr(module.latent_training, "latent_view", module.once)
     return module
 
 

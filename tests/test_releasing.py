@@ -664,4 +664,4 @@ def test_another_version_is_bad_input(mine):
 
 
 def test_a_staged_bundle_has_a_name_nobody_can_guess(tmp_path):
-    assert files.part_of(tmp_path / "bundle") != files.part_of(tmp_path / "bundle")
+    assert files.temporary_path(tmp_path / "bundle") != files.temporary_path(tmp_path / "bundle")

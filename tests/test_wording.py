@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from doublure.releasing.card import column_sections, holds
 from doublure.releasing.examples import ExampleRecords
-from doublure.support.views import listed
+from doublure.support.views import list_values
 
 
 def test_values_with_commas_are_quoted_and_the_others_are_counted():
-    assert listed(["a", "b"], 6) == "a, b"
-    assert listed([f"v{n}" for n in range(1_204)], 4) == "v0, v1, v2, v3 and 1,200 more"
-    assert listed(["Seattle, WA", "Paris"], 6) == '"Seattle, WA", "Paris"'
+    assert list_values(["a", "b"], 6) == "a, b"
+    assert list_values([f"v{n}" for n in range(1_204)], 4) == "v0, v1, v2, v3 and 1,200 more"
+    assert list_values(["Seattle, WA", "Paris"], 6) == '"Seattle, WA", "Paris"'
     assert holds({"values": ["Seattle, WA", "Paris"], "missing": True}) == '"Seattle, WA", "Paris"; may be missing'
 
 

@@ -24,7 +24,7 @@ import doublure as db
 from doublure.errors import DoublureError
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.simulate import fit_elsewhere
+from doublure.federated.simulate import fit_remotely
 from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.owner_partitions import OwnerPartitions
 from doublure.support.messages import Message
@@ -84,7 +84,7 @@ def federated(files: Mapping[int, Path], plan: db.Plan, folder: Path, change: Ch
     ledger = db.Ledger.create(folder / "ledger", dataset="all", **_ROOM)
     clients = Clients(Hands(owners, change), plan, one_unit=False, said=lambda line: None)
     try:
-        fit_elsewhere(clients, plan, ledger=ledger, out=folder / "run", seed=1)
+        fit_remotely(clients, plan, ledger=ledger, out=folder / "run", seed=1)
     except DoublureError as error:
         return {"refused": type(error).__name__}
     return visible(folder / "run")

@@ -30,8 +30,8 @@ from doublure.auditing.worst_case import NEIGHBOURING_SETS
 from doublure.encode.choice import encoder_for
 from doublure.methods.guided.critic_stage import critic_of_images
 from doublure.methods.latentgan.moments import moment_vectors
-from doublure.methods.latentgan.training import inversion_of, public_networks
-from doublure.methods.statistics.images.mean_embedding import COUNTED, embedding
+from doublure.methods.latentgan.training import build_inversion, public_networks
+from doublure.methods.statistics.images.mean_embedding import COUNTED, build_features
 from doublure.methods.statistics.tables.plan import SCORES
 from doublure.networks.tree import TreeGenerator
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
@@ -253,7 +253,7 @@ class _Moments:
             encoder = encoder_for(syn.schema, settings.encoding)
             body, _ = encoder.split(encoder.encode(_rows(0, 1)(False)))
             generator, proposer, _ = public_networks(encoder, settings)
-            self._made = moment_vectors(inversion_of(encoder, settings, generator, proposer)(body))[0]
+            self._made = moment_vectors(build_inversion(encoder, settings, generator, proposer)(body))[0]
         return self._made
 
 
@@ -273,7 +273,7 @@ class _Pictures:
         """Return how far each stage's noisy sums point where the canary points."""
         settings: Any = syn.plan.settings
         encoder = encoder_for(syn.schema, settings.encoding)
-        seen = embedding(encoder, settings)(self.bodies)[0]
+        seen = build_features(encoder, settings)(self.bodies)[0]
         there = torch.cat([seen * np.sqrt(1 - COUNTED**2), torch.tensor([COUNTED])])
         released = kept[f"{syn.plan.training[0].purpose}_0"]
         found = [float(as_array(released)[1] @ as_array(there))]

@@ -2,11 +2,12 @@
 
 Example:
     >>> import doublure as db
-    >>> schema = db.Schema.load("adult.schema.yaml")                       # doctest: +SKIP
-    >>> plan = db.plan(schema, method="dpgan", epsilon=3.0, delta=1e-5)    # doctest: +SKIP
-    >>> ledger = db.Ledger.create("adult.ledger", dataset="adult", epsilon=3.0, delta=1e-4)  # doctest: +SKIP
-    >>> syn = db.fit("adult.csv", plan, ledger=ledger)                     # doctest: +SKIP
-    >>> syn.sample(5, given={"sex": "Female"}, seed=7)                     # doctest: +SKIP
+    >>> schema = db.Schema.load("people.schema.yaml")
+    >>> plan = db.plan(schema, epsilon=1.0, delta=1e-5)
+    >>> ledger = db.Ledger.create("people.ledger", dataset="people", epsilon=3.0, delta=1e-4)
+    >>> syn = db.fit("people.csv", plan, ledger=ledger, seed=1, progress=False)
+    >>> syn.sample(5, given={"sex": "Female"}, seed=7)["sex"].unique().tolist()
+    ['Female']
 
 Names are imported when they are first used, so that ``import doublure`` is quick.
 """

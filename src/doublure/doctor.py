@@ -94,7 +94,6 @@ def _absent(name: str) -> str:
 
 
 def _threads() -> int:
-    """Return the number of threads of matrix products."""
     import numpy as np  # loads the BLAS whose threads are counted
     from threadpoolctl import threadpool_info
 

@@ -64,6 +64,13 @@ class DoublureError(Exception):
         message: What is wrong, without a private value and without a full stop.
         field: The flag, key, column or file that is wrong.
         remedy: What to do about it.
+
+    Example:
+        >>> try:
+        ...     db.plan(schema, epsilon=-1.0, delta=1e-5)
+        ... except db.errors.DoublureError as error:
+        ...     print(error.code, error.exit_code, error, sep=" | ")
+        setting | 2 | epsilon: must be a number above 0; give a number such as 1.0
     """
 
     code: ClassVar[str] = "error"

@@ -115,6 +115,11 @@ class Guarantee(Model):
         distances: The number of gradient distances that each step was estimated from (``bayesian-dp``). A card's keys
             are a contract, so this and ``bound`` are written among its assumptions.
         bound: The bound on their mean (``bayesian-dp``).
+
+    Example:
+        >>> guarantee = syn.guarantee
+        >>> guarantee.kind, guarantee.epsilon, guarantee.delta, guarantee.unit
+        ('dp', 1.0, 1e-05, 'person')
     """
 
     kind: Kind
@@ -156,12 +161,22 @@ class Guarantee(Model):
 
     @property
     def watermark(self) -> str:
-        """The line that stands in every artefact."""
+        """The line that stands in every artefact.
+
+        Example:
+            >>> syn.guarantee.watermark
+            'Synthetic data with a differential-privacy guarantee'
+        """
         return WATERMARKS[self.kind]
 
     @property
     def sentence(self) -> str:
-        """The claim in the design's words; nothing else about privacy may be printed."""
+        """The claim in the design's words; nothing else about privacy may be printed.
+
+        Example:
+            >>> syn.guarantee.sentence
+            '(ε=1, δ=1e-05)-differentially private for one person, add/remove neighbours, full batch, ...'
+        """
         return _SENTENCES[self.kind](self)
 
     @property
@@ -211,7 +226,12 @@ class Guarantee(Model):
 
     @property
     def worst_case(self) -> Guarantee:
-        """The worst case, of kind dp, that remains of a Bayesian claim without its estimate."""
+        """The worst case, of kind dp, that remains of a Bayesian claim without its estimate.
+
+        Example:
+            >>> syn.guarantee.worst_case is syn.guarantee  # not Bayesian
+            True
+        """
         if self.kind != "bayesian-dp":
             return self
         own = {"kind", "epsilon_mu", "delta_mu", "gamma", "distances", "bound", "assumptions", "excluded"}
@@ -220,7 +240,12 @@ class Guarantee(Model):
         return Guarantee(kind="dp", assumptions=assumptions, excluded=excluded, **self.model_dump(exclude=own))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the keys of the contract, as a card and ``guarantee.json`` hold them."""
+        """Return the keys of the contract, as a card and ``guarantee.json`` hold them.
+
+        Example:
+            >>> syn.guarantee.to_json()["assumptions"]
+            ['the declared facts of the schema are public']
+        """
         fields = self.model_dump(mode="json", exclude={"distances", "bound"})
         if self.distances is not None:
             fields["assumptions"].append(_ESTIMATE.format(distances=self.distances, bound=self.bound))
@@ -232,6 +257,10 @@ class Guarantee(Model):
 
         Raises:
             RunFolderError: The sentence is not the one that these figures give.
+
+        Example:
+            >>> db.Guarantee.from_json(syn.guarantee.to_json()) == syn.guarantee
+            True
         """
         fields = dict(data)
         sentence = fields.pop("sentence", None)

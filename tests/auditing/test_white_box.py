@@ -12,7 +12,7 @@ import torch
 import doublure as db
 from doublure.auditing.white_box import WhiteBoxAccess
 from doublure.encode.choice import encoder_for
-from doublure.methods.latentgan.training import inversion_of, public_networks
+from doublure.methods.latentgan.training import build_inversion, public_networks
 from doublure.methods.statistics.tables import group_rows
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
@@ -79,9 +79,9 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
     )
     text, settings = CASES[case]
     method = case.split()[0]
-    of_groups, tables = group_rows.of_groups, []
+    of_groups, tables = group_rows.with_group_view, []
     monkeypatch.setattr(
-        group_rows, "of_groups", lambda job, own, count: (tables.append(own), of_groups(job, own, count))[1]
+        group_rows, "with_group_view", lambda job, own, count: (tables.append(own), of_groups(job, own, count))[1]
     )
     budget = {} if method == "noisecritic" else {"epsilon": 4.0, "delta": 1e-4, "accountant": "rdp"}
     plan = db.plan(db.Schema.parse(text), method=method, **budget, **settings)
@@ -96,7 +96,7 @@ def test_scores_are_those_of_the_critic_that_was_taught(case, tmp_path, monkeypa
         adversaries.critic.layer.forward = adversaries.critic.layer.clipped  # the score that no noise is added to
     rows = encoder.split(encoder.encode(content))
     if tables:  # guided's critic of a table takes the groups that pairs were counted in
-        rows = group_rows.in_groups(tables[0]).one_hot(torch.from_numpy(rows[0])), None
+        rows = group_rows.make_group_view(tables[0]).one_hot(torch.from_numpy(rows[0])), None
     with torch.no_grad():
         wanted = adversaries.critic.eval()(*rows)
     found = WhiteBoxAccess(syn, folder.load()).critic(content)
@@ -120,7 +120,7 @@ def test_the_critic_of_latents_is_asked_through_the_public_generator(letters, tm
     content = db.evaluate.evaluation.load_both(syn, letters.private, None)[0].content.take(np.arange(20))
     encoder = encoder_for(syn.schema, plan.settings.encoding)
     body, condition = encoder.split(encoder.encode(content))
-    latents = inversion_of(encoder, plan.settings, *public_networks(encoder, plan.settings)[:2])(body)
+    latents = build_inversion(encoder, plan.settings, *public_networks(encoder, plan.settings)[:2])(body)
     with torch.no_grad():
         wanted = trained[0].critic.eval()(latents, condition)
     critic = WhiteBoxAccess(syn, folder.load()).critic

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import doublure as db
-from doublure.support.files import part_of
+from doublure.support.files import temporary_path
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 TINY = [
@@ -236,7 +236,7 @@ def test_doctor_names_records_that_were_left_behind(doublure, tmp_path):
 def test_doctor_names_records_of_a_run_that_was_killed_while_it_wrote_them(doublure, tmp_path):
     codes = tmp_path / "run" / "internal" / "codes"
     codes.parent.mkdir(parents=True)
-    half = part_of(codes)
+    half = temporary_path(codes)
     half.write_bytes(b"1")
     left = doublure("doctor", str(tmp_path), "--json").result["result"]["left_behind"]
     assert left == [str(half)]

@@ -17,8 +17,8 @@ from doublure.encode.columns import integer_domain
 from doublure.encode.relational import RelationalEncoder
 from doublure.methods.statistics.relational import fitting, stages
 from doublure.methods.statistics.relational.fitting import StageValues
-from doublure.methods.statistics.relational.stages import stages_of
-from doublure.networks.related_layout import Above
+from doublure.methods.statistics.relational.stages import list_stages
+from doublure.networks.related_layout import RootGap
 from doublure.schema import ResolvedSchema
 from doublure.training.job import encoded_records
 
@@ -102,7 +102,7 @@ def test_units_are_counted_by_gaps_that_give_their_values_back():
     (1201.0, 120.0, 1101.0, 1201.0),
 ])  # fmt: skip
 def test_a_gap_and_back(number, below, gap, back):
-    above = Above(place=1, below=1, first=100, last=1000, highest=1200)
+    above = RootGap(place=1, below=1, first=100, last=1000, highest=1200)
     assert above.gaps(np.array([number]), np.array([below])) == gap
     assert above.numbers(np.array([gap]), np.array([below])) == back
     assert above.numbers(np.array([1100.0]), np.array([900.0])) == 1200
@@ -111,16 +111,16 @@ def test_a_gap_and_back(number, below, gap, back):
 def test_stages_count_what_units_hold():
     encoder = RelationalEncoder(resolved(TEXT))
     compact = encoder.compact(open_related(made_up()).load(encoder.schema).content)
-    for stage in stages_of(encoder.schema):
+    for stage in list_stages(encoder.schema):
         values = StageValues(encoder, stage)
         assert values.columns == list(stage.schema.columns)
         held = compact[compact[:, 0] >= (0 if stage.child < 0 else 2 if stage.following else 1)][:, values.parts]
         for place, domain in enumerate(values.domains):
             assert domain.first <= held[:, place].min()
             assert held[:, place].max() <= domain.last + domain.nullable
-    assert "orders, above customers.placed" in stages_of(encoder.schema)[1].schema.columns
-    assert "orders, before, above customers.paid" in stages_of(encoder.schema)[2].schema.columns
-    assert "orders, before.placed" in stages_of(encoder.schema)[2].schema.columns
+    assert "orders, above customers.placed" in list_stages(encoder.schema)[1].schema.columns
+    assert "orders, before, above customers.paid" in list_stages(encoder.schema)[2].schema.columns
+    assert "orders, before.placed" in list_stages(encoder.schema)[2].schema.columns
 
 
 GAPPY = TEXT.replace("placed: {type: integer", "how: {type: category, values: [web, shop], missing: true}\n"
@@ -130,7 +130,7 @@ GAPPY = TEXT.replace("placed: {type: integer", "how: {type: category, values: [w
 def check_a_plan_counts_as_many_values_as_records_have():
     """Missing ones among them: what a stage's table is planned for is what its records are counted by."""
     encoder = RelationalEncoder(resolved(GAPPY))
-    for stage in stages_of(encoder.schema):
+    for stage in list_stages(encoder.schema):
         planned = [integer_domain(stage.schema, name) for name in stage.schema.columns]
         counted = StageValues(encoder, stage).domains
         assert [(own.first, own.last + own.nullable) for own in planned] == [
@@ -142,7 +142,7 @@ def test_a_plan_counts_as_many_values_as_records_have():
     check_a_plan_counts_as_many_values_as_records_have()
 
 
-@pytest.mark.parametrize("name", ["_counted", "above_of"])
+@pytest.mark.parametrize("name", ["_counted", "root_gap"])
 def test_a_missing_value_that_is_left_out_is_caught(monkeypatch, name):
     plant(monkeypatch, stages, name, ("beyond = 0 if together else int(domain.nullable)", "beyond = 0"))
     with pytest.raises(AssertionError):
@@ -161,7 +161,7 @@ def check_a_stage_counts_those_who_have_its_rows(monkeypatch):
 
     monkeypatch.setattr(fitting, "replace", units_of)
     job = SimpleNamespace(records=records)
-    found = [fitting._staged(job, encoder, stage, (), []) for stage in stages_of(encoder.schema)]
+    found = [fitting._staged(job, encoder, stage, (), []) for stage in list_stages(encoder.schema)]
     assert found == [len(content), (many > 0).sum(), (many > 1).sum()]
     assert len(set(found)) == 3
 

@@ -14,7 +14,7 @@ from doublure.encode.columns import integer_domain
 from doublure.encode.table_values import TableValues
 from doublure.errors import SchemaError, SettingError
 from doublure.methods.statistics.tables import finding
-from doublure.methods.statistics.tables.leaves import Leaves
+from doublure.methods.statistics.tables.leaves import ColumnLeaves
 from doublure.private.queries.axes import Intervals
 from doublure.private.queries.counts import Counts
 from doublure.schema import Schema, columns
@@ -59,9 +59,9 @@ def encoder() -> TableValues:
     return TableValues(Schema.parse(TEXT).resolve({}))
 
 
-def leaves_of(encoder: TableValues) -> Leaves:
+def leaves_of(encoder: TableValues) -> ColumnLeaves:
     (domain,) = encoder.domains
-    return Leaves.of(domain, 0, domain.initial_partition())
+    return ColumnLeaves.of(domain, 0, domain.initial_partition())
 
 
 def look_in_the_first_chapter(encoder: TableValues) -> None:
@@ -143,7 +143,7 @@ class Held:
         yield self.records
 
 
-def count(leaves: Leaves, records: Any) -> Any:
+def count(leaves: ColumnLeaves, records: Any) -> Any:
     query = Counts(tables=[(leaves.axis(np.arange(leaves.size)),)], max_records=1)
     query.refuse_unfit(Held(records))
     answer = query.answer(Held(records), sample_rate=1.0)

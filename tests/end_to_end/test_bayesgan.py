@@ -11,7 +11,7 @@ import pytest
 
 import doublure as db
 from doublure.errors import CeilingPassed, LedgerError
-from doublure.ledger.store import Store
+from doublure.ledger.store import LedgerStore
 
 TEXT = "doublure: 1\nkind: images\nunits: 120\nimages: {shape: [8, 8, 1]}\n"
 TEXT += "label: {values: [a, b, c], shares: {learn: 0.2}}\n"
@@ -131,12 +131,12 @@ def test_a_run_that_was_cut_off_when_it_had_found_so_does_not_find_otherwise(wor
             raise Killed
         return append(store, kind, body, **named)
 
-    append = Store.append
+    append = LedgerStore.append
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "append", dies)
+        patch.setattr(LedgerStore, "append", dies)
         with pytest.raises(Killed):
             db.fit(world / "d.npz", plan, ledger=world / "l", out=world / "run")
-    monkeypatch.setattr("doublure.methods.bayesgan.claim.claimed", lambda planned, *_: (planned, 0.1))
+    monkeypatch.setattr("doublure.methods.bayesgan.claim.final_claim", lambda planned, *_: (planned, 0.1))
     with pytest.raises(CeilingPassed):
         db.fit(world / "d.npz", plan, ledger=world / "l", out=world / "run", resume=True)
     assert db.load(world / "run").guarantee.kind == "dp"

@@ -313,14 +313,14 @@ def test_cut_off_before_the_release_was_kept(tmp_path, digits, book, plans, watc
 
 
 def test_cut_off_before_anything_was_drawn(tmp_path, digits, book, plans, monkeypatch):
-    asked = mean_embedding.Embedded.__call__
+    asked = mean_embedding.FeatureSum.__call__
 
     def dies(summand, records, labels):
         if (tmp_path / "run").exists():  # and the rehearsal is over
             raise Killed
         return asked(summand, records, labels)
 
-    monkeypatch.setattr(mean_embedding.Embedded, "__call__", dies)
+    monkeypatch.setattr(mean_embedding.FeatureSum, "__call__", dies)
     with pytest.raises(Killed):
         db.fit(digits, plans["guided"], ledger=book, out=tmp_path / "run")
     assert book.spent.epsilon == 0

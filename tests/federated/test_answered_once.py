@@ -373,7 +373,7 @@ FOR_EVERYBODY = {
     "the session": (Silo, "_write", ("mode=0o600", "mode=0o644")),
     "what was asked": (Silo, "_note", ("os.fchmod(file.fileno(), 0o600)", "pass")),
     "the lock": (Silo, "_alone", ("0o600", "0o644")),
-    "who takes part": (Clients, "begun", ("mode=0o600", "mode=0o644")),
+    "who takes part": (Clients, "begin", ("mode=0o600", "mode=0o644")),
 }
 
 

@@ -34,7 +34,7 @@ if importlib.util.find_spec("flwr") is None:
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from flwr.app import Message as FlowerMessage
 
-from doublure.federated.flower import client_app, decode, encode, owner_of_node
+from doublure.federated.flower import client_app, decode, encode, open_node_owner
 from doublure.federated.simulate import simulate
 from doublure.support.messages import Message
 
@@ -163,7 +163,7 @@ def test_a_nodes_configuration_says_its_units_and_whether_it_pays_again(tmp_path
 
     def owner(folder, **more):
         config = {"data": "x.csv", "plan": str(tmp_path / "plan.json"), "ledger": "l", "folder": str(tmp_path / folder)}
-        return owner_of_node(SimpleNamespace(node_id=1, node_config=config | more))
+        return open_node_owner(SimpleNamespace(node_id=1, node_config=config | more))
 
     assert (owner("a")._units, owner("a")._again) == (None, False)
     assert (owner("b", units=90, again=True)._units, owner("b", units=90, again=True)._again) == (90, True)

@@ -289,9 +289,9 @@ BY_NAME = {
     "a view": (
         OwnerComputation,
         "seen",
-        ("part_of(message.arrays, _VIEW)", "{}"),
+        ("select_part(message.arrays, _VIEW)", "{}"),
     ),
-    "networks": (NetworkPool, "lent", ("part_of(message.arrays, _VIEW)", "{}")),
+    "networks": (NetworkPool, "lend", ("select_part(message.arrays, _VIEW)", "{}")),
 }
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from doublure.errors import BudgetRefused, GateFailed, LedgerError, SettingError
 from doublure.ledger import Budget, Ledger, Reservation, disk, store
 from doublure.ledger.amounts import Amount, exact
-from doublure.ledger.request import run_id_of
+from doublure.ledger.request import new_run_id
 
 HASH = "0f" * 32
 
@@ -500,7 +500,7 @@ def test_a_data_set_has_a_short_visible_name(tmp_path):
 def test_names_and_nonces_are_drawn_long_enough_and_anew(ledger, make_plan):
     first, second = ledger.reserve(make_plan()), ledger.reserve(make_plan(), run_id="own")
     again = ledger.resume(first.id, first.session)
-    assert (run_id_of(make_plan(), first.id), second.run_id) == (first.run_id, "own")
+    assert (new_run_id(make_plan(), first.id), second.run_id) == (first.run_id, "own")
     assert [len(text) for text in (first.id, second.id, first.session, second.session, again.session)] == [
         16, 16, 32, 32, 32,
     ]  # fmt: skip
@@ -519,7 +519,7 @@ def test_the_first_and_the_last_record_stand_on_a_card_too(ledger, make_plan):
 
 def test_a_cap_that_may_not_stand_there_is_not_written(path):
     with pytest.raises(LedgerError, match="another format"):
-        store.Store.create(path, {"format": 2, "dataset": "d", "epsilon": 1.0, "delta": 0.0})
+        store.LedgerStore.create(path, {"format": 2, "dataset": "d", "epsilon": 1.0, "delta": 0.0})
     assert not path.exists()
 
 

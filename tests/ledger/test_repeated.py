@@ -9,7 +9,7 @@ import pytest
 from doublure.errors import BudgetRefused, LedgerError, SettingError
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
-from doublure.ledger.request import facts, run_id_of, same_plan
+from doublure.ledger.request import new_run_id, recorded_facts, same_plan
 
 ONE, OTHER = "ab" * 32, "cd" * 32
 
@@ -24,14 +24,14 @@ def refusal(ledger, plan):
 
 def test_a_plan_is_known_by_its_facts_and_its_hash(make_plan):
     plan, other = make_plan(sha256=ONE), make_plan(sha256=OTHER)
-    run_id = run_id_of(plan, "0001")
+    run_id = new_run_id(plan, "0001")
     assert run_id == f"plan-{ONE[:24]}-0001"
-    assert same_plan(plan, run_id, facts(plan))
-    assert not same_plan(other, run_id, facts(plan))  # another learning rate, say: facts leave settings out
-    assert not same_plan(make_plan(sha256=ONE, steps=99), run_id, facts(plan))
+    assert same_plan(plan, run_id, recorded_facts(plan))
+    assert not same_plan(other, run_id, recorded_facts(plan))  # another learning rate, say: facts leave settings out
+    assert not same_plan(make_plan(sha256=ONE, steps=99), run_id, recorded_facts(plan))
     # A run of an earlier version, or one whose id was given, tells no hash: its facts are all there is.
-    assert same_plan(plan, "0001", facts(plan))
-    assert same_plan(other, "0001", facts(plan))
+    assert same_plan(plan, "0001", recorded_facts(plan))
+    assert same_plan(other, "0001", recorded_facts(plan))
 
 
 @pytest.mark.parametrize("status", ["open", "done", "aborted", "interrupted"])

@@ -229,7 +229,7 @@ def test_the_generators_gradient_is_clipped_and_noised_as_told(digits, monkeypat
     job = job_of(digits, generator_clip=1.0)
     made: list[Any] = []
     monkeypatch.setattr(bayesian_training, "train", lambda job, own, teacher, adversaries: made.append(adversaries))
-    bayesian_training.trained_generator(job, job.settings)
+    bayesian_training.train_generator(job, job.settings)
     (adversaries,) = made
     clipped = adversaries.tempered(gradients)
     assert float(torch.cat(list(clipped)).norm()) == pytest.approx(1.0, rel=1e-5)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from doublure.methods.statistics.series.chain_fit import ChainTables, expected, fit_chain
-from doublure.networks.chains import Chain
+from doublure.networks.chains import MarkovChain
 
 CLASSES, STEPS, STATES = 2, 5, 3
 
@@ -44,7 +44,7 @@ def given_by(chain, known):
 
 
 def fitted(known, steps=200, prior=1.0):
-    chain = Chain(CLASSES, STEPS, STATES, known.values.shape[1])
+    chain = MarkovChain(CLASSES, STEPS, STATES, known.values.shape[1])
     return chain, fit_chain(chain, known, steps=steps, prior=prior)
 
 
@@ -128,5 +128,5 @@ def test_somebody_may_stop_it():
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        fit_chain(Chain(CLASSES, STEPS, STATES, 2), tables(), steps=10, prior=1.0, at=at)
+        fit_chain(MarkovChain(CLASSES, STEPS, STATES, 2), tables(), steps=10, prior=1.0, at=at)
     assert seen == [0, 1, 2, 3]

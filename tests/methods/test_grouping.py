@@ -13,7 +13,7 @@ from scipy import optimize
 from tiers import examples
 
 from doublure.methods.statistics import binning as grouping
-from doublure.methods.statistics.binning import Grouping, closest_counts, ordered, shrunk_counts
+from doublure.methods.statistics.binning import Grouping, empirical_bayes_counts, group_ordered, project_to_simplex
 
 many = examples(60, derandomize=True)
 anything = st.one_of(
@@ -40,7 +40,7 @@ def assert_whole(found: Grouping, codes: int) -> None:
 @many
 def test_ordered_groups_are_whole_whatever_the_counts(counts, noise, most, states, smooth):
     states = min(states, len(counts) - 1)
-    found = ordered(counts, noise=noise, most=most, states=states, smooth=smooth)
+    found = group_ordered(counts, noise=noise, most=most, states=states, smooth=smooth)
     assert_whole(found, len(counts))
     places = found.groups[: len(counts) - states]
     assert (np.diff(places) >= 0).all()  # neighbours
@@ -52,7 +52,7 @@ def test_ordered_groups_are_whole_whatever_the_counts(counts, noise, most, state
 @many
 def test_closest_counts_are_counts(counts, total, seed):
     variances = np.random.default_rng(seed).choice([0.1, 1.0, 400.0], len(counts))
-    found = closest_counts(counts, variances, total=total)
+    found = project_to_simplex(counts, variances, total=total)
     size = max(total, np.abs(counts).max())
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(total, abs=1e-9 * len(counts) * size)
@@ -83,7 +83,7 @@ def test_closest_counts_are_the_likeliest(seed):
     size = int(draw.integers(1, 8))
     counts, variances = draw.normal(5, 20, size), draw.uniform(0.5, 30, size)
     total = float(draw.uniform(0.5, 60))
-    found = closest_counts(counts, variances, total=total)
+    found = project_to_simplex(counts, variances, total=total)
     assert found == pytest.approx(likeliest_by_force(counts, variances, total), abs=1e-9)
     solved = optimize.minimize(
         lambda x: ((x - counts) ** 2 / variances).sum(),
@@ -99,12 +99,14 @@ def test_closest_counts_are_the_likeliest(seed):
 
 def test_closest_counts_leave_alone_what_adds_up_already():
     counts = np.array([3.0, 0.0, 8.0])
-    assert closest_counts(counts, np.array([1.0, 5.0, 2.0]), total=11.0) == pytest.approx(counts)
-    assert closest_counts(counts, np.array([1.0, 1e6, 1.0]), total=20.0) == pytest.approx([3, 9, 8], abs=1e-3)
+    assert project_to_simplex(counts, np.array([1.0, 5.0, 2.0]), total=11.0) == pytest.approx(counts)
+    assert project_to_simplex(counts, np.array([1.0, 1e6, 1.0]), total=20.0) == pytest.approx([3, 9, 8], abs=1e-3)
 
 
 def test_counts_whose_total_is_lost_in_rounding_are_counts_still():
-    assert closest_counts(np.array([1e17, -1e17]), np.ones(2), total=1.0).tolist() == pytest.approx([1.0, 0.0], abs=16)
+    assert project_to_simplex(np.array([1e17, -1e17]), np.ones(2), total=1.0).tolist() == pytest.approx(
+        [1.0, 0.0], abs=16
+    )
 
 
 # -- ordered -----------------------------------------------------------------------------------------------------------
@@ -113,7 +115,7 @@ def test_counts_whose_total_is_lost_in_rounding_are_counts_still():
 def test_a_value_that_stands_out_is_seen_inside_its_group():
     counts = np.full(100, 50.0)
     counts[39] = 4000.0
-    found = ordered(counts + np.random.default_rng(0).normal(0, 10, 100), noise=10.0, most=4)
+    found = group_ordered(counts + np.random.default_rng(0).normal(0, 10, 100), noise=10.0, most=4)
     own = found.groups[39]
     inside = found.shares[found.groups == own]
     assert inside.max() > 0.7
@@ -124,7 +126,7 @@ def test_a_value_that_stands_out_is_seen_inside_its_group():
 
 def test_a_cell_shares_its_mass_among_its_codes():
     counts = np.repeat([10.0, 1000.0, 20.0], [10, 1, 5])
-    found = ordered(counts, noise=1.0, most=1)
+    found = group_ordered(counts, noise=1.0, most=1)
     assert found.size == 1
     assert found.shares == pytest.approx(counts / 1200)
 
@@ -132,7 +134,7 @@ def test_a_cell_shares_its_mass_among_its_codes():
 def test_noise_alone_is_one_cell():
     """A cell costs 2 ln(codes) noise variances: in few of a hundred columns does noise make one."""
     draw = np.random.default_rng(1)
-    made = [grouping._cells(draw.normal(20, 5, 64), 5.0).max() + 1 for _ in range(100)]
+    made = [grouping.constant_pieces(draw.normal(20, 5, 64) / 5.0).max() + 1 for _ in range(100)]
     assert np.mean(np.array(made) > 1) < 0.4
     assert max(made) <= 4
 
@@ -142,7 +144,7 @@ def test_cells_are_the_best_partition():
     draw = np.random.default_rng(2)
     for _ in range(6):
         counts = np.repeat(draw.normal(0, 6, 3), [2, 4, 3]) + draw.normal(0, 1, 9)
-        found = grouping._cells(counts, 1.0)
+        found = grouping.constant_pieces(counts)
 
         def cost(cells, counts=counts):
             parts = [counts[cells == cell] for cell in range(cells.max() + 1)]
@@ -155,7 +157,7 @@ def test_cells_are_the_best_partition():
 
 def test_groups_are_of_about_equal_mass():
     counts = np.random.default_rng(3).integers(80, 120, 128).astype(float)
-    found = ordered(counts, noise=0.5, most=16)
+    found = group_ordered(counts, noise=0.5, most=16)
     masses = found.join(counts)
     assert 14 <= found.size <= 18
     assert masses[:-1].max() <= 1.2 * counts.sum() / 16 + 1e-6
@@ -163,12 +165,12 @@ def test_groups_are_of_about_equal_mass():
 
 def test_ordinals_keep_their_own_shares():
     counts = np.array([100.0, 0.0, 100.0, 0.0, 100.0, 0.0])
-    assert ordered(counts, noise=5.0, most=2, smooth=False).shares[1::2].max() < 0.01
-    assert ordered(counts, noise=500.0, most=2, smooth=True).shares[1] > 0.1
+    assert group_ordered(counts, noise=5.0, most=2, smooth=False).shares[1::2].max() < 0.01
+    assert group_ordered(counts, noise=500.0, most=2, smooth=True).shares[1] > 0.1
 
 
 def test_zero_and_missing_stay_alone():
-    found = ordered(np.array([5.0, 6.0, 5.0, 900.0, 0.0]), noise=1.0, most=2, states=2)
+    found = group_ordered(np.array([5.0, 6.0, 5.0, 900.0, 0.0]), noise=1.0, most=2, states=2)
     assert (found.groups[3:] == [found.size - 2, found.size - 1]).all()
     assert found.shares[3:].tolist() == [1.0, 1.0]
     assert 3 not in np.flatnonzero(found.groups == found.groups[0])
@@ -186,7 +188,7 @@ def test_joining_adds_up():
 @given(counts=columns, noise=noises)
 @many
 def test_shrunk_counts_are_counts(counts, noise):
-    found = shrunk_counts(counts, noise=noise)
+    found = empirical_bayes_counts(counts, noise=noise)
     assert found.shape == counts.shape
     assert (found >= 0).all()
     assert np.isfinite(found).all()
@@ -206,9 +208,9 @@ def test_a_long_list_is_closer_than_what_shrinks_all_alike(noise):
         seen = truth + noise * rng.standard_normal(231)
         even = np.full(231, truth.mean())
         guesses = {
-            "each": shrunk_counts(seen, noise=noise),
-            "alike": grouping.believed_counts(seen, even, variance=noise**2),
-            "as seen": closest_counts(seen, np.full(231, noise**2), total=truth.sum()),
+            "each": empirical_bayes_counts(seen, noise=noise),
+            "alike": grouping.james_stein_counts(seen, even, variance=noise**2),
+            "as seen": project_to_simplex(seen, np.full(231, noise**2), total=truth.sum()),
         }
         for name, guess in guesses.items():
             apart[name].append(0.5 * np.abs(guess / guess.sum() - truth / truth.sum()).sum())

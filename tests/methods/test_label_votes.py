@@ -37,7 +37,7 @@ def bodies(job):
 def voted(job, event):
     """Return the job on voted labels, where its vote is priced as this event."""
     accesses = (replace(job.accesses[0], event=event), *job.accesses[1:])
-    return label_votes.voted(
+    return label_votes.vote_on_labels(
         replace(job, **paid(accesses, job.settings, job.authorise, job.taken, memory=job.checkpoints)),
         accesses[0],
         GROUPS,

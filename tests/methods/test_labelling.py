@@ -20,7 +20,7 @@ from doublure.private.records import PrivateRecords
 from doublure.support.messages import Message
 from doublure.training import private_classifier as labelling
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.private_classifier import labelled
+from doublure.training.private_classifier import train_labeller
 
 LONGER = {"labeller_steps": 15, "view_images": 300, "view_width": 120, "fit_steps": 20}
 
@@ -46,7 +46,7 @@ def test_it_learns_through_little_noise(digits):
 def test_a_generator_that_makes_one_image_only_leaves_it_finite(digits):
     """What it looks at tells nothing then, and a record still moves it by no more than its bound."""
     job = digits.job()
-    made = labelled(job, job.settings, Blank(), job.settings.image_noise, NoisySums(job, job.accesses[-1:]))
+    made = train_labeller(job, job.settings, Blank(), job.settings.image_noise, NoisySums(job, job.accesses[-1:]))
     assert torch.isfinite(made.weights).all()
     assert torch.isfinite(made(digits.tensors()[0][:5])).all()
 
@@ -82,7 +82,7 @@ def looked_at(digits, first):
             raise Looked
 
     with pytest.raises(Looked):
-        labelled(job, job.settings, Grey(), job.settings.image_noise, Sums())
+        train_labeller(job, job.settings, Grey(), job.settings.image_noise, Sums())
     return found[0].lot(np.arange(count))[0]
 
 
@@ -111,8 +111,10 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize("share", [0.2, 0.9])
 def test_the_noise_is_that_of_the_plan(digits, asked, share, monkeypatch):
-    believed, target, loud, rate = [], mean_embedding.target, [], labelling._rate
-    monkeypatch.setattr(mean_embedding, "target", lambda total, noise: believed.append(noise) or target(total, noise))
+    believed, target, loud, rate = [], mean_embedding.make_target, [], labelling._rate
+    monkeypatch.setattr(
+        mean_embedding, "make_target", lambda total, noise: believed.append(noise) or target(total, noise)
+    )
     monkeypatch.setattr(labelling, "_rate", lambda *public: loud.append(public[-1]) or rate(*public))
     sigma, steps, clip, most = 3.0, 4, 0.25, 2
     text = digits.TEXT + f"unit: {{name: writer, id: writer, max_records: {most}}}\n"

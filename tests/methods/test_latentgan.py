@@ -21,8 +21,14 @@ from doublure.measures.images.texture import measure_texture
 from doublure.methods import registry as table
 from doublure.methods.latentgan import moments as latent_moments
 from doublure.methods.latentgan import training as latent_training
-from doublure.methods.latentgan.moments import Moments, cells_of, factors_of, moment_vectors, resolved_covariances
-from doublure.networks.latent import LatentMixture, ThroughPublic, bounded, class_of
+from doublure.methods.latentgan.moments import (
+    LatentMoments,
+    factor_covariances,
+    find_cells,
+    moment_vectors,
+    shrink_covariances,
+)
+from doublure.networks.latent import LatentMixture, ThroughPublic, class_numbers, project_to_ball
 from doublure.planning import Plan
 from doublure.private.noise import OsKeyedNoise
 
@@ -384,7 +390,7 @@ def gaussians(size=20_000):
     heap = torch.where(torch.rand(size, generator=draw) < 0.5, 1.0, -1.0)
     latents[:, 0] += torch.where(classes == 0, heap, 0.0)
     latents[:, 1] += torch.where(classes == 1, 1.0, 0.0)
-    return bounded(latents, math.sqrt(WIDTH)), classes
+    return project_to_ball(latents, math.sqrt(WIDTH)), classes
 
 
 def sums(vectors, of, size, noise=0.0):
@@ -394,15 +400,15 @@ def sums(vectors, of, size, noise=0.0):
 
 def test_no_moment_vector_is_longer_than_one():
     latents = torch.randn(200, WIDTH, generator=torch.Generator().manual_seed(4))
-    on_the_edge = bounded(100 * latents, math.sqrt(WIDTH))
-    lengths = moment_vectors(torch.cat([bounded(latents, math.sqrt(WIDTH)), on_the_edge])).norm(dim=1)
+    on_the_edge = project_to_ball(100 * latents, math.sqrt(WIDTH))
+    lengths = moment_vectors(torch.cat([project_to_ball(latents, math.sqrt(WIDTH)), on_the_edge])).norm(dim=1)
     assert lengths.max() <= 1 + 1e-5
     assert lengths.max() > 0.99
 
 
 def test_moments_and_cells_are_those_of_the_classes():
     latents, classes = gaussians()
-    found = Moments.of(sums(moment_vectors(latents), classes, 2), 0.0)
+    found = LatentMoments.of(sums(moment_vectors(latents), classes, 2), 0.0)
     assert found.counts.tolist() == pytest.approx([10_000, 10_000], rel=1e-3)
     for kind in range(2):
         own = latents[classes == kind]
@@ -410,7 +416,7 @@ def test_moments_and_cells_are_those_of_the_classes():
         assert torch.allclose(found.covariances[kind], own.T.cov(correction=0), atol=1e-3)
     directions = found.directions[:, :, :1]
     assert directions[0, 0, 0].abs() > 0.99  # along the two heaps
-    cell = cells_of(latents, classes, found.means, directions)
+    cell = find_cells(latents, classes, found.means, directions)
     assert set(cell.tolist()) == {0, 1}
     heaps = torch.stack([latents[(classes == 0) & (cell == side), 0].mean() for side in range(2)])
     assert heaps.abs().min() > 0.8
@@ -419,14 +425,14 @@ def test_moments_and_cells_are_those_of_the_classes():
 def test_covariances_are_denoised_and_never_made_worse():
     latents, classes = gaussians()
     vectors = moment_vectors(latents)
-    truth = Moments.of(sums(vectors, classes, 2), 0.0).covariances
+    truth = LatentMoments.of(sums(vectors, classes, 2), 0.0).covariances
     of = torch.arange(2)
-    noisy = Moments.of(sums(vectors, classes, 2, 40.0), 40.0)
-    settled = resolved_covariances(noisy, 2, of)
+    noisy = LatentMoments.of(sums(vectors, classes, 2, 40.0), 40.0)
+    settled = shrink_covariances(noisy, 2, of)
     assert (settled - truth).square().sum() < 0.7 * (noisy.covariances - truth).square().sum()
-    exact = Moments.of(sums(vectors, classes, 2), 1e-6)
-    assert torch.allclose(resolved_covariances(exact, 2, of), truth, atol=1e-4)
-    factors = factors_of(settled)
+    exact = LatentMoments.of(sums(vectors, classes, 2), 1e-6)
+    assert torch.allclose(shrink_covariances(exact, 2, of), truth, atol=1e-4)
+    factors = factor_covariances(settled)
     assert torch.isfinite(factors).all()
     assert (torch.linalg.eigvalsh(factors @ factors.transpose(1, 2)) > 0).all()
 
@@ -439,21 +445,21 @@ def test_a_mixture_draws_from_its_components():
     made = mixture(torch.randn(4000, 3, generator=torch.Generator().manual_seed(1)), condition)
     assert float((made[:, 0] > 0).float().mean()) == pytest.approx(0.25, abs=0.03)
     assert made[:, 1].std() == pytest.approx(1.0, abs=0.05)
-    assert class_of(condition[:1], [2, 3], 1).tolist() == [5]
-    assert class_of(None, [], 3).tolist() == [0, 0, 0]
+    assert class_numbers(condition[:1], [2, 3], 1).tolist() == [5]
+    assert class_numbers(None, [], 3).tolist() == [0, 0, 0]
 
 
 def test_how_often_a_class_is_cut_follows_from_public_figures(letters):
     settings = letters.plan(teacher="mixture", splits=3).settings
-    found = [latent_moments.believable_splits(settings, records, 1.0) for records in (1e2, 1e3, 3e3, 1e5)]
+    found = [latent_moments.allowed_splits(settings, records, 1.0) for records in (1e2, 1e3, 3e3, 1e5)]
     assert found == sorted(found)
     assert (found[0], found[-1]) == (0, 3)
-    assert latent_moments.believable_splits(settings, 1e5, 1e4) == 0
+    assert latent_moments.allowed_splits(settings, 1e5, 1e4) == 0
 
 
 @pytest.mark.parametrize("splits", [0, 1])
 def test_moments_are_believed_as_far_as_the_noise_of_several_records_allows(letters, tmp_path, monkeypatch, splits):
-    added, believed, asked, whole, read = [], [], [], OsKeyedNoise.whole, Moments.of
+    added, believed, asked, whole, read = [], [], [], OsKeyedNoise.whole, LatentMoments.of
 
     def watched(source, size, std, unit):
         added.append(std)
@@ -464,13 +470,13 @@ def test_moments_are_believed_as_far_as_the_noise_of_several_records_allows(lett
         return read(total, noise)
 
     monkeypatch.setattr(OsKeyedNoise, "whole", watched)
-    monkeypatch.setattr(Moments, "of", reading)
+    monkeypatch.setattr(LatentMoments, "of", reading)
 
     def cut(settings, records, noise):
         asked.append(noise)
         return splits
 
-    monkeypatch.setattr(latent_moments, "believable_splits", cut)
+    monkeypatch.setattr(latent_moments, "allowed_splits", cut)
     text = letters.PRIVATE + "unit: {name: writer, id: writer, max_records: 3}\n"
     plan = letters.plan(text, teacher="mixture", splits=1)
     writers = letters.private | {"writer": np.arange(len(letters.private["labels"])) // 3}

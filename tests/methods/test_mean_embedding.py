@@ -18,9 +18,9 @@ from doublure.methods.statistics.images import mean_embedding
 from doublure.methods.statistics.images.mean_embedding import (
     COUNTED,
     GeneratorFit,
-    embedding,
-    generator_fit,
-    target,
+    build_features,
+    fit_generator,
+    make_target,
 )
 from doublure.networks import bfloat16
 from doublure.private.noise import OsKeyedNoise, ScaledNoise
@@ -32,7 +32,7 @@ KEPT = math.sqrt(1 - COUNTED**2)
 def released(digits, **changes):
     """Return the sums without noise, the features and the job."""
     job = digits.job(sigma=1.0, **changes)
-    features = embedding(job.encoder, job.settings)
+    features = build_features(job.encoder, job.settings)
     quiet = replace(job, **paid(job.accesses, job.settings, noise=Silence()))
     return (
         mean_embedding._released(NoisySums(quiet, job.accesses[:1]), features, job.encoder.condition_width),
@@ -58,7 +58,7 @@ def test_sums_are_mean_features_and_class_sizes(digits):
     total, features, job = released(digits)
     images, labels = digits.tensors()
     assert total.shape == (10, job.settings.features + 1)
-    wanted = target(total, 1.0)
+    wanted = make_target(total, 1.0)
     for label in range(10):
         own = images[labels == label]
         torch.testing.assert_close(wanted.means[label], features(own).mean(0), atol=1e-4, rtol=1e-3)
@@ -69,7 +69,7 @@ def test_images_without_labels_are_one_class(digits):
     total, features, job = released(digits, text=digits.UNLABELLED, labeller_share=0)
     images, _ = digits.tensors()
     assert total.shape == (1, job.settings.features + 1)
-    torch.testing.assert_close(target(total, 1.0).means[0], features(images).mean(0), atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(make_target(total, 1.0).means[0], features(images).mean(0), atol=1e-4, rtol=1e-3)
 
 
 @pytest.mark.parametrize("shares", [{}, {"second_order": 0.5}, {"second_order": 0.25, "fine_detail": 0.5}])
@@ -100,7 +100,7 @@ def sums_of(counts, means, noise, draws=1):
 def test_class_sizes_are_unbiased_and_means_too():
     means = functional.normalize(torch.randn(3, 40, generator=torch.Generator().manual_seed(0)), dim=1)
     counts = [400.0, 100.0, 700.0]
-    found = [target(total, 0.5) for total in sums_of(counts, means, 0.5, draws=400)]
+    found = [make_target(total, 0.5) for total in sums_of(counts, means, 0.5, draws=400)]
     torch.testing.assert_close(torch.stack([one.means for one in found]).mean(0), means, atol=0.004, rtol=0)
     sizes = torch.stack([one.weights for one in found]).mean(0)
     torch.testing.assert_close(sizes, torch.tensor([1.0, 0.25, 1.0]), atol=0.05, rtol=0)
@@ -110,7 +110,7 @@ def test_the_floor_is_the_length_of_the_noise():
     means = functional.normalize(torch.randn(2, 8192, generator=torch.Generator().manual_seed(0)), dim=1)
     apart, floors = [], []
     for total in sums_of([500.0, 800.0], means, 3.0, draws=60):
-        found = target(total, 3.0)
+        found = make_target(total, 3.0)
         apart.append(float((found.weights * (found.means - means).square().sum(1)).sum()))
         floors.append(found.floor)
     assert sum(floors) / sum(apart) == pytest.approx(1, abs=0.06)
@@ -120,14 +120,14 @@ def test_an_empty_class_teaches_hardly_anything():
     means = functional.normalize(torch.randn(3, 40, generator=torch.Generator().manual_seed(0)), dim=1)
     for noise in (0.0, 5.0):
         for total in sums_of([600.0, 0.0, 600.0], means, noise, draws=20):
-            found = target(total, noise)
+            found = make_target(total, noise)
             assert torch.isfinite(found.means).all()
             assert torch.isfinite(found.weights).all()
             assert math.isfinite(found.floor)
             assert (found.weights > 0).all()
             assert found.weights[1] < (0.01 if not noise else 0.6)
             assert found.weights[[0, 2]].min() > 0.6
-    nothing = target(torch.zeros(2, 41), 1.0)
+    nothing = make_target(torch.zeros(2, 41), 1.0)
     assert torch.isfinite(nothing.means).all()
     assert torch.isfinite(nothing.weights).all()
 
@@ -138,7 +138,7 @@ def test_an_empty_class_teaches_hardly_anything():
 def fit_of(digits, total, **changes):
     job = digits.job(**changes)
     own = job.settings
-    return GeneratorFit(job, own, embedding(job.encoder, own), target(total, 0.01))
+    return GeneratorFit(job, own, build_features(job.encoder, own), make_target(total, 0.01))
 
 
 def test_teaching_brings_the_generator_closer(digits):
@@ -308,7 +308,7 @@ def test_a_release_that_was_lost_is_not_drawn_again(digits, monkeypatch):
     asked, authorised = draws(monkeypatch), []
     job = digits.job("statistics", taken=1, authorise=authorised.append)
     with pytest.raises(LostRun, match="one draw"):
-        generator_fit(job, job.settings, NoisySums(job, job.accesses))
+        fit_generator(job, job.settings, NoisySums(job, job.accesses))
     assert (asked, authorised) == ([], [])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture
+from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture
 from doublure.methods.statistics.tables.pair_errors import AllPairs
 
 SIZES = [3, 2, 4, 2]
@@ -35,7 +35,7 @@ def moments(probabilities, deviation=1e-4, noise=0.0, seed=3):
     wide = sum(SIZES)
     error = noise * np.triu(source(seed).standard_normal((wide, wide)))
     double = probabilities.T @ probabilities / len(probabilities) + error + error.T
-    return Moments(
+    return NoisyMarginals(
         sizes=SIZES,
         single=probabilities.mean(0),
         single_precision=np.full(wide, deviation**-2, dtype=np.float32),
@@ -151,7 +151,7 @@ def test_each_step_is_told_and_may_end_the_fit():
 
 @pytest.mark.parametrize("components", [1, 2])
 def test_few_components_and_no_pairs_at_all(components):
-    single = Moments(
+    single = NoisyMarginals(
         sizes=[3],
         single=np.array([0.7, 0.3, 0.0], dtype=np.float32), single_precision=np.full(3, 1e6, dtype=np.float32),
         pairs=AllPairs(double=np.zeros((3, 3), dtype=np.float32), precision=np.zeros((3, 3), dtype=np.float32)),

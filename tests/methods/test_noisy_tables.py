@@ -11,13 +11,13 @@ import pytest
 import doublure as db
 from doublure.methods.statistics.tables.method import _few_valued
 from doublure.methods.statistics.tables.nodes import Node
-from doublure.methods.statistics.tables.noisy_tables import Noisy, NoisyTables, Products, _nothing, _times
+from doublure.methods.statistics.tables.noisy_tables import ExpectedTables, NoisyCounts, NoisyTables, _nothing, _times
 
 SHARES = [np.array([0.25, 0.75]), np.array([0.5, 0.3, 0.2]), np.array([1.0])]
 
 
 def products():
-    return Products(shares=SHARES, rows=40.0, pairs=[(0, 1), (2, 0)], size=4)
+    return ExpectedTables(shares=SHARES, rows=40.0, pairs=[(0, 1), (2, 0)], size=4)
 
 
 def test_a_table_of_products_is_what_independent_columns_would_have():
@@ -61,9 +61,9 @@ def test_what_pairs_and_a_column_say_together_is_the_best_linear_estimate():
     node = Node(leaves=SimpleNamespace())
     node.coarse, node.single, node.single_variance = np.array([0, 1]), np.array([50.0, 30.0]), np.array([4.0, 9.0])
     pairs = {
-        (0, 1): Noisy(counts=rng.uniform(1, 9, (2, 4, classes)), variance=2.0),
-        (2, 0): Noisy(counts=rng.uniform(1, 9, (5, 2, classes)), variance=3.0),
-        (1, 2): Noisy(counts=rng.uniform(1, 9, (4, 5, classes)), variance=1.0),
+        (0, 1): NoisyCounts(counts=rng.uniform(1, 9, (2, 4, classes)), variance=2.0),
+        (2, 0): NoisyCounts(counts=rng.uniform(1, 9, (5, 2, classes)), variance=3.0),
+        (1, 2): NoisyCounts(counts=rng.uniform(1, 9, (4, 5, classes)), variance=1.0),
     }
     single, single_variance = node.single.copy(), node.single_variance.copy()
     found, variances = NoisyTables._within_classes(SimpleNamespace(pairs=pairs), 0, node, classes)

@@ -40,7 +40,7 @@ def test_a_share_of_zero_takes_no_step(digits, steps):
 
 
 def test_it_begins_where_the_statistics_have_led(digits, monkeypatch):
-    seen, starts, generator_fit, init = {}, [], mean_embedding.generator_fit, adversarial.Adversaries.__init__
+    seen, starts, generator_fit, init = {}, [], mean_embedding.fit_generator, adversarial.Adversaries.__init__
 
     def watched(job, settings, sums):
         fit = generator_fit(job, settings, sums)
@@ -51,7 +51,7 @@ def test_it_begins_where_the_statistics_have_led(digits, monkeypatch):
         init(adversaries, *arguments, **named)
         starts.append((weights(adversaries.generator), weights(adversaries.average)))
 
-    monkeypatch.setattr(mean_embedding, "generator_fit", watched)
+    monkeypatch.setattr(mean_embedding, "fit_generator", watched)
     monkeypatch.setattr(adversarial.Adversaries, "__init__", begun)
     made = METHOD.train(digits.job(**CRITIC))
     ((generator, average),) = starts
@@ -62,13 +62,13 @@ def test_it_begins_where_the_statistics_have_led(digits, monkeypatch):
 
 def test_the_anchor_holds_it_to_what_was_released(digits, monkeypatch):
     """With a critic that pulls hard, a heavy anchor leaves the generator nearer to the released mean features."""
-    found, generator_fit = {}, mean_embedding.generator_fit
+    found, generator_fit = {}, mean_embedding.fit_generator
 
     def watched(job, settings, sums):
         found["fit"] = generator_fit(job, settings, sums)
         return found["fit"]
 
-    monkeypatch.setattr(mean_embedding, "generator_fit", watched)
+    monkeypatch.setattr(mean_embedding, "fit_generator", watched)
     changes = CRITIC | {"refine_lr": 0.01, "labeller_share": 0.0, "fit_steps": 60, "critic_steps": 20, "sigma": 1e-3}
     far = []
     for anchor in (0.0, 100.0):

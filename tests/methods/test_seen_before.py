@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.methods.statistics.tables.leaves import Leaves
+from doublure.methods.statistics.tables.leaves import ColumnLeaves
 from doublure.methods.statistics.tables.nodes import Node
 from doublure.schema.columns import IntegerDomain, NumberDomain
 
@@ -16,7 +16,7 @@ TRUTH = np.full(GROUPS, ROWS / GROUPS)
 def node(before: np.ndarray, counted: np.ndarray, *, ordered: bool = True, nullable: bool = False) -> Node:
     """Return a column of single values in groups of one each, as it was looked for and then counted."""
     domain = (NumberDomain if ordered else IntegerDomain)(first=0, last=GROUPS - 1, nullable=nullable)
-    leaves = Leaves.of(domain, 0, np.arange(GROUPS))
+    leaves = ColumnLeaves.of(domain, 0, np.arange(GROUPS))
     leaves.mass = np.append(before, 0.0) if nullable else before.copy()
     return Node(leaves=leaves, own=np.arange(GROUPS + nullable), counts=counted, variance=NOISE**2)
 

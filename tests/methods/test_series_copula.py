@@ -15,7 +15,7 @@ import doublure as db
 from doublure.errors import LostRun, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.series import copula_fit, copula_plan
-from doublure.methods.statistics.series.covariance import Latent
+from doublure.methods.statistics.series.covariance import ScoreMoments
 from doublure.methods.statistics.series.gap_chains import gap_chances
 from doublure.methods.statistics.settings import CONSTANT_SHARE, GAP_SHARE, SeriesStatisticsSettings
 from doublure.networks.copula import CopulaShape, over_gaps, places_at, shares_at
@@ -150,7 +150,7 @@ def test_shares_of_attributes_stand_side_by_side_whichever_make_groups():
         own_tables=False, exact=False, calm=False,
     )  # fmt: skip
     one, other = np.array([0.9, 0.1]), np.array([0.3, 0.7])
-    found = Latent(
+    found = ScoreMoments(
         shares=np.einsum("a,b,c->abc", one, other, [0.5, 0.5]).ravel(), means=np.zeros((8, 2)),
         covariances=np.zeros((8, 2, 2)), effects=np.zeros((3, 2)), effect_shares=np.array([0.2, 0.5, 0.3]),
         shares_within=np.tile([0.2, 0.5, 0.3], (8, 1)),
@@ -164,7 +164,7 @@ def test_levels_are_groups_that_no_attribute_knows_of():
         sizes=(4,), missing=(False,), length=2, blocks=(2, 2), grouped=(True, False), levels=2,
         own_tables=False, exact=False, calm=False,
     )  # fmt: skip
-    found = Latent(
+    found = ScoreMoments(
         shares=np.array([0.1, 0.3, 0.6, 0.0]), means=np.zeros((4, 2)), covariances=np.zeros((4, 2, 2)),
         effects=np.zeros((2, 2)), effect_shares=np.array([0.5, 0.5]),
         shares_within=np.array([[1.0, 0.0], [0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]),
@@ -247,9 +247,11 @@ def check_products_are_believed_as_far_as_a_whole_units_noise(folder, patch):
     data = {"kw": days(120)["kw"], "unit": np.repeat(np.arange(40), 3)}
     plan = planned(HOUSES.replace(f"units: {SERIES}", "units: 40"), epsilon=30.0, accountant="rdp")
     (event,) = (access.event for access in plan.touches if access.purpose == copula_plan.PRODUCTS)
-    believed, latent = [], copula_fit.latent
+    believed, latent = [], copula_fit.estimate_moments
     with patch.context() as one:
-        one.setattr(copula_fit, "latent", lambda moments: believed.append(moments.deviations) or latent(moments))
+        one.setattr(
+            copula_fit, "estimate_moments", lambda moments: believed.append(moments.deviations) or latent(moments)
+        )
         fit_series(folder, data, plan, HOUSES)
     scale = 1 / CONSTANT_SHARE  # of the product of the constant with itself
     assert believed[0][0, 0] == pytest.approx(3 * event.noise_multiplier * scale / np.sqrt(2), rel=1e-3)
@@ -364,7 +366,7 @@ def test_an_interrupted_run_draws_no_noise_twice(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Mechanism, "_noised", watched)
     with monkeypatch.context() as patch:
-        patch.setattr(copula_fit, "latent", killed)
+        patch.setattr(copula_fit, "estimate_moments", killed)
         with pytest.raises(Refused):
             db.fit(days(), plan, ledger=ledger, out=tmp_path / "run", seed=1)
     before = len(asked)

@@ -75,9 +75,9 @@ def test_estimates_grow_with_what_is_asked(monkeypatch):
 def test_what_may_be_bought_counts_among_the_planes():
     text = TEXT.replace("gaps: drop", "gaps: missing").replace("missing: false}}\nat", "missing: {learn: 0.1}}}\nat")
     schema = Schema.parse(text)
-    assert series_settings.planes_in(schema) == 3
-    assert series_settings.condition_of(schema) == 7
-    assert series_settings.planes_in(Schema.parse(TEXT)) == 1
+    assert series_settings.count_planes(schema) == 3
+    assert series_settings.count_values(schema) == 7
+    assert series_settings.count_planes(Schema.parse(TEXT)) == 1
 
 
 WAVES = """

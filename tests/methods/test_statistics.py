@@ -21,9 +21,9 @@ from doublure.errors import InputError, LostRun, SettingError
 from doublure.methods.statistics.method import METHOD
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import plan as tables_plan
-from doublure.methods.statistics.tables.noisy_tables import Noisy, NoisyTables
-from doublure.methods.statistics.tables.plan import releases
-from doublure.methods.statistics.tables.tree_fit import with_certainties
+from doublure.methods.statistics.tables.noisy_tables import NoisyCounts, NoisyTables
+from doublure.methods.statistics.tables.plan import plan_releases
+from doublure.methods.statistics.tables.tree_fit import empty_cells
 from doublure.planning import Plan
 from doublure.private.accounting import DiscreteGaussianEvent, epsilon_of
 from doublure.private.mechanism import Mechanism
@@ -305,7 +305,7 @@ def test_what_is_planned_is_what_is_priced(names):
     """The noise of all releases is together that of one Gaussian of the plan's multiplier, by the shares."""
     schema = schema_of(*names)
     own = METHOD.resolve_defaults(schema, TableStatisticsSettings())
-    planned_releases = releases(schema, own.within)
+    planned_releases = plan_releases(schema, own.within)
     events = [access.event for access in METHOD.accesses(schema, own, 7.0)]
     assert [event.tables for event in events] == list(planned_releases.tables.values())
     costs = [event.tables / event.scale**2 for event in events]
@@ -318,7 +318,7 @@ def test_what_is_planned_is_what_is_priced(names):
 def test_few_units_are_spent_on_columns(seen):
     """Of few units most pairs are noise; what the shares are follows from public numbers, and they add up."""
     schema = schema_of("age", "town", "hours", "school", "years", "gain", "sex")
-    few, many = (releases(schema, "", seen=value) for value in (seen, None))
+    few, many = (plan_releases(schema, "", seen=value) for value in (seen, None))
     assert sum(few.shares.values()) == pytest.approx(1)
     assert few.tables == many.tables
     more = few.shares[tables_plan.COLUMNS] - many.shares[tables_plan.COLUMNS]
@@ -355,7 +355,7 @@ def test_a_plan_reads_no_data():
     wide = db.Schema.parse(f"doublure: 1\nkind: table\nunits: 30000\ncolumns:\n{columns}\n")
     plan = planned(wide, accountant="pld")
     own = plan.settings
-    expected = releases(wide, "", scored=own.scored, paired=own.paired).tables
+    expected = plan_releases(wide, "", scored=own.scored, paired=own.paired).tables
     assert {access.purpose: access.event.tables for access in plan.touches} == expected
     again = planned(wide, accountant="pld")
     assert (plan.touches, plan.noise_multiplier, plan.settings) == (
@@ -569,8 +569,8 @@ def test_only_what_noise_cannot_explain_is_called_certain():
         left = []
         for seed in range(40):
             noisy = truth + noise * np.random.default_rng(seed).standard_normal(truth.shape)
-            table = Noisy(counts=noisy, variance=noise**2)
-            found = with_certainties(said, said, table, (truth.sum(1), truth.sum(0)), groups)
+            table = NoisyCounts(counts=noisy, variance=noise**2)
+            found = empty_cells(said, said, table, (truth.sum(1), truth.sum(0)), groups)
             left.append((found[-1, 1:] < 1).all())
         assert np.mean(left) > 0.75 if emptied else np.mean(left) < 0.1
 

@@ -14,11 +14,11 @@ from doublure.data.opening import open_data
 from doublure.encode.relational import RelationalEncoder
 from doublure.errors import SettingError
 from doublure.measures.relational import evaluate_related
-from doublure.methods.statistics.relational.method import shares_of
-from doublure.methods.statistics.relational.stages import stages_of
+from doublure.methods.statistics.relational.method import stage_shares
+from doublure.methods.statistics.relational.stages import list_stages
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables import work
-from doublure.methods.statistics.tables.plan import PATTERNS, releases
+from doublure.methods.statistics.tables.plan import PATTERNS, plan_releases
 from doublure.networks import related_units
 from doublure.networks.related_units import RelatedGenerator
 from doublure.releasing.generator import publish
@@ -176,13 +176,13 @@ def test_a_bundle_holds_a_file_for_each_table(syn, run, tmp_path):
 
 def test_shares_and_places_are_public(syn):
     schema, own = db.Schema.parse(TEXT), RelationalStatisticsSettings()
-    stages = shares_of(stages_of(schema), own)
+    stages = stage_shares(list_stages(schema), own)
     assert sum(share for _, share in stages) == pytest.approx(1)
     for stage, _ in stages:
-        planned = releases(stage.schema, "")
+        planned = plan_releases(stage.schema, "")
         assert sum(planned.shares.values()) == pytest.approx(1)
         assert planned.shares.keys() == planned.tables.keys()
-    alone = shares_of(stages_of(db.Schema.parse(TEXT.replace("max_children: 5", "max_children: 1"))), own)
+    alone = stage_shares(list_stages(db.Schema.parse(TEXT.replace("max_children: 5", "max_children: 1"))), own)
     assert [stage.following for stage, _ in alone] == [False, False]
     assert [share for _, share in alone] == [0.25, 0.75]
     assert {access.event.records for access in syn.plan.training} == {1}
@@ -214,7 +214,7 @@ def test_no_name_of_anybodys_is_one_of_a_stages():
         "      ward:", '      "day, before": {type: boolean, missing: false}\n'
         '      "day, gap": {type: boolean, missing: false}\n      ward:'
     )  # fmt: skip
-    stages = stages_of(db.Schema.parse(odd))
+    stages = list_stages(db.Schema.parse(odd))
     assert [stage.name for stage in stages] == [
         "units of first rows of stays", "first rows of stays", "next rows of stays",
     ]  # fmt: skip
@@ -285,8 +285,8 @@ def test_missing_cells_of_several_tables_come_out_and_all_of_the_root_is_given(t
         ),
     }
     schema = db.Schema.parse(MISSING.replace("missing: true", learned or "missing: true"))
-    for stage in stages_of(schema)[1:]:
-        assert PATTERNS not in releases(stage.schema, "").tables
+    for stage in list_stages(schema)[1:]:
+        assert PATTERNS not in plan_releases(stage.schema, "").tables
     plan = db.plan(schema, epsilon=30.0, delta=1e-5, accountant="rdp", components=8, starts=1, fit_steps=100)
     ledger = db.Ledger.create(tmp_path / "ledger", dataset="patients", epsilon=30.0, delta=1e-4)
     syn = db.fit(tables, plan, ledger=ledger, out=tmp_path / "run", seed=1)

@@ -12,7 +12,7 @@ from scipy import special
 import doublure as db
 from doublure.errors import SchemaError, SettingError
 from doublure.methods.guided.method import METHOD
-from doublure.methods.guided.refining import measured
+from doublure.methods.guided.refining import with_gradient
 from doublure.methods.statistics.tables import fitting
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent
 
@@ -53,7 +53,7 @@ def test_without_a_critic_it_is_statistics(world, steps):
 
 def test_a_critic_moves_the_mixture_towards_rows_that_pairs_do_not_tell(world, monkeypatch):
     """Begun at a mixture that knows nothing, it learns from the critic alone."""
-    found, fitted = {}, fitting.fitted_mixture
+    found, fitted = {}, fitting.release_and_fit
 
     def blank(job, settings):
         fit = fitted(job, settings)
@@ -65,9 +65,9 @@ def test_a_critic_moves_the_mixture_towards_rows_that_pairs_do_not_tell(world, m
         found["after"] = fit.distance(fit.probabilities)[0]
         return finished(job, fit)
 
-    finished = fitting.finished
-    monkeypatch.setattr(fitting, "fitted_mixture", blank)
-    monkeypatch.setattr(fitting, "finished", last)
+    finished = fitting.build_generator
+    monkeypatch.setattr(fitting, "release_and_fit", blank)
+    monkeypatch.setattr(fitting, "build_generator", last)
     strong = {"critic_steps": 150, "critic_lot": 400, "critic_lr": 0.02, "refine_lr": 0.05, "anchor": 0.0}
     METHOD.train(world.job("guided", sigma=1e-4, **(CRITIC | strong)))
     assert found["after"] < 0.85 * found["before"]
@@ -82,12 +82,12 @@ def disturbed(fit, probabilities, by):
 
 def test_the_anchor_is_how_far_it_is_from_the_tables(world):
     job = world.job("guided", sigma=0.3, critic_share=0.0)
-    fit = fitting.fitted_mixture(job.stage("statistics", after=0), job.settings)
+    fit = fitting.release_and_fit(job.stage("statistics", after=0), job.settings)
     near = fit.distance(fit.probabilities)[0]
     far = disturbed(fit, fit.probabilities, 1.0)
     assert fit.distance(far)[0] > 2 * near
     moving = torch.from_numpy(far).double().requires_grad_()
-    found = measured(moving, lambda rows: fit.distance(rows.astype(np.float32)))
+    found = with_gradient(moving, lambda rows: fit.distance(rows.astype(np.float32)))
     (3 * found).backward()
     towards = fit.probabilities - far
     step = 1e-3

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from doublure.methods.statistics.tables import finding
-from doublure.methods.statistics.tables.leaves import Leaves
+from doublure.methods.statistics.tables.leaves import ColumnLeaves
 from doublure.methods.statistics.tables.nodes import Node
-from doublure.methods.statistics.tables.tails import Blank
+from doublure.methods.statistics.tables.tails import BlankRun
 from doublure.schema.columns import NumberDomain
 
 ROWS, CENTS, LAST = 20_000, 100, 10**8
@@ -25,7 +25,7 @@ def dollars(rng: np.random.Generator, *, above: float, centre: float, spread: fl
 def read(values: np.ndarray, rng: np.random.Generator, last: int = LAST, *, nullable: bool = False) -> Node:
     """Return the column as it is looked for and then counted; ``last + 1`` is missing."""
     domain = NumberDomain(first=0, last=last, nullable=nullable)
-    leaves = Leaves.of(domain, 0, domain.initial_partition())
+    leaves = ColumnLeaves.of(domain, 0, domain.initial_partition())
     seen = leaves.axis(np.arange(leaves.size))
     leaves.mass = counted(seen, values, rng, CELL_NOISE)
     opened = finding.full_cells(leaves, CELL_NOISE)
@@ -110,7 +110,7 @@ def test_values_that_nobody_has_stay_rare():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         values = np.minimum(rng.poisson(0.6, ROWS), 5)
-        node = Node(leaves=Leaves.of(domain, 0, np.arange(21)), variance=GROUP_NOISE**2)
+        node = Node(leaves=ColumnLeaves.of(domain, 0, np.arange(21)), variance=GROUP_NOISE**2)
         node.join(most=36, noise=GROUP_NOISE, pair_noise=2 * GROUP_NOISE)
         node.counts = counted(node.axis(node.own), values, rng, GROUP_NOISE)
         node.take_counts(float(ROWS), most=16, pair_noise=2 * GROUP_NOISE)
@@ -122,7 +122,7 @@ def test_values_that_nobody_has_stay_rare():
 
 def test_what_is_expected_of_a_tail_gives_way_to_its_counts():
     """A third of what is expected, or much more: as many as are counted, in the same places or where they are."""
-    tail = Blank(groups=np.arange(4), expected=np.array([60.0, 20, 5, 1]), before=True, after=False)
+    tail = BlankRun(groups=np.arange(4), expected=np.array([60.0, 20, 5, 1]), before=True, after=False)
     assert tail.held(np.array([20.0, 7, 2, 0]), 29.0, 5.0) == pytest.approx(tail.expected * 29 / 86)
     held = tail.held(np.array([60.0, 20, 405, 1]), 486.0, 20.0)
     assert held[2] > 400
@@ -132,21 +132,23 @@ def test_what_is_expected_of_a_tail_gives_way_to_its_counts():
 def test_what_blocks_hold_lies_where_their_counts_are():
     """Three blocks of 150 among noise of 55, neither of them clear."""
     counts = np.array([0.0, 20, -30, 150, 140, 160, -40, 10])
-    share = Blank(groups=np.arange(8), expected=np.zeros(8), before=True, after=False).shares(counts, 450.0, 55.0)
+    share = BlankRun(groups=np.arange(8), expected=np.zeros(8), before=True, after=False).shares(counts, 450.0, 55.0)
     assert share.sum() == pytest.approx(1)
     assert share[3:6].sum() > 0.9
 
 
 @pytest.mark.parametrize(("before", "after", "order"), [(True, False, -1), (False, True, 1), (True, True, 0)])
 def test_without_rows_nearer_is_likelier(before, after, order):
-    share = Blank(groups=np.arange(6), expected=np.zeros(6), before=before, after=after).shares(np.zeros(6), 0.0, 55.0)
+    share = BlankRun(groups=np.arange(6), expected=np.zeros(6), before=before, after=after).shares(
+        np.zeros(6), 0.0, 55.0
+    )
     assert (np.sign(np.round(np.diff(share), 9)) == order).all() or (order == 0 and share == pytest.approx(share[::-1]))
 
 
 def test_regions_are_blocks_of_cells():
     """Beyond what was seen and in long gaps, six public cells a block; short gaps belong to what is around them."""
     domain = NumberDomain(first=0, last=99, nullable=False)
-    leaves = Leaves.of(domain, 0, np.arange(100))
+    leaves = ColumnLeaves.of(domain, 0, np.arange(100))
     leaves.mass[[30, 34, 60]] = 50.0
     leaves.mark_empty()
     below, gap, above = leaves.empty[:30], leaves.empty[35:60], leaves.empty[61:]

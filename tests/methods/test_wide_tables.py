@@ -14,7 +14,7 @@ import doublure as db
 from doublure.methods.statistics.tables import pair_errors, plan, target_fit
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import AllPairs, ChosenPairs
-from doublure.methods.statistics.tables.tree_fit import fitted
+from doublure.methods.statistics.tables.tree_fit import fit_factors
 from doublure.networks import tree_tables
 
 SIZES = [3, 9, 2, 17, 8]
@@ -147,7 +147,7 @@ def test_factors_of_joint_tables_have_the_margins_asked_for():
     table = np.einsum("k,kp,kc->pc", weights, parent, child) * draw.uniform(0.8, 1.25, (6, 4))
     table[2] = 0.0
     table /= table.sum()
-    ties, own, leaning = fitted(parent, child, weights, table)
+    ties, own, leaning = fit_factors(parent, child, weights, table)
     found = ties[None] * own[:, :, None] * leaning[:, None]
     joint = (table / np.maximum(table.sum(1, keepdims=True) * table.sum(0), 1e-15))[None]
     joint = joint * (parent * weights[:, None])[:, :, None] * child[:, None, :]

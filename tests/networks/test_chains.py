@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from doublure.methods.statistics.series.chain_fit import expected
-from doublure.networks.chains import UNLIKELY, Chain, ChainGenerator
+from doublure.networks.chains import UNLIKELY, ChainGenerator, MarkovChain
 
 
 def random_chain(classes=2, steps=4, states=3, attributes=2):
     source = torch.Generator().manual_seed(0)
-    chain = Chain(classes, steps, states, attributes)
+    chain = MarkovChain(classes, steps, states, attributes)
     with torch.no_grad():
         for own in (chain.start, chain.transitions, chain.effects):
             own.copy_(1.5 * torch.randn(own.shape, generator=source))

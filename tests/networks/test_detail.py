@@ -8,7 +8,7 @@ import torch
 from scipy import fft
 from torch import nn
 
-from doublure.networks.detail import Detail, Detailed
+from doublure.networks.detail import DetailedGenerator, ImageDetail
 from doublure.networks.sizes import detail_noise
 from doublure.networks.texture import block_spread
 
@@ -28,7 +28,7 @@ def covariances(images):
 
 def learned(images, parts=1, made=None):
     """Learn what is left out; even surfaces are made unless something else is."""
-    detail = Detail(tuple(images.shape[1:]))
+    detail = ImageDetail(tuple(images.shape[1:]))
     size = -(-len(images) // parts)
     made = torch.zeros_like(images) if made is None else made
     detail.learn(zip(images.split(size), made.split(size), strict=True))
@@ -93,12 +93,12 @@ def test_a_generator_keeps_its_own_noise_and_condition():
             return body(torch.cat([noise, condition], dim=1))
 
     detail = learned(coloured(100, shape))
-    made = Detailed(Own(), detail, noise_width=3, strength=0.5)
+    made = DetailedGenerator(Own(), detail, noise_width=3, strength=0.5)
     noise, condition = torch.randn(7, 3 + detail_noise(shape)), torch.eye(2)[torch.arange(7) % 2]
     images = Own()(noise[:, :3], condition)
     expected = (images + 0.5 * detail(noise[:, 3:], images)).clamp(-1, 1)
     torch.testing.assert_close(made(noise, condition), expected)
-    assert Detailed(Own(), detail, noise_width=3, strength=9.0)(noise, condition).abs().max() <= 1
+    assert DetailedGenerator(Own(), detail, noise_width=3, strength=9.0)(noise, condition).abs().max() <= 1
     assert made(noise[:0], condition[:0]).shape == (0, *shape)
 
 
@@ -121,7 +121,7 @@ def speckled(own, public, strength):
     shape = (1, 12, 12)
     images = public * torch.randn(400, *shape, generator=torch.Generator().manual_seed(0))
     detail = learned(images)
-    return Detailed(Wavy(shape, own), detail, noise_width=2, strength=strength), images, 2 + detail.width
+    return DetailedGenerator(Wavy(shape, own), detail, noise_width=2, strength=strength), images, 2 + detail.width
 
 
 def test_images_are_no_more_speckled_than_public_ones():

@@ -10,7 +10,7 @@ import torch
 
 from doublure.networks.gaussian_images import GaussianImages, GaussianMoments, _Coefficients, _shares, _through_noise
 from doublure.networks.sizes import CONTRASTS, WARP_WIDTH, cosine_numbers, cosine_pairs, gaussian_work
-from doublure.networks.upsampling import warped
+from doublure.networks.upsampling import warp_images
 
 SHAPES = [(1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 9, 17), (1, 1, 1), (3, 2, 5), (1, 40, 48)]
 SMALL = (3, 12, 10)
@@ -201,7 +201,7 @@ def test_it_is_warped_when_asked():
     given, asked = noise(SMALL, 4), labels(4, 2)
     straight = generator(given, asked)
     generator.warp = 0.7
-    assert torch.equal(generator(given, asked), warped(straight, given[:, -WARP_WIDTH:], 0.7))
+    assert torch.equal(generator(given, asked), warp_images(straight, given[:, -WARP_WIDTH:], 0.7))
 
 
 def test_what_it_knows_is_kept_with_its_weights():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from doublure.networks.related_units import drawn_given
+from doublure.networks.related_units import draw_given
 from doublure.networks.tree_tables import Tree, TreeNode
 
 WEIGHTS = np.array([0.3, 0.7])
@@ -48,7 +48,7 @@ def tree():
 @pytest.mark.parametrize("second", [0, 1])
 def test_the_last_column_follows_bayes(tree, first, second):
     rows = np.tile([float(first), float(second), 9.0], (40_000, 1))
-    drawn = drawn_given(tree, rows, 2, np.random.default_rng(0))
+    drawn = draw_given(tree, rows, 2, np.random.default_rng(0))
     odds = WEIGHTS * FIRST[:, first] * SECOND[:, first, second]
     expected = float((odds / odds.sum()) @ THIRD[:, second, 1])
     assert (drawn[:, :2] == [first, second]).all()
@@ -57,7 +57,7 @@ def test_the_last_column_follows_bayes(tree, first, second):
 
 def test_two_columns_are_drawn_together(tree):
     rows = np.tile([1.0, 0.0, 0.0], (40_000, 1))
-    drawn = drawn_given(tree, rows, 1, np.random.default_rng(0))
+    drawn = draw_given(tree, rows, 1, np.random.default_rng(0))
     odds = WEIGHTS * FIRST[:, 1]
     expected = np.einsum("k,ks,kst->st", odds / odds.sum(), SECOND[:, 1], THIRD)
     found = np.histogram2d(drawn[:, 1], drawn[:, 2], bins=[[0, 1, 2]] * 2)[0] / len(drawn)
@@ -65,4 +65,4 @@ def test_two_columns_are_drawn_together(tree):
 
 
 def test_nobody_is_drawn_for_nobody(tree):
-    assert drawn_given(tree, np.zeros((0, 3)), 1, np.random.default_rng(0)).shape == (0, 3)
+    assert draw_given(tree, np.zeros((0, 3)), 1, np.random.default_rng(0)).shape == (0, 3)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.networks.inversion import Inversion, InversionSettings, refuse_meeting
+from doublure.networks.inversion import Inversion, InversionSettings, refuse_interaction
 
 WIDTH, PIXELS = 4, 9
 PATIENT = InversionSettings(steps=300, restarts=2, rate=0.2, batch=16)
@@ -145,8 +145,8 @@ def test_no_record_at_all(generator):
 def test_networks_in_which_rows_meet_are_refused(generator):
     normalised = nn.Sequential(nn.Linear(WIDTH, 6), nn.BatchNorm1d(6), nn.Linear(6, PIXELS))
     with pytest.raises(SettingError, match="training mode"):
-        refuse_meeting(normalised.train(), (WIDTH,), "public generator")
-    refuse_meeting(normalised.eval(), (WIDTH,), "public generator")
+        refuse_interaction(normalised.train(), (WIDTH,), "public generator")
+    refuse_interaction(normalised.eval(), (WIDTH,), "public generator")
 
     class Centred(nn.Module):
         def forward(self, rows: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from doublure.networks.shares import WithJointShares
-from doublure.networks.steering import KnowsConditions
+from doublure.networks.steering import ConditionPrior
 
 TOGETHER = torch.tensor([0.1, 0.2, 0.3, 0.05, 0.05, 0.3])  # of a grouped 2 x 3
 WITHIN = torch.tensor([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8], [0.2, 0.8]])
@@ -32,7 +32,7 @@ def expected() -> torch.Tensor:
 
 
 def test_conditions_are_as_frequent_together_as_they_are_known_to_be() -> None:
-    assert isinstance(made(), KnowsConditions)
+    assert isinstance(made(), ConditionPrior)
     assert (drawn(torch.zeros(60_000, 7)) - expected()).abs().max() < 0.01
     assert made().draw_conditions(torch.zeros(0, 7), torch.Generator()).shape == (0, 7)
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from doublure.networks.shares import WithShares
-from doublure.networks.steering import KnowsConditions
+from doublure.networks.steering import ConditionPrior
 from doublure.networks.tree import TreeGenerator
 
 
@@ -53,6 +53,6 @@ def test_of_several_values_that_will_do_each_is_as_frequent_as_its_share() -> No
 
 def test_who_offers_what() -> None:
     tree = TreeGenerator(3, [2])
-    assert isinstance(tree, KnowsConditions)
-    assert isinstance(WithShares(Echo(), [2]), KnowsConditions)
-    assert not isinstance(Echo(), KnowsConditions)
+    assert isinstance(tree, ConditionPrior)
+    assert isinstance(WithShares(Echo(), [2]), ConditionPrior)
+    assert not isinstance(Echo(), ConditionPrior)

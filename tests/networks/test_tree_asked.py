@@ -10,8 +10,8 @@ import pytest
 from tiers import exhaustive
 
 from doublure.networks.tree import TreeGenerator, _distinct
-from doublure.networks.tree_asked import leaves_of
-from doublure.networks.tree_draw import shuffled_within
+from doublure.networks.tree_asked import cut_leaves
+from doublure.networks.tree_draw import shuffle_within
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 
 COMPONENTS = 3
@@ -151,12 +151,12 @@ def test_several_values_of_a_condition_keep_their_shares_and_open_ones_come_as_t
 
 def test_leaves_are_cut_to_what_is_asked_for():
     own = tree().nodes[3]
-    cut = leaves_of(own, ((1, 1), (4, 7)))
+    cut = cut_leaves(own, ((1, 1), (4, 7)))
     assert {(int(a), int(w)) for a, w, g in zip(cut.starts, cut.widths, cut.fine, strict=True) if cut.fit[g] > 0} == {
         (1, 1), (4, 2), (6, 2),
     }  # fmt: skip
     assert cut.fit == pytest.approx([1 / 3, 2 / 3, 2 / 3, 0, 0, 0])
-    assert not leaves_of(own, ()).fit.any()
+    assert not cut_leaves(own, ()).fit.any()
 
 
 def test_what_cannot_be_is_as_good_as_impossible():
@@ -170,8 +170,8 @@ def test_what_cannot_be_is_as_good_as_impossible():
 def test_an_order_within_groups_is_that_of_a_sort_by_all(most):
     rng = np.random.default_rng(most)
     chance, low, high = rng.integers(0, 50, 5000) / 50, *rng.integers(0, most, (2, 5000))
-    assert (shuffled_within(chance, low, high) == np.lexsort((chance, low, high))).all()
-    assert shuffled_within(np.zeros(0), np.zeros(0, dtype=np.int64)).tolist() == []
+    assert (shuffle_within(chance, low, high) == np.lexsort((chance, low, high))).all()
+    assert shuffle_within(np.zeros(0), np.zeros(0, dtype=np.int64)).tolist() == []
 
 
 @pytest.mark.parametrize("width", [0, 1, 3, 20])

@@ -7,7 +7,7 @@ import torch
 
 from doublure.networks.sizes import DEEP, LAST, WARP_WIDTH, shrinking, upsampling_work
 from doublure.networks.texture import block_spread, checkerboard
-from doublure.networks.upsampling import CheckerboardFilter, UpsamplingGenerator, warped
+from doublure.networks.upsampling import CheckerboardFilter, UpsamplingGenerator, warp_images
 
 WIDTH = 5 + WARP_WIDTH
 
@@ -173,10 +173,10 @@ def centre(image):
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 9, 17)])
 def test_without_turns_or_strength_nothing_is_warped(shape):
     images = torch.rand(3, *shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
-    torch.testing.assert_close(warped(images, turns(3), 1.0), images, atol=1e-5, rtol=0)
+    torch.testing.assert_close(warp_images(images, turns(3), 1.0), images, atol=1e-5, rtol=0)
     drawn = torch.randn(3, WARP_WIDTH, generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(warped(images, drawn, 0.0), images, atol=1e-5, rtol=0)
-    assert (warped(images, drawn, 1.0) - images).abs().max() > 0.1
+    torch.testing.assert_close(warp_images(images, drawn, 0.0), images, atol=1e-5, rtol=0)
+    assert (warp_images(images, drawn, 1.0) - images).abs().max() > 0.1
     own = noise(3)
     plain = generator(shape, 0).body(own[:, :5])[:, :, : shape[1], : shape[2]]
     torch.testing.assert_close(generator(shape, 0, warp=0.0)(own), plain, atol=1e-6, rtol=0)
@@ -185,32 +185,34 @@ def test_without_turns_or_strength_nothing_is_warped(shape):
 def test_warps_go_where_they_are_said_to():
     image = blob()
     row, column = centre(image)
-    assert centre(warped(image, turns(right=9.0), 1.0)) == pytest.approx((row, column - 0.96), abs=0.05)
-    assert centre(warped(image, turns(down=9.0), 1.0)) == pytest.approx((row - 0.96, column), abs=0.05)
-    turned = centre(warped(image, turns(turn=9.0), 1.0))
+    assert centre(warp_images(image, turns(right=9.0), 1.0)) == pytest.approx((row, column - 0.96), abs=0.05)
+    assert centre(warp_images(image, turns(down=9.0), 1.0)) == pytest.approx((row - 0.96, column), abs=0.05)
+    turned = centre(warp_images(image, turns(turn=9.0), 1.0))
     arm, moved = torch.tensor([row - 11.5, column - 11.5]), torch.tensor(turned) - 11.5
     assert float(moved.norm()) == pytest.approx(float(arm.norm()), abs=0.05)
     assert float(arm @ moved / arm.norm() / moved.norm()) == pytest.approx(0.978, abs=0.002)  # 12 degrees
-    small = (warped(image, turns(size=9.0), 1.0) + 1).sum() / (image + 1).sum()
+    small = (warp_images(image, turns(size=9.0), 1.0) + 1).sum() / (image + 1).sum()
     assert float(small) == pytest.approx(1.12**-2, abs=0.02)
 
 
 def test_warps_stay_small_and_go_on_as_the_border():
     far = torch.full((1, WARP_WIDTH), 1e6)
-    assert torch.equal(warped(blob(), far, 1.0), warped(blob(), far / 1e3, 1.0))
+    assert torch.equal(warp_images(blob(), far, 1.0), warp_images(blob(), far / 1e3, 1.0))
     white = torch.ones(1, 1, 24, 24)
-    torch.testing.assert_close(warped(white, turns(right=9.0, turn=9.0), 4.0), white)
+    torch.testing.assert_close(warp_images(white, turns(right=9.0, turn=9.0), 4.0), white)
     striped = torch.linspace(-1, 1, 24)[:, None].expand(1, 1, 24, 24)
-    moved = warped(striped, turns(right=9.0), 4.0)  # what comes in at the side is the last column, row by row
+    moved = warp_images(striped, turns(right=9.0), 4.0)  # what comes in at the side is the last column, row by row
     torch.testing.assert_close(moved, striped, atol=1e-5, rtol=0)
 
 
 def test_an_image_is_warped_by_its_own_numbers():
     images = torch.rand(4, 1, 8, 8, generator=torch.Generator().manual_seed(0)) * 2 - 1
     drawn = torch.randn(4, WARP_WIDTH, generator=torch.Generator().manual_seed(1))
-    together = warped(images, drawn, 1.0)
+    together = warp_images(images, drawn, 1.0)
     for row in range(4):
-        torch.testing.assert_close(warped(images[[row]], drawn[[row]], 1.0)[0], together[row], atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(
+            warp_images(images[[row]], drawn[[row]], 1.0)[0], together[row], atol=1e-6, rtol=1e-5
+        )
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (1, 48, 70)])

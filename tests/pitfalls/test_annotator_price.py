@@ -125,12 +125,12 @@ def test_a_sum_of_both_that_says_too_little_is_caught(lab, usual, owner, name, e
 def check_a_claim_waits_for_the_annotator(plan):
     """The critic's steps alone make no claim, however little they cost."""
     critic, _ = measured(plan)
-    assert bayesian.claimed(plan.guarantee, plan.settings, plan.touches, critic)[0] == plan.guarantee.worst_case
+    assert bayesian.final_claim(plan.guarantee, plan.settings, plan.touches, critic)[0] == plan.guarantee.worst_case
 
 
 def test_a_claim_waits_for_the_annotator(lab, usual):
     check_a_claim_waits_for_the_annotator(usual)
-    lab.plant(bayesian, "claimed", ("own.sampled_steps", "(own.steps or 1)"))
+    lab.plant(bayesian, "final_claim", ("own.sampled_steps", "(own.steps or 1)"))
     with lab.caught():
         check_a_claim_waits_for_the_annotator(usual)
 

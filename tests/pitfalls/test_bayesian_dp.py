@@ -391,7 +391,7 @@ AS_MEASURED = KEPT.replace("planned if", "planned.model_copy(update={'epsilon_mu
 @pytest.mark.parametrize("trusting", [False, True], ids=["refused", "believed"])
 def test_a_measured_figure_that_is_claimed_is_caught(lab, monkeypatch, tmp_path, trusting):
     """Two locks: such a claim is none that the plan gives, and it would differ between neighbours."""
-    lab.plant(bayesian, "claimed", (KEPT, AS_MEASURED))
+    lab.plant(bayesian, "final_claim", (KEPT, AS_MEASURED))
     if trusting:
         monkeypatch.setattr(plans.Plan, "may_claim", lambda plan, guarantee: True)
     with pytest.raises(AssertionError if trusting else SettingError):
@@ -492,8 +492,8 @@ def test_the_estimate_stays_inside(usual, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (bayesian, "claimed", (KEPT, AS_MEASURED)),
-        (bayesian, "guarantee", ("(*worst.assumptions, *BAYESIAN_ASSUMPTIONS)", "worst.assumptions")),
+        (bayesian, "final_claim", (KEPT, AS_MEASURED)),
+        (bayesian, "planned_claim", ("(*worst.assumptions, *BAYESIAN_ASSUMPTIONS)", "worst.assumptions")),
         (
             running.FitRun,
             "_claim",
@@ -629,7 +629,7 @@ def test_the_ceiling_is_kept(lab, tmp_path):
 @pytest.mark.parametrize(
     ("owner", "name", "edit"),
     [
-        (bayesian, "claimed", ("found <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING)", "True")),
+        (bayesian, "final_claim", ("found <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING)", "True")),
         (fitting, "_under_the_ceiling", ("syn.guarantee.kind == syn.plan.guarantee.kind", "True")),
     ],
     ids=["claimed all the same", "passed over in silence"],

@@ -25,7 +25,7 @@ from doublure.methods.statistics.relational import fitting as related_fitting
 from doublure.private import mechanism, whole_noise
 from doublure.private.queries import facts
 from doublure.private.queries.counts import Counts
-from doublure.private.queries.facts import query_of
+from doublure.private.queries.facts import make_fact_query
 from doublure.private.records import PrivateRecords
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.relational import RelationalSchema
@@ -196,7 +196,7 @@ def check_facts_move_what_was_paid_for():
     kept, *others = [open_related(tables).load(schema, at_least=0) for tables in (*sources, without_unit(base, "p7"))]
     reached = {}
     for question in schema.questions:
-        query = query_of(question, schema, {})
+        query = make_fact_query(question, schema, {})
         alone = query.answer(kept, sample_rate=1.0).total
         moved = [distance(alone, query.answer(each, sample_rate=1.0).total) for each in others]
         assert max(moved) <= query.sensitivity.l1 == query.sensitivity.l2
@@ -216,7 +216,7 @@ def test_facts_move_what_was_paid_for():
     [
         (RelationalSchema, "cells_of", ("self.most(column.partition('.')[0])", "1")),
         (opening, "_kept", ("np.arange(len(placed)) - begins < most", "begins >= 0")),
-        (facts, "query_of", ("moved = most * schema.cells_of(name, question.fact)", "moved = most")),
+        (facts, "make_fact_query", ("moved = most * schema.cells_of(name, question.fact)", "moved = most")),
     ],
     ids=["one cell a unit", "rows that are not bounded", "the records of a unit alone"],
 )
@@ -472,4 +472,4 @@ def test_a_stage_takes_its_own_accesses(lab):
         counted(lab, units())
     assert drawn == [access.event.scale for access in plan.training]
     assert len({access.purpose for access in plan.training}) == len(plan.training)
-    assert {len(stage) for stage in [related_fitting.stages_of(plan.schema)]} == {5}
+    assert {len(stage) for stage in [related_fitting.list_stages(plan.schema)]} == {5}

@@ -102,7 +102,7 @@ LAPLACE = "whole_noise.laplace(total, epsilon=event.epsilon, moved=round(moved.l
 THRESHOLDED = "whole_noise.thresholded(total, epsilon=event.epsilon, delta=event.delta, moved=round(moved.l1))"
 BOUGHT_TOO_CHEAPLY = {
     "records counted as units": (facts.Units, "counted", ("records.n_units", "len(records.frame)")),
-    "one record assumed": (facts, "query_of", ("most * schema.cells_of(name, question.fact)", "1")),
+    "one record assumed": (facts, "make_fact_query", ("most * schema.cells_of(name, question.fact)", "1")),
     "every record twice": (
         facts.Bounds,
         "counted",
@@ -195,8 +195,8 @@ BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
         (KeptTables, "released", (RELEASED, f"({RELEASED}, {BARE})[1]")),
         (noisy_tables.NoisyTables, "_count_columns", ("max(1.0, float((weights * totals).sum() / weights.sum()))",
                                                       "float(self._tables._job.records.n_units)")),
-        (table_fitting, "fitted_mixture", ("fitted.steps", "job.records.n_units")),
-        (table_fitting, "fitted_mixture", ("job.seed", "job.records.n_units")),
+        (table_fitting, "release_and_fit", ("fitted.steps", "job.records.n_units")),
+        (table_fitting, "release_and_fit", ("job.seed", "job.records.n_units")),
     ],
     ids=["groups", "tables", "rows", "log", "seed"],
 )  # fmt: skip

@@ -74,8 +74,8 @@ PARTS = {
     "row_codes": {"RowCodes"},
     "sampling": {"Lot"},
     # What workers hand to the process that adds, as owners do.
-    "remote": {"PartitionFacts", "Response", "WorkerPartitions", "respond"},
-    "owners": {"Owner", "own_fact"},
+    "remote": {"PartitionFacts", "WorkerPartitions", "WorkerResponse", "respond"},
+    "owners": {"Owner", "find_fact"},
     "owner_partitions": {"EmptyRecords", "AskOwners", "OwnerPartitions", "RecordView"},
     "noise": {"source", "secret_draws", "SecretDraws", "NoiseSource"},
     "facts": {"learn"},
@@ -391,7 +391,7 @@ def test_records_are_counted_by_their_mechanism_alone(lab, monkeypatch):
 
 
 def test_a_method_that_counts_by_itself_is_caught(lab, monkeypatch):
-    lab.plant(table_fitting, "fitted_mixture", ("tables.count()", "list(job.records.chunks(9))\n    tables.count()"))
+    lab.plant(table_fitting, "release_and_fit", ("tables.count()", "list(job.records.chunks(9))\n    tables.count()"))
     with lab.caught():
         check_records_are_counted_by_their_mechanism_alone(lab, monkeypatch)
 

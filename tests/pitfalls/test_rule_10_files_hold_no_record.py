@@ -143,8 +143,8 @@ COMPACT = "__import__('torch').from_numpy(teacher._records._compact)"
             weights,
             "generator_file",
             (
-                "packed(generator.state_dict(), metadata)",
-                "packed(generator.state_dict(), metadata | {'rows': '24'})",
+                "to_safetensors(generator.state_dict(), metadata)",
+                "to_safetensors(generator.state_dict(), metadata | {'rows': '24'})",
             ),
         ),
     ],
@@ -236,7 +236,7 @@ BARE = "counts.split(counts.answer(job.records, sample_rate=1.0).total)"
          (TAKEN, f"{TAKEN}\n        self._job.log({{'counts': [t.tolist() for t in {BARE}]}})")),
         (KeptTables, "released",
          (TAKEN, f"{TAKEN}\n        job.checkpoints.save(1, {{'rows': np.array([sum({BARE}[0].ravel())])}})")),
-        (table_fitting, "fitted_mixture", ("round(fitted.misfit, 4)", "job.records.n_units")),
+        (table_fitting, "release_and_fit", ("round(fitted.misfit, 4)", "job.records.n_units")),
     ],
     ids=["exact tables kept", "exact tables logged", "a total kept", "rows logged"],
 )  # fmt: skip

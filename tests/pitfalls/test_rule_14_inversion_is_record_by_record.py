@@ -37,7 +37,7 @@ def job_of(letters, images, labels, **settings):
 def latents_of(letters, images, labels, **settings):
     """Return the latents that ``latentgan`` learns from, and the conditions beside them."""
     job = job_of(letters, images, labels, **settings)
-    invert = latent_training.inverted(
+    invert = latent_training.latent_view(
         job, job.settings, *latent_training.public_networks(job.encoder, job.settings)[:2]
     )
     latents, conditions, _, _ = invert(job.records).lot(np.arange(len(images)))
@@ -93,7 +93,7 @@ def test_no_record_in_front_changes_anothers_latent(letters):
 
 def test_a_place_that_follows_from_the_records_in_front_is_caught(lab, letters, places_matter):
     check_no_place_changes_a_latent(letters)
-    lab.plant(latent_training.Latents, "__call__", ("apart=True", "apart=False"))
+    lab.plant(latent_training.LatentView, "__call__", ("apart=True", "apart=False"))
     with lab.caught():
         check_no_place_changes_a_latent(letters)
 
@@ -116,9 +116,9 @@ LAST = "return best"
 
 
 LOOK_AT_OTHERS = {
-    "centred": ("_inverted", (LAST, "return bounded(best - best.mean(0), math.sqrt(self.width))")),
+    "centred": ("_inverted", (LAST, "return project_to_ball(best - best.mean(0), math.sqrt(self.width))")),
     "by the longest": ("_inverted", (LAST, "return best / best.norm(dim=1).max()")),
-    "by the spread": ("_inverted", (LAST, "return bounded(best / best.std(), math.sqrt(self.width))")),
+    "by the spread": ("_inverted", (LAST, "return project_to_ball(best / best.std(), math.sqrt(self.width))")),
     "better than most": ("_inverted", ("better = errors < least", "better = errors < errors.median()")),
     "records centred": ("_inverted", (ROWS, f"{ROWS}\n    records = records - records.mean(0)")),
     "the worst descends": (
@@ -164,7 +164,7 @@ def told_of(letters, count):
 
     images, labels = (letters.private[name][:count] for name in ("images", "labels"))
     job = replace(job_of(letters, images, labels), progress=Listens())
-    invert = latent_training.inverted(
+    invert = latent_training.latent_view(
         job, job.settings, *latent_training.public_networks(job.encoder, job.settings)[:2]
     )
     invert(job.records)

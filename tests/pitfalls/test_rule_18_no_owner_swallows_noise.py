@@ -19,7 +19,7 @@ from doublure.private.accounting import GaussianEvent
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import ScaledNoise
 from doublure.private.owner_partitions import OwnerPartitions, validate_answer
-from doublure.private.owners import bounded
+from doublure.private.owners import bound_answer
 from doublure.private.queries.axes import Axis
 from doublure.private.queries.counts import Counts
 from doublure.private.queries.query import Answer, Sensitivity
@@ -187,19 +187,21 @@ def check_an_owner_keeps_within(draws=400):
         units = int(draw.integers(0, 3 * FEW))
         gradients = gradients_of(draw, units + 1)
         sums = [gradients[:-1].sum(axis=0), gradients.sum(axis=0)]
-        pair = [bounded(replace(NOTHING, total=total.astype(np.float32)), FEW).total for total in sums]
+        pair = [bound_answer(replace(NOTHING, total=total.astype(np.float32)), FEW).total for total in sums]
         assert all(validate_answer(object(), NOTHING, each, units=FEW, one_unit=False) is None for each in pair)
         moved = np.linalg.norm(pair[1].astype(np.float64) - pair[0].astype(np.float64))
         assert moved <= C * (1 + 1e-6)
         beyond += np.linalg.norm(sums[1]) > FEW * C
         before, one = counts_of(draw, units), counts_of_one(draw)
-        pair = [bounded(replace(counted, total=total), FEW).total for total in (before, before + one)]
+        pair = [bound_answer(replace(counted, total=total), FEW).total for total in (before, before + one)]
         assert all(validate_answer(TABLES, counted, each, units=FEW, one_unit=False) is None for each in pair)
         assert all(each.dtype == np.int64 for each in pair)
         assert (np.abs(pair[1] - pair[0]) <= one).all()
         names = Answer(total={"a": int(before[0]) + 1, "b": 1}, sensitivity=Sensitivity(l1=2.0, l2=2.0))
         assert (
-            validate_answer(object(), replace(names, total={}), bounded(names, FEW).total, units=FEW, one_unit=False)
+            validate_answer(
+                object(), replace(names, total={}), bound_answer(names, FEW).total, units=FEW, one_unit=False
+            )
             is None
         )
         beyond += int(before[0]) > FEW * 2
@@ -213,9 +215,9 @@ def test_an_owner_with_more_units_than_it_declares_is_not_refused_and_moves_no_f
 def test_an_owner_that_keeps_within_is_left_as_it_is():
     total = gradients_of(np.random.default_rng(1), FEW - 1).sum(axis=0).astype(np.float32)
     answer = replace(NOTHING, total=total)
-    assert bounded(answer, FEW) is answer
+    assert bound_answer(answer, FEW) is answer
     whole = Answer(total=np.array([2**62, -(2**62)]), sensitivity=Sensitivity.of_length(1.0, 2), unit=2.0**-42)
-    assert bounded(whole, 1) is whole  # it goes round modulo 2^64, and its noise with it
+    assert bound_answer(whole, 1) is whole  # it goes round modulo 2^64, and its noise with it
 
 
 KEEPING = {
@@ -229,7 +231,7 @@ KEEPING = {
 
 @pytest.mark.parametrize("mutant", KEEPING)
 def test_an_owner_that_does_not_keep_within_is_caught(monkeypatch, mutant):
-    plant(monkeypatch, owners, "bounded", KEEPING[mutant])
+    plant(monkeypatch, owners, "bound_answer", KEEPING[mutant])
     with pytest.raises(AssertionError):
         check_an_owner_keeps_within()
 

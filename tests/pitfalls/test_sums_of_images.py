@@ -287,7 +287,7 @@ MUTANTS = {
     "noise halved": (Mechanism, "_noised", (WHOLE, WHOLE.replace("event.", "0.5 * event."))),
     "class sizes are counted": (mean_embedding, "_released", (RELEASED, COUNTED)),
     "features normalised over the data set": (
-        mean_embedding.Embedded,
+        mean_embedding.FeatureSum,
         "__call__",
         ("self._features(records)", f"self._features({SPREAD.replace('images', 'records')})"),
     ),
@@ -298,22 +298,22 @@ MUTANTS = {
     ),
     "the centre of private images": (
         labelling,
-        "labelled",
+        "train_labeller",
         (VIEW, f"{VIEW}; view = _View(features({ALL}).mean(dim=0), view.directions)"),
     ),
     "the directions of private images": (
         labelling,
-        "labelled",
+        "train_labeller",
         (VIEW, f"{VIEW}; view = _View(view.centre, torch.linalg.svd(features({ALL}))[2][:10].T)"),
     ),
     "divided by the exact number": (
         labelling,
-        "labelled",
+        "train_labeller",
         ("total / (bound * job.units)", "total / (bound * job.records.n_units)"),
     ),
     "as many steps as there are records": (
         mean_embedding,
-        "generator_fit",
+        "fit_generator",
         ("fit.done < settings.fit_steps", "fit.done < job.records.n_units"),
     ),
     "a record counted twice": (sums, "_sum", ("product.to(torch.int64)", "2 * product.to(torch.int64)")),
@@ -416,13 +416,13 @@ CRITIC_MUTANTS = {
         "private_critic_trainer",
         ("access.event.sample_rate * job.units", "access.event.sample_rate * job.records.n_units"),
     ),
-    "begun with private images": (refining, "refined", (START, f"{LIGHT}; {START}")),
+    "begun with private images": (refining, "refine", (START, f"{LIGHT}; {START}")),
     "steps that no one counts": (
         Mechanism,
         "_pay",
         ("self._before[access] + taken + 1", "self._before[access] + 1"),
     ),
-    "steps that the next stage pays for": (refining, "refined", (TAUGHT, TAUGHT.replace("access", "job.accesses[-1]"))),
+    "steps that the next stage pays for": (refining, "refine", (TAUGHT, TAUGHT.replace("access", "job.accesses[-1]"))),
 }
 
 
@@ -437,7 +437,7 @@ def test_a_mutant_of_the_critics_stage_is_caught(critical, mutant):
 @pytest.mark.parametrize("event", OTHER_EVENTS)
 def test_a_critic_that_another_event_pays_for_is_refused(critical, event):
     own = TAUGHT.replace("access", ANOTHER.format(OTHER_EVENTS[event]))
-    critical.lab.plant(refining, "refined", (TAUGHT, own))
+    critical.lab.plant(refining, "refine", (TAUGHT, own))
     assert "no access of the plan" in critical.lab.refusal(SettingError, lambda: critical.fit(people())).message
 
 
@@ -532,7 +532,7 @@ def test_units_with_several_latents_move_a_sum_together(latents):
 PRIVATE_LATENTS = "next(job.records.expanded(10000))[0]"
 LATENT_MUTANTS = {
     "latents spread over the data set": (
-        latent_training.Latents,
+        latent_training.LatentView,
         "__call__",
         (
             "records.mapped",
@@ -541,7 +541,7 @@ LATENT_MUTANTS = {
     ),
     "cut along directions of private latents": (
         latent_moments,
-        "mixture_from",
+        "estimate_mixture",
         (
             "classes.directions[:, :, :splits].contiguous()",
             f"torch.linalg.svd({PRIVATE_LATENTS})[2][:splits].T.expand(kinds, -1, -1).contiguous()",
@@ -549,16 +549,16 @@ LATENT_MUTANTS = {
     ),
     "how often each class is met": (
         latent_moments,
-        "mixture_from",
+        "estimate_mixture",
         (
-            "weights_of(cells.counts, kinds)",
-            "weights_of(cells.counts + next(job.records.expanded(10000))[1].sum(0).repeat_interleave(2), kinds)",
+            "cell_shares(cells.counts, kinds)",
+            "cell_shares(cells.counts + next(job.records.expanded(10000))[1].sum(0).repeat_interleave(2), kinds)",
         ),
     ),
     "a covariance of private latents": (
         latent_moments,
-        "mixture_from",
-        ("factors_of(covariances)", f"factors_of(covariances + {PRIVATE_LATENTS}.T.cov())"),
+        "estimate_mixture",
+        ("factor_covariances(covariances)", f"factor_covariances(covariances + {PRIVATE_LATENTS}.T.cov())"),
     ),
 }
 

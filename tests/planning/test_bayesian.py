@@ -13,7 +13,7 @@ import pytest
 import doublure as db
 from doublure.errors import InputError, SettingError
 from doublure.guarantee import CHOICE_OF_KIND
-from doublure.ledger.request import charge
+from doublure.ledger.request import plan_charge
 from doublure.methods.bayesgan import claim as bayesian
 from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
@@ -33,12 +33,12 @@ def plan(schema: db.Schema = UNLABELLED, **changes: Any) -> db.Plan:
 
 def forecast(made: db.Plan, share: float) -> float:
     """Return ε_μ if every distance were this share of the largest."""
-    return bayesian.forecast(made.settings, made.touches, delta=made.delta, share=share)
+    return bayesian.forecast_epsilon(made.settings, made.touches, delta=made.delta, share=share)
 
 
 def claimed(made: db.Plan, accountant: BayesianAccountant | None) -> tuple[db.Guarantee, float]:
     """Return what a run of the plan may claim, and the ε_μ that decided it."""
-    return bayesian.claimed(made.guarantee, made.settings, made.touches, accountant)
+    return bayesian.final_claim(made.guarantee, made.settings, made.touches, accountant)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,7 @@ def test_the_worst_case_of_everything_is_stated_and_charged(labelled: db.Plan) -
     assert delta == 1e-6  # a power of ten, at most a tenth of 1/units
     composed = accounting.epsilon_of([touch.event for touch in labelled.touches], delta, accountant="rdp")
     assert composed <= epsilon <= composed * 1.001
-    assert charge(labelled, labelled.guarantee.kind) == {"epsilon": epsilon, "delta": delta}
+    assert plan_charge(labelled, labelled.guarantee.kind) == {"epsilon": epsilon, "delta": delta}
     assert (labelled.guarantee.epsilon, labelled.guarantee.delta) == (epsilon, delta)
     assert (labelled.epsilon, labelled.delta) == (2.0, DELTA)
     assert {touch.delta for touch in labelled.touches if touch.path is None} == {delta}

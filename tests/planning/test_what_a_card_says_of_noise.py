@@ -70,7 +70,7 @@ def test_several_gaussians_have_no_one_multiplier(small, monkeypatch):
 
 def test_a_calibration_on_the_card_is_caught(small, monkeypatch):
     plan = planned(small, "statistics", fit_steps=3)
-    monkeypatch.setattr(planner, "_noise_of", lambda training: plan.noise_multiplier)
+    monkeypatch.setattr(planner, "_single_multiplier", lambda training: plan.noise_multiplier)
     mistaken = planned(small, "statistics", fit_steps=3)
     with pytest.raises(AssertionError):
         check_the_card_prices_no_less_than_the_run(mistaken)

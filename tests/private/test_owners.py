@@ -14,7 +14,7 @@ from doublure.errors import LedgerError, OwnerLost, RunFolderError, SettingError
 from doublure.private import owner_partitions
 from doublure.private.accounting import DiscreteGaussianEvent, GaussianEvent, PureEvent
 from doublure.private.owner_partitions import EmptyRecords, OwnerPartitions, _lengths, _OwnerExchange, validate_answer
-from doublure.private.owners import Owner, own_fact
+from doublure.private.owners import Owner, find_fact
 from doublure.private.partitions import SequentialPartitions, SinglePartition
 from doublure.private.queries.axes import Axis
 from doublure.private.queries.counts import Counts
@@ -164,11 +164,11 @@ def test_a_units_length_is_told_or_that_of_its_gradient_and_never_made_shorter()
 
 def test_nobody_is_no_unit_and_has_no_record():
     assert (NOBODY.n_units, NOBODY.most_records) == (0, 0)
-    assert own_fact(SCHEMA, "units", None).answer(NOBODY, sample_rate=1.0).total.tolist() == [0]
-    assert own_fact(SCHEMA, "columns.age.missing", None).answer(NOBODY, sample_rate=1.0).total.tolist() == [0]
+    assert find_fact(SCHEMA, "units", None).answer(NOBODY, sample_rate=1.0).total.tolist() == [0]
+    assert find_fact(SCHEMA, "columns.age.missing", None).answer(NOBODY, sample_rate=1.0).total.tolist() == [0]
     assert COUNTS.answer(NOBODY, sample_rate=1.0).total.tolist() == [0] * 5
     with pytest.raises(SettingError, match="not to be learned"):
-        own_fact(SCHEMA, "columns.age.bounds", None)
+        find_fact(SCHEMA, "columns.age.bounds", None)
 
 
 @pytest.mark.parametrize("one_unit", [False, True])
@@ -387,7 +387,7 @@ def test_each_access_is_paid_at_its_own_step_and_facts_at_none():
     book = Book(FACT, COUNT, TRAIN)
     book.owner.answer(COUNTS, 1, "count", PEOPLE)
     book.owner.answer(Length(), 2, "step", PEOPLE)
-    book.owner.answer(own_fact(SCHEMA, FACT.path, None), 0, "fact", NOBODY)
+    book.owner.answer(find_fact(SCHEMA, FACT.path, None), 0, "fact", NOBODY)
     assert book.paid == [("count", 1), ("train", 4), ("learn", 0)]
     assert [said[:3] for said in book.noted] == [(1, "count", 2), (2, "step", 1), (0, "fact", 1)]
     with pytest.raises(SettingError, match="no access of the plan"):
@@ -411,7 +411,7 @@ def test_the_same_question_has_the_same_answer_at_no_price():
 
 
 def test_an_answer_is_noted_then_paid_for_and_then_let_out():
-    book, question = Book(FACT), own_fact(SCHEMA, FACT.path, None)
+    book, question = Book(FACT), find_fact(SCHEMA, FACT.path, None)
 
     def refusing(access, step):
         assert len(book.noted) == 1
@@ -442,8 +442,8 @@ def test_fewer_tables_leave_the_rest_for_later():
     ("query", "access", "said"),
     [
         (Counts(tables=TABLES, max_records=1), COUNT, "other records of a unit"),
-        (own_fact(SCHEMA, "units", None), FACT, "another fact"),
-        (own_fact(SCHEMA, FACT.path, None), replace(FACT, event=PureEvent(epsilon=0.2)), "another fact"),
+        (find_fact(SCHEMA, "units", None), FACT, "another fact"),
+        (find_fact(SCHEMA, FACT.path, None), replace(FACT, event=PureEvent(epsilon=0.2)), "another fact"),
         (COUNTS, FACT, "not asked so"),
         (COUNTS, TRAIN, "not asked so"),
         (Length(), COUNT, "not asked so"),

@@ -14,10 +14,10 @@ import doublure as db
 from doublure import public
 from doublure.encode.choice import encoder_for
 from doublure.errors import InputError, Interrupted, RunFolderError, SchemaError, SettingError
-from doublure.networks.detail import Detail
+from doublure.networks.detail import ImageDetail
 from doublure.public import training as public_training
 from doublure.public.architectures import inversion_encoder_of
-from doublure.public.facts import Provenance, made_of
+from doublure.public.facts import Provenance, record_form
 from doublure.public.folder import PublicFolder, read_weights
 from doublure.public.settings import read
 from doublure.training.architectures import generator_of
@@ -55,7 +55,7 @@ def test_an_autoencoder_reproduces_what_it_was_taught_with(letters):
         found = encoder(images)
         error = (generator(found) - images).square().mean()
     assert error < 0.8 * images.var(0).mean()
-    detail = Detail((1, 8, 8))
+    detail = ImageDetail((1, 8, 8))
     detail.load_state_dict(left)
     noise = torch.randn(len(images), detail.width, generator=torch.Generator().manual_seed(1))
     noise[:, 0] = 9.0  # all of it: the energy of what the generator leaves out
@@ -131,7 +131,7 @@ def test_a_table_is_made_by_a_gan_too(letters, tmp_path):
 def test_a_shape_that_differs_is_refused(letters):
     other = db.Schema.parse(letters.PRIVATE.replace("[8, 8, 1]", "[9, 8, 1]"))
     assert "[9, 8, 1]" in str(letters.refusal(SettingError, lambda: letters.facts.refuse_unfit(other)))
-    assert made_of(other) == {"shape": [9, 8, 1]}
+    assert record_form(other) == {"shape": [9, 8, 1]}
 
 
 def test_a_seed_makes_it_repeatable(letters, tmp_path):

@@ -145,4 +145,4 @@ def answer(text: str, fact: str, noisy: Any) -> Any:
 def _query(text: str, fact: str) -> Any:
     schema = schema_of(text)
     (question,) = [each for each in schema.questions if each.fact == fact]
-    return facts.query_of(question, schema, {})
+    return facts.make_fact_query(question, schema, {})

@@ -11,7 +11,7 @@ import pandas as pd
 from doublure import noisy_counts
 from doublure.noisy_counts import CandidateGrid
 from doublure.private import whole_noise
-from doublure.private.queries.facts import counted_on
+from doublure.private.queries.facts import count_on_grid
 
 
 def noisy(counts: npt.ArrayLike, *, epsilon: float, max_records: int) -> Any:
@@ -31,7 +31,7 @@ def noisy_bounds(
     values: npt.ArrayLike, *, epsilon: float, max_records: int, candidates: npt.ArrayLike | None = None, **decades: Any
 ) -> tuple[float, float]:
     grid = CandidateGrid.from_decades(**decades) if candidates is None else CandidateGrid.from_points(candidates)
-    found = noisy(counted_on(np.asarray(values, dtype=np.float64), grid), epsilon=epsilon, max_records=max_records)
+    found = noisy(count_on_grid(np.asarray(values, dtype=np.float64), grid), epsilon=epsilon, max_records=max_records)
     return grid.bounds(found, epsilon=epsilon, max_records=max_records)
 
 

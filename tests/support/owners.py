@@ -14,7 +14,7 @@ import doublure as db
 from doublure.errors import OwnerLost
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.simulate import fit_elsewhere
+from doublure.federated.simulate import fit_remotely
 from doublure.ledger import Ledger
 from doublure.private.mechanism import Mechanism
 from doublure.private.sampling import PoissonSampler
@@ -103,7 +103,7 @@ class Federation:
         with patch.context() as inner:
             replayed(inner)
             self.clients = Clients(self.post, self.plan, one_unit=one_unit, said=self.lines.append)
-            return fit_elsewhere(self.clients, self.plan, ledger=self.ledger, out=self.folder / "run", seed=1, **more)
+            return fit_remotely(self.clients, self.plan, ledger=self.ledger, out=self.folder / "run", seed=1, **more)
 
     def ended(self, patch, **more):
         """Fit, and return what an owner failed by; a run that goes on all the same is none that may."""

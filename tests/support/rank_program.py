@@ -19,7 +19,7 @@ from doublure.private.mechanism import Mechanism
 from doublure.run import fitting
 from doublure.run.fitting import fit
 from doublure.run.ranks import FollowerRun, lead_ranks
-from doublure.support.ranks import GlooLink, started_by_torchrun
+from doublure.support.ranks import GlooLink, torchrun_rank
 
 
 def fit_all(folder: Path, out: Path, patch: pytest.MonkeyPatch, link: GlooLink | None = None) -> None:
@@ -64,7 +64,7 @@ def fit_all(folder: Path, out: Path, patch: pytest.MonkeyPatch, link: GlooLink |
 
 
 if __name__ == "__main__":
-    if started_by_torchrun() is None:
+    if torchrun_rank() is None:
         sys.exit("start me with torchrun")
     LINK = GlooLink()
     fit_all(Path(sys.argv[1]), Path(sys.argv[2]), pytest.MonkeyPatch(), LINK)

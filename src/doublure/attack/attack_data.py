@@ -55,6 +55,11 @@ class RealRecords:
         """Return the selected records."""
         return RealRecords(content=taken(self.content, rows), points=self.points.take(rows), unit=self.unit[rows])
 
+    def draw_half(self, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Return an ``(N,)`` mask of the records of half of the units."""
+        units = np.unique(self.unit)
+        return np.isin(self.unit, rng.permutation(units)[: len(units) // 2])
+
     def by_unit(self, scores: Floats) -> Floats:
         """Return one score per unit: the mean over its records."""
         place = np.unique(self.unit, return_inverse=True)[1]

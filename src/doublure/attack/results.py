@@ -122,7 +122,7 @@ class AttackResult(Result):
         rates: Further shares.
         roc: The ROC curve, for membership.
         claim: The claim under attack.
-        lower_bound: The ε that this attack proves to be exceeded, at 95 % confidence; null where it proves none.
+        lower_bound: Lower bound on ε shown by this attack, at 95 % confidence; null where it shows none.
         alarm: Whether the result exceeds the claim.
         notes: Facts a reader needs to interpret the figures.
         skipped: The reason why the attack was not made; null where it was.
@@ -163,7 +163,7 @@ def write_figure(value: float | None) -> str:
     """Return a figure as written in a sentence.
 
     Example:
-        >>> written(0.51234), written(None)
+        >>> write_figure(0.51234), write_figure(None)
         ('0.512', 'not estimable')
     """
     return "not estimable" if value is None else f"{value:.3f}"

@@ -143,7 +143,7 @@ def clopper_pearson(hits: int, trials: int, confidence: float = 0.95) -> Interva
 
 
 def shown_epsilon(inside: Floats, outside: Floats, delta: float, rng: np.random.Generator) -> float:
-    """Return the ε that an attacker's scores prove to be exceeded, at 95 % confidence.
+    """Return the lower bound on ε that an attacker's scores show, at 95 % confidence.
 
     A threshold is chosen on one half of the scores. The other half gives the bound, by Clopper and Pearson's bounds on
     both error rates.

@@ -17,7 +17,7 @@ from doublure.results import versions
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
 from doublure.run.synthesizer import Synthesizer
-from doublure.support.progress import Progress, following
+from doublure.support.progress import Progress, listen
 
 
 def audit(
@@ -52,7 +52,7 @@ def audit(
     else:
         folder = RunFolder.open(Path(run))
         syn, kept = read_synthesizer(folder), folder.load()
-    with following(progress, "audit") as listener:
+    with listen(progress, "audit") as listener:
         data = read_attack_data(
             syn, real, holdout, inside=WhiteBoxAccess(syn, kept), seed=seed, shadows=shadows, progress=listener
         )

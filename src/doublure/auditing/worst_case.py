@@ -1,4 +1,4 @@
-"""Worst-case audit by many runs: does a method reveal whether there are four records or five?
+"""Worst-case audit of a method by many runs on neighbouring data sets of four and five records.
 
 The attacker chose the data. Four records are alike; one of two data sets has a fifth that is as different as possible,
 in its content and its conditions. The method is fitted a thousand times on each. From the synthetic records alone, by
@@ -34,7 +34,7 @@ from doublure.report.audit import AttackReport
 from doublure.results import versions
 from doublure.schema import Schema
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress, SilentProgress, following
+from doublure.support.progress import Progress, SilentProgress, listen
 
 THREAT_MODEL = ThreatModel(
     attack="worst-case",
@@ -116,7 +116,7 @@ def audit_method(
         raise SettingError("claims no ε", field="method", remedy="audit a method of kind dp or bayesian-dp")
     make = partial(_counts, sides, make_refit(plan.schema.resolve({}), plan, plan.guarantee), seed)
     claim = Claim.of(plan.guarantee)
-    with following(progress, "audit") as listener:
+    with listen(progress, "audit") as listener:
         found = audit_runs(make, claim, runs=runs, progress=listener)
     return AttackReport(claim=claim, attacks=(found,), seed=seed, versions=versions())
 

@@ -72,7 +72,6 @@ def audit(
 
 
 def _refuse_idle(beside: str, **given: object) -> None:
-    """Refuse a flag that would have no effect."""
     for flag, value in given.items():
         if value:
             raise SettingError(f"does not go with {beside}", field=flag, remedy="leave it out; see docs/attacks.md")

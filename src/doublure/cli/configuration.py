@@ -20,7 +20,7 @@ _SHORT = {"-o": "--out", "-n": "--rows"}
 
 
 def with_config(arguments: list[str]) -> list[str]:
-    """Return the arguments with those of the ``--config`` file put in.
+    """Return the arguments, with those of the ``--config`` file added.
 
     Raises:
         SettingError: The file is not a mapping of flags.
@@ -74,7 +74,7 @@ def _one(flag: str, value: Any) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as it is typed: nothing for a missing cell, a list of cells with commas."""
+    """Return a value as it is typed: nothing for a missing cell, commas between listed cells."""
     if value is None:
         return ""
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""``doublure demo``: the whole way on bundled real data, offline, by the public API."""
+"""``doublure demo``: every step from data to bundle on bundled real data, offline, by the public API."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def demo(
 
 
 def _files(folder: Path) -> VerbResult:
-    """Write what the README's commands read; files that are there already and are equal stay."""
+    """Write the files of the README's commands; equal files that are there already stay."""
     from doublure import datasets
     from doublure.datasets.demo import FILES
 
@@ -119,7 +119,7 @@ def _walk(out: Path) -> VerbResult:
 
 
 def _that_fit(rows: pd.DataFrame, width: int) -> str:
-    """Return the first rows side by side, as many as a line has room for: one at least."""
+    """Return the first rows side by side: as many as fit into a line, at least one."""
     for count in range(len(rows), 0, -1):
         text: str = rows.head(count).T.to_string()
         if max(map(len, text.split("\n"))) <= width:
@@ -128,6 +128,6 @@ def _that_fit(rows: pd.DataFrame, width: int) -> str:
 
 
 def _predicts(report: Any) -> bool:
-    """Whether models learn more from the synthetic rows than from columns drawn one by one: the least to expect."""
+    """Whether models learn more from the synthetic rows than from independent columns, the baseline."""
     ways = [score.way for score in report.measured.scores if score.key == "auc"]
     return any(way is not None and way > 0 for way in ways)

@@ -64,13 +64,13 @@ def fit(
     from doublure.planning.explain import warning_lines
     from doublure.releasing.plain_words import opening
     from doublure.run.fitting import fit as run
-    from doublure.run.ranks import FollowerRun, join_ranks, own_device
+    from doublure.run.ranks import FollowerRun, join_ranks, rank_device
 
     with join_ranks() as ranks:
-        if isinstance(ranks, FollowerRun):  # rank 0 says for all what there is to say
-            ranks.follow(data, device=own_device(device), threads=threads)
+        if isinstance(ranks, FollowerRun):  # rank 0 reports for all
+            ranks.follow(data, device=rank_device(device), threads=threads)
             raise typer.Exit
-        made = _plan_of(plan, schema, method, epsilon, delta, set_, out if resume else None)
+        made = _make_plan(plan, schema, method, epsilon, delta, set_, out if resume else None)
         book = Ledger.open(ledger)
         with TerminalProgress() as progress:
             progress.tell(() if resume else warning_lines(made))
@@ -81,7 +81,7 @@ def fit(
                 out=out,
                 resume=resume,
                 seed=seed,
-                device=own_device(device),
+                device=rank_device(device),
                 threads=threads,
                 memory=memory,
                 engine=engine,
@@ -103,7 +103,7 @@ def fit(
     return VerbResult(data=result, text=text)
 
 
-def _plan_of(
+def _make_plan(
     plan: Path | None,
     schema: Path | None,
     method: str | None,

@@ -32,7 +32,6 @@ def with_names(said: str) -> str:
 
 
 def _methods(incomplete: str) -> list[str]:
-    """Complete the name of a method."""
     from doublure.methods.registry import METHODS
 
     return [name for name in METHODS.names if name.startswith(incomplete)]

@@ -51,7 +51,7 @@ def plan(
 
 
 def _holds(out: Path, made: Plan) -> bool:
-    """Return whether a file has the plan already; one of an earlier version has not."""
+    """Return whether a file holds this plan already; a plan of an earlier version is another."""
     try:
         return out.is_file() and type(made).load(out).does_the_same_as(made)
     except InputError:

@@ -103,7 +103,7 @@ def _data(out: Path, bundle: Bundle) -> dict[str, Any]:
 
 
 def _receipt(bundle: Bundle) -> list[str]:
-    """Return what the publisher tells those who receive a bundle, by another way than the bundle's."""
+    """Return the lines that the publisher sends to recipients through another channel than the bundle."""
     from doublure.releasing.signing import spelt
 
     lines = [f"Fingerprint of card.json (SHA-256), to be published apart from the bundle: {spelt(bundle.fingerprint)}"]
@@ -111,7 +111,7 @@ def _receipt(bundle: Bundle) -> list[str]:
 
 
 def _refuse_records(given: list[str]) -> None:
-    """Refuse what is said of records where a generator is released, which has none."""
+    """Refuse flags about records where a generator is released, which has none."""
     if given:
         raise SettingError(
             "says how records are written", field=f"--{given[0]}", remedy="leave it out with --generator"

@@ -73,7 +73,7 @@ def sample(
 
 
 def _asked(given: list[str] | None, shares: list[str] | None) -> dict[str, object]:
-    """Return what every row must have, and how columns are to be distributed.
+    """Return the conditions on every row, and the distributions of columns.
 
     Raises:
         SettingError: A column stands in both.

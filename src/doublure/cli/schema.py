@@ -92,7 +92,7 @@ def _counted(number: int, word: str) -> str:
 
 
 def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force: bool) -> VerbResult:
-    """Add what does not fit, by column and reason; the cells themselves go into the file."""
+    """Add the misfits to the result, by column and reason; their cells go into the file alone."""
     from doublure.drafting.misfits import TOLERATED, list_misfits
     from doublure.schema import Schema
 
@@ -113,7 +113,7 @@ def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force
 
 
 def _gate(found: Check) -> GateFailed | None:
-    """Return what says no: the first thing that stands in the way of a plan or a fit, and how many more there are."""
+    """Return the failed gate: the first obstacle to a plan or a fit, and the number of others."""
     if found.ok:
         return None
     from doublure.drafting.check import BLOCKING

@@ -30,7 +30,7 @@ from doublure.errors import (
     advice_of,
 )
 from doublure.support.extras import missing_torch
-from doublure.support.guessing import nearest
+from doublure.support.guessing import nearest_name
 from doublure.support.stopping import signals_ignored
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ def _usage(error: Any) -> SettingError:
     }.get(kind) or said[:1].lower() + said[1:]
     remedy = f"see {getattr(context, 'command_path', 'doublure')} --help"
     known = [name.lstrip("-") for name in getattr(error, "possibilities", None) or ()]
-    if near := nearest(str(field).lstrip("-"), known):
+    if near := nearest_name(str(field).lstrip("-"), known):
         remedy = f"did you mean --{near}? {remedy}"
     if kind == "BadParameter" and _wants_a_number(error):
         message, remedy = "is not a number", f"write one such as 0.5 or 1e-6, with a decimal point; {remedy}"

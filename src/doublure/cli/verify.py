@@ -45,7 +45,7 @@ def verify(
 
 
 def _price(found: float | None, claimed: float | None) -> str:
-    """Return what the accesses cost, beside what is claimed."""
+    """Return the cost of the accesses, beside the claim."""
     if found is None or claimed is None:
         return ""
     cost, claim = f"{found:.4g}", f"{claimed:.4g}"

@@ -25,7 +25,7 @@ from doublure.datasets.demo import demo_files as demo_files
 from doublure.datasets.downloading import ArchiveMember, Progress, RemoteFile, matches, obtain
 from doublure.errors import DataError, SettingError
 from doublure.support.files import write_atomic
-from doublure.support.guessing import meant
+from doublure.support.guessing import suggest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,6 +57,11 @@ class DatasetInfo:
         files: The files to be downloaded.
         columns: A table's columns.
         bundled: Whether the split ``train`` comes with the package.
+
+    Example:
+        >>> adult = db.datasets.info("adult")
+        >>> adult.rows, adult.licence, adult.bundled
+        (48842, 'CC BY 4.0', True)
     """
 
     name: str
@@ -95,7 +100,12 @@ def _remote_file(entry: dict[str, Any]) -> RemoteFile:
 
 
 def names() -> list[str]:
-    """Return the names of the known data sets."""
+    """Return the names of the known data sets.
+
+    Example:
+        >>> db.datasets.names()[:3]
+        ['adult', 'mushroom', 'mnist']
+    """
     return list(_registry())
 
 
@@ -104,11 +114,15 @@ def info(name: str) -> DatasetInfo:
 
     Raises:
         SettingError: There is none of that name.
+
+    Example:
+        >>> db.datasets.info("mnist").splits
+        {'train': 60000, 'test': 10000}
     """
     try:
         return _registry()[name]
     except KeyError:
-        raise SettingError("is not a known data set", field=name, remedy=meant(name, names())) from None
+        raise SettingError("is not a known data set", field=name, remedy=suggest(name, names())) from None
 
 
 def data_folder() -> Path:
@@ -148,6 +162,10 @@ def fetch(
         SettingError: No such data set or split.
         DataError: It could not be downloaded, is not what was published, or there is no room.
         Unwritable: The NPZ file could not be written.
+
+    Example:
+        >>> db.datasets.fetch("mushroom")  # doctest: +SKIP
+        PosixPath('.../doublure/mushroom')
     """
     entry = name if isinstance(name, DatasetInfo) else info(name)
     place, files = _downloaded(entry, folder, splits, progress)
@@ -200,6 +218,10 @@ def load(
     Raises:
         SettingError: No such data set or split, or a limit below 1.
         DataError: As for :func:`fetch`, or a file is not of the form its publisher describes.
+
+    Example:
+        >>> db.datasets.load("adult", limit=3).shape
+        (3, 15)
     """
     entry = name if isinstance(name, DatasetInfo) else info(name)
     _check_split(entry, split)
@@ -220,6 +242,10 @@ def load_adult(split: Literal["train", "test"] = "train", *, folder: str | Path 
     Returns:
         32,561 or 16,281 rows and 15 columns; missing values are ``?``, and the test split's labels have lost the full
         stop that its publisher puts behind them.
+
+    Example:
+        >>> len(db.datasets.load_adult())
+        32561
     """
     import pandas as pd
 
@@ -234,6 +260,10 @@ def bundled_adult() -> Path:
 
     Raises:
         DataError: The installation is damaged.
+
+    Example:
+        >>> db.datasets.bundled_adult().name
+        'adult_train.csv.xz'
     """
     path = _BUNDLED / "adult_train.csv.xz"
     if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != BUNDLED_ADULT_SHA256:
@@ -242,7 +272,12 @@ def bundled_adult() -> Path:
 
 
 def adult_schema_path() -> Path:
-    """Return the path of the schema of UCI Adult, written from its codebook for the public part of the demo."""
+    """Return the path of the schema of UCI Adult, written from its codebook for the public part of the demo.
+
+    Example:
+        >>> db.Schema.load(db.datasets.adult_schema_path()).target
+        'income'
+    """
     return _BUNDLED / "adult.schema.yaml"
 
 
@@ -259,6 +294,11 @@ def demo_split() -> tuple[pd.DataFrame, pd.DataFrame]:
 
     Returns:
         24,421 training rows and 8,140 holdout rows.
+
+    Example:
+        >>> training, holdout = db.datasets.demo_split()
+        >>> len(training), len(holdout)
+        (24421, 8140)
     """
     frame = load_adult("train")
     aside = frame.index % _HOLDOUT_EVERY == _HOLDOUT_EVERY - 1

@@ -29,7 +29,7 @@ from doublure.schema.relational import RelationalSchema
 from doublure.schema.schema import Schema
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES, SeriesSchema
 from doublure.support import yaml12 as yaml_text
-from doublure.support.guessing import nearest
+from doublure.support.guessing import nearest_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,7 +249,7 @@ def _header(schema: Schema, data: str | Path | pd.DataFrame) -> Iterator[Finding
     guesses = 0
     for name in schema.columns:
         if names[name] == 0:
-            near = nearest(name, extra) if guesses < _MOST_GUESSES else None
+            near = nearest_name(name, extra) if guesses < _MOST_GUESSES else None
             guesses += 1
             hint = f"; did you mean {printable(near)}" if near else ""
             yield Finding(kind="absent", path=printable(name), message=f"the data has no such column{hint}")

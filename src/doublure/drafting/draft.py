@@ -33,7 +33,7 @@ from doublure.schema.schema import Schema
 from doublure.schema.series import SeriesSchema
 from doublure.schema.written import KEYS, TextForm
 from doublure.support import yaml12 as yaml_text
-from doublure.support.guessing import nearest
+from doublure.support.guessing import nearest_name
 
 _WIDTH = 116
 _OF_COLUMNS = ("table", "relational")
@@ -190,7 +190,7 @@ class Draft:
     def _not_in_data(self) -> list[str]:
         if not self.unknown:
             return []
-        near = [(name, nearest(name, self.schema.columns)) for name in self.unknown[:_MOST_UNKNOWN]]
+        near = [(name, nearest_name(name, self.schema.columns)) for name in self.unknown[:_MOST_UNKNOWN]]
         named = [printable(name) + (f" (did you mean {printable(like)}?)" if like else "") for name, like in near]
         more = len(self.unknown) - len(named)
         text = "The codebook also describes columns that the data does not have: " + ", ".join(named)
@@ -221,6 +221,11 @@ def draft(
     Raises:
         DataError: The data cannot be read, or a name stands twice in its header.
         SchemaError: A column's name cannot be used, or a row of the codebook is malformed.
+
+    Example:
+        >>> schema = db.draft("people.csv")
+        >>> schema.columns["age"].type, schema.undeclared[:2]
+        ('integer', ('units', 'columns.age.missing'))
     """
     return drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter).schema
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from doublure.encode.columns import encodings
 from doublure.encode.numeric import IntegerEncoding
 from doublure.errors import SchemaError
-from doublure.networks.related_layout import Above
+from doublure.networks.related_layout import RootGap
 from doublure.schema.columns import IntegerDomain
 from doublure.schema.related_constraints import across_tables
 from doublure.schema.relational import RelationalSchema
@@ -43,7 +43,7 @@ def above_root(schema: RelationalSchema, child: str) -> dict[str, str]:
 
 def places_above(
     schema: RelationalSchema, child: str, own: tuple[str, ...], root: tuple[str, ...]
-) -> tuple[Above, ...]:
+) -> tuple[RootGap, ...]:
     """Return where those columns stand, and within which numbers.
 
     Args:
@@ -57,7 +57,7 @@ def places_above(
         steps, base = _steps(schema, child, name), _steps(schema, schema.root, below)
         if steps is not None and base is not None:
             found.append(
-                Above(
+                RootGap(
                     place=own.index(name),
                     below=len(schema.children) + root.index(below),
                     first=base.first,

@@ -15,13 +15,13 @@ from doublure.encode.numeric import IntegerEncoding
 from doublure.schema.allowed import Allowed
 
 if TYPE_CHECKING:
-    from doublure.networks.steering import Spans
+    from doublure.networks.steering import IntRanges
 
 _MOST_LISTED = 100_000
 """Values of a number that others follow from are looked at one by one."""
 
 
-def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floats] | None = None) -> Spans | None:
+def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floats] | None = None) -> IntRanges | None:
     """Return the numbers of a column's cells; None where they cannot be told.
 
     Args:
@@ -54,13 +54,13 @@ def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floa
 _ROUNDED = 1e-9
 
 
-def common(one: Spans, other: Spans) -> Spans:
+def common(one: IntRanges, other: IntRanges) -> IntRanges:
     """Return the numbers that are in both."""
     both = ((max(low, least), min(high, most)) for low, high in one for least, most in other)
     return tuple((low, high) for low, high in both if low <= high)
 
 
-def _listed(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Spans:
+def _listed(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> IntRanges:
     """Return ascending numbers as ranges."""
     groups = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
     return tuple((int(group[0]), int(group[-1])) for group in groups if len(group))

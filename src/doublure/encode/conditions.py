@@ -10,7 +10,7 @@ from doublure.encode.grids import Floats
 from doublure.errors import SettingError
 from doublure.schema import Schema
 from doublure.schema.columns import Column, label
-from doublure.support.guessing import meant
+from doublure.support.guessing import suggest
 from doublure.support.tensors import Array
 
 
@@ -27,7 +27,7 @@ def condition_codes(schema: Schema, given: Mapping[str, object]) -> dict[str, in
             raise SettingError(
                 "is not a column of the schema",
                 field=field,
-                remedy=meant(name, schema.columns, otherwise="see schema.yaml"),
+                remedy=suggest(name, schema.columns, otherwise="see schema.yaml"),
             )
         column = schema.columns[name]
         if not column.domain:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-    from doublure.networks.steering import Spans
+    from doublure.networks.steering import IntRanges
     from doublure.schema import Schema
     from doublure.schema.allowed import Allowed
     from doublure.support.row_files import StoredRows
@@ -85,7 +85,7 @@ class Encoder(ABC):
     def decode(self, rows: Array | Tensor, rng: np.random.Generator | None = None) -> Any:
         """Return records of the schema's own types from ``(N, width)`` rows."""
 
-    def spans(self, asked: Mapping[str, Allowed]) -> Mapping[int, Spans]:
+    def spans(self, asked: Mapping[str, Allowed]) -> Mapping[int, IntRanges]:
         """Return the numbers that parts of a row must have, so that its record has the cells asked for.
 
         Empty where a row does not tell: records then are decoded first.

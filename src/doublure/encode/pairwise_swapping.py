@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from doublure.encode.grids import Floats
-from doublure.networks.swapped_tables import earlier
+from doublure.networks.swapped_tables import count_earlier
 
 Ints = npt.NDArray[np.int64]
 
@@ -143,7 +143,7 @@ class _PairTables:
         gain, cost = -change.sum(axis=1), 2 * (left != right).sum(axis=1)
         # As if all that exchange the same two values moved the same cells, each by 4 in every block that differs.
         better = np.flatnonzero(gain > cost)
-        before = earlier(np.minimum(mine, theirs)[better] * len(self._surplus) + np.maximum(mine, theirs)[better])
+        before = count_earlier(np.minimum(mine, theirs)[better] * len(self._surplus) + np.maximum(mine, theirs)[better])
         better = better[gain[better] > cost[better] * (1 + 2 * before)]
         one, other, mine, theirs = one[better], other[better], mine[better], theirs[better]
         width = left.shape[1]

@@ -21,7 +21,7 @@ from doublure.encode.grids import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.table_values import TableValues
 from doublure.errors import InputError
-from doublure.networks.related_layout import ChildPlace, Layout
+from doublure.networks.related_layout import ChildPlace, UnitLayout
 from doublure.schema import ResolvedSchema
 from doublure.schema.relational import ResolvedRelationalSchema
 from doublure.support.tensors import Array, as_array
@@ -57,7 +57,7 @@ class RelationalEncoder(Encoder):
             at = -1 if order is None else own.columns.index(order)
             above = places_above(self.schema, name, tuple(own.columns), tuple(root.columns))
             places.append((name, self.schema.most(name), own.width, at, 0 if at < 0 else own.domains[at].last, above))
-        self.layout = Layout.of(root.width, places)
+        self.layout = UnitLayout.of(root.width, places)
         self.width = self.layout.drawn_width
         self.condition_width = root.condition_width
         self.condition_sizes = {f"{self.schema.root}.{name}": size for name, size in root.condition_sizes.items()}

@@ -20,7 +20,7 @@ from doublure.encode.columns import Floats
 from doublure.encode.pairwise_swapping import Ints
 from doublure.encode.table import TableEncoder
 from doublure.errors import InputError
-from doublure.networks.steering import Spans
+from doublure.networks.steering import IntRanges
 from doublure.schema import ResolvedSchema
 from doublure.schema.allowed import Allowed
 from doublure.support.tensors import Array, as_array
@@ -96,12 +96,12 @@ class TableValues(TableEncoder):
         return np.stack(values, axis=1).astype(np.float64)
 
     @override
-    def spans(self, asked: Mapping[str, Allowed]) -> Mapping[int, Spans]:
+    def spans(self, asked: Mapping[str, Allowed]) -> Mapping[int, IntRanges]:
         """Return the numbers that parts of a row must have, so that its record has the cells asked for.
 
         A column that is measured from another does not tell.
         """
-        found: dict[int, Spans] = {}
+        found: dict[int, IntRanges] = {}
         for name, cells in asked.items():
             root, followed = self._rules.root_of(name)
             encoding = self._encodings.get(root)

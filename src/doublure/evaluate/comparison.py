@@ -38,6 +38,11 @@ def compare(
 
     Raises:
         SettingError: There is none, or they have different columns or targets.
+
+    Example:
+        >>> found = db.evaluate.compare({"statistics": syn}, "people.csv", "kept.csv", progress=False)
+        >>> [contender.name for contender in found.contenders]
+        ['statistics']
     """
     if not synthesizers:
         raise SettingError("names no run", field="runs", remedy="name a run folder or more")

@@ -29,7 +29,7 @@ from doublure.report.evaluation import Report
 from doublure.results import SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import ByKind
-from doublure.support.progress import Progress, following
+from doublure.support.progress import Progress, listen
 
 MOST_SAMPLED = 200_000
 """Default limit of synthetic rows drawn."""
@@ -73,6 +73,12 @@ def report(
         DataError: The data does not fit the schema.
         SettingError: ``rows`` is not positive, features are chosen for other data than images, or the holdout is the
             data that the fit has seen.
+
+    Example:
+        >>> report = db.evaluate.report(syn, "people.csv", holdout="kept.csv", progress=False)
+        >>> print(report)
+        INTERNAL: computed on real data: do not publish
+        ...
     """
     return make_report(
         syn,
@@ -123,7 +129,7 @@ def make_report(
     if extractor is not None:
         refuse_other_kinds(syn.schema)
     evaluated = EVALUATIONS[syn.schema.kind]
-    with following(progress, "report") as listener:
+    with listen(progress, "report") as listener:
         listener.stage("read the real records")
         train, aside = load_both(syn, real, holdout)
         kept = None if aside is None else aside.content
@@ -152,7 +158,12 @@ def make_report(
 
 
 def about(syn: Synthesizer) -> SynthesizerFacts:
-    """Return the name, settings and claim of a synthesizer."""
+    """Return the name, settings and claim of a synthesizer.
+
+    Example:
+        >>> db.evaluate.about(syn).method
+        'statistics'
+    """
     return SynthesizerFacts(
         method=syn.plan.method,
         guarantee_kind=syn.guarantee.kind,
@@ -233,7 +244,7 @@ def _attacked(
 
 
 def _lenient_series(schema: Any) -> Any:
-    """Include all series of a unit: a fit uses a random choice of them, while a measure has to repeat."""
+    """Include all series of a unit: a fit uses a random choice of them, while a measure has to be repeatable."""
     kept = schema.series.gaps == "missing"
     channels = {
         name: channel.model_copy(update={"missing": True}) if kept and channel.missing is False else channel

@@ -35,7 +35,7 @@ from doublure.results import versions
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.images import ImageSchema
 from doublure.schema.kinds import KINDS, ByKind
-from doublure.support.progress import Progress, following
+from doublure.support.progress import Progress, listen
 from doublure.training.settings import Work
 
 LOOKED_AT = 2_000
@@ -66,12 +66,17 @@ def inspect(
 
     Raises:
         SettingError: One of the others has other records; or there is none, and the records are no images.
+
+    Example:
+        >>> found = db.evaluate.inspect(syn, syn, progress=False)
+        >>> found.verdict.headline
+        'Nothing stands out in 2,000 synthetic rows.'
     """
     right = tuple(against) if isinstance(against, Sequence) else () if against is None else (against,)
     look = INSPECTIONS[syn.schema.kind]
     if images < 1:
         raise SettingError("must be at least 1", field="images", remedy="leave it out")
-    with following(progress, "inspect") as listener:
+    with listen(progress, "inspect") as listener:
         return look(_Request(syn=syn, right=right, size=images, seed=seed, listener=listener))
 
 
@@ -128,7 +133,7 @@ def _split(records: Any, at: int) -> tuple[Any, Any]:
 
 def _images(asked: _Request) -> Inspection:
     syn, right, seed = asked.syn, asked.right, asked.seed
-    schema = _schema_of(syn, right)
+    schema = _common_schema(syn, right)
     classes = 0 if schema.label is None else len(schema.label.domain)
     training, inspected, of_right = asked.drawn(*count_flops(schema.shape, classes, asked.size, len(right)))
     sets = InspectionSets(
@@ -198,7 +203,7 @@ def _unlike(records: str) -> SettingError:
 INSPECTIONS = ByKind[Callable[[_Request], Inspection]]("inspection", table=_rows, images=_images, series=_series)
 
 
-def _schema_of(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
+def _common_schema(syn: Synthesizer, right: Sequence[Synthesizer]) -> ImageSchema:
     remedy = "compare runs with `doublure compare`, or evaluate the run"
     wrong = SettingError(f"is of kind {syn.schema.kind}; images can be inspected", field="run", remedy=remedy)
     schema = ImageSchema.of(syn.schema, wrong)

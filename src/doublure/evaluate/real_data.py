@@ -119,7 +119,7 @@ def _refuse_released(syn: Synthesizer, field: str, given: Given | None) -> None:
     """Refuse synthetic data in place of real data: a file that a card beside it or the run's ledger names."""
     if not isinstance(given, (str, os.PathLike)):
         return
-    inside = _files_of(Path(given))
+    inside = _list_files(Path(given))
     cards = {place / _CARD for place in (Path(given), *(each.parent for each in inside))}
     released = {digest for card in cards for digest in _on(card)} | set(_recorded(syn))
     if released and any(each.is_file() and sha256_of(each) in released for each in inside):
@@ -127,7 +127,7 @@ def _refuse_released(syn: Synthesizer, field: str, given: Given | None) -> None:
         raise SettingError("is synthetic data: a file that was released", field=field, remedy=remedy)
 
 
-def _files_of(path: Path) -> list[Path]:
+def _list_files(path: Path) -> list[Path]:
     """Return the files of a path or a pattern; of a folder its direct files."""
     if path.is_dir():
         return sorted(path.iterdir())

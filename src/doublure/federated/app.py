@@ -14,8 +14,8 @@ from flwr.serverapp import Grid, ServerApp
 
 from doublure.errors import InputError, SettingError
 from doublure.federated.clients import Clients
-from doublure.federated.flower import FlowerTransport, client_app, owner_of_node
-from doublure.federated.simulate import fit_elsewhere
+from doublure.federated.flower import FlowerTransport, client_app, open_node_owner
+from doublure.federated.simulate import fit_remotely
 from doublure.planning import Plan
 from doublure.support import files
 
@@ -62,7 +62,7 @@ _HALVES = {
 
 def node_app() -> ClientApp:
     """Return the app of a SuperNode, whose owner is described by its ``--node-config``."""
-    return client_app(owner_of_node)
+    return client_app(open_node_owner)
 
 
 def server_app() -> ServerApp:
@@ -89,7 +89,7 @@ def run(grid: Grid, config: Mapping[str, Any]) -> None:
     asked = Clients(FlowerTransport(grid, timeout=timeout), plan, said=_tell, invited=invited)
     out = Path(str(config["out"]))
     resume, again = bool(config["resume"]), bool(config.get("again", False))
-    made = fit_elsewhere(asked, plan, ledger=str(config["ledger"]), out=out, resume=resume, again=again)
+    made = fit_remotely(asked, plan, ledger=str(config["ledger"]), out=out, resume=resume, again=again)
     _tell(made.guarantee.sentence)
     _tell(f"Wrote {out}.")
 

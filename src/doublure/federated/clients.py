@@ -71,7 +71,7 @@ class Transport(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round:
+class QuestionRound:
     """One question to all owners.
 
     Attributes:
@@ -133,7 +133,7 @@ class Clients(RemoteSource):
         self._strangers: set[int] = set()
         self._told: set[tuple[str, str]] = set()
         self._encoder: Encoder | None = None
-        self.rounds: list[Round] = []
+        self.rounds: list[QuestionRound] = []
         self.bytes = [0, 0]
         self.at_work = False
         self._bytes_a_step = [0, 0]
@@ -404,7 +404,7 @@ class Clients(RemoteSource):
         """
         if ask != HELLO:
             self._welcome_back()
-        this = Round(asked=asked, binding=ask not in (HELLO, HEADER, END))
+        this = QuestionRound(asked=asked, binding=ask not in (HELLO, HEADER, END))
         self.rounds.append(this)
         asked_nodes = self._names if chosen is None else [node for node in chosen if node in self._names]
         own = {node: secrets.token_hex(_NONCE_BYTES) for node in asked_nodes}

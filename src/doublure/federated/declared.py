@@ -2,7 +2,7 @@
 
 The number is a promise, as a column's bounds are. It is sent with ``hello``, before anything is charged, and is never
 counted from the records. An owner that has more units than it declares is not refused, as one record would decide that:
-its own process keeps its answers within the bound (:func:`doublure.private.owners.bounded`).
+its own process keeps its answers within the bound (:func:`doublure.private.owners.bound_answer`).
 
 ======================================================  ===============================================================
 an owner declares nothing                               the plan's declared units bound it; where those are to be

@@ -89,7 +89,7 @@ def client_app(owner_of: Callable[[Context], Silo]) -> ClientApp:
 _OWNERS: dict[str, Silo] = {}
 
 
-def owner_of_node(context: Context) -> Silo:
+def open_node_owner(context: Context) -> Silo:
     """Return the owner that a SuperNode's ``--node-config`` describes.
 
     It names data, plan, ledger and folder; optionally the owner's name, its public number of units, and whether a plan

@@ -44,12 +44,12 @@ from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.private.accounting import GaussianEvent
 from doublure.private.codes import ColumnCodes
-from doublure.private.owners import Owner, own_fact
+from doublure.private.owners import Owner, find_fact
 from doublure.run.fitting import refuse_unaffordable
 from doublure.run.record_sources import EncodedInMemory, InMemoryRecords, OnDiskRecords
 from doublure.schema import ResolvedSchema
 from doublure.support import files
-from doublure.support.messages import Message, malformed, required
+from doublure.support.messages import Message, malformed, require_word
 
 if TYPE_CHECKING:
     from doublure.access import Access
@@ -324,7 +324,7 @@ class Silo:
 
     def _schema(self, message: Message) -> Message:
         """Take over the learned facts; facts that this owner's plan declares may not change."""
-        text = required(message.words, "schema", str, "schema")
+        text = require_word(message.words, "schema", str, "schema")
         if self._kept.get("schema", text) != text:  # counts by other codes would be another answer
             raise _Refusal("its facts were learned before", field="schema", remedy="begin again")
         found = ResolvedSchema.parse(text)
@@ -360,11 +360,11 @@ class Silo:
     def _fact(self, message: Message) -> Message:
         if self._records is None or self._codes is not None:
             raise _Refusal("its facts were learned before", field="fact", remedy="begin again")
-        path = required(message.words, "path", str)
+        path = require_word(message.words, "path", str)
         values = message.words.get("values")
         if values is not None and not (isinstance(values, list) and all(isinstance(each, str) for each in values)):
             raise malformed("question")
-        query = own_fact(self._plan.schema, path, None if values is None else tuple(values))
+        query = find_fact(self._plan.schema, path, None if values is None else tuple(values))
         return self._respond(query, message, self._records.facts())
 
     def _counts(self, message: Message) -> Message:
@@ -398,13 +398,13 @@ class Silo:
         """Return the records, the rebuilt networks, and the access of this owner's plan that pays."""
         if not isinstance(self._codes, EncodedInMemory) or self._rebuilding is None:
             raise _Refusal("it has missed the schema", field="schema", remedy="begin again")
-        number = required(message.words, "access", int)
+        number = require_word(message.words, "access", int)
         if not 0 <= number < len(self._plan.touches):
             raise malformed("question")
         return self._codes, self._rebuilding, self._plan.touches[number]
 
     def _respond(self, query: Any, message: Message, records: Any, *, chosen: bool = False) -> Message:
-        number = required(message.words, "access", int)
+        number = require_word(message.words, "access", int)
         asked = {key: value for key, value in message.words.items() if key not in ("nonce", "doublure")}
         if self._owner is None:
             raise TypeError("the run has not begun")

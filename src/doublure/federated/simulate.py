@@ -70,7 +70,7 @@ def simulate(
         BudgetRefused: The coordinator's ledger does not pay.
     """
     post_of = _flower()
-    found = clients_in(Path(clients))
+    found = find_clients(Path(clients))
     declared.refuse_unknown_clients(units or {}, [path.name for path in found])
     folder = Path(out) / "internal" / CLIENTS
     owners = {
@@ -87,7 +87,7 @@ def simulate(
         for number, path in enumerate(found, start=1)
     }
     asked = Clients(post_of(owners, wrapped), plan, one_unit=one_unit, said=said)
-    return fit_elsewhere(
+    return fit_remotely(
         asked,
         plan,
         ledger=ledger,
@@ -100,7 +100,7 @@ def simulate(
     )
 
 
-def fit_elsewhere(
+def fit_remotely(
     asked: Clients,
     plan: Plan,
     *,
@@ -142,7 +142,7 @@ def fit_elsewhere(
     return read_synthesizer(RunFolder.open(out))
 
 
-def clients_in(folder: Path) -> list[Path]:
+def find_clients(folder: Path) -> list[Path]:
     """Return the clients' data, in the order of their names.
 
     Raises:

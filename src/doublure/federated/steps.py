@@ -15,8 +15,8 @@ import numpy as np
 
 from doublure.methods import registry as methods
 from doublure.private.accounting import GaussianEvent
-from doublure.support.messages import Message, as_part, part_of, required
-from doublure.training.owned import AtOwner, OwnedCritic, Rebuilt, View, state_of, unplanned
+from doublure.support.messages import Message, prefix_part, require_word, select_part
+from doublure.training.owned import OwnerCritic, OwnerFunction, OwnerTasks, RecordView, network_arrays, unplanned
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -46,7 +46,7 @@ def encode_question(query: Any, view: Any, *, chosen: bool) -> tuple[str, Messag
     if isinstance(query, CriticGradients):
         ask, message = STEP, _encode_step(query, chosen=chosen)
     elif isinstance(query, BoundedSums):
-        ask, message = SUMS, _encode_part(cast("Rebuilt", query.factors), _SUMMAND)
+        ask, message = SUMS, _encode_part(cast("OwnerFunction", query.factors), _SUMMAND)
     else:
         raise TypeError(f"{type(query).__name__} is not asked of owners")
     if view is not None:
@@ -63,13 +63,13 @@ def _encode_step(query: CriticGradients, *, chosen: bool) -> Message:
         networks["generator"] = query.generator
     arrays: dict[str, Array] = {}
     for of, network in networks.items():
-        arrays |= as_part(state_of(network), of)
+        arrays |= prefix_part(network_arrays(network), of)
     return Message({"step": query.step, "chosen": chosen}, arrays)
 
 
-def _encode_part(what: Rebuilt, of: str) -> Message:
+def _encode_part(what: OwnerFunction, of: str) -> Message:
     told = what.to_message()
-    return Message({of: {"name": what.name, "words": told.words}}, as_part(told.arrays, of))
+    return Message({of: {"name": what.name, "words": told.words}}, prefix_part(told.arrays, of))
 
 
 # -- at the owner's ----------------------------------------------------------------------------------------------------
@@ -92,10 +92,10 @@ class OwnerComputation:
         self._units = units
         self._encoder = encoder
         self.schema = encoder.schema.to_yaml()
-        self._own: AtOwner = methods.method(plan.method).at_owner(encoder, plan.settings)
+        self._own: OwnerTasks = methods.method(plan.method).at_owner(encoder, plan.settings)
         self._seen: tuple[str, PrivateRecords] | None = None
 
-    def view(self, message: Message) -> View | None:
+    def view(self, message: Message) -> RecordView | None:
         """Return the view that a message asks for, if any.
 
         Raises:
@@ -109,11 +109,11 @@ class OwnerComputation:
             raise unplanned(_VIEW)
         return self._own.views[name](part)
 
-    def seen(self, message: Message, records: PrivateRecords, view: View | None) -> PrivateRecords:
+    def seen(self, message: Message, records: PrivateRecords, view: RecordView | None) -> PrivateRecords:
         """Return the owner's records through a view; kept until another view is asked for, as it may take long."""
         if view is None:
             return records
-        key = Message({_VIEW: message.words[_VIEW]}, part_of(message.arrays, _VIEW)).sha256
+        key = Message({_VIEW: message.words[_VIEW]}, select_part(message.arrays, _VIEW)).sha256
         if self._seen is None or self._seen[0] != key:
             self._seen = None
             self._seen = key, view(records)
@@ -140,12 +140,12 @@ class OwnerComputation:
             noise=access.event.noise_multiplier * most,
         )
 
-    def critic(self, event: GaussianEvent, view: View | None) -> OwnedCritic:
+    def critic(self, event: GaussianEvent, view: RecordView | None) -> OwnerCritic:
         """Return networks into which a critic's states can be loaded."""
         if self._own.adversary is None:
             raise unplanned("step")
         planned = max(1, self._plan.schema.public_units)
-        return OwnedCritic(
+        return OwnerCritic(
             self._own.adversary(view),
             event,
             units=max(1, self._encoder.schema.public_units),
@@ -155,20 +155,21 @@ class OwnerComputation:
 
 
 def _decode_part(message: Message, of: str) -> tuple[str, Message]:
-    found = required(message.words, of, dict)
-    return required(found, "name", str), Message(required(found, "words", dict), part_of(message.arrays, of))
+    found = require_word(message.words, of, dict)
+    words = require_word(found, "words", dict)
+    return require_word(found, "name", str), Message(words, select_part(message.arrays, of))
 
 
-def decode_step(message: Message, critic: OwnedCritic) -> tuple[CriticGradients, bool]:
+def decode_step(message: Message, critic: OwnerCritic) -> tuple[CriticGradients, bool]:
     """Return the query of a message, and whether the coins were tossed already.
 
     Raises:
         MalformedMessage: The message is malformed.
         SettingError: The step is not in the owner's plan.
     """
-    step = required(message.words, "step", int)
-    chosen = required(message.words, "chosen", bool)
-    critic_state, generator_state = (part_of(message.arrays, of) for of in _NETWORKS)
+    step = require_word(message.words, "step", int)
+    chosen = require_word(message.words, "chosen", bool)
+    critic_state, generator_state = (select_part(message.arrays, of) for of in _NETWORKS)
     return critic.query(step, critic_state, generator_state, chosen=chosen), chosen
 
 
@@ -193,10 +194,10 @@ class NetworkPool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._free: dict[tuple[Any, ...], list[OwnedCritic]] = {}
+        self._free: dict[tuple[Any, ...], list[OwnerCritic]] = {}
 
     @contextmanager
-    def lend(self, message: Message, key: tuple[Any, ...], make: Any) -> Iterator[OwnedCritic]:
+    def lend(self, message: Message, key: tuple[Any, ...], make: Any) -> Iterator[OwnerCritic]:
         """Lend one set.
 
         Args:
@@ -205,14 +206,13 @@ class NetworkPool:
             make: Makes one.
         """
         seen = message.words.get(_VIEW)
-        key = *key, Message({_VIEW: seen}, part_of(message.arrays, _VIEW)).sha256
+        key = *key, Message({_VIEW: seen}, select_part(message.arrays, _VIEW)).sha256
         with self._lock:
             while len(self._free) > _CRITICS:  # of runs that are over
                 del self._free[next(iter(self._free))]
             free = self._free.setdefault(key, [])
             critic = free.pop() if free else None
-        if critic is None:
-            critic = make()
+        critic = make() if critic is None else critic
         try:
             yield critic
         finally:

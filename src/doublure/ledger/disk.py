@@ -62,7 +62,7 @@ def create(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def locked(path: Path, *, to_append: bool) -> Iterator[tuple[int, bytes]]:
+def lock_file(path: Path, *, to_append: bool) -> Iterator[tuple[int, bytes]]:
     """Open the file anew, hold its exclusive lock, and give its descriptor and its bytes.
 
     Every call opens its own file description, because an flock belongs to the description: threads of one process

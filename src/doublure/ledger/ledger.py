@@ -14,10 +14,10 @@ from doublure.ledger import disk, display
 from doublure.ledger.account import FORMAT, Account
 from doublure.ledger.amounts import Budget, is_figure
 from doublure.ledger.chain import Record, canonical_json
-from doublure.ledger.request import PlanLike, charge, facts, run_id_of
+from doublure.ledger.request import PlanLike, new_run_id, plan_charge, recorded_facts
 from doublure.ledger.reservation import Reservation
 from doublure.ledger.shapes import NONCE
-from doublure.ledger.store import Store
+from doublure.ledger.store import LedgerStore
 from doublure.ledger.summary import coverage, summary
 
 _LONGEST_ID = 200
@@ -76,14 +76,16 @@ class Ledger:
     nothing was drawn.
 
     Example:
-        >>> ledger = Ledger.create("adult.ledger", dataset="adult", epsilon=3.0, delta=1e-4)  # doctest: +SKIP
-        >>> reservation = ledger.reserve(plan)                                                # doctest: +SKIP
-        >>> reservation.noise_drawn("bounds of hours")                                        # doctest: +SKIP
-        >>> reservation.advance(100)                                                          # doctest: +SKIP
-        >>> reservation.close("done", steps=100)                                              # doctest: +SKIP
+        >>> ledger = db.Ledger.create("own.ledger", dataset="people", epsilon=3.0, delta=1e-4)
+        >>> reservation = ledger.reserve(plan)  # as db.fit does, before it opens the data
+        >>> ledger
+        Ledger('own.ledger': people, spent (ε=1, δ=1e-05) of (ε=3, δ=0.0001))
+        >>> reservation.close("no-noise-drawn", steps=0)
+        >>> ledger.spent.epsilon
+        0.0
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: LedgerStore) -> None:
         self._store = store
 
     @classmethod
@@ -99,6 +101,11 @@ class Ledger:
         Raises:
             LedgerError: The file exists, is on a network file system, or could not be made durable.
             SettingError: An argument is out of its range.
+
+        Example:
+            >>> ledger = db.Ledger.create("new.ledger", dataset="people", epsilon=3.0, delta=1e-4)
+            >>> ledger.remaining.epsilon, ledger.remaining.delta
+            (3.0, 0.0001)
         """
         if not isinstance(dataset, str) or not 0 < len(dataset) <= _LONGEST_ID:
             raise SettingError(f"must be 1 to {_LONGEST_ID} characters", field="dataset", remedy="give a short id")
@@ -109,7 +116,7 @@ class Ledger:
         if not is_figure(delta) or delta >= 1:
             raise SettingError("must be a number from 0 to below 1", field="delta", remedy="give the cap on δ")
         body = {"format": FORMAT, "dataset": dataset, "epsilon": float(epsilon), "delta": float(delta)}
-        return cls(Store.create(Path(path).absolute(), body))
+        return cls(LedgerStore.create(Path(path).absolute(), body))
 
     @classmethod
     def open(cls, path: str | Path) -> Ledger:
@@ -117,8 +124,12 @@ class Ledger:
 
         Raises:
             LedgerError: It is missing, damaged, or was never completed.
+
+        Example:
+            >>> db.Ledger.open("people.ledger").dataset
+            'people'
         """
-        store = Store(Path(path).absolute())
+        store = LedgerStore(Path(path).absolute())
         store.view()
         return cls(store)
 
@@ -135,6 +146,12 @@ class Ledger:
         Raises:
             LedgerError: It is of another data set or has another cap, or as :meth:`open` and :meth:`create`.
             SettingError: An argument is out of its range.
+
+        Example:
+            >>> first = db.Ledger.open_or_create("again.ledger", dataset="people", epsilon=3.0, delta=1e-4)
+            >>> again = db.Ledger.open_or_create("again.ledger", dataset="people", epsilon=3.0, delta=1e-4)
+            >>> first.head == again.head
+            True
         """
         if not Path(path).exists():
             try:
@@ -188,17 +205,32 @@ class Ledger:
 
     @property
     def cap(self) -> Budget:
-        """The cap over all runs."""
+        """The cap over all runs.
+
+        Example:
+            >>> ledger.cap.epsilon, ledger.cap.delta
+            (3.0, 0.0001)
+        """
         return self._store.view().account.cap.rounded_down()
 
     @property
     def spent(self) -> Budget:
-        """The sum of all charges: dp runs at their total, bayesian-dp runs at their worst case."""
+        """The sum of all charges: dp runs at their total, bayesian-dp runs at their worst case.
+
+        Example:
+            >>> ledger.spent.epsilon, ledger.spent.delta
+            (1.0, 1e-05)
+        """
         return self._store.view().account.spent.rounded_up()
 
     @property
     def remaining(self) -> Budget:
-        """The budget left under the cap; a plan for exactly this much fits."""
+        """The budget left under the cap; a plan for exactly this much fits.
+
+        Example:
+            >>> ledger.remaining.epsilon
+            2.0
+        """
         account = self._store.view().account
         return (account.cap - account.spent).rounded_down()
 
@@ -259,14 +291,14 @@ class Ledger:
             SettingError: The plan contradicts itself.
         """
         disk.refuse_network_file_system(self._store.path)
-        plan_facts = facts(plan)
+        plan_facts = recorded_facts(plan)
         reservation_id, session = secrets.token_hex(8), secrets.token_hex(16)
         body = {
             "id": reservation_id,
-            "run_id": run_id_of(plan, reservation_id) if run_id is None else run_id,
+            "run_id": new_run_id(plan, reservation_id) if run_id is None else run_id,
             "session": session,
             "plan": plan_facts,
-            "charge": charge(plan, plan_facts["kind"]),
+            "charge": plan_charge(plan, plan_facts["kind"]),
         }
 
         def checked(account: Account) -> Mapping[str, Any]:
@@ -307,7 +339,7 @@ class Ledger:
                 the run folder, or was reserved for another plan.
         """
         disk.refuse_network_file_system(self._store.path)
-        expected = None if plan is None else canonical_json(facts(plan))
+        expected = None if plan is None else canonical_json(recorded_facts(plan))
 
         def body(account: Account) -> Mapping[str, Any]:
             run = account.find(reservation_id)
@@ -370,6 +402,11 @@ class Ledger:
         Raises:
             LedgerError: A record was edited, moved, removed or added, or breaks the rules; or the last line is cut
                 short, and what it charged or allowed cannot be read.
+
+        Example:
+            >>> report = ledger.verify()
+            >>> report.runs, report.torn
+            (1, 0)
         """
         view = self._store.view()
         if view.unread:
@@ -415,5 +452,10 @@ class Ledger:
         return found[0]
 
     def show(self) -> dict[str, Any]:
-        """Return the figures of `doublure budget show` as plain JSON values (see `summary.py`)."""
+        """Return the figures of `doublure budget show` as plain JSON values (see `summary.py`).
+
+        Example:
+            >>> [run["status"] for run in ledger.show()["runs"]]
+            ['done']
+        """
         return summary(self._store.view().account)

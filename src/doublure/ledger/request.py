@@ -75,7 +75,7 @@ class PlanLike(Protocol):
         """The number of noisy steps, T."""
 
 
-def run_id_of(plan: PlanLike, reservation_id: str) -> str:
+def new_run_id(plan: PlanLike, reservation_id: str) -> str:
     """Return the id of a new run: the beginning of its plan's hash, then its reservation's id.
 
     The recorded facts leave out a method's settings, which the hash covers. An id is free text in every version's
@@ -92,12 +92,12 @@ def same_plan(plan: PlanLike, run_id: str, recorded: Mapping[str, Any]) -> bool:
         run_id: The recorded run's id.
         recorded: The recorded facts of its plan.
     """
-    if canonical_json(dict(recorded)) != canonical_json(facts(plan)):
+    if canonical_json(dict(recorded)) != canonical_json(recorded_facts(plan)):
         return False
     return not run_id.startswith(_BEGINS) or run_id.startswith(_beginning(plan))
 
 
-def facts(plan: PlanLike) -> dict[str, Any]:
+def recorded_facts(plan: PlanLike) -> dict[str, Any]:
     """Return the recorded facts of a plan.
 
     Raises:
@@ -128,7 +128,7 @@ def facts(plan: PlanLike) -> dict[str, Any]:
     }
 
 
-def charge(plan: PlanLike, kind: str) -> dict[str, float] | None:
+def plan_charge(plan: PlanLike, kind: str) -> dict[str, float] | None:
     """Return a plan's charge, or None for a kind without (ε, δ).
 
     A dp plan is charged its total, a bayesian-dp plan its worst case: both hold for every data set and may be added.

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from doublure.errors import LedgerError
 from doublure.ledger.account import CLAIM, Account, ReservedRun
 from doublure.ledger.amounts import Budget
-from doublure.ledger.store import Store
+from doublure.ledger.store import LedgerStore
 
 Status = Literal["done", "no-noise-drawn", "aborted", "interrupted"]
 
@@ -21,7 +21,7 @@ class Reservation:
     their record is durable, and raise otherwise. After an error nothing may be drawn.
     """
 
-    def __init__(self, store: Store, run: ReservedRun) -> None:
+    def __init__(self, store: LedgerStore, run: ReservedRun) -> None:
         self._store = store
         self._run = run
         self._marked: set[str] = set()

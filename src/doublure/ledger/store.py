@@ -45,7 +45,7 @@ class LedgerView:
         )
 
 
-class Store:
+class LedgerStore:
     """One ledger file, compared with what was last verified so that a restored older copy is noticed."""
 
     def __init__(self, path: Path) -> None:
@@ -54,7 +54,7 @@ class Store:
         self._failed = False
 
     @classmethod
-    def create(cls, path: Path, body: Mapping[str, Any]) -> Store:
+    def create(cls, path: Path, body: Mapping[str, Any]) -> LedgerStore:
         """Create the file with its first record.
 
         Raises:
@@ -73,7 +73,7 @@ class Store:
         Raises:
             LedgerError: The file is missing, damaged, or was replaced.
         """
-        with disk.locked(self.path, to_append=False) as (_, data):
+        with disk.lock_file(self.path, to_append=False) as (_, data):
             return self._read(data)
 
     def _read(self, data: bytes) -> LedgerView:
@@ -134,7 +134,7 @@ class Store:
                 field=self.path.name,
                 remedy="fix the disk, then resume the run",
             )
-        with disk.locked(self.path, to_append=True) as (fd, data):
+        with disk.lock_file(self.path, to_append=True) as (fd, data):
             view = self._read(data)
             if view.unread:
                 raise view.refusal(self.path.name)

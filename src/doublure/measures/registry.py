@@ -16,7 +16,7 @@ from doublure.errors import SettingError
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.scores import Score
 from doublure.schema.kinds import KINDS
-from doublure.support.guessing import meant
+from doublure.support.guessing import suggest
 
 Metric: TypeAlias = Callable[[Any, Any, np.random.Generator], Score]
 """A function of a reader, the compared sets and a stream of random numbers that returns a score.
@@ -49,7 +49,7 @@ def register(key: str, metric: Metric, *, kind: str = "table") -> None:
         SettingError: There is no such kind. A key of the evaluation itself is refused during the evaluation.
     """
     if kind not in KINDS:
-        raise SettingError(f"there is no kind of data {kind!r}", field="kind", remedy=meant(kind, KINDS))
+        raise SettingError(f"there is no kind of data {kind!r}", field="kind", remedy=suggest(kind, KINDS))
     _REGISTERED.setdefault(kind, {})[key] = metric
 
 

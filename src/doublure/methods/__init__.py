@@ -1,1 +1,1 @@
-"""How a generator is trained: one folder a method, named in :mod:`doublure.methods.registry`."""
+"""Methods of training a generator, one folder each, listed in :mod:`doublure.methods.registry`."""

@@ -1,4 +1,4 @@
-"""What the methods that train a GAN have in common: sizes, work and the generator follow from their settings."""
+"""The base class of methods that train a GAN, with sizes, work and generator from their settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--method auto``: which method, from public facts only, and why."""
+"""``--method auto``: choice of a method from public facts, with the reason."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from doublure.schema.kinds import ByKind
 _CHOSEN = "method auto is "
 _WHEREVER = "at every ε measured"
 _FEW = 200
-"""Of ε times the images of a label. Measured with ten labels: at 100 a labeller costs more than it gains, at 400 it
-brings more than it costs (docs/journal/images.md)."""
+"""ε times the images of a label, below which a labeller does not pay. Measured with ten labels: at 100 it costs more
+than it gains, at 400 it gains more than it costs (docs/journal/images.md)."""
 
 
 def method_for(schema: Schema, epsilon: float) -> str:
@@ -21,13 +21,13 @@ def method_for(schema: Schema, epsilon: float) -> str:
 
 
 def sentence(schema: Schema, epsilon: float) -> str:
-    """Return what a plan says about the choice."""
+    """Return a plan's sentence about the choice."""
     name, reason = _choice(schema, epsilon)
     return f"{_CHOSEN}{name} here: {reason}"
 
 
 def is_reason(said: str) -> bool:
-    """Whether one of a plan's sentences says why ``auto`` chose, which warns of nothing."""
+    """Whether one of a plan's sentences gives the reason of ``auto``, which is no warning."""
     return said.startswith(_CHOSEN)
 
 
@@ -53,7 +53,7 @@ def _of_images(schema: Schema, epsilon: float) -> tuple[str, str]:
 
 
 def _of_each_label(schema: Schema) -> float:
-    """Return how many images of a label there are on average; of all labels, where these are to be learned."""
+    """Return the mean number of images of a label; all images if the labels are to be bought."""
     values = schema.columns["label"].fact("values")
     return schema.public_units / (len(values) if isinstance(values, Sized) else 1)
 
@@ -68,5 +68,5 @@ CHOICES: ByKind[Callable[[Schema, float], tuple[str, str]]] = ByKind(
     ),
     relational=lambda *_: ("statistics", "no other method takes related tables"),
 )
-"""On tables and series the same method came first wherever it was measured. On images that holds unless they are few
-for their labels and ε."""
+"""On tables and series one method came first in every measurement. On images one did, unless images are few for their
+labels and ε."""

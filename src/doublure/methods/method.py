@@ -1,7 +1,7 @@
-"""What a method is: its settings, what it touches, what it costs, and how it trains.
+"""The contract of a method: settings, accesses, cost and training.
 
-A method's module imports no torch until :meth:`Method.train` or :meth:`Method.build` is called, so that a plan stays
-quick. A new method is one folder and one line in :mod:`doublure.methods.registry`.
+A method's module imports no torch until :meth:`Method.train` or :meth:`Method.build` is called, so that planning stays
+fast. A new method is one folder and one line in :mod:`doublure.methods.registry`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from doublure.private.noise import source
 from doublure.schema import Schema
 from doublure.schema.kinds import KINDS
 from doublure.training.job import Job, State
-from doublure.training.owned import AtOwner
+from doublure.training.owned import OwnerTasks
 from doublure.training.settings import MethodSettings, Work
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ E = TypeVar("E", bound=Encoder, default=Encoder)
 
 
 class Method(ABC, Generic[S, E]):
-    """One way to train a generator, from settings ``S`` and records as an encoder ``E`` writes them.
+    """One way to train a generator, with settings ``S`` and records encoded by ``E``.
 
-    What has a default is right for a method whose noise the plan calibrates, and which claims what was planned.
+    The default implementations fit a method whose noise the plan calibrates, and which claims what was planned.
 
     Attributes:
-        name: As it is asked for.
+        name: The name in plans and on the command line.
         kinds: The kinds of data that it takes.
         guarantee: The kind of its claim.
         settings_type: The model of its settings; one for each kind of data, if they differ.
@@ -52,7 +52,7 @@ class Method(ABC, Generic[S, E]):
 
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
-        """Return the settings with every None decided from public facts, and from public files that they name."""
+        """Return the settings with every None decided, from public facts and from public files that they name."""
 
     @abstractmethod
     def sample_rate(self, schema: Schema, settings: S) -> float | None:
@@ -60,56 +60,56 @@ class Method(ABC, Generic[S, E]):
 
     @abstractmethod
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
-        """Return what training touches, at this noise; learned facts are the plan's own accesses."""
+        """Return the accesses of training at this noise, without those that buy facts, which are the plan's."""
 
     @abstractmethod
     def work(self, schema: Schema, settings: S) -> Work:
-        """Return what training computes and holds."""
+        """Return the cost of training."""
 
     @abstractmethod
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        """Return what the user should know before the data is read."""
+        """Return warnings to show before the data is read."""
 
     def knows_shares(self, schema: Schema) -> bool:
-        """Whether what is released says how frequent conditions are, so that nobody need declare or buy their shares.
+        """Whether the releases include the shares of conditions, which then need not be declared or bought.
 
-        The generator is then one that :class:`doublure.networks.steering.KnowsConditions` describes.
+        The generator is then a :class:`doublure.networks.steering.ConditionPrior`.
         """
         return False
 
     def needs_torch(self, schema: Schema, settings: S) -> bool:
-        """Whether training computes with torch, which is installed on request alone."""
+        """Whether training computes with torch, which is an optional dependency."""
         return True
 
     def asks_owners(self, schema: Schema, settings: S) -> bool:
-        """Whether all that training asks can be asked of records that stay with their owners (docs/federated.md)."""
+        """Whether all queries of training can be answered by owners of records (docs/federated.md)."""
         return bool(self.work(schema, settings).records_bytes)
 
-    def at_owner(self, encoder: E, settings: S) -> AtOwner:
-        """Return what an owner of records makes of what it is asked beside counts.
+    def at_owner(self, encoder: E, settings: S) -> OwnerTasks:
+        """Return the computations of an owner of records beside counts.
 
         Args:
-            encoder: Of the resolved schema.
-            settings: Of the owner's plan.
+            encoder: The encoder of the resolved schema.
+            settings: The settings of the owner's plan.
         """
-        return AtOwner()
+        return OwnerTasks()
 
     def ready(self, schema: Schema, settings: S) -> None:
-        """Look whether all that a fit needs beside the private data is there, before anything is charged.
+        """Check that everything a fit needs beside the private data is there, before anything is charged.
 
         Args:
-            schema: Of the private data, as planned.
+            schema: The private data's schema, as planned.
             settings: With defaults resolved.
         """
         return
 
     def rehearsed(self, settings: S) -> S | None:
-        """Return the settings of a fit that tries a plan on no record before it is charged: few steps, the same shapes.
+        """Return the settings of a rehearsal without records, before a plan is charged: few steps, the same shapes.
 
-        None: the generator is built and not trained, as where training needs records.
+        None: the rehearsal builds the generator without training it, as training needs records.
 
         Args:
-            settings: With all decided.
+            settings: The plan's.
         """
         return None
 
@@ -122,29 +122,29 @@ class Method(ABC, Generic[S, E]):
         """Train and return the generator to release."""
 
     def white_box(self, encoder: E, settings: S, kept: State) -> Critic | None:
-        """Return the critic that a run has kept in its last state, for attacks that look inside; None: it has none.
+        """Return the critic in a run's last state, for white-box attacks; None if it has none.
 
         Raises:
-            InputError: What the critic takes of a record cannot be made any more.
+            InputError: The critic's input can no longer be computed from a record.
         """
         return None
 
     # -- figures of the settings ---------------------------------------------------------------------------------
 
     def sample_noise(self, settings: S) -> int:
-        """Return how many standard normal numbers a sample takes for a record."""
+        """Return the standard normal numbers that sampling takes for a record."""
         return 1
 
     def max_grad_norm(self, settings: S) -> float | None:
-        """Return C, where one bound clips all gradients."""
+        """Return C, if one bound clips all gradients."""
         return None
 
     def noise_source(self, settings: S) -> str:
-        """Return what a claim names as the source of its noise, where that is not exact by itself."""
+        """Return the name of the noise's source in a claim."""
         return source().name
 
     def estimation(self, settings: S) -> Estimation | None:
-        """Return how the expected loss is estimated afterwards, if it is."""
+        """Return the settings of a later estimate of the expected loss; None without one."""
         return None
 
     # -- noise and claim -----------------------------------------------------------------------------------------
@@ -152,41 +152,41 @@ class Method(ABC, Generic[S, E]):
     def decide_noise(
         self, schema: Schema, settings: S, learned: tuple[Access, ...], *, epsilon: float, delta: float
     ) -> S:
-        """Return the settings with the noise decided that they fix, and the plan does not calibrate.
+        """Return the settings with the noise that they fix in place of the plan's calibration.
 
         Args:
             schema: The public facts.
             settings: With defaults resolved.
             learned: The accesses that buy facts.
-            epsilon: The total that was asked for, or the ceiling on ε_μ.
+            epsilon: The requested total, or the ceiling on ε_μ.
             delta: The total δ, or δ_μ.
 
         Raises:
-            SettingError: No noise is enough.
+            SettingError: No amount of noise is enough.
         """
         return settings
 
     def given_noise(self, settings: S) -> float | None:
-        """Return σ where the settings give it in place of ε, which then follows from it; None: they do not."""
+        """Return σ if the settings give it in place of ε, which then follows from it; else None."""
         return None
 
     def fixed_noise(self, settings: S) -> FixedNoise | None:
-        """Return the noise that the settings fix beside what is claimed; None: it follows from ε, or ε from it."""
+        """Return noise that the settings fix independently of the claim; None if σ follows from ε, or ε from σ."""
         return None
 
     def planned_claim(self, composed: Guarantee, settings: S, *, epsilon: float, delta: float) -> Guarantee:
-        """Return what a plan claims.
+        """Return a plan's claim.
 
         Args:
-            composed: The (ε, δ) that everything composes to, of kind dp.
+            composed: The (ε, δ) of all accesses composed, of kind dp.
             settings: With all noise decided.
-            epsilon: What was asked for.
-            delta: What was asked for.
+            epsilon: The requested ε.
+            delta: The requested δ.
         """
         return composed
 
     def forecast(self, planned: Guarantee, settings: S, touches: tuple[Access, ...], schema: Schema) -> tuple[str, ...]:
-        """Return what a plan says beside its prices, line by line: what is decided, or is measured afterwards."""
+        """Return further lines of a plan: decisions, and figures that will be measured later."""
         return ()
 
     def final_claim(
@@ -196,13 +196,13 @@ class Method(ABC, Generic[S, E]):
         touches: tuple[Access, ...],
         measured: BayesianAccountant | None,
     ) -> tuple[Guarantee, dict[str, Any] | None]:
-        """Return what a finished run claims, and the figures that decided it, which stay internal; None: nothing did.
+        """Return a finished run's claim, and the internal figures that decided it; None if no figure did.
 
         Args:
             planned: The plan's claim.
-            settings: The plan's.
+            settings: The plan's settings.
             touches: All accesses of the plan.
-            measured: What the training has handed to :attr:`Job.measured`, if it has.
+            measured: The accountant that training gave to :attr:`Job.measured`, if any.
         """
         return planned, None
 
@@ -226,13 +226,13 @@ class FixedNoise:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimation:
-    """How an expected privacy loss is estimated, fixed before any record is read.
+    """Settings of an estimate of the expected privacy loss, fixed before any record is read.
 
     Attributes:
-        pairs: N, from how many real records; γ is 1/(N + 1).
-        features: In what distances are measured.
-        artificial: On how many synthetic records.
-        seed: Fixes which records these are.
+        pairs: N, number of real records; γ is 1/(N + 1).
+        features: The features in which distances are measured.
+        artificial: Number of synthetic records.
+        seed: Fixes the choice of these records.
     """
 
     pairs: int
@@ -255,11 +255,11 @@ def settings_of(method: Method[Any, Any], kind: str, given: dict[str, Any]) -> M
 
 
 def unshared_conditions(method: Method[Any, Any], schema: Schema) -> tuple[str, ...]:
-    """Return a line for each condition of which nothing says how frequent its values are.
+    """Return a line for each condition whose values' shares are unknown.
 
     Args:
-        method: What trains.
-        schema: Says which conditions have shares.
+        method: The method.
+        schema: The schema, with the shares that are declared or bought.
     """
     if method.knows_shares(schema):
         return ()
@@ -272,21 +272,21 @@ def unshared_conditions(method: Method[Any, Any], schema: Schema) -> tuple[str, 
 
 
 def customary_delta(units: int) -> float:
-    """Return a tenth of 1/units, rounded down to one digit, so that what is proposed is never warned of."""
+    """Return a tenth of 1/units, rounded down to one digit, so that a proposed δ never raises a warning."""
     power = len(str(10 * units - 1))
     return float(f"{10**power // (10 * units)}e-{power}")
 
 
 def refuse_loose_delta(delta: float, units: int, *, field: str) -> None:
-    """Refuse a chance that would allow publishing one unit's record outright.
+    """Refuse a δ that would allow publishing one unit's record outright.
 
     Args:
-        delta: What was asked for.
+        delta: The requested δ.
         units: The public number of units.
-        field: Where it was asked for.
+        field: The field that holds it.
 
     Raises:
-        SettingError: It is 1/units or more.
+        SettingError: δ is 1/units or more.
     """
     if delta >= 1 / units:
         raise SettingError(

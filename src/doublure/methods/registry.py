@@ -1,7 +1,7 @@
-"""Name -> method. Imports no torch, and a method's module only when that method is asked for.
+"""The registry of methods by name.
 
-A method of this package is a folder beside this file and a line in ``_SUMMARIES``; one that is defined elsewhere is
-registered (docs/extending.md).
+A method of this package is a folder beside this file and a line in ``_SUMMARIES``; a method that is defined elsewhere
+is registered (docs/extending.md). Torch is not imported here, and a method's module only when the method is requested.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from doublure.methods.method import Method
 
 AUTO = "auto"
-"""Asks :mod:`doublure.methods.choice` for one."""
+"""The name under which :mod:`doublure.methods.choice` chooses a method."""
 
 _SUMMARIES = {
     "statistics": "a generator fitted to noisy statistics: counts of tables and series, mean features of images",
@@ -44,15 +44,17 @@ METHODS: Registry[Callable[[], Method[Any, Any]]] = Registry(
     {name: partial(resolve_name, f"doublure.methods.{name}.method:METHOD") for name in _SUMMARIES},
     beside=[AUTO],
 )
-"""Each name, and what returns its method."""
+"""Functions that return the methods, by name."""
 
 
 def register(added: Method[Any, Any], summary: str) -> None:
-    """Let plans name a method that is defined elsewhere. It holds for this process: a run folder needs it again.
+    """Let plans name a method that is defined elsewhere.
+
+    The registration holds for this process: a process that loads a run folder of the method must register it again.
 
     Args:
-        added: The method; another one of its name that was registered before is replaced.
-        summary: What it does, in a line.
+        added: The method; it replaces a method of the same name that was registered before.
+        summary: A line about it.
 
     Raises:
         SettingError: A method of this package has its name.
@@ -62,7 +64,7 @@ def register(added: Method[Any, Any], summary: str) -> None:
 
 
 def summary(name: str, kind: str) -> str:
-    """Return what a method does with data of one kind, in a line."""
+    """Return a line about a method on data of one kind."""
     return _OF_KIND.get((name, kind), _SUMMARIES[name])
 
 
@@ -70,6 +72,6 @@ def method(name: str) -> Method[Any, Any]:
     """Return the method of this name.
 
     Raises:
-        SettingError: There is none.
+        SettingError: No method has this name.
     """
     return METHODS[name]()

@@ -1,6 +1,6 @@
-"""A generator that is tables and not weights: NumPy inside, arrays in and out. It needs no torch.
+"""Interface of generators that draw from tables with NumPy, without torch.
 
-It is handled as a torch module is: called with noise and conditions, and its state taken and given by name.
+They are used as torch modules are: called with noise and conditions, with a state of named arrays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 
 class ArrayGenerator(ABC):
-    """Noise and conditions in, rows out."""
+    """Map of noise and conditions to rows."""
 
     @abstractmethod
     def __call__(self, noise: Array, condition: Array | None = None) -> Array:
@@ -26,7 +26,7 @@ class ArrayGenerator(ABC):
 
         Args:
             noise: ``(B, Z)`` standard normal.
-            condition: ``(B, K)`` one block a condition, ones at the values that will do; or None.
+            condition: ``(B, K)`` one block a condition, ones at the allowed values; or None.
         """
 
     @abstractmethod
@@ -35,16 +35,16 @@ class ArrayGenerator(ABC):
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Array]) -> None:
-        """Take tables of any shape that fit together.
+        """Load tables of any consistent shapes.
 
         Raises:
-            RuntimeError: They do not.
+            RuntimeError: The tables are inconsistent.
         """
 
     def eval(self) -> Self:
-        """Return itself: it draws in one way only."""
+        """Return itself; there is no training mode."""
         return self
 
 
 AnyGenerator: TypeAlias = Union[ArrayGenerator, "nn.Module"]
-"""What a method trains: tables, or a network."""
+"""A generator of either kind, tables or a network."""

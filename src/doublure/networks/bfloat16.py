@@ -1,7 +1,7 @@
-"""Products of eight binary digits in place of twenty-four, where a processor has units for them.
+"""Matrix products in bfloat16, on processors with units for them.
 
-A generator that learns from a release takes them, in half the time: what it reads is noisy, and was paid for. Nothing
-that looks at a private record may: a bound on what a record adds to a sum must hold for the sum as it is computed.
+A generator that is fitted to a release uses them, in half the time: its targets are noisy and already paid for. No
+computation on private records may use them: a bound on a record's contribution must hold for the sum as computed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ _UNITS = ("amx_bf16", "avx512_bf16")
 
 
 def bfloat16_products(device: str) -> torch.autocast:
-    """Return a context in which products are made in bfloat16 if that is faster on this machine, and as usual if not.
+    """Return a context that computes products in bfloat16 if this machine does so faster.
 
     Args:
-        device: Where is computed. Only processors are known to gain.
+        device: The device of the computation. Only processors are known to gain.
     """
     return torch.autocast("cpu", torch.bfloat16, enabled=device == "cpu" and has_units())
 
 
 def has_units() -> bool:
-    """Return whether the processor multiplies numbers in bfloat16 by itself; no, where torch cannot say."""
+    """Return whether the processor has bfloat16 units; False if torch cannot tell."""
     capabilities: Mapping[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(bool(capabilities.get(name)) for name in _UNITS)

@@ -1,7 +1,7 @@
-"""A generator of series as codes: a level for each channel, then from step to step a Markov chain that depends on it.
+"""A generator of series as codes: Markov chains over steps, given a level for each channel.
 
-Expected tables of neighbouring steps are exact products over the chain, so that it can be fitted to noisy tables
-without a single sampled series. Attributes shift how likely each code is at each step.
+Expected tables of neighbouring steps are exact products over the chain, so that it is fitted to noisy tables without
+sampling. Attributes shift the logits of each code at each step.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ UNLIKELY = -1e4
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
-class Chain(nn.Module):
+class MarkovChain(nn.Module):
     """A Markov chain over ``steps`` steps of ``states`` states, one for each class; attributes add to its logits.
 
     Args:
-        classes: How many chains.
+        classes: Number of chains.
         steps: S.
         states: G, of each step.
         condition_width: K; 0 for none.
@@ -31,7 +31,7 @@ class Chain(nn.Module):
     Attributes:
         start: ``(classes, G)`` logits of the first step.
         transitions: ``(classes, S - 1, G, G)`` logits of the next step's states, given this one's.
-        effects: ``(K, S, G)`` what an attribute's value adds.
+        effects: ``(K, S, G)`` logits that an attribute's value adds.
     """
 
     def __init__(self, classes: int, steps: int, states: int, condition_width: int) -> None:
@@ -62,26 +62,26 @@ class Chain(nn.Module):
 
 
 class ChainGenerator(nn.Module):
-    """Noise and attributes in, codes out.
+    """Map of noise and attributes to codes.
 
-    The channels' levels are a chain of their own, so that channels go together by their levels; given its level, each
-    channel is a chain of groups of codes. Within a group a code is drawn by how codes fall there, and where the value
-    stands within its group stays similar from one step to the next.
+    The channels' levels are a chain of their own, which makes channels dependent; given its level, each channel is a
+    chain of groups of codes. Within a group a code is drawn by the codes' shares, and the quantile of a value within
+    its group is correlated from one step to the next.
 
     Args:
-        sizes: How many codes each channel has.
+        sizes: Number of codes of each channel.
         length: Steps.
         levels: States of a level.
-        groups: States of a step, those without a place in the order included.
+        groups: States of a step, unordered ones included.
         condition_width: K; 0 for none.
-        persistence: The correlation from one step to the next of where a value stands within its group.
+        persistence: Correlation of a value's quantile within its group from one step to the next.
 
     Attributes:
         levels: The chain of the channels' levels.
         steps: A chain a channel, with a class for each level.
         shares: A channel's ``(codes,)`` shares of the codes, in order, adding up to 1.
-        ends: ``(channels, groups)`` the sum of shares up to each group's end, groups in order.
-        noise_width: How many numbers a series is made of.
+        ends: ``(channels, groups)`` cumulative shares at each group's end, groups in order.
+        noise_width: Numbers of noise for a series.
     """
 
     ends: Tensor
@@ -93,8 +93,8 @@ class ChainGenerator(nn.Module):
         self._length = length
         self._persistence = persistence
         self.noise_width = chain_noise(len(sizes), length)
-        self.levels = Chain(1, len(sizes), levels, condition_width)
-        self.steps = nn.ModuleList(Chain(levels, length, groups, condition_width) for _ in sizes)
+        self.levels = MarkovChain(1, len(sizes), levels, condition_width)
+        self.steps = nn.ModuleList(MarkovChain(levels, length, groups, condition_width) for _ in sizes)
         self.shares = nn.ParameterList(
             nn.Parameter(torch.full((size,), 1 / size, dtype=torch.float64), requires_grad=False) for size in sizes
         )

@@ -33,20 +33,20 @@ def activation(name: Activation) -> nn.Module:
 
 
 class ConvCritic(nn.Module):
-    """An image or a series (and its condition) in, one score out (or several numbers); no operation across records.
+    """Critic of images or series with an optional condition; no operation mixes records.
 
-    With few classes the score also has weights of its own for each class, as a product of features and label: appended
-    to the last linear layer alone, as the papers' figures show it, a label would only shift the score, by as much for
-    real images as for generated ones.
+    With few classes the score also has weights of its own for each class, on products of features and label. A label
+    that is only appended to the last linear layer, as in the papers' figures, shifts the scores of real and generated
+    images by the same amount.
 
     Args:
         shape: ``(C, H, W)``; of series ``(C, L)``.
         condition_width: K; 0 for none.
         channels: Output channels of the convolutions.
         features: d.
-        activation_name: Of all layers.
+        activation_name: Activation of all layers.
         generator: Public randomness for the initial weights.
-        outputs: Numbers in place of the score, for what goes through further layers.
+        outputs: Numbers in place of the score, as input of further layers.
         offset: Whether the score has a constant of its own; see :class:`~doublure.networks.mlp.MlpCritic`.
     """
 
@@ -98,18 +98,17 @@ class ConvCritic(nn.Module):
 
 
 class ConvGenerator(nn.Module):
-    """Noise and label in, one image in [-1, 1] out.
+    """Generator of images in [-1, 1] from noise and label.
 
-    Without normalisation an image depends on its own noise and label alone, as pairing with private records needs. With
-    batch normalisation (2018) it depends on its whole batch while training; when sampling, kept averages take their
-    place.
+    Without normalisation an image depends on its own noise and label alone, as pairing with private records requires.
+    With batch normalisation (2018) it depends on its whole batch in training; sampling uses running averages.
 
     Args:
         shape: ``(C, H, W)``.
         condition_width: K; 0 for none.
         noise_width: Z.
-        channels: Of the linear layer's output and of the layers between; one more than there are layers between.
-        activation_name: Of all hidden layers; batch normalisation goes with ReLU.
+        channels: Channels of the linear layer's output and of each hidden layer after it.
+        activation_name: Activation of all hidden layers; batch normalisation uses ReLU.
         normalisation: ``batch`` or ``none``.
         generator: Public randomness for the initial weights.
     """

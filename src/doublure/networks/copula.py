@@ -1,12 +1,13 @@
-"""A generator of series as places: a Gaussian vector over all channels and steps, bent into each step's own values.
+"""A Gaussian copula of series: a normal vector over all channels and steps, mapped to each step's own values.
 
-A series' group (its attributes' values, and a level that is drawn) has a mean and a covariance of normal scores, of all
-steps and channels together, and a table of what values stand behind them. Attributes that make no groups shift the
-scores. So channels go together step by step, and each step has its own values.
+A series' group (its attributes' values, and a level that is drawn) has a mean and a covariance of normal scores over
+all steps and channels, and a table from scores to values. Attributes that form no groups shift the scores. Values are
+"places": a cell's number plus a fraction within the cell.
 
-Two corrections are exact. Where stretches of a series are calm and others busy, its fast part is multiplied by a factor
-that changes slowly, which makes scores a mixture of normals, whose distribution is known; and where tables are to be
-trusted more than means, what all groups together give at a step is known too, and is brought back to the step's table.
+Two corrections are exact. Where calm and busy stretches alternate, the fast part of a series is multiplied by a slowly
+changing factor; scores are then a mixture of normals with a known distribution, and are mapped back to normal scores.
+Where tables are more precise than means, the distribution of all groups together at a step is known too, and is mapped
+back to the step's table.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from doublure.networks.cosines import cosines
 from doublure.networks.sizes import copula_noise
 
 SCORE_LIMIT = 3.0
-"""What no normal score is beyond."""
+"""Largest absolute normal score."""
 CALM_MEMORY = 1 / 6
-"""After which share of a series' length the factor of its fast part has forgotten e-fold where it was."""
+"""Correlation time of the fast part's factor, as a share of a series' length."""
 
 _LEAST = 1e-6
 _BELOW = math.nextafter(1.0, 0.0)
@@ -32,18 +33,18 @@ _NODES = 15
 
 @dataclass(frozen=True, kw_only=True)
 class CopulaShape:
-    """What a generator's tensors measure.
+    """The sizes of a copula's tensors.
 
     Attributes:
-        sizes: How many cells each channel has, those of missing steps not counted.
-        missing: Which channels may have missing steps.
+        sizes: Number of cells of each channel, without that of missing steps.
+        missing: Whether each channel may have missing steps.
         length: Steps.
-        blocks: The attributes' blocks of the condition: how many values each has.
-        grouped: Which of them make groups.
-        levels: Groups of levels, within each of these.
+        blocks: Number of values of each attribute, in the order of the condition's blocks.
+        grouped: Whether each attribute is part of the groups.
+        levels: Groups of levels within each group of attributes.
         own_tables: Whether each group has a table of its own.
-        exact: Whether a step's table is given back exactly.
-        calm: Whether the fast part is calm or busy by stretches.
+        exact: Whether each step's table is reproduced exactly.
+        calm: Whether the fast part alternates between calm and busy stretches.
     """
 
     sizes: tuple[int, ...]
@@ -73,12 +74,12 @@ class CopulaShape:
 
     @property
     def shifting(self) -> int:
-        """Values of the attributes that make no groups."""
+        """Values of the attributes that form no groups."""
         return sum(size for size, grouped in zip(self.blocks, self.grouped, strict=True) if not grouped)
 
     @property
     def noise_width(self) -> int:
-        """Numbers that a series is made of."""
+        """Numbers of noise for a series."""
         return copula_noise(len(self.sizes), self.length, missing=sum(self.missing))
 
     def attribute_group(self, condition: Tensor | None, rows: int) -> Tensor:
@@ -94,7 +95,7 @@ class CopulaShape:
         return found
 
     def shifts(self, condition: Tensor | None, rows: int) -> Tensor:
-        """Return the one-hot blocks ``(rows, K')`` of the attributes that make no groups."""
+        """Return the one-hot blocks ``(rows, K')`` of the attributes that form no groups."""
         if condition is None or not self.shifting:
             return torch.zeros(rows, 0)
         blocks = torch.split(condition, list(self.blocks), dim=1)
@@ -102,21 +103,22 @@ class CopulaShape:
 
 
 class CopulaGenerator(nn.Module):
-    """Noise and attributes in, places out; see the module.
+    """Map of noise and attributes to places; see the module.
 
     Args:
-        shape: What the tensors measure.
+        shape: The tensors' sizes.
 
     Attributes:
         tables: ``(groups or 1, parts, cells + 1)`` cumulative shares from 0 to 1, padded with ones.
         step_tables: ``(parts, cells + 1)`` likewise, of all groups together.
-        mixed: ``(parts, cells + 1)`` what scores give of all groups together at the cells' ends, where that is exact.
+        mixed: ``(parts, cells + 1)`` the model's cumulative shares of all groups together at the cells' ends, where
+            step tables are exact.
         means: ``(groups, parts)`` of scores.
         factors: ``(groups, parts, parts)`` of their covariance, lower triangular.
-        effects: ``(K', parts)`` what attributes add.
+        effects: ``(K', parts)`` shifts of the scores by attributes.
         level_ends: ``(attribute groups, levels)`` cumulative shares of the levels.
-        calm: ``(1,)`` how strongly stretches differ.
-        gaps: ``(missing channels, length, 2)`` the chance of a missing step after one with a value, and after none.
+        calm: ``(1,)`` strength of the difference between calm and busy stretches.
+        gaps: ``(missing channels, length, 2)`` chance of a missing step after a present one and after a missing one.
     """
 
     tables: Tensor
@@ -190,15 +192,15 @@ class CopulaGenerator(nn.Module):
         return self._normal_again(busy, factor) + self.means[group].double()
 
     def fast_part(self) -> Tensor:
-        """Return the projection ``(length, length)`` on what changes within a few steps."""
+        """Return the projection ``(length, length)`` on changes within a few steps."""
         return fast_projection(self.shape.length)
 
     def slow_factors(self, slow: Tensor) -> Tensor:
-        """Return by what each step's fast part is multiplied ``(B, length)``: log-normal with a mean square of one."""
+        """Return the factors ``(B, length)`` of each step's fast part: log-normal with a mean square of one."""
         return calm_factors(slow.double(), float(self.calm))
 
     def _normal_again(self, scores: Tensor, factor: Tensor) -> Tensor:
-        """Return scores whose mixture of normals is brought back to the normal that each step had."""
+        """Return scores with each step's mixture of normals mapped back to the step's normal distribution."""
         shape = self.shape
         fast = self.fast_part()
         rows = factor.view(len(shape.sizes), shape.length, -1)
@@ -219,14 +221,14 @@ class CopulaGenerator(nn.Module):
         return found
 
     def _placed(self, tables: Tensor, shares: Tensor) -> Tensor:
-        """Return places ``(B, parts)`` at which cumulative shares ``(B, parts)`` stand."""
+        """Return the places ``(B, parts)`` of cumulative shares ``(B, parts)``."""
         return places_at(tables, shares, self._last_cells())
 
     def _last_cells(self) -> Tensor:
         return torch.tensor(self.shape.sizes).repeat_interleave(self.shape.length) - 1
 
     def _with_gaps(self, places: Tensor, noise: Tensor) -> Tensor:
-        """Return places with steps missing as a chain says."""
+        """Return places with missing steps, drawn by a Markov chain."""
         shape, first = self.shape, 0
         uniform = torch.special.ndtr(noise.double())
         for place, channel in enumerate(c for c, may_be in enumerate(shape.missing) if may_be):
@@ -241,7 +243,7 @@ class CopulaGenerator(nn.Module):
 
 
 def fast_projection(length: int) -> Tensor:
-    """Return the projection ``(length, length)``, float64, on cosines above a sixth of all."""
+    """Return the projection ``(length, length)``, float64, on all but the lowest sixth of cosines."""
     waves = cosines(length)
     waves = waves[max(2, length // 6) :]
     return waves.T @ waves
@@ -275,7 +277,7 @@ def places_at(tables: Tensor, shares: Tensor, last: Tensor) -> Tensor:
 def shares_at(tables: Tensor, places: Tensor) -> Tensor:
     """Return cumulative shares ``(…, parts)`` at places ``(…, parts)``, from tables ``(parts, cells + 1)``.
 
-    Row by row and number by number: nothing but a place decides what it comes to.
+    Each number depends on its own place only, so that a query may apply this to records.
     """
     tables = tables.double()
     flat = places.double().reshape(-1, places.shape[-1])
@@ -291,10 +293,10 @@ def normal_scores(shares: Tensor) -> Tensor:
 
 
 def over_gaps(scores: Tensor, known: Tensor) -> Tensor:
-    """Return scores ``(B, channels, length)`` with gaps bridged by straight lines, and ends by the nearest.
+    """Return scores ``(B, channels, length)`` with gaps interpolated linearly, and ends filled with the nearest.
 
     Args:
-        scores: What stands in a gap does not matter; a channel that is all gap gets zeros.
+        scores: Values in gaps are ignored; a channel without any value gets zeros.
         known: ``(B, channels, length)`` whether a step has a value.
     """
     length = scores.shape[2]

@@ -1,4 +1,4 @@
-"""The cosine transform, as a matrix, and of images."""
+"""The discrete cosine transform, as a matrix and for images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 def cosines(side: int) -> Tensor:
-    """Return the cosine transform of rows of numbers ``(side, side)``, orthonormal, in 64 bits."""
+    """Return the orthonormal matrix ``(side, side)`` of the cosine transform (DCT-II), float64."""
     count = torch.arange(side, dtype=torch.float64)
     waves = torch.cos(math.pi / side * count[:, None] * (count + 0.5)) * math.sqrt(2 / side)
     waves[0] /= math.sqrt(2)
@@ -22,7 +22,7 @@ class ImageCosines(nn.Module):
 
     Args:
         sides: H and W.
-        kept: h and w, how many coefficients of columns and rows, the lowest; all unless said.
+        kept: h and w, the numbers of lowest coefficients along columns and rows; all by default.
     """
 
     down: Tensor
@@ -38,5 +38,5 @@ class ImageCosines(nn.Module):
         return self.down @ images @ self.across.T
 
     def images(self, coefficients: Tensor) -> Tensor:
-        """Return the images that have these coefficients, and no others."""
+        """Return the images with these coefficients, and zeros for all others."""
         return self.down.T @ coefficients @ self.across

@@ -1,9 +1,9 @@
-"""What a public generator leaves out of images: surfaces, edges, grain.
+"""Detail that a public generator leaves out of images: surfaces, edges, grain.
 
-An autoencoder's images are blurred, and whoever learns from blurred images is at a loss before sharp ones. What it
-leaves out of public images is known, and noise with the same covariance takes its place: cosine coefficients that are
-independent of one another and normal, a coefficient's colours together. It is as strong at each pixel as the image is
-busy there, so that an even surface stays even.
+An autoencoder's images are blurred, and a classifier trained on blurred images does badly on sharp ones. The residual
+on public images is known, and noise of the same covariance replaces it: independent normal cosine coefficients, with
+the colours of a coefficient correlated. The noise at a pixel is scaled by the local variation of the image, so that an
+even surface stays even.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _WIDENED = 3
 _HALVINGS = 12
 
 
-class Detail(nn.Module):
-    """Standard normal numbers ``(B, Z)`` and images ``(B, C, H, W)`` to what is added to them.
+class ImageDetail(nn.Module):
+    """Map of standard normal numbers ``(B, Z)`` and images ``(B, C, H, W)`` to the images' detail.
 
-    The first number says how strong an image's detail is, evenly between nothing and all: how far images are blurred
-    differs from one to the next, and nothing says how far.
+    The first number sets the strength of an image's detail, uniform in [0, 1]: images are blurred to different degrees,
+    and the degree is unknown.
 
     Args:
         shape: ``(C, H, W)``.
 
     Attributes:
-        width: Z, one and a number for each of an image's.
+        width: Z, the number of an image's values plus one.
         factors: ``(H, W, C, C)`` of each coefficient's covariance, lower triangular.
         speckle: The mean spread inside 2 x 2 blocks (:func:`doublure.networks.texture.block_spread`) of the images that
-            it was learned from; 0 where an earlier version learned it and kept none.
+            it was learned from; 0 for detail of an earlier version, which kept none.
     """
 
     factors: Tensor
@@ -55,10 +55,10 @@ class Detail(nn.Module):
         self.register_buffer("speckle", torch.zeros(()))
 
     def learn(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """Take the covariance of what is left out, where images are as busy as one another.
+        """Estimate the covariance of the residual, scaled by the local variation of images.
 
         Args:
-            pairs: Images ``(N, C, H, W)`` and what a generator makes of them, a part at a time; at least one.
+            pairs: Batches of images ``(N, C, H, W)`` and their reconstructions; at least one batch.
         """
         total, count, speckle = torch.zeros(self.factors.shape, dtype=torch.float64), 0, 0.0
         for images, made in pairs:
@@ -71,7 +71,7 @@ class Detail(nn.Module):
         self.speckle.fill_(speckle / max(1, count))
 
     def forward(self, noise: Tensor, images: Tensor) -> Tensor:
-        """Return the detail of images that have none."""
+        """Return the detail to add to images."""
         amplitude = (1 + torch.erf(noise[:, 0] / math.sqrt(2))) / 2
         own = noise[:, 1:].reshape(len(noise), *self._shape)
         coefficients = torch.einsum("hwcd,ndhw->nchw", self.factors, own)
@@ -82,23 +82,22 @@ class Detail(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-class Detailed(nn.Module):
-    """A generator whose images get detail.
+class DetailedGenerator(nn.Module):
+    """A generator with detail added to its images.
 
     Args:
-        generator: Noise ``(B, Z)`` and labels to images.
-        detail: What is added.
-        noise_width: Z, of the generator's own.
-        strength: What the detail is multiplied by.
+        generator: Maps noise ``(B, Z)`` and labels to images.
+        detail: The detail to add.
+        noise_width: Z of the generator alone.
+        strength: Factor of the detail.
 
     Attributes:
-        held: What the strength is multiplied by, so that images are no more speckled than public ones
-            (:meth:`hold`); 1 where they were not held.
+        held: Further factor that keeps images no more speckled than public ones (:meth:`hold`); 1 before that.
     """
 
     held: Tensor
 
-    def __init__(self, generator: nn.Module, detail: Detail, *, noise_width: int, strength: float) -> None:
+    def __init__(self, generator: nn.Module, detail: ImageDetail, *, noise_width: int, strength: float) -> None:
         super().__init__()
         self.generator = generator
         self.detail = detail
@@ -107,16 +106,16 @@ class Detailed(nn.Module):
         self.register_buffer("held", torch.ones(()))
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
-        """Return images ``(B, C, H, W)`` in [-1, 1]: noise holds the generator's numbers, then the detail's."""
+        """Return images ``(B, C, H, W)`` in [-1, 1]; noise holds the generator's numbers, then the detail's."""
         images: Tensor = self.generator(noise[:, : self._width], condition)
         return self._with(self._strength * self.held, noise, images)
 
     @torch.no_grad()
     def hold(self, noise: Tensor, condition: Tensor | None = None) -> None:
-        """Hold the detail back until images are no more speckled, in the mean, than the public ones were.
+        """Reduce the detail until images are no more speckled, on average, than the public ones.
 
-        It looks at generated images alone, which are post-processing of what was released. Nothing is held where the
-        public images' speckle is not known, and images that are speckled without detail get none.
+        This reads generated images alone, which are post-processing. Nothing changes if the public images' speckle is
+        unknown; images that are too speckled without detail get none.
 
         Args:
             noise: ``(B, Z)`` of some hundred images.
@@ -125,7 +124,7 @@ class Detailed(nn.Module):
         if not self.detail.speckle:
             return
         noise = noise.clone()
-        # How strong each image's is, as evenly as can be: few images then say what many have.
+        # Strengths on an even grid in place of random ones: few images then estimate the mean of many.
         even = (torch.arange(len(noise), device=noise.device) + 0.5) / len(noise)
         noise[:, self._width] = torch.special.ndtri(even)
         plain: Tensor = self.generator(noise[:, : self._width], condition)
@@ -151,7 +150,7 @@ class Detailed(nn.Module):
 
 
 def _busy(images: Tensor) -> Tensor:
-    """Return how much images ``(B, C, H, W)`` change from pixel to pixel around each, ``(B, 1, H, W)``; never zero."""
+    """Return the local variation ``(B, 1, H, W)`` of images ``(B, C, H, W)``; never zero."""
     found = (images - _smoothed(images)).square().mean(dim=1, keepdim=True)
     for _ in range(_WIDENED):
         found = _smoothed(found)

@@ -1,7 +1,7 @@
-"""Images to vectors of length 1, by fixed mathematics: what is summed up over private images, and what labels them.
+"""Fixed feature extractors of images, for sums over private images and for labellers.
 
 Nothing here is learned, from private data or public: the wavelets are :mod:`doublure.networks.scattering`'s, and the
-frequencies are drawn from a public seed that the plan could have named.
+frequencies are drawn from a public seed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class FourierFeatures(nn.Module):
     Args:
         width: d.
         features: D, even.
-        bandwidths: Of the kernels; each has an equal share of the features.
-        source: Public; the frequencies are drawn from it.
+        bandwidths: Bandwidths of the kernels; each has an equal share of the features.
+        source: Public randomness of the frequencies.
     """
 
     frequencies: Tensor
@@ -54,19 +54,19 @@ class FourierFeatures(nn.Module):
 class MeanEmbedding(nn.Module):
     """Images ``(B, C, H, W)`` in [-1, 1] to random Fourier features ``(B, D)``, each of length exactly 1.
 
-    For private generation, on pixels, these are Harder, Adamczewski and Park's (2021, DP-MERF). Here they are of what a
-    first-order scattering sees: the shape, whatever the contrast, and beside it the averages of brightness and of its
-    square, which together say how black and how white an image is. Some may see second-order scattering instead, as a
-    labeller does: textures, and what stands beside what. Others may see the pixels themselves: where each line stands.
+    Harder, Adamczewski and Park (2021, DP-MERF) use them on pixels for private generation. Here their input is
+    first-order scattering, normalised for contrast (the shapes), with local averages of brightness and its square (the
+    levels of black and white). Some features may read second-order scattering instead, as a labeller does (textures and
+    neighbourhoods); others may read amplified cosine coefficients (the exact place of each line).
 
     Args:
         shape: ``(C, H, W)``.
         features: D, even.
-        bandwidths: Of the Gaussian kernels; each has an equal share of the features.
+        bandwidths: Bandwidths of the Gaussian kernels; each has an equal share of the features.
         seed: Public; fixes the frequencies.
-        second_order: How many of the features, an even number, see second-order scattering; they have as large a share
-            of the length.
-        fine_detail: How many see :class:`FineDetail`, likewise; some are left for the first order.
+        second_order: Number of the features, even, on second-order scattering; their share of the squared length is
+            their share of the features.
+        fine_detail: Number of the features on :class:`FineDetail`, likewise; some must be left for the first order.
 
     Attributes:
         width: D.
@@ -111,11 +111,11 @@ class MeanEmbedding(nn.Module):
 
 
 class FineDetail(nn.Module):
-    """Images ``(B, C, H, W)`` in [-1, 1] to their cosine coefficients ``(B, d)``, the fine ones amplified.
+    """Images ``(B, C, H, W)`` in [-1, 1] to their cosine coefficients ``(B, d)``, with fine ones amplified.
 
-    Scattering says where an edge is within four pixels, and not whether it is a step or a line; pixels say both, but
-    two images are as far apart in them as their large surfaces are. A coefficient at (u, v) therefore weighs as much as
-    √(1 + |(u, v)|): two images of one kind of thing are then about half a unit apart.
+    Scattering locates an edge within four pixels, and does not tell a step from a line. Pixels tell both, but their
+    distances are dominated by large surfaces. A coefficient at (u, v) is therefore weighted by √(1 + |(u, v)|): two
+    images of one class are then about half a unit apart.
 
     Args:
         shape: ``(C, H, W)``; images with a side of more than 32 are averaged down by a whole factor first.
@@ -143,7 +143,7 @@ class FineDetail(nn.Module):
 
 
 class LabelFeatures(nn.Module):
-    """Images ``(B, C, H, W)`` in [-1, 1] to vectors ``(B, D)`` of length 1 that a linear model can tell apart.
+    """Images ``(B, C, H, W)`` in [-1, 1] to vectors ``(B, D)`` of length 1 for a linear classifier.
 
     Second-order scattering, normalised over groups of three paths of the same image, as Tramèr and Boneh (2021) do.
 
@@ -164,7 +164,7 @@ class LabelFeatures(nn.Module):
         seen = self.scattering(images)
         groups = seen.reshape(len(images), seen.shape[1] // _GROUP, _GROUP * seen.shape[2])
         centred = groups - groups.mean(dim=2, keepdim=True)
-        # Not std(), which warns where there is no image, and has no gradient where an image is of one grey.
+        # std() would warn on an empty batch, and has no gradient for an image of one grey.
         variance = centred.square().sum(dim=2, keepdim=True) / (groups.shape[2] - 1)
         spread = (variance + _STEADY**4).sqrt() + _STEADY
         flat = (centred / spread).flatten(1)

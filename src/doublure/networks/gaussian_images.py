@@ -1,13 +1,13 @@
-"""Images as a Gaussian has them: what is summed up over private ones, and a generator that follows from the sums.
+"""A Gaussian model of images: the moments to sum over private images, and a generator from the sums.
 
-An image's cosine coefficients, whitened by the spectrum that photographs have (amplitude falls with frequency; Field
-1987), are nearly independent. What tells kinds of pictures apart is how neighbouring coefficients are correlated:
-energy in one part of an image, or in one direction, correlates them. So the products of neighbours are released, and
-no others, whose noise is a small part of that of all products. An image's contrast is taken off first, and released
-beside (a Gaussian scale mixture; Wainwright and Simoncelli 2000).
+An image's cosine coefficients, whitened by the spectrum of photographs (amplitude falls with frequency; Field 1987),
+are nearly independent. Classes of pictures differ in the correlations of neighbouring coefficients, which come from
+energy in one part of an image or in one direction. Only products of neighbours are therefore released: their noise is a
+small part of the noise of all products. Each image is normalised by its contrast, which is released separately (a
+Gaussian scale mixture; Wainwright and Simoncelli 2000).
 
-Covariances are those of pictures that are as often mirrored as not: coefficients that mirroring turns over are taken as
-uncorrelated with those that it leaves. Means are as they are.
+Covariances assume that mirrored pictures are equally likely: coefficients that change sign under mirroring are taken as
+uncorrelated with the others. Means make no such assumption.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from doublure.networks.cosines import ImageCosines
 from doublure.networks.sizes import CONTRASTS, COSINE_NEIGHBOURS, WARP_WIDTH, cosine_pairs, cosine_sides
-from doublure.networks.upsampling import warped
+from doublure.networks.upsampling import warp_images
 
 _FALL = 1.4
 _CHROMA = 0.4
@@ -39,14 +39,14 @@ class _Coefficients(nn.Module):
     """Images ``(B, C, H, W)`` in [-1, 1] to whitened cosine coefficients ``(B, N)``, and back.
 
     Args:
-        shape: ``(C, H, W)``; of a longer side the lowest 32 coefficients count, and nothing finer is drawn.
+        shape: ``(C, H, W)``; of a longer side only the lowest 32 coefficients are used.
 
     Attributes:
-        first: ``(S,)`` of each pair of neighbours the one coefficient; each is a neighbour of itself.
-        second: ``(S,)`` the other one.
+        first: ``(S,)`` first coefficient of each pair of neighbours; each is a neighbour of itself.
+        second: ``(S,)`` second coefficient of each pair.
         ring: ``(N,)`` colour and frequency, as one number.
-        kind: ``(S,)`` which neighbours, of which colour and about which frequency, as one number.
-        blocks: The coefficients ``(n,)`` that may be correlated with one another.
+        kind: ``(S,)`` offset, colour and approximate frequency of each pair, as one number.
+        blocks: Sets ``(n,)`` of coefficients that may be correlated with one another.
     """
 
     colours: Tensor
@@ -87,17 +87,17 @@ class _Coefficients(nn.Module):
 
 
 def _neighbours(numbers: Tensor, about: Tensor, down: int, across: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return coefficients, those that lie so far from them, and of which kind each pair is, all ``(S,)``."""
+    """Return coefficients, their neighbours at an offset, and each pair's kind, all ``(S,)``."""
     rows, columns = slice(numbers.shape[1] - down), slice(max(0, -across), numbers.shape[2] - max(0, across))
     there = numbers[:, down:, max(0, across) : numbers.shape[2] - max(0, -across)]
     return numbers[:, rows, columns].flatten(), there.flatten(), about[:, rows, columns].flatten()
 
 
 class GaussianMoments(nn.Module):
-    """Images ``(B, C, H, W)`` in [-1, 1] to what a Gaussian is made of ``(B, D)``, of length 1.
+    """Images ``(B, C, H, W)`` in [-1, 1] to the moments of a Gaussian ``(B, D)``, of length 1.
 
-    Each image's whitened coefficients, brought to one length; products of neighbours, likewise; and which contrast it
-    has.
+    They are the image's whitened coefficients at unit length, the products of neighbours at unit length, and its
+    contrast as a one-hot block, each with a fixed weight.
 
     Args:
         shape: ``(C, H, W)``.
@@ -115,7 +115,7 @@ class GaussianMoments(nn.Module):
         """Return the features."""
         found = self.coefficients(images)
         length = found.norm(dim=1, keepdim=True)
-        # An image of one even grey has no direction, and says nothing but that.
+        # An image of one even grey has no direction; its coefficients stay close to zero.
         even = found / length.clamp(min=_FLOOR)
         products = even[:, self.coefficients.first] * even[:, self.coefficients.second]
         products = products / products.norm(dim=1, keepdim=True).clamp(min=_FLOOR**2)
@@ -126,17 +126,17 @@ class GaussianMoments(nn.Module):
 
 
 class GaussianImages(nn.Module):
-    """Noise and label to images of a Gaussian, with a contrast of their own, for each label.
+    """Generator of images from a Gaussian for each label, with a contrast for each image.
 
     Args:
         shape: ``(C, H, W)``.
         condition_width: K; 0 for none.
-        warp: How strongly images are warped (:func:`~doublure.networks.upsampling.warped`).
+        warp: Strength of the warp (:func:`~doublure.networks.upsampling.warp_images`).
 
     Attributes:
-        moments: ``(K, D)`` mean features of each label's images, with noise; zeros until they are known.
+        moments: ``(K, D)`` noisy mean features of each label's images; zeros until they are known.
         deviations: ``(K,)`` the noise's standard deviation in each.
-        spread: What the noise of an image, but for its contrast, is multiplied by.
+        spread: Factor of an image's noise, except that of its contrast.
     """
 
     moments: Tensor
@@ -153,7 +153,7 @@ class GaussianImages(nn.Module):
         self._made: tuple[Tensor, list[Tensor], Tensor] | None = None
 
     def knowing(self, moments: Tensor, deviations: Tensor) -> GaussianImages:
-        """Return this generator with what was released: features ``(K, D)`` and their noise ``(K,)``."""
+        """Return this generator with released features ``(K, D)`` and their noise ``(K,)``."""
         self.moments.copy_(moments)
         self.deviations.copy_(deviations)
         self._made = None
@@ -178,10 +178,10 @@ class GaussianImages(nn.Module):
         even = means[labels] + drawn * self.spread
         chance = (1 + torch.erf(level / math.sqrt(2))) / 2
         images = self.coefficients.images(even * _contrast(contrasts[labels], chance))
-        return warped(images, turns, self.warp) if self.warp and len(images) else images
+        return warp_images(images, turns, self.warp) if self.warp and len(images) else images
 
     def _gaussians(self) -> tuple[Tensor, list[Tensor], Tensor]:
-        """Return means ``(K, N)``, symmetric roots of each block's covariance ``(K, n, n)``, and contrasts' shares."""
+        """Return means ``(K, N)``, symmetric roots ``(K, n, n)`` of each block's covariance, and contrasts' shares."""
         device = self.moments.device
         if self._made is None or self._made[0].device != device:
             with torch.inference_mode(mode=False), torch.no_grad():
@@ -190,16 +190,17 @@ class GaussianImages(nn.Module):
         return self._made
 
     def _make(self) -> tuple[Tensor, list[Tensor], Tensor]:
-        """Compute them, on the processor: it is little, and takes 64 bits."""
+        """Compute means, roots and shares on the processor, in float64."""
         known, numbers = self.coefficients, len(self.coefficients.ring)
         parts = torch.split(self.moments.cpu().double(), [numbers, len(known.first), CONTRASTS], dim=1)
         noise = self.deviations.cpu().double()
-        length = math.sqrt(numbers)  # of an image's coefficients: each is 1 on average
+        length = math.sqrt(numbers)  # of an image's coefficients, each of mean square 1
         means = _through_noise(parts[0] / _MEANS * length, noise / _MEANS * length, known.ring)
         products, ones = parts[1] / _PRODUCTS, known.first == known.second
-        contrast = (products[:, ones].sum(dim=1) / numbers).clamp(min=_FLOOR)  # that of neighbours is of length 1
+        # The released products have unit length; mean squares that average to 1 fix their scale.
+        contrast = (products[:, ones].sum(dim=1) / numbers).clamp(min=_FLOOR)
         products = products / contrast[:, None]
-        most = products[:, ones].clamp(min=_FLOOR).sqrt()  # of a mean, whose square is no more than that of squares
+        most = products[:, ones].clamp(min=_FLOOR).sqrt()  # a squared mean is at most the mean square
         means = torch.minimum(torch.maximum(means, -most), most)
         products = products - means[:, known.first] * means[:, known.second]
         products = _through_noise(products, noise / _PRODUCTS / contrast, known.kind)
@@ -213,7 +214,7 @@ class GaussianImages(nn.Module):
         for block in known.blocks:
             place.fill_(-1)
             place[block] = torch.arange(len(block))
-            within = torch.nonzero(place[known.first] >= 0)[:, 0]  # and so are their neighbours
+            within = torch.nonzero(place[known.first] >= 0)[:, 0]  # their neighbours are in the same block
             first, second = place[known.first[within]], place[known.second[within]]
             covariances = products.new_zeros(len(products), len(block), len(block))
             covariances[:, first, second] = products[:, within]
@@ -222,16 +223,16 @@ class GaussianImages(nn.Module):
 
 
 def _through_noise(seen: Tensor, noise: Tensor, kind: Tensor) -> Tensor:
-    """Return numbers ``(K, E)`` shrunk by what their noise ``(K,)`` makes of them (Efron and Morris 1973).
+    """Return numbers ``(K, E)`` after empirical Bayes shrinkage (Efron and Morris 1973).
 
-    Each label's are shrunk to all labels', and those to the mean of their kind, in the measure that such numbers differ
-    by less than their noise would make them. How much labels differ is estimated as DerSimonian and Laird (1986) do,
-    and a label counts for all of them as much as both that and its noise let it.
+    Each label's numbers are shrunk towards the mean over labels, and those means towards the mean of their kind, as far
+    as their noise explains the differences. The variance between labels is the estimate of DerSimonian and Laird
+    (1986); a label's weight in the mean is the inverse of that variance plus its noise variance.
 
     Args:
-        seen: With noise.
-        noise: Its standard deviation.
-        kind: ``(E,)`` which numbers are of one kind.
+        seen: Noisy numbers.
+        noise: Standard deviation of the noise.
+        kind: ``(E,)`` the kind of each number.
     """
     variance, count = noise.square().clamp(min=_FLOOR**2), torch.bincount(kind)
 
@@ -253,7 +254,7 @@ def _through_noise(seen: Tensor, noise: Tensor, kind: Tensor) -> Tensor:
 
 
 def _shares(seen: Tensor, noise: Tensor) -> Tensor:
-    """Return shares ``(K, bins)`` of what is seen through noise ``(K,)``: of bins that stand out, or of the largest."""
+    """Return shares ``(K, bins)`` from noisy counts with noise ``(K,)``: of significant bins, or of the largest."""
     seen = _through_noise(seen, noise, torch.arange(seen.shape[1]))
     pooled = noise.square().clamp(min=_FLOOR**2).reciprocal().sum().rsqrt()
     least = torch.minimum(_SEEN * pooled, seen.amax(dim=1, keepdim=True))
@@ -262,7 +263,7 @@ def _shares(seen: Tensor, noise: Tensor) -> Tensor:
 
 
 def _root(covariances: Tensor) -> Tensor:
-    """Return symmetric roots ``(K, n, n)`` of what are covariances but for noise, with their trace."""
+    """Return symmetric roots ``(K, n, n)`` of noisy covariances, made positive with the trace preserved."""
     values, vectors = torch.linalg.eigh(covariances)
     least = _LEAST * values.abs().mean(dim=1, keepdim=True) + _FLOOR
     trace = torch.maximum(values.sum(dim=1, keepdim=True), least)
@@ -273,7 +274,7 @@ def _root(covariances: Tensor) -> Tensor:
 
 
 def _contrast(shares: Tensor, chance: Tensor) -> Tensor:
-    """Return contrasts ``(B, 1)`` with given shares ``(B, bins)`` from evenly spread numbers ``(B, 1)``."""
+    """Return contrasts ``(B, 1)`` by inverting cumulative shares ``(B, bins)`` at uniform numbers ``(B, 1)``."""
     until = shares.cumsum(dim=1)
     place = torch.searchsorted(until, chance.contiguous()).clamp(max=shares.shape[1] - 1)
     inside = 1 - (until.gather(1, place) - chance) / shares.gather(1, place).clamp(min=_FLOOR)

@@ -13,9 +13,9 @@ def initialise(module: nn.Module, generator: torch.Generator, *, gain: float = 2
     """Draw every linear and convolutional layer's weights with variance ``gain / inputs``; biases are zero.
 
     Args:
-        module: Whose layers; what has no weights of these kinds is left as it is.
-        generator: Where the draws come from.
-        gain: 2 for ReLU and its like (He et al. 2015), 1 for SELU (LeCun).
+        module: The network; layers of other kinds keep their weights.
+        generator: Source of the draws.
+        gain: 2 for ReLU and similar (He et al. 2015), 1 for SELU (LeCun).
     """
     for layer in module.modules():
         if not isinstance(layer, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.ConvTranspose1d, nn.ConvTranspose2d)):
@@ -23,7 +23,7 @@ def initialise(module: nn.Module, generator: torch.Generator, *, gain: float = 2
         weight = layer.weight
         inputs = math.prod(weight.shape[1:])
         if isinstance(layer, (nn.ConvTranspose1d, nn.ConvTranspose2d)):
-            # In each dimension, an output is reached by kernel / stride places of its input.
+            # In each dimension, an output depends on kernel / stride places of the input.
             inputs = weight.shape[0] * math.prod(weight.shape[2:]) // math.prod(layer.stride)
         weight.copy_(torch.randn(weight.shape, generator=generator) * math.sqrt(gain / inputs))
         if layer.bias is not None:

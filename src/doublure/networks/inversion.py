@@ -1,28 +1,28 @@
-"""Records to latents of a public generator, each by itself (Chen et al. 2021, section III-A, equation 4).
+"""Inversion of a public generator, record by record (Chen et al. 2021, section III-A, equation 4).
 
 For a record x the inversion seeks the latent z that minimises ‖G(z) − x‖² subject to ‖z‖ ≤ ‖z₀‖, by projected gradient
-descent from z₀ ~ N(0, I): fixed steps, fixed rates, and of fixed restarts the one with the smallest error for this very
-record. (The paper calls the problem convex; the constraint is, the objective is not.)
+descent from z₀ ~ N(0, I), with fixed steps and rates. Of a fixed number of restarts it keeps the one with the smallest
+error for this record. (The paper calls the problem convex; the constraint is, the objective is not.)
 
-Guarantee: none of its own, and none is spent. A latent is a function of its own record and of public numbers alone, so
-that adding or removing one record adds or removes one latent and leaves every other as it was: a mechanism that is
-differentially private for one latent is so for one record. What that takes, and what is checked:
+Guarantee: none of its own, and none is spent. A latent is a function of its own record and of public numbers alone.
+Adding or removing one record adds or removes one latent and leaves every other unchanged, so that a mechanism that is
+differentially private for one latent is so for one record. The requirements, and the measures taken:
 
 ====================================  ================================================================================
-pitfall                               what is done
+pitfall                               measure
 ====================================  ================================================================================
 z₀ depends on other records           the restarts' z₀ come from a public seed and are the same for every record. Draws
                                       of each record's own would have to be secret and kept through a crash; they
                                       would add nothing, as the claim never counts on them
 batch normalisation, minibatch        a generator or encoder in training mode is refused, and so is one whose output
 statistics                            for a latent changes with the latents beside it
-steps that follow the data            as many steps for every record, at rates that depend on the step alone; no sum
-                                      over records decides anything
-a batch's size                        losses are added up, never averaged; every batch has one size, filled up
-a place in a batch                    what a product of matrices makes of a row differs in its last digits by the row's
-                                      place, and a long descent makes that large: a record's place follows from its own
-                                      content (``PrivateRecords.mapped`` with ``apart``), not from who stands before it
-other data when a run is resumed      latents that were kept are used only where the records are the same ones
+steps that follow the data            every record takes the same number of steps, at rates that depend on the step
+                                      alone; no sum over records decides anything
+a batch's size                        losses are summed, never averaged; every batch is padded to one size
+a place in a batch                    the last digits of a matrix product depend on a row's place, and a long descent
+                                      amplifies them: a record's place follows from its own content
+                                      (``PrivateRecords.mapped`` with ``apart``), not from the records before it
+other data when a run is resumed      kept latents are used only if the records are the same
 normalising over the data set         latents are kept within ‖z₀‖ and the public radius √d, whichever is smaller, from
                                       the first step on, and are not shifted or scaled
 a record that is not finite           its latent is zero
@@ -39,7 +39,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.errors import SettingError
-from doublure.networks.latent import bounded
+from doublure.networks.latent import project_to_ball
 
 Proposal = Callable[[Tensor], Tensor]
 """Records ``(B, D…)`` to latents ``(B, d)``, row by row."""
@@ -52,14 +52,14 @@ _TOLERANCE = 1e-4
 
 @dataclass(frozen=True, kw_only=True)
 class InversionSettings:
-    """How records are inverted, fixed in the plan.
+    """Settings of an inversion, fixed in the plan.
 
     Attributes:
-        steps: Of gradient descent, for each record and restart; none leaves the proposal as it is.
-        restarts: z₀ that are tried for each record.
-        rate: Of the first step; rates fall to zero along a half cosine.
-        seed: Public, of the z₀.
-        batch: Records handled at a time. Small batches stay in a processor's cache.
+        steps: Steps of gradient descent for each record and restart; 0 keeps the proposal.
+        restarts: Number of z₀ for each record.
+        rate: Learning rate of the first step; rates fall to zero along a half cosine.
+        seed: Public seed of the z₀.
+        batch: Records in a batch. Small batches stay in a processor's cache.
     """
 
     steps: int
@@ -70,18 +70,18 @@ class InversionSettings:
 
 
 class Inversion:
-    """Records to latents; see the module.
+    """Map of records to latents; see the module.
 
     Args:
         generator: G, ``(B, d) -> (B, D…)``, in evaluation mode.
         width: d.
-        settings: See there.
-        proposer: An encoder, trained on public data alone, that says where the first restart begins (projected into
+        settings: Steps, restarts and rates.
+        proposer: An encoder, trained on public data alone, that proposes the start of the first restart (projected into
             that restart's ball); in evaluation mode.
-        shape: Of one record, for the check that records do not meet in the encoder.
+        shape: Shape of one record, for the check that records do not interact in the encoder.
 
     Raises:
-        SettingError: A network is in training mode, or rows meet in it.
+        SettingError: A network is in training mode, or rows interact in it.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Inversion:
     ) -> None:
         if settings.steps == 0 and proposer is None:
             raise SettingError("needs steps, or an encoder", field="inversion_steps", remedy="take at least one step")
-        refuse_meeting(generator, (width,), "public generator")
+        refuse_interaction(generator, (width,), "public generator")
         if proposer is not None:
-            refuse_meeting(proposer, shape, "encoder")
+            refuse_interaction(proposer, shape, "encoder")
         self.width = width
         self.settings = settings
         self._generator = generator
@@ -119,17 +119,17 @@ class Inversion:
         least = torch.full((len(records),), math.inf, device=records.device)
         for number, start in enumerate(self.starts.to(records.device)):
             radius = start.norm().clamp(max=math.sqrt(self.width))
-            latents = bounded(start.expand(len(records), -1), radius)
+            latents = project_to_ball(start.expand(len(records), -1), radius)
             if self._proposer is not None and number == 0:
                 with torch.no_grad():
-                    latents = bounded(self._proposer(records), radius)
+                    latents = project_to_ball(self._proposer(records), radius)
             latents, errors = self._descended(records, latents.clone(), radius)
-            better = errors < least  # never true of what is not finite
+            better = errors < least  # never true of an error that is not finite
             best[better], least[better] = latents[better], errors[better]
         return best
 
     def _descended(self, records: Tensor, latents: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
-        """Return each record's latent after all steps, and its error; Adam's moments are each number's own."""
+        """Return each record's latent after all steps of Adam, and its error; Adam's moments are elementwise."""
         first, second = torch.zeros_like(latents), torch.zeros_like(latents)
         for step in range(self.settings.steps):
             latents.requires_grad_(True)
@@ -140,7 +140,7 @@ class Inversion:
             unbiased = first / (1 - _BETAS[0] ** (step + 1))
             scale = (second / (1 - _BETAS[1] ** (step + 1))).sqrt() + _FLOOR
             rate = self.settings.rate * (1 + math.cos(math.pi * step / self.settings.steps)) / 2
-            latents = bounded(latents.detach() - rate * unbiased / scale, radius)
+            latents = project_to_ball(latents.detach() - rate * unbiased / scale, radius)
         with torch.no_grad():
             return latents.detach(), self._errors(records, latents)
 
@@ -150,14 +150,14 @@ class Inversion:
         return errors
 
 
-def refuse_meeting(network: nn.Module, shape: tuple[int, ...], name: str) -> None:
+def refuse_interaction(network: nn.Module, shape: tuple[int, ...], name: str) -> None:
     """Refuse a network whose output for one row depends on the rows beside it.
 
-    Batch normalisation with kept averages does not; in training mode it does, and so is refused before it is called.
+    Batch normalisation mixes rows in training mode only, which is refused before the network is called.
 
     Raises:
-        SettingError: It is in training mode, or its outputs are not finite, or one changes with another row or with how
-            many there are.
+        SettingError: The network is in training mode, its outputs are not finite, or an output changes with other rows
+            or with their number.
     """
     if any(layer.training for layer in network.modules()):
         raise SettingError("is in training mode, where rows may meet", field=name, remedy="call eval() on it first")

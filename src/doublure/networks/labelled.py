@@ -1,4 +1,4 @@
-"""A generator whose images are checked by a labeller before they are handed out."""
+"""A generator whose images are checked by a labeller before they are returned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Labeller(nn.Module):
         classes: K.
 
     Attributes:
-        centre: ``(D,)`` what is taken off the features.
+        centre: ``(D,)`` subtracted from the features.
         weights: ``(K, D)``.
     """
 
@@ -35,19 +35,19 @@ class Labeller(nn.Module):
 
 
 class LabelledGenerator(nn.Module):
-    """Gives each image to somebody who asked for the label that the labeller sees in it.
+    """Generator that assigns each image to a request for the label that the labeller predicts.
 
-    An image that was drawn for one label and looks like another is not thrown away: where the two meet is what a
-    classifier has most to learn from. Who is left without an image draws again, a few times, and has at last the best
-    of those that nobody else could use.
+    An image that was drawn for one label and predicted as another is kept: images near the class boundary are the most
+    informative for a classifier. A request without a matching image is drawn again a few times, and in the end gets the
+    best of the images that no other request could use.
 
     Args:
-        generator: Noise ``(B, Z)`` and labels to images.
-        labeller: What sees labels.
+        generator: Maps noise ``(B, Z)`` and labels to images.
+        labeller: Predicts labels.
         noise_width: Z.
-        tries: How often images are drawn, at most; who is still left has the best of those that were left to him.
-        margin: By how much an image's score for another label has to pass that of the label it was drawn for, before it
-            is seen as the other.
+        tries: Most draws; a request that is still open then gets the best image left to it.
+        margin: Amount by which an image's score for another label must exceed the score for its own before it counts as
+            the other.
     """
 
     def __init__(
@@ -83,17 +83,17 @@ class LabelledGenerator(nn.Module):
 
 
 def _score_margin(scores: Tensor, wanted: Tensor) -> Tensor:
-    """Return by how much each image's score for its label passes the best of the others ``(B,)``."""
+    """Return the margin ``(B,)`` of each image's score for its label over the best other score."""
     own = scores.gather(1, wanted[:, None]).squeeze(1)
     others = scores.scatter(1, wanted[:, None], -torch.inf).amax(dim=1)
     return own - others
 
 
 def _assigned(wanted: Tensor, seen: Tensor) -> Tensor:
-    """Return which image each one gets, every image once ``(B,)``.
+    """Return the image ``(B,)`` of each request, every image once.
 
-    His own if it will do, else the first to ask gets the first that is seen as his label; who gets none of his label
-    has his own, or what is left where somebody else has that.
+    A request keeps its own image if the label matches; else requests for a label get the free images predicted as that
+    label, in order. The rest keep their own image, or take one that is left if their own was given away.
     """
     assigned = torch.full_like(wanted, -1)
     free = torch.ones(len(wanted), dtype=torch.bool, device=wanted.device)

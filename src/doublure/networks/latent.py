@@ -1,4 +1,4 @@
-"""Networks around a public generator: what proposes latents, and what draws them (Chen et al. 2021, figure 3)."""
+"""Networks around a public generator, which propose or draw latents (Chen et al. 2021, figure 3)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from doublure.networks.detail import Detail
+from doublure.networks.detail import ImageDetail
 
 _LARGEST_LOGARITHM = 6.0
 
 
 class InversionEncoder(nn.Module):
-    """Records to their latents ``(B, d)``: where an inversion begins.
+    """Encoder of records to latents ``(B, d)``, the start of an inversion.
 
     Args:
-        network: Records ``(B, D…)`` and no condition to ``(B, 2 d)``.
+        network: Maps records ``(B, D…)`` and no condition to ``(B, 2 d)``.
         width: d.
     """
 
@@ -39,27 +39,26 @@ class InversionEncoder(nn.Module):
 
 
 class PublicNetworks(NamedTuple):
-    """What is made of public data.
+    """Networks trained on public data.
 
     Attributes:
-        generator: Latents to records.
-        encoder: Records to their latents; None where none was wanted.
-        detail: What the generator leaves out of images; None where it was trained to leave out nothing, by a critic,
-            and for rows.
+        generator: Maps latents to records.
+        encoder: Maps records to latents; None if none was trained.
+        detail: Detail that the generator leaves out of images; None for a generator trained by a critic, and for rows.
     """
 
     generator: nn.Module
     encoder: InversionEncoder | None = None
-    detail: Detail | None = None
+    detail: ImageDetail | None = None
 
 
 class ThroughPublic(nn.Module):
-    """Noise and condition to a record, by way of a latent: G_p(G_ds(z)).
+    """Generator of records through latents: G_p(G_ds(z)).
 
     Args:
-        latent: G_ds, trained privately: noise ``(B, l)`` and condition to latents ``(B, d)``.
-        public: G_p, fixed: latents to records.
-        width: d; latents are kept within the ball of radius √d, as those were that G_ds was trained on.
+        latent: G_ds, trained privately: maps noise ``(B, l)`` and condition to latents ``(B, d)``.
+        public: G_p, fixed: maps latents to records.
+        width: d; latents are projected into the ball of radius √d, as in G_ds's training data.
     """
 
     def __init__(self, latent: nn.Module, public: nn.Module, *, width: int) -> None:
@@ -70,30 +69,30 @@ class ThroughPublic(nn.Module):
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return records ``(B, D…)``."""
-        records: Tensor = self.public(bounded(self.latent(noise, condition), self._radius))
+        records: Tensor = self.public(project_to_ball(self.latent(noise, condition), self._radius))
         return records
 
 
-def bounded(latents: Tensor, radius: float | Tensor) -> Tensor:
-    """Return latents ``(B, d)``, those outside a ball brought back onto it; what is not finite becomes zero."""
+def project_to_ball(latents: Tensor, radius: float | Tensor) -> Tensor:
+    """Return latents ``(B, d)`` projected into a ball; latents that are not finite become zero."""
     lengths = latents.norm(dim=1, keepdim=True)
     inside: Tensor = latents * (radius / lengths.clamp(min=1e-12)).clamp(max=1.0)
     return torch.where(lengths.isfinite(), inside, 0.0)
 
 
-# -- what draws latents of a class: a mixture of Gaussians -------------------------------------------------------------
+# -- latents of a class: a mixture of Gaussians ------------------------------------------------------------------------
 
 
 class LatentMixture(nn.Module):
-    """Noise ``(B, d + 1)`` and condition to latents ``(B, d)``: the first number chooses a component of the class.
+    """Map of noise ``(B, d + 1)`` and condition to latents ``(B, d)``; the first number chooses the component.
 
     Args:
-        classes: How many values each condition has, side by side as in the condition vector; none: one class.
-        components: For each class.
+        classes: Number of values of each condition, in the order of the condition vector; empty: one class.
+        components: M, components of each class.
         width: d.
 
     Attributes:
-        weights: ``(K, M)`` how often each component is chosen within its class.
+        weights: ``(K, M)`` share of each component within its class.
         means: ``(K M, d)``.
         factors: ``(K M, d, d)``, each a matrix A with A Aᵀ the component's covariance.
     """
@@ -112,14 +111,14 @@ class LatentMixture(nn.Module):
 
     def forward(self, noise: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return latents."""
-        of = class_of(condition, self._classes, len(noise)).to(noise.device)
+        of = class_numbers(condition, self._classes, len(noise)).to(noise.device)
         chosen = (torch.special.ndtr(noise[:, :1]) > self.weights.cumsum(1)[of]).sum(1)
         row = of * self._components + chosen.clamp(max=self._components - 1)
         latents: Tensor = self.means[row] + torch.einsum("bij,bj->bi", self.factors[row], noise[:, 1:])
         return latents
 
 
-def class_of(condition: Tensor | None, classes: Sequence[int], size: int) -> Tensor:
+def class_numbers(condition: Tensor | None, classes: Sequence[int], size: int) -> Tensor:
     """Return the number ``(B,)`` of each row's combination of condition values; 0 where there is no condition."""
     number = torch.zeros(size, dtype=torch.long)
     if condition is None:

@@ -1,8 +1,8 @@
-"""A generator that chooses one of K rows of probabilities: a mixture of products.
+"""A mixture of product distributions over a table's columns.
 
-Given its component, a row's columns are independent; all that columns have to do with one another is which component
-they come from. Expected one- and two-way tables are then exact sums over components, so that it can be fitted to noisy
-tables without a single sampled row, and a condition only changes how likely each component is.
+Given its component, a row's columns are independent; all dependence between columns comes from the component. Expected
+one- and two-way tables are exact sums over components, so that the mixture is fitted to noisy tables without sampling.
+A condition only changes the probability of each component.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _LEAST = 1e-30
 
 
 class MixtureGenerator(nn.Module):
-    """Noise and condition in, one row of probabilities out.
+    """Map of noise and condition to a row of probabilities.
 
     Args:
-        sizes: The body's softmax blocks, then the conditions'.
-        condition_width: K, how many of the last columns are conditions.
-        components: How many rows of probabilities.
+        sizes: Sizes of the body's softmax blocks, then of the conditions'.
+        condition_width: K, the total width of the conditions' blocks.
+        components: Number of components.
 
     Attributes:
-        logits: ``(components, D + K)``: log-probabilities of every block, up to a constant a block.
-        log_weights: ``(components,)``: how likely each component is, in logarithms.
+        logits: ``(components, D + K)``: log probabilities of every block, up to a constant a block.
+        log_weights: ``(components,)``: log probability of each component.
     """
 
     logits: nn.Parameter
@@ -53,7 +53,7 @@ class MixtureGenerator(nn.Module):
         Args:
             sizes: The softmax blocks.
             probabilities: ``(components, D)`` of every block, positive.
-            weights: ``(components,)`` how likely each component is, adding up to 1.
+            weights: ``(components,)`` probability of each component, adding up to 1.
         """
         made = cls(sizes, condition_width=0, components=len(weights))
         with torch.no_grad():
@@ -69,7 +69,7 @@ class MixtureGenerator(nn.Module):
         """Return rows ``(B, D)`` of probabilities.
 
         Args:
-            noise: ``(B, 1)`` standard normal: which component, by its place in the distribution.
+            noise: ``(B, 1)`` standard normal; the component is drawn by its rank.
             condition: ``(B, K)`` one-hot blocks, or None.
         """
         table = self.probabilities()
@@ -78,7 +78,7 @@ class MixtureGenerator(nn.Module):
         return table[chosen, : self._body]
 
     def probable(self, uniform: Tensor, condition: Tensor | None = None) -> Tensor:
-        """Return rows ``(B, D)`` of probabilities, row i of the component that the i-th number alone says.
+        """Return rows ``(B, D)`` of probabilities, with each component drawn by its own number alone.
 
         Args:
             uniform: ``(B,)`` in [0, 1).
@@ -90,7 +90,7 @@ class MixtureGenerator(nn.Module):
         return table[chosen, : self._body]
 
     def _chosen(self, table: Tensor, uniform: Tensor, condition: Tensor | None, *, even: bool) -> Tensor:
-        """Return each row's component ``(B,)``: by Bayes, the likelier the likelier it makes the condition."""
+        """Return each row's component ``(B,)``, drawn from its posterior given the condition (Bayes' rule)."""
         drawn = self._drawn_evenly if even else self._drawn
         if condition is None:
             return drawn(self.log_weights, uniform)
@@ -110,22 +110,22 @@ class MixtureGenerator(nn.Module):
 
     @classmethod
     def _drawn_evenly(cls, log_weights: Tensor, uniform: Tensor) -> Tensor:
-        """Return components, each as often as it should be: the numbers' ranks, spread evenly from a random start.
+        """Return components by systematic sampling (Madow 1949) on the numbers' ranks.
 
-        The start is the sum's fraction: uniform, and the same for any ranks (systematic sampling, Madow 1949).
+        The random start is the fractional part of their sum, which is uniform and independent of the ranks.
         """
         even = (torch.argsort(torch.argsort(uniform)) + uniform.sum() % 1) / max(1, len(uniform))
         return cls._drawn(log_weights, even)
 
 
 class MixtureRows(nn.Module):
-    """Rows drawn from a mixture one by one, as a critic sees them and learns beside private ones.
+    """Rows drawn from a mixture independently, for a critic that compares them with private rows.
 
-    Each row is drawn by its own numbers alone, with hard blocks; their gradient is that of the probabilities that they
-    were drawn by (the straight-through estimator of Bengio, Léonard and Courville 2013).
+    Each row is drawn by its own numbers alone, with one-hot blocks; their gradient is that of the probabilities (the
+    straight-through estimator of Bengio, Léonard and Courville 2013).
 
     Args:
-        mixture: What it draws from; its parameters are this module's.
+        mixture: The mixture, whose parameters this module trains.
     """
 
     def __init__(self, mixture: MixtureGenerator) -> None:
@@ -137,7 +137,7 @@ class MixtureRows(nn.Module):
         """Return rows ``(B, D)`` of ones and zeros.
 
         Args:
-            noise: ``(B, 1 + blocks)`` standard normal: which component, then which entry of each block.
+            noise: ``(B, 1 + blocks)`` standard normal; the first draws the component, the others an entry each.
             condition: ``(B, K)`` one-hot blocks, or None.
         """
         uniform = torch.special.ndtr(noise.double())
@@ -150,11 +150,11 @@ class MixtureRows(nn.Module):
                 )
             ]
             rows = torch.cat(hard, dim=1).to(chances.dtype) if hard else chances
-        return rows + (chances - chances.detach())  # which is zero, and has a gradient
+        return rows + (chances - chances.detach())  # the added term is zero and carries the gradient
 
 
 def _entry(chances: Tensor, uniform: Tensor) -> Tensor:
-    """Return which entry ``(B,)`` of each row of chances ``(B, E)`` a number in [0, 1) falls on."""
+    """Return an entry ``(B,)`` of each row of chances ``(B, E)``, by inverting the distribution at a uniform number."""
     cumulative = chances.cumsum(dim=1)
     found = torch.searchsorted(cumulative, (uniform * cumulative[:, -1])[:, None], right=True)
     return found.squeeze(1).clamp(max=chances.shape[1] - 1)

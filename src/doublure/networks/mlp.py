@@ -25,11 +25,11 @@ class HeadBlock(Protocol):
 
     @property
     def kind(self) -> Literal["softmax", "tanh", "linear"]:
-        """How the block's outputs are squashed; ``linear``: not at all."""
+        """The block's activation; ``linear``: none."""
 
     @property
     def size(self) -> int:
-        """How many outputs it has."""
+        """Number of outputs."""
 
 
 def _hidden(inputs: int, width: int, depth: int) -> tuple[list[nn.Module], int]:
@@ -41,11 +41,11 @@ def _hidden(inputs: int, width: int, depth: int) -> tuple[list[nn.Module], int]:
 
 
 class MlpGenerator(nn.Module):
-    """Noise and condition in, one row out: a softmax block a discrete part, tanh for scalars, latents as they are.
+    """Generator of rows from noise and condition: softmax for discrete parts, tanh for scalars, none for latents.
 
-    A linear path leads from the condition straight to the outputs, so that each class has its own marginals from the
-    first steps on. No normalisation across rows: row i depends on its own noise and condition alone, as pairing with
-    private records needs.
+    A linear path leads from the condition to the outputs, so that each class has its own marginals from the first
+    steps on. There is no normalisation across rows: row i depends on its own noise and condition alone, as pairing with
+    private records requires.
 
     Args:
         blocks: The body's blocks, in order.
@@ -89,11 +89,10 @@ class MlpGenerator(nn.Module):
 
 
 class MlpCritic(nn.Module):
-    """A row (and its condition) in, one score out (or several numbers).
+    """Critic of rows with an optional condition.
 
-    Two things help it see a class's marginals through noise: a linear path from the inputs to the score, and, where
-    there are few classes, inputs that are the row once per class (its outer product with the condition), so that each
-    class has weights of its own.
+    Two parts help it to learn a class's marginals despite noise: a linear path from the inputs to the score and, with
+    few classes, the row's outer product with the condition as input, so that each class has weights of its own.
 
     Args:
         row_width: D.
@@ -101,11 +100,11 @@ class MlpCritic(nn.Module):
         width: Hidden units a layer.
         depth: Hidden layers.
         generator: Public randomness for the initial weights.
-        outputs: Numbers in place of the score, for what goes through further layers.
-        shared: Whether the row also stands beside its product, so that what all classes have in common is learned from
-            all of them.
-        offset: Whether the score has a constant of its own. A critic of which only differences count needs none, and
-            its gradient, the same for every row, would take its share of each clipped one.
+        outputs: Numbers in place of the score, as input of further layers.
+        shared: Whether the row is an input beside its outer product, so that weights common to all classes are learned
+            from all of them.
+        offset: Whether the score has a constant of its own. A critic whose differences alone count needs none, and its
+            gradient, the same for every row, would use up part of each clipped gradient.
     """
 
     def __init__(

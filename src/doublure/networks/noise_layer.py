@@ -1,12 +1,14 @@
-"""A critic whose features pass through a layer of noise (Triastcyn & Faltings 2018, §4 and §5.2; 2019, §4.1 and §5.2).
+"""A critic whose features pass through a layer of noise.
 
-The layer clips a record's features to a norm of at most C and adds N(0, σ²); one linear layer makes a score of them.
-What it protects is the *score*: one score of one record, under weights that are held fixed, is a Gaussian mechanism.
-It protects no *gradient*, and so neither the critic's weights nor the generator: with the score v·(f(x) + η) + b, the
-noise η stands in no derivative of the score with respect to x or to any weight but v (tests/pitfalls has it as a test).
-A loss that bends, logistic or hinge, multiplies that derivative by a number between 0 and 1 that η moves: how long a
-record's gradient is becomes random, and where it points does not. That is why the 2018 paper's Theorem 2 and its
-corollary do not hold, and why nothing trained through this layer claims an ε.
+It is that of Triastcyn & Faltings (2018, §4 and §5.2; 2019, §4.1 and §5.2).
+
+The layer clips a record's features to a norm of at most C and adds N(0, σ²); a linear layer turns them into a score.
+It protects the *score*: one score of one record, under fixed weights, is a Gaussian mechanism. It protects no
+*gradient*, and so neither the critic's weights nor the generator: in the score v·(f(x) + η) + b, the noise η occurs in
+no derivative with respect to x or to any weight but v (tested in tests/pitfalls). A nonlinear loss, logistic or hinge,
+multiplies that derivative by a number between 0 and 1 that depends on η: the length of a record's gradient becomes
+random, its direction does not. Therefore the 2018 paper's Theorem 2 and its corollary do not hold, and nothing trained
+through this layer claims an ε.
 """
 
 from __future__ import annotations
@@ -22,16 +24,16 @@ from doublure.networks.initial_weights import initialise
 Normals: TypeAlias = Callable[[int, int], Tensor]
 """Returns fresh draws of N(0, 1), ``(rows, width)``."""
 
-_FLOOR = 1e-12  # under the root: its slope at zero is infinite
+_FLOOR = 1e-12  # added under the square root, whose slope at zero is infinite
 
 
 class NoiseLayer(nn.Module):
-    """Features ``(B, d)`` clipped to norm C, and noise on top; at work whether the network is training or not.
+    """Layer that clips features ``(B, d)`` to norm C and adds noise, in training and evaluation mode alike.
 
     Args:
         clip: C.
         std: σ, the noise's standard deviation in each feature.
-        normals: Where the noise comes from.
+        normals: The source of the noise.
     """
 
     def __init__(self, *, clip: float, std: float, normals: Normals) -> None:
@@ -41,11 +43,11 @@ class NoiseLayer(nn.Module):
         self._normals = normals
 
     def silence(self) -> None:
-        """Add no noise from now on: nobody who holds the weights has to."""
+        """Add no noise from now on: the noise does not bind an attacker who holds the weights."""
         self._std = 0.0
 
     def clipped(self, features: Tensor) -> Tensor:
-        """Return each row at its own length, or at C where it is longer."""
+        """Return each row clipped to norm C."""
         length = (features.square().sum(dim=1, keepdim=True) + _FLOOR).sqrt()
         return features * (self._bound / length).clamp(max=1)
 
@@ -55,12 +57,12 @@ class NoiseLayer(nn.Module):
 
 
 class NoisyCritic(nn.Module):
-    """A record (and its condition) in, one noisy score out; the condition passes through the noise with the record.
+    """Critic of records with an optional condition, whose features, with the condition, pass through noise.
 
     Args:
-        body: Records ``(B, D…)`` and conditions ``(B, K)`` or None to features ``(B, d)``, record by record.
+        body: Maps records ``(B, D…)`` and conditions ``(B, K)`` or None to features ``(B, d)``, record by record.
         features: d.
-        layer: What clips them and adds noise.
+        layer: Clips the features and adds noise.
         generator: Public randomness for the last layer's initial weights.
     """
 
@@ -73,6 +75,6 @@ class NoisyCritic(nn.Module):
 
     def forward(self, records: Tensor, condition: Tensor | None = None) -> Tensor:
         """Return scores ``(B,)``; two calls with the same records differ by their noise."""
-        features = self.body(records, condition).reshape(len(records), -1)  # a single one comes as a score would
+        features = self.body(records, condition).reshape(len(records), -1)  # a single feature comes as ``(B,)``
         scores: Tensor = self.score(self.layer(features))
         return scores.squeeze(1)

@@ -1,16 +1,17 @@
-"""Where the numbers of a unit stand, as it is counted and as it is drawn; both follow from public facts.
+"""Layouts of a unit of related tables, as a vector for counting and as a vector for drawing.
 
-Counted, a unit shows one of its rows of each child table, and one pair of rows that follow one another::
+Both follow from public facts. For counting, a unit shows one row of each child table, and one pair of consecutive
+rows::
 
     [ rows of each child table | root | first, left, before, next | first, left, before, next | … ]
 
-Drawn, it has all of them, in ``max_children`` places a child table, of which the first are filled::
+For drawing, it has all rows, in ``max_children`` places a child table, filled from the first on::
 
     [ rows of each child table | root | row 1 … row k | row 1 … row k | … ]
 
-Of a child table with an order, ``first`` is the first row; ``before`` and ``next`` are two that follow one another,
-and where they are the order is told by its gap above ``before``. Without an order they are any two. A column that a
-rule puts above one of the root is counted by its gap above that, and drawn as it is (:class:`Above`).
+In a child table with an order, ``first`` is the first row, ``before`` and ``next`` are consecutive rows, and the order
+column of ``next`` is stored as its gap above ``before``. Without an order they are any two rows. A column that a rule
+puts above one of the root is counted by its gap above that, and drawn as a value (:class:`RootGap`).
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Above:
-    """A number of a child's row that is counted by its gap above one of the root's row.
+class RootGap:
+    """A number of a child's row that is counted by its gap above a number of the root.
 
     Attributes:
-        place: Where it stands in the row.
-        below: Where the root's number stands in the unit.
-        first: The lowest that this may be; it takes the place of a missing one, which is ``last + 1``.
-        last: The highest.
-        highest: The highest that the row's number may be; ``highest + 1`` is missing.
+        place: Its place in the row.
+        below: The place of the root's number in the unit.
+        first: The root's lowest number, also used for a missing one, which is ``last + 1``.
+        last: The root's highest number.
+        highest: The highest number in the row; ``highest + 1`` is missing.
     """
 
     place: int
@@ -48,12 +49,12 @@ class Above:
         return max(1, self.highest - self.first)
 
     def gaps(self, numbers: Floats, below: Floats) -> Floats:
-        """Return the gaps of numbers, each with the root's ``below`` it; the one after the widest is missing."""
+        """Return the gaps of numbers above the root's numbers ``below``; ``widest + 1`` is missing."""
         gaps = np.maximum(numbers - self._base(below), 0)
         return np.where(numbers > self.highest, self.widest + 1, gaps)
 
     def numbers(self, gaps: Floats, below: Floats) -> Floats:
-        """Return numbers from their gaps, none beyond the highest."""
+        """Return numbers from their gaps, at most ``highest``."""
         numbers = np.minimum(self._base(below) + gaps, self.highest)
         return np.where(gaps > self.widest, self.highest + 1, numbers)
 
@@ -63,16 +64,16 @@ class Above:
 
 @dataclass(frozen=True, kw_only=True)
 class ChildPlace:
-    """Where the numbers of one child table stand.
+    """Places of the numbers of one child table.
 
     Attributes:
-        name: The table's.
-        most: How many rows a unit has at most.
-        parts: W, how many numbers a row has.
-        order: Which of them is the order; -1: none is.
-        highest: The largest that the order may be.
-        shown: Where ``first`` begins, in a unit as it is counted.
-        drawn: Where row 1 begins, in a unit as it is drawn.
+        name: The table's name.
+        most: The most rows of a unit.
+        parts: W, numbers of a row.
+        order: The order's place in a row; -1 without an order.
+        highest: The largest value of the order.
+        shown: The start of ``first`` in a unit for counting.
+        drawn: The start of row 1 in a unit for drawing.
         above: The numbers of a row that are counted by their gap above the root's.
     """
 
@@ -83,16 +84,16 @@ class ChildPlace:
     highest: int
     shown: int
     drawn: int
-    above: tuple[Above, ...] = ()
+    above: tuple[RootGap, ...] = ()
 
     @property
     def first(self) -> slice:
-        """The row that is first, or any."""
+        """The first row, or any row without an order."""
         return slice(self.shown, self.shown + self.parts)
 
     @property
     def left(self) -> int:
-        """How many rows there are after ``next``."""
+        """The place of the number of rows after ``next``."""
         return self.shown + self.parts
 
     @property
@@ -106,31 +107,31 @@ class ChildPlace:
         return slice(self.left + 1 + self.parts, self.left + 1 + 2 * self.parts)
 
     def row(self, number: int) -> slice:
-        """Return where a row stands in a unit as it is drawn, counted from 0."""
+        """Return the place of a row, counted from 0, in a unit for drawing."""
         begin = self.drawn + number * self.parts
         return slice(begin, begin + self.parts)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
-    """Where everything stands.
+class UnitLayout:
+    """Places of all numbers of a unit.
 
     Attributes:
-        root: How many numbers a row of the root has.
-        children: Of each child table, in the schema's order.
+        root: Numbers of a root row.
+        children: Places of each child table, in the schema's order.
     """
 
     root: int
     children: tuple[ChildPlace, ...]
 
     @classmethod
-    def of(cls, root: int, tables: Sequence[tuple[str, int, int, int, int, tuple[Above, ...]]]) -> Layout:
+    def of(cls, root: int, tables: Sequence[tuple[str, int, int, int, int, tuple[RootGap, ...]]]) -> UnitLayout:
         """Return the layout of tables.
 
         Args:
-            root: How many numbers a row of the root has.
-            tables: Of each child table its name, the most rows, the numbers of a row, which is its order, the
-                largest that this may be, and what is counted by its gap above the root's.
+            root: Numbers of a root row.
+            tables: For each child table its name, the most rows, the numbers of a row, the order's place, the order's
+                largest value, and the numbers that are counted by their gap above the root's.
         """
         shown = drawn = len(tables) + root
         children = []
@@ -149,10 +150,10 @@ class Layout:
 
     @property
     def counted_width(self) -> int:
-        """How many numbers a unit has as it is counted."""
+        """Numbers of a unit for counting."""
         return len(self.children) + self.root + sum(3 * child.parts + 1 for child in self.children)
 
     @property
     def drawn_width(self) -> int:
-        """How many numbers a unit has as it is drawn."""
+        """Numbers of a unit for drawing."""
         return len(self.children) + self.root + sum(child.most * child.parts for child in self.children)

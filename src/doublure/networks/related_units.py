@@ -1,8 +1,8 @@
-"""A generator of units of related tables: a row of the root, then the rows of each child table, one after the other.
+"""A generator of units of related tables: the root's row, then each child table's rows.
 
-Of each child table, a tree draws the first row given the root's, and another one the next row given the root's and the
-one before it, until there are as many as the unit is to have. A next row that would lie beyond the bounds of the order
-is drawn again: rows follow the distribution of those that do not.
+For each child table, one tree draws the first row given the root's, and another draws each next row given the root's
+and the row before, up to the unit's number of rows. A next row beyond the bounds of the order is rejected and drawn
+again.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ import numpy as np
 from typing_extensions import override
 
 from doublure.networks.array_generator import ArrayGenerator
-from doublure.networks.related_layout import Above, ChildPlace, Layout
+from doublure.networks.related_layout import ChildPlace, RootGap, UnitLayout
 from doublure.networks.tree import TreeGenerator
-from doublure.networks.tree_asked import Asked
-from doublure.networks.tree_draw import Draw, entry_at
+from doublure.networks.tree_asked import TreeEvidence
+from doublure.networks.tree_draw import TreeDraw, entry_at
 from doublure.networks.tree_tables import Floats, Ints, Tree
 
 _TRIES = 16
-"""How often a row is drawn again that would lie beyond the bounds of the order."""
+"""Most redraws of a row that lies beyond the bounds of the order."""
 _AT_ONCE = 4_000
 _LEAST = 1e-12
 
 
 class RelatedGenerator(ArrayGenerator):
-    """Noise and conditions in, units as they are drawn out.
+    """Map of noise and conditions to units in the layout for drawing.
 
     Args:
-        layout: Where the numbers of a unit stand.
-        conditions: How many values each of the root's last numbers has, which may be asked for.
+        layout: Places of a unit's numbers.
+        conditions: Number of values of each condition; conditions are the root's last numbers.
 
     Attributes:
-        units: Draws the root's row and how many rows there are of each child table.
-        first: Of each child table, draws the first row.
-        following: Of each child table, draws a row from the one before it.
+        units: Draws the root's row and the number of rows of each child table.
+        first: For each child table, draws the first row.
+        following: For each child table, draws a row given the one before it.
     """
 
-    def __init__(self, layout: Layout, conditions: Sequence[int]) -> None:
+    def __init__(self, layout: UnitLayout, conditions: Sequence[int]) -> None:
         self.layout = layout
         head = len(layout.children) + layout.root
         self.units = TreeGenerator(head, conditions)
@@ -52,10 +52,10 @@ class RelatedGenerator(ArrayGenerator):
 
     @override
     def load_state_dict(self, state: Mapping[str, Floats]) -> None:
-        """Take tables of any shape that fit together.
+        """Load tables of any consistent shapes.
 
         Raises:
-            RuntimeError: They do not.
+            RuntimeError: The tables are inconsistent.
         """
         trees = self._trees()
         known = {name for name in state for prefix in trees if name.startswith(prefix)}
@@ -67,17 +67,17 @@ class RelatedGenerator(ArrayGenerator):
             )
 
     def _trees(self) -> dict[str, TreeGenerator]:
-        """Return all trees by the prefix of their tables' names."""
+        """Return all trees, by the prefix of their tables' names."""
         found = {"units.": self.units}
         for name, trees in (("first", self.first), ("following", self.following)):
             found |= {f"{name}.{place}.": tree for place, tree in enumerate(trees)}
         return found
 
     def __call__(self, noise: Floats, condition: Floats | None = None) -> Floats:
-        """Return units ``(B, P)`` float64, as they are drawn.
+        """Return units ``(B, P)`` float64, in the layout for drawing.
 
         Args:
-            noise: ``(B, 1)`` standard normal; all of it together begins the draw.
+            noise: ``(B, 1)`` standard normal; all of it together seeds the draw.
             condition: ``(B, K)`` one block a condition, as of the root's tree; or None.
         """
         rng = np.random.default_rng(np.frombuffer(noise.tobytes(), dtype=np.uint32))
@@ -89,7 +89,7 @@ class RelatedGenerator(ArrayGenerator):
         return found
 
     def draw_conditions(self, known: Floats, source: np.random.Generator) -> Floats:
-        """Return conditions ``(n, K)`` as they are: what is open is drawn with the unit, as often as tables say."""
+        """Return conditions ``(n, K)`` unchanged; open ones are drawn with the unit, from the tables."""
         return self.units.draw_conditions(known, source)
 
     def _fill(self, found: Floats, number: int, child: ChildPlace, rng: np.random.Generator) -> None:
@@ -101,13 +101,13 @@ class RelatedGenerator(ArrayGenerator):
         if len(tree.tree.nodes):
             rows = np.zeros((len(some), head + child.parts))
             rows[:, :head] = found[some, :head]
-            found[some, child.row(0)] = drawn_given(tree.tree, rows, head, rng)[:, head:]
-        for each in child.above:  # an order from the first row on; the others once all rows are there
+            found[some, child.row(0)] = draw_given(tree.tree, rows, head, rng)[:, head:]
+        for each in child.above:  # the order is needed by the next rows; other gaps are turned back at the end
             if each.place == child.order:
                 _turned_back(found, some, child.row(0).start + each.place, each)
         tree = self.following[number]
         known = head + 1 + child.parts
-        logs = logs_given(tree.tree, known) if len(tree.tree.nodes) and many.max(initial=0) > 1 else None
+        logs = log_chances(tree.tree, known) if len(tree.tree.nodes) and many.max(initial=0) > 1 else None
         for turn in range(1, child.most if len(tree.tree.nodes) else 1):
             units = np.flatnonzero(many > turn)
             if not len(units):
@@ -116,14 +116,14 @@ class RelatedGenerator(ArrayGenerator):
             rows[:, :head] = found[units, :head]
             rows[:, head] = many[units] - turn - 1
             rows[:, head + 1 : known] = found[units, child.row(turn - 1)]
-            following = drawn_given(tree.tree, rows, known, rng, logs)[:, known:]
+            following = draw_given(tree.tree, rows, known, rng, logs)[:, known:]
             if child.order >= 0:
                 before = rows[:, head + 1 + child.order]
                 for _ in range(_TRIES):
                     beyond = np.flatnonzero(before + following[:, child.order] > child.highest)
                     if not len(beyond):
                         break
-                    following[beyond] = drawn_given(tree.tree, rows[beyond], known, rng, logs)[:, known:]
+                    following[beyond] = draw_given(tree.tree, rows[beyond], known, rng, logs)[:, known:]
                 following[:, child.order] += before
             found[units, child.row(turn)] = following
         for turn in range(child.most):
@@ -134,13 +134,13 @@ class RelatedGenerator(ArrayGenerator):
             _within_bounds(found, child, many)
 
 
-def _turned_back(found: Floats, units: Ints, at: int, above: Above) -> None:
-    """Write a number in the place of its gap above the root's."""
+def _turned_back(found: Floats, units: Ints, at: int, above: RootGap) -> None:
+    """Replace a gap above the root's number by the number itself."""
     found[units, at] = above.numbers(found[units, at], found[units, above.below])
 
 
 def _within_bounds(found: Floats, child: ChildPlace, many: Ints) -> None:
-    """Draw a unit's gaps together, in proportion, where its last row would lie beyond the bounds."""
+    """Shrink a unit's gaps in proportion if its last row lies beyond the bounds."""
     at = [child.row(turn).start + child.order for turn in range(child.most)]
     orders = found[:, at]
     last = orders[np.arange(len(found)), np.maximum(many - 1, 0)]
@@ -150,50 +150,50 @@ def _within_bounds(found: Floats, child: ChildPlace, many: Ints) -> None:
     found[np.ix_(beyond, at)] = shrunk
 
 
-# -- rows of a tree that are drawn given some of their columns, row by row ---------------------------------------------
+# -- rows of a tree, drawn given some of their columns ----------------------------------------------------------------
 
 
-def drawn_given(
+def draw_given(
     tree: Tree, rows: Floats, known: int, rng: np.random.Generator, logs: list[Floats] | None = None
 ) -> Floats:
     """Return rows with the other columns drawn.
 
-    What is given stands first in the tree, and hangs on nothing that is drawn. How likely each component is, given a
-    row's columns, is then a product along the tree (Bayes' rule). The component is drawn from that, and the other
-    columns from it and from their parents.
+    The given columns are the tree's first nodes, and none of their parents is drawn. The posterior of the component,
+    given a row's columns, is then a product along the tree (Bayes' rule). The component is drawn from it, and the other
+    columns from the component and their parents.
 
     Args:
-        tree: Its first nodes are those that are given.
-        rows: ``(N, parts)`` of which the given parts are looked at.
-        known: How many nodes are given.
+        tree: A tree whose first nodes are given.
+        rows: ``(N, parts)`` of which only the given parts are read.
+        known: Number of given nodes.
         rng: Public randomness.
-        logs: Of :func:`logs_given`, where many draws share them; None: computed.
+        logs: The result of :func:`log_chances`, if several draws share it; None: computed.
     """
     found = rows.copy()
     if not len(rows):
         return found
-    drawn = _Given(tree, rows, known, rng, logs_given(tree, known) if logs is None else logs)
+    drawn = _Given(tree, rows, known, rng, log_chances(tree, known) if logs is None else logs)
     drawn.draw()
     for place in range(known, len(tree.nodes)):
         found[:, tree.nodes[place].part] = drawn.values(place)
     return found
 
 
-def logs_given(tree: Tree, known: int) -> list[Floats]:
-    """Return of each given node ``(parent's f or 1, m, K)``: how likely each group is in each component, as logarithms.
+def log_chances(tree: Tree, known: int) -> list[Floats]:
+    """Return the log probability of each group of each given node, ``(parent's f or 1, m, K)``, by component.
 
     Args:
-        tree: Its first nodes are those that are given.
-        known: How many.
+        tree: A tree whose first nodes are given.
+        known: Number of given nodes.
     """
     return [_logs(tree, place) for place in range(known)]
 
 
-class _Given(Draw):
-    """Rows of which the first nodes are known."""
+class _Given(TreeDraw):
+    """A draw of rows whose first nodes are known."""
 
     def __init__(self, tree: Tree, rows: Floats, known: int, rng: np.random.Generator, logs: list[Floats]) -> None:
-        super().__init__(tree, Asked(tree, {}), len(rows), rng)
+        super().__init__(tree, TreeEvidence(tree, {}), len(rows), rng)
         self._known = known
         for place in range(known):
             node = tree.nodes[place]
@@ -208,7 +208,7 @@ class _Given(Draw):
             self._draw_node(place, rake)
 
     def _components(self, rng: np.random.Generator, tables: list[Floats]) -> Ints:
-        """Draw each row's component from how likely what is given makes it."""
+        """Draw each row's component from its posterior given the known nodes."""
         weights = np.log(np.maximum(self._tree.weights, _LEAST))
         found = np.zeros(len(self.fine), dtype=np.int64)
         for first in range(0, len(found), _AT_ONCE):

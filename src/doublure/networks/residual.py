@@ -1,4 +1,4 @@
-"""Residual blocks, for classifiers of images (a critic may not have them: batch normalisation mixes records)."""
+"""Residual blocks for classifiers of images; not for critics, as batch normalisation mixes records."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 
-class Residual(nn.Module):
-    """Two convolutions of 3x3 with batch normalisation, and a way around them (He et al. 2016, Figure 2).
+class ResidualBlock(nn.Module):
+    """Two convolutions of 3x3 with batch normalisation, and a shortcut around them (He et al. 2016, Figure 2).
 
     Args:
         inputs: Channels in.

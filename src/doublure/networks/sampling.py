@@ -1,4 +1,4 @@
-"""Giving a generator its state and asking it for rows, in arrays, whether it is tables or a network."""
+"""Loading and sampling of generators, in arrays, for tables and networks alike."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from doublure.networks.array_generator import AnyGenerator, Array, ArrayGenerator
-from doublure.networks.steering import KnowsConditions
+from doublure.networks.steering import ConditionPrior
 from doublure.support.devices import chosen_device
 from doublure.support.tensors import as_tensors
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def take_state(generator: AnyGenerator, state: Mapping[str, Array]) -> None:
-    """Give a generator its state back.
+def load_state(generator: AnyGenerator, state: Mapping[str, Array]) -> None:
+    """Load a generator's state.
 
     Raises:
-        RuntimeError: It is another one's.
+        RuntimeError: The state belongs to another generator.
     """
     if isinstance(generator, ArrayGenerator):
         generator.load_state_dict(state)
@@ -30,20 +30,20 @@ def take_state(generator: AnyGenerator, state: Mapping[str, Array]) -> None:
 
 
 def rows_of(generator: AnyGenerator, known: Array | None, size: int, width: int, *, seed: int, complete: bool) -> Array:
-    """Return rows with their conditions behind them ``(size, D + K)``.
+    """Return rows followed by their conditions ``(size, D + K)``.
 
     Args:
-        generator: Draws them.
-        known: ``(size, K)`` conditions; None: there are none.
-        size: How many.
-        width: How many standard normal numbers a row takes.
-        seed: Of all that is drawn.
-        complete: Whether the generator draws what conditions leave open.
+        generator: The generator.
+        known: ``(size, K)`` conditions; None without conditions.
+        size: Number of rows.
+        width: Standard normal numbers for a row.
+        seed: Seed of all draws.
+        complete: Whether the generator draws open conditions.
     """
     if not isinstance(generator, ArrayGenerator):
         return _of_network(generator, known, size, width, seed=seed, complete=complete)
     source = np.random.default_rng(seed)
-    if complete and isinstance(generator, KnowsConditions):
+    if complete and isinstance(generator, ConditionPrior):
         known = generator.draw_conditions(known, source)
     rows = generator(source.standard_normal((size, width)), known)
     return rows if known is None else np.concatenate([rows, known], axis=1)
@@ -57,21 +57,21 @@ def _of_network(
     source = torch.Generator().manual_seed(seed)
     with torch.inference_mode():
         condition: Any = None if known is None else torch.from_numpy(known)
-        if complete and isinstance(generator, KnowsConditions):
+        if complete and isinstance(generator, ConditionPrior):
             condition = generator.draw_conditions(condition, source)
         rows = _computed(generator, torch.randn(size, width, generator=source), condition).flatten(1)
         return (rows if condition is None else torch.cat([rows, condition], dim=1)).numpy()
 
 
 def _computed(generator: nn.Module, noise: torch.Tensor, condition: torch.Tensor | None) -> torch.Tensor:
-    """Return what a network makes of numbers that the processor has drawn, on the device that was chosen."""
+    """Return a network's output on the chosen device, from noise drawn on the processor."""
     import torch
 
     device = chosen_device()
     if device == "cpu":
         rows: torch.Tensor = generator(noise, condition)
         return rows
-    with torch.inference_mode(mode=False):  # or weights could be learned from no more
+    with torch.inference_mode(mode=False):  # weights moved in inference mode could not be trained afterwards
         generator.to(device)
     try:
         rows = generator(noise.to(device), None if condition is None else condition.to(device))

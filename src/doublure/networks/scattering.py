@@ -1,12 +1,12 @@
-"""Fixed wavelet features of images: scattering (Mallat 2012; Bruna and Mallat 2013), without anything learned.
+"""Wavelet scattering of images, a fixed feature extractor (Mallat 2012; Bruna and Mallat 2013).
 
-An image is correlated with Morlet wavelets of two scales and eight angles; the moduli, averaged over windows of four
-pixels, are its first-order features, and the moduli of the moduli's own wavelets those of second order. Small shifts
-and deformations change them little, which is why a linear model on them goes so far, and they are mathematics: nothing
-public or private was looked at to make them.
+An image is correlated with Morlet wavelets of two scales and eight angles. The moduli, averaged over windows of four
+pixels, are its first-order features; the moduli of the moduli's own wavelets are those of second order. Small shifts
+and deformations change the features little, so that a linear model on them does well. No data, public or private, was
+used to make them.
 
 Each step is one matrix over all of a map's places. That takes more multiplications than a convolution, and less time:
-the matrices are small, and a single product of the right shape keeps a processor busier than many short ones.
+the matrices are small, and one product of the right shape uses a processor better than many short ones.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Scattering(nn.Module):
         self._factor = shrinking(shape)
         sides = shape[1] // self._factor, shape[2] // self._factor
         for name, values in _constants(sides, order).items():
-            # Not part of what is saved: it follows from the image's size.
+            # Not part of the saved state: it follows from the image's size.
             self.register_buffer(name, values, persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def _moduli(waves: Tensor) -> Tensor:
 
 @lru_cache(maxsize=2)
 def _constants(sides: tuple[int, int], order: Literal[1, 2]) -> dict[str, Tensor]:
-    """Return what follows from the image's size: many owners in one process build the same network."""
+    """Return the matrices, which follow from the image's size; many owners in one process share them."""
     steps = (2, 2) if order == 1 else (1, 2)
     windows = [_centres(side, WINDOW) for side in sides]
     found = {"smooth": _averages([_centres(side, 1) for side in sides], windows)}
@@ -95,9 +95,9 @@ def _constants(sides: tuple[int, int], order: Literal[1, 2]) -> dict[str, Tensor
         sigma, frequency = _SIGMA * 2**scale, _FREQUENCY / 2**scale
         found[f"wavelets_{scale}"] = _wavelets(sides, grid, sigma, frequency)
         found[f"smooth_{scale}"] = _averages(grid, windows)
-    # A bell's far tail is too small for the normal range of 32 bits, where a product takes a hundred times as long.
+    # A bell's far tail would be subnormal in float32, and products of subnormal numbers are a hundred times slower.
     tailless = {name: np.where(np.abs(values) < _TAIL, 0.0, values) for name, values in found.items()}
-    with torch.inference_mode(mode=False):  # or nothing could be learned through them, whoever asked first
+    with torch.inference_mode(mode=False):  # a tensor made in inference mode, then cached, would block gradients
         return {name: torch.from_numpy(values).float() for name, values in tailless.items()}
 
 
@@ -106,7 +106,7 @@ def _centres(side: int, step: int) -> Floats:
 
 
 def _mirrored(side: int, margin: int) -> tuple[Floats, Floats]:
-    """Return places from ``-margin`` to ``side + margin``, and the matrix that adds each to the pixel it mirrors."""
+    """Return places from ``-margin`` to ``side + margin``, and the matrix that folds them back by reflection."""
     span = np.arange(-margin, side + margin)
     turns = np.abs(span) % max(1, 2 * (side - 1))
     pixels = np.where(turns >= side, 2 * (side - 1) - turns, turns)
@@ -129,7 +129,7 @@ def _wavelets(sides: tuple[int, ...], grid: list[Floats], sigma: float, frequenc
         beside = -math.sin(turn) * down + math.cos(turn) * across
         bell = np.exp(-(along**2 + (slant * beside) ** 2) / (2 * sigma**2))
         wave = bell * np.exp(1j * frequency * along)
-        # A wavelet has mean zero.
+        # A wavelet must have mean zero.
         wave -= bell * wave.sum(axis=(2, 3), keepdims=True) / bell.sum(axis=(2, 3), keepdims=True)
         wave *= slant / (2 * math.pi * sigma**2)
         for part, values in enumerate((wave.real, wave.imag)):

@@ -1,6 +1,7 @@
-"""Generators of time series: a common head, a convolutional one, and a recurrent one, which trains more slowly.
+"""Generators of time series, convolutional and recurrent, with a common head.
 
-A generated series is a stack of planes ``(P, length)``, as :mod:`doublure.encode.series` makes them of real ones.
+A generated series is a stack of planes ``(P, length)``, in the encoding of :mod:`doublure.encode.series`. The recurrent
+generator trains more slowly.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SLOPE = 0.2
 
 
 class ChannelPlanes(Protocol):
-    """One channel's planes: ``states`` planes from ``first`` on, then one of places."""
+    """One channel's planes: ``states`` planes of states from ``first`` on, then one plane of places."""
 
     @property
     def first(self) -> int:
@@ -30,7 +31,7 @@ class ChannelPlanes(Protocol):
 
     @property
     def states(self) -> int:
-        """How many planes of states."""
+        """Number of planes of states."""
 
     @property
     def place(self) -> int:
@@ -38,11 +39,11 @@ class ChannelPlanes(Protocol):
 
 
 class SeriesHead(nn.Module):
-    """The end of every generator: a mean profile of each attribute, and what numbers mean.
+    """The last layer of every generator: a mean profile of each attribute, and the activations.
 
-    A straight path leads from the attributes to every step, so that each attribute has its own profile from the first
-    steps on. States are a softmax at each step; a place is a tanh times the chance that there is a value, as a step
-    without one has place 0.
+    A linear path leads from the attributes to every step, so that each attribute has its own profile from the first
+    training steps on. States are a softmax at each step; a place is a tanh times the chance of a value, as a step
+    without a value has place 0.
 
     Args:
         planes: The channels' planes, in order.
@@ -81,7 +82,7 @@ class SeriesHead(nn.Module):
 
 
 class ConvSeriesGenerator(nn.Module):
-    """Noise and attributes through a hidden layer to a few steps, doubled by transposed convolutions, cut to length.
+    """Convolutional generator: a hidden layer, a few steps, doublings by transposed convolutions, a cut to length.
 
     A series depends on its own noise and attributes alone.
 
@@ -91,7 +92,7 @@ class ConvSeriesGenerator(nn.Module):
         condition_width: K; 0 for none.
         noise_width: Z.
         hidden: Units of the first layer.
-        channels: Of the few steps, and after each doubling.
+        channels: Channels of the first steps and after each doubling.
         generator: Public randomness for the initial weights.
     """
 
@@ -145,10 +146,10 @@ class MlpSeriesCritic(MlpCritic):
 
 
 class LstmGenerator(nn.Module):
-    """Noise at every step, the attributes and the time within the series through an LSTM to one number a plane.
+    """Recurrent generator: an LSTM from noise, attributes and time at every step to one number a plane.
 
-    The noise ``(B, Z)`` is cut into ``length`` equal parts, one a step; what is left over is the series' own and the
-    same at every step. The time is told as two waves around the series, so that the network need not count.
+    The noise ``(B, Z)`` is cut into ``length`` equal parts, one a step; the rest is the same at every step. The time
+    is encoded as two waves over the series, so that the network need not count steps.
 
     Args:
         planes: The channels' planes, in order.
@@ -205,7 +206,7 @@ def _waves(length: int) -> Tensor:
 
 @torch.no_grad()
 def _initialise_recurrent(layer: nn.LSTM, generator: torch.Generator) -> None:
-    """Draw an LSTM's weights with variance 1 / inputs; it begins by remembering: forget gates are biased to 1."""
+    """Draw an LSTM's weights with variance 1 / inputs; forget gates are biased to 1, so that it first remembers."""
     hidden = layer.hidden_size
     for name, parameter in layer.named_parameters():
         if parameter.dim() == 2:

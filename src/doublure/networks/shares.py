@@ -1,4 +1,4 @@
-"""A network that knows how frequent the values of its conditions are."""
+"""Networks with known shares of their conditions' values."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing_extensions import override
 
 
 class WithShares(nn.Module):
-    """A generator, and how frequent the values of its conditions are.
+    """A generator with the shares of its conditions' values.
 
     Args:
-        generator: Noise and condition in, records out.
-        sizes: How many values each condition has.
+        generator: Maps noise and condition to records.
+        sizes: Number of values of each condition.
 
     Attributes:
         shares: ``(K,)``, adding up to 1 for each condition.
@@ -42,25 +42,25 @@ class WithShares(nn.Module):
         return records
 
     def draw_conditions(self, known: Tensor, source: torch.Generator) -> Tensor:
-        """Return ``(n, K)`` one-hot conditions: of those that will do, by their shares."""
+        """Return ``(n, K)`` one-hot conditions, drawn by their shares from the allowed values."""
         shares = torch.split(self.shares.to(known.device).expand(len(known), -1), self._sizes, dim=1)
         blocks = zip(torch.split(known, self._sizes, dim=1), shares, strict=True)
-        return torch.cat([drawn(block, own, source) for block, own in blocks], dim=1)
+        return torch.cat([draw_block(block, own, source) for block, own in blocks], dim=1)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Take up weights; those that an earlier version kept know no shares, and values stay equally frequent."""
+        """Load weights; an earlier version kept no shares, and values then stay equally frequent."""
         if "shares" not in state_dict:
             state_dict = {f"generator.{name}": value for name, value in state_dict.items()} | {"shares": self.shares}
         return super().load_state_dict(state_dict, strict=strict, assign=assign)
 
 
 def with_shares(generator: nn.Module, sizes: Collection[int], shares: Tensor | None = None) -> nn.Module:
-    """Return a generator that knows how frequent conditions are; as it is, where there are none.
+    """Return a generator with shares of its conditions; the generator itself without conditions.
 
     Args:
-        generator: Noise and condition in, records out.
-        sizes: How many values each condition has.
-        shares: ``(K,)``, none of them zero; left out where a run's weights follow.
+        generator: Maps noise and condition to records.
+        sizes: Number of values of each condition.
+        shares: ``(K,)``, none of them zero; left out if a run's weights are loaded afterwards.
     """
     if not sizes:
         return generator
@@ -68,11 +68,11 @@ def with_shares(generator: nn.Module, sizes: Collection[int], shares: Tensor | N
     return made if shares is None else made.knowing(shares)
 
 
-def drawn(block: Tensor, chances: Tensor, source: torch.Generator) -> Tensor:
-    """Return a one-hot block ``(n, E)``: where one entry will do that one, else one of several, or any, by chance.
+def draw_block(block: Tensor, chances: Tensor, source: torch.Generator) -> Tensor:
+    """Return a one-hot block ``(n, E)``, drawn from each row's allowed entries.
 
     Args:
-        block: Ones at the entries that will do; all zeros where any will.
+        block: Ones at the allowed entries; all zeros where every entry is allowed.
         chances: ``(n, E)``, none of them zero.
         source: Public randomness.
     """
@@ -90,16 +90,17 @@ def drawn(block: Tensor, chances: Tensor, source: torch.Generator) -> Tensor:
 
 
 class WithJointShares(WithShares):
-    """A generator, and how frequent the values of its conditions are, all of them together.
+    """A generator with the joint shares of its conditions' values.
 
     Args:
-        generator: Noise and condition in, records out.
-        sizes: How many values each condition has.
-        grouped: Which of them make groups.
+        generator: Maps noise and condition to records.
+        sizes: Number of values of each condition.
+        grouped: Whether each condition is part of the groups, which are combinations of values.
 
     Attributes:
-        together: ``(groups,)`` how frequent each combination of grouped values is, the last condition's running first.
-        within: ``(groups, K')`` how frequent the others' values are in each, adding up to 1 for each condition.
+        together: ``(groups,)`` share of each combination of grouped values, in row-major order.
+        within: ``(groups, K')`` shares of the other conditions' values in each group, adding up to 1 for each
+            condition.
     """
 
     together: Tensor
@@ -137,7 +138,7 @@ class WithJointShares(WithShares):
         made = [
             torch.nn.functional.one_hot(own[group], size).to(known.dtype)
             if groups
-            else drawn(block, own[group], source)
+            else draw_block(block, own[group], source)
             for block, groups, own, size in zip(blocks, self._grouped, of_block, self._sizes, strict=True)
         ]
         return torch.cat(made, dim=1)

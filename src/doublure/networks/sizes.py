@@ -1,4 +1,4 @@
-"""How large networks are, for their builders and for a plan's estimates; imports no torch."""
+"""Sizes and costs of networks, for their builders and a plan's estimates, without torch."""
 
 from __future__ import annotations
 
@@ -8,58 +8,58 @@ from itertools import pairwise
 from typing import Literal
 
 KERNEL = 5
-"""Of a critic's convolutions."""
+"""Kernel size of a critic's convolutions."""
 
 DEEP = 4
-"""Of a generator's transposed convolutions: with stride 2 it doubles each side exactly."""
+"""Kernel size of a generator's transposed convolutions: with stride 2 it doubles each side exactly."""
 
 LAST = 3
-"""Of the convolution that smooths what it has doubled."""
+"""Kernel size of the convolution that smooths a doubled map."""
 
 ANGLES = 8
-"""Of wavelets, at each scale."""
+"""Angles of wavelets at each scale."""
 
 WINDOW = 4
-"""Pixels from one average of scattering to the next."""
+"""Pixels between neighbouring averages of scattering."""
 
 LARGEST_SIDE = 32
-"""Pixels that scattering sees of an image's side, at most."""
+"""Longest side of an image in scattering, in pixels; longer sides are averaged down."""
 
 CLOCK = 4
-"""Numbers that tell a recurrent generator the time within a series."""
+"""Numbers that encode the time within a series for a recurrent generator."""
 
 COSINE_NEIGHBOURS = ((0, 0), (0, 2), (2, 0), (2, 2), (2, -2), (1, 0), (1, 2), (1, -2))
-"""How far apart, down and across, the cosine coefficients are whose products a Gaussian of images is made of."""
+"""Offsets, down and across, between cosine coefficients whose products a Gaussian model of images uses."""
 
 CONTRASTS = 56
-"""How many steps of contrast it tells apart."""
+"""Bins of contrast in a Gaussian model of images."""
 
 COSINE = 128
-"""How many multiplications take as long as the cosine and the sine of one random frequency."""
+"""Multiplications that take as long as the cosine and the sine of one random frequency."""
 
 WARP_WIDTH = 6
-"""Numbers of noise that say how a generated image is warped: turn, size, stretch, slant, two shifts."""
+"""Numbers of noise for the warp of a generated image: rotation, size, stretch, shear, two shifts."""
 
 
 def cosine_sides(shape: tuple[int, int, int]) -> tuple[int, int]:
-    """Return how many cosine coefficients of an image's rows and columns a Gaussian has."""
+    """Return the numbers of cosine coefficients along an image's rows and columns in a Gaussian model."""
     height, width = (min(side, LARGEST_SIDE) for side in shape[1:])
     return height, width
 
 
 def cosine_numbers(shape: tuple[int, int, int]) -> int:
-    """Return how many cosine coefficients it has."""
+    """Return the number of cosine coefficients in a Gaussian model of images."""
     return shape[0] * math.prod(cosine_sides(shape))
 
 
 def cosine_pairs(shape: tuple[int, int, int]) -> int:
-    """Return how many products of neighbouring coefficients it is made of."""
+    """Return the number of products of neighbouring coefficients in a Gaussian model of images."""
     rows, columns = cosine_sides(shape)
     return shape[0] * sum(max(0, rows - u) * max(0, columns - abs(v)) for u, v in COSINE_NEIGHBOURS)
 
 
 def gaussian_work(shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return what a Gaussian of images multiplies.
+    """Return the multiplications of a Gaussian model of images.
 
     Returns:
         The multiplications for one image's moments, those for drawing one image, and the side of the largest of the
@@ -79,13 +79,13 @@ def halved(side: int, times: int) -> int:
 
 
 def seed_sides(shape: tuple[int, int, int], doublings: int) -> tuple[int, int]:
-    """Return the smallest sides that so many doublings make larger than the image, for max pooling to bring down."""
+    """Return the smallest sides that exceed the image after some doublings; max pooling then shrinks the map."""
     height, width = (side // 2**doublings + 1 for side in shape[1:])
     return height, width
 
 
 def critic_work(shape: tuple[int, ...], classes: int, channels: Sequence[int], features: int) -> tuple[int, int]:
-    """Return a critic's multiplications for one image or series, and the numbers kept of it for its gradient."""
+    """Return a critic's multiplications for one image or series, and the numbers kept for its gradient."""
     sizes, window = [shape[0], *channels], KERNEL ** (len(shape) - 1)
     products = kept = 0
     for depth, (inputs, outputs) in enumerate(pairwise(sizes), start=1):
@@ -97,7 +97,7 @@ def critic_work(shape: tuple[int, ...], classes: int, channels: Sequence[int], f
 
 
 def generator_work(shape: tuple[int, int, int], inputs: int, channels: Sequence[int]) -> tuple[int, int]:
-    """Return a generator's multiplications for one image, and the numbers kept of it."""
+    """Return a generator's multiplications for one image, and the numbers kept for its gradient."""
     height, width = seed_sides(shape, len(channels))
     places = height * width
     products, kept = inputs * channels[0] * places, channels[0] * places
@@ -122,20 +122,20 @@ def upsampling_work(
     enlargement: int = 1,
     kernel: int = DEEP,
 ) -> tuple[int, int]:
-    """Return an upsampling generator's multiplications for one image, and the numbers kept of it.
+    """Return an upsampling generator's multiplications for one image, and the numbers kept for its gradient.
 
     Args:
         shape: ``(C, H, W)``.
-        inputs: Numbers of noise, and of labels.
+        inputs: Numbers of noise and of labels.
         hidden: Units of the first layer.
-        channels: Of the small map and of each map after a doubling.
-        enlargement: Of the last map, by a fixed interpolation, which counts for nothing.
-        kernel: Of the convolutions that double: ``DEEP`` of transposed ones, ``LAST`` of those behind an interpolation.
+        channels: Channels of the small map and of each map after a doubling.
+        enlargement: Factor of the last, fixed interpolation, whose cost is neglected.
+        kernel: Kernel of the doubling convolutions: ``DEEP`` if transposed, ``LAST`` after an interpolation.
     """
     places = math.prod(upsampling_start(shape, len(channels) - 1, enlargement))
     products, kept = hidden * (inputs + channels[0] * places), hidden + channels[0] * places
     for before, after in pairwise(channels):
-        # A transposed convolution multiplies at each place that it comes from, any other at each that it makes.
+        # A transposed convolution multiplies at each input place, any other at each output place.
         products += places * before * after * (kernel**2 if kernel == DEEP else 4 * kernel**2)
         places *= 4
         kept += after * places
@@ -143,7 +143,7 @@ def upsampling_work(
 
 
 def perceptron_weights(inputs: int, width: int, depth: int, outputs: int) -> int:
-    """Return how many weights a multilayer perceptron has, which are its multiplications for one row."""
+    """Return the weights of a multilayer perceptron, which are also its multiplications for one row."""
     if depth == 0:
         return inputs * outputs
     return inputs * width + (depth - 1) * width * width + width * outputs
@@ -152,7 +152,7 @@ def perceptron_weights(inputs: int, width: int, depth: int, outputs: int) -> int
 def series_work(
     shape: tuple[int, int], inputs: int, condition: int, hidden: int, channels: Sequence[int]
 ) -> tuple[int, int]:
-    """Return a convolutional generator's multiplications for one series ``(P, length)``, and the numbers kept of it."""
+    """Return a convolutional generator's multiplications for one series ``(P, length)``, and the numbers kept."""
     planes, length = shape
     places = math.ceil(length / 2 ** (len(channels) - 1))
     products, kept = hidden * (inputs + channels[0] * places), hidden + channels[0] * places
@@ -165,11 +165,11 @@ def series_work(
 
 
 def recurrent_work(shape: tuple[int, int], inputs: int, condition: int, hidden: int) -> tuple[int, int]:
-    """Return a recurrent generator's multiplications for one series ``(P, length)``, and the numbers kept of it.
+    """Return a recurrent generator's multiplications for one series ``(P, length)``, and the numbers kept.
 
     Args:
         shape: Planes and steps.
-        inputs: Numbers that each step gets: noise, attributes and the time.
+        inputs: Inputs of each step: noise, attributes and time.
         condition: K.
         hidden: Units of the LSTM.
     """
@@ -182,28 +182,28 @@ def recurrent_work(shape: tuple[int, int], inputs: int, condition: int, hidden: 
 
 
 def shrinking(shape: tuple[int, int, int]) -> int:
-    """Return by which whole factor the sides of an image are averaged down before its features are taken."""
+    """Return the whole factor by which an image's sides are averaged down before features are taken."""
     return min(math.ceil(max(shape[1:]) / LARGEST_SIDE), *shape[1:])
 
 
 def paths(order: Literal[1, 2]) -> int:
-    """Return how many features each window of one colour has."""
+    """Return the number of features of each window of one colour."""
     return 1 + 2 * ANGLES + (ANGLES**2 if order == 2 else 0)
 
 
 def pixels(shape: tuple[int, int, int]) -> int:
-    """Return how many pixels of each colour are left of an image."""
+    """Return the number of pixels of each colour in an image after averaging."""
     return math.prod(side // shrinking(shape) for side in shape[1:])
 
 
 def places(shape: tuple[int, int, int]) -> int:
-    """Return how many windows an image has."""
+    """Return the number of windows of an image."""
     factor = shrinking(shape)
     return math.prod(math.ceil(side // factor / WINDOW) for side in shape[1:])
 
 
 def scattering_work(shape: tuple[int, int, int], order: Literal[1, 2]) -> tuple[int, int]:
-    """Return scattering's multiplications for one image, and the numbers that its matrices hold."""
+    """Return scattering's multiplications for one image, and the numbers in its matrices."""
     factor = shrinking(shape)
     sides = [side // factor for side in shape[1:]]
     seen, coarse = math.prod(sides), math.prod(-(-side // 2) for side in sides)
@@ -214,23 +214,24 @@ def scattering_work(shape: tuple[int, int, int], order: Literal[1, 2]) -> tuple[
 
 
 def fourier_work(features: int) -> int:
-    """Return what the waves of random Fourier features take, in multiplications, beside those of their frequencies."""
+    """Return the cost of sines and cosines in random Fourier features, in multiplications."""
     return COSINE * features // 2
 
 
 def chain_noise(channels: int, length: int) -> int:
-    """Return how many numbers chains make a series of: a level a channel, each step's group, and its place in it."""
+    """Return the noise of chains for a series: a level a channel, each step's group, and its place in it."""
     return channels * (1 + 2 * length)
 
 
 def detail_noise(shape: Sequence[int]) -> int:
-    """Return how many numbers the detail of an image is made of: one says how strong it is."""
+    """Return the noise of an image's detail: a number for each of its values, and one for the strength."""
     return 1 + math.prod(shape)
 
 
 def copula_noise(channels: int, length: int, *, missing: int) -> int:
-    """Return how many numbers a copula makes a series of.
+    """Return the noise of a copula for a series.
 
-    One a step and channel, how busy each step is, its level, and whether a step is missing where it may be.
+    It is one number a step and channel, one a step for calm and busy stretches, one for the level, and one a step of
+    each channel that may have missing steps.
     """
     return channels * length + length + 1 + missing * length

@@ -1,24 +1,24 @@
-"""Conditions as frequent as a generator knows them to be, and numbers that parts of its rows may be asked to have."""
+"""The interface of generators that draw conditions, and the form in which values are requested."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-Spans: TypeAlias = tuple[tuple[int, int], ...]
-"""Whole numbers that fit: ranges that do not overlap, both ends included."""
+IntRanges: TypeAlias = tuple[tuple[int, int], ...]
+"""Allowed whole numbers, as disjoint ranges with both ends included."""
 
 
 @runtime_checkable
-class KnowsConditions(Protocol):
-    """A generator that knows how frequent conditions are, from what was released anyway.
+class ConditionPrior(Protocol):
+    """A generator that knows the shares of its conditions from its releases.
 
-    One of arrays is asked in arrays, a network in tensors; each with randomness of its own kind.
+    A generator of arrays takes arrays and NumPy's randomness, a network takes tensors and torch's.
     """
 
     def draw_conditions(self, known: Any, source: Any) -> Any:
-        """Return ``(n, K)`` conditions: those that are known, and the others drawn beside them, or left to the rows.
+        """Return ``(n, K)`` conditions with the open ones drawn, or left open if they are drawn with the rows.
 
         Args:
-            known: ``(n, K)`` one block a condition, ones at the values that will do: all zeros where any will.
+            known: ``(n, K)`` one block a condition, ones at the allowed values, all zeros where every value is.
             source: Public randomness.
         """

@@ -1,9 +1,9 @@
-"""Which rows get which of a column's values, so that tables with the columns drawn before come out as they should.
+"""Swapping of a column's values between rows, so that its joint tables match their expectation.
 
-Drawn by chance, a thousand rows have some thirty more or fewer in a cell than was meant: noise on top of the noise that
-privacy needs. Two rows exchange their values wherever that brings the tables of the new column with all earlier ones
-nearer to what the chances say, if the exchange is about as likely as what was drawn. (The idea is that of
-:mod:`doublure.encode.pairwise_swapping`, for columns that are drawn one from another.)
+In a random draw, a cell of a thousand rows is off by some thirty: sampling noise on top of the noise that privacy
+needs. Two rows swap their values if that brings the tables of the new column with all earlier ones closer to the
+expectation, and if the swapped values are about as likely as the drawn ones. (:mod:`doublure.encode.pairwise_swapping`
+does the same for columns drawn independently.)
 """
 
 from __future__ import annotations
@@ -19,25 +19,23 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 _SWEEPS = 2
 _AT_ONCE = 64
-"""Meetings that are judged by the same tables."""
+"""Pairs of rows that are judged by the same tables."""
 _LIKELY = 0.5
-"""An exchange is at least so many times as likely as what was drawn."""
+"""Least likelihood ratio of the swapped values to the drawn ones."""
 _MOST_JUDGED = 3_000_000
-"""Cells that are looked at for a column, a second or so: of very many rows or columns, some are left to chance."""
+"""Most cells read for a column, in about a second; with very many rows or columns, some pairs are not judged."""
 
 
-def pairwise_swapped(
-    codes: Ints, chances: Floats, earlier: Ints, sizes: Ints, order: Ints, rng: np.random.Generator
-) -> Ints:
-    """Return the codes of a column, exchanged between rows.
+def swap_pairs(codes: Ints, chances: Floats, earlier: Ints, sizes: Ints, order: Ints, rng: np.random.Generator) -> Ints:
+    """Return the codes of a column, swapped between rows.
 
     Args:
-        codes: ``(N,)`` as they were drawn.
-        chances: ``(N, m)`` what they were drawn by, each row adding up to 1.
+        codes: ``(N,)`` the drawn codes.
+        chances: ``(N, m)`` the chances of the draw, each row adding up to 1.
         earlier: ``(N, c)`` codes of the columns drawn before.
-        sizes: ``(c,)`` how many codes each of those has.
-        order: ``(N,)`` rows, those that may best exchange next to one another.
-        rng: Says which rows meet.
+        sizes: ``(c,)`` number of codes of each of those.
+        order: ``(N,)`` rows, with the best candidates for a swap next to one another.
+        rng: Chooses the pairs of rows.
     """
     rows, columns = earlier.shape
     if rows < 2 or not columns:
@@ -63,15 +61,15 @@ def pairwise_swapped(
 
 
 def _exchange(codes: Ints, cells: Ints, surplus: Floats, one: Ints, other: Ints) -> None:
-    """Exchange values where that takes from the sum of the surpluses' squares."""
+    """Swap values in place if that reduces the sum of the surpluses' squares."""
     mine, theirs = codes[one], codes[other]
     left, right = cells[one], cells[other]
     change = surplus[left, theirs[:, None]] + surplus[right, mine[:, None]]
     change -= surplus[left, mine[:, None]] + surplus[right, theirs[:, None]]
     gain, cost = -2 * change.sum(1), 4 * (left != right).sum(1)
     better = np.flatnonzero(gain > cost)
-    # As if all that exchange the same two values moved the same cells.
-    before = earlier(np.minimum(mine, theirs)[better] * surplus.shape[1] + np.maximum(mine, theirs)[better])
+    # Worst case: all earlier swaps of the same two values in this batch moved the same cells.
+    before = count_earlier(np.minimum(mine, theirs)[better] * surplus.shape[1] + np.maximum(mine, theirs)[better])
     better = better[gain[better] > cost[better] * (1 + 2 * before)]
     one, other, mine, theirs = one[better], other[better], mine[better], theirs[better]
     width = left.shape[1]
@@ -82,8 +80,8 @@ def _exchange(codes: Ints, cells: Ints, surplus: Floats, one: Ints, other: Ints)
     codes[one], codes[other] = theirs, mine
 
 
-def earlier(keys: Ints) -> Ints:
-    """Return how many of the same keys stand before each."""
+def count_earlier(keys: Ints) -> Ints:
+    """Return for each key how many equal ones precede it."""
     order = np.argsort(keys, kind="stable")
     found = np.empty_like(keys)
     found[order] = np.arange(len(keys)) - np.searchsorted(keys[order], keys[order])

@@ -1,7 +1,7 @@
-"""How much images change from one pixel to the next: what neither their layout nor their outlines say.
+"""Measures of an image's variation from pixel to pixel.
 
-Both figures are of the four pixels of a 2 x 2 block, whose mean is all that features see of an image which is averaged
-down for them; what a generator puts inside such a block is then held by nothing.
+Both are computed on the four pixels of a 2 x 2 block. Features of a downsampled image read only the block's mean, and
+do not constrain a generator within the block.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def block_spread(images: Tensor) -> Tensor:
     """Return the standard deviation within 2 x 2 blocks, of images ``(B, C, H, W)``, in their own units ``(B,)``.
 
     It is the root of the mean over blocks and channels of the variance of four pixels about their mean: the speckle of
-    an image. A last row or column that is left over is left out, and an image without any block has none.
+    an image. An odd last row or column is left out, and an image without any block has speckle 0.
     """
     blocks = _blocks(images)
     gaps = blocks - blocks.mean(dim=(3, 5), keepdim=True)
@@ -23,10 +23,10 @@ def block_spread(images: Tensor) -> Tensor:
 
 
 def checkerboard(images: Tensor) -> Tensor:
-    """Return how strong a pattern is that turns over at every pixel both ways, in the images' own units ``(B,)``.
+    """Return the strength of a pattern that alternates in both directions, in the images' own units ``(B,)``.
 
-    The mean over 2 x 2 blocks and channels of |a - b - c + d|, where a and d are on one diagonal of a block, b and c on
-    the other: four times the amplitude of a chessboard, and 0 of stripes and slopes.
+    It is the mean over 2 x 2 blocks and channels of |a - b - c + d|, where a and d are on one diagonal of a block, b
+    and c on the other: four times the amplitude of a checkerboard, and 0 for stripes and slopes.
     """
     blocks = _blocks(images)
     first, last = blocks[:, :, :, 0], blocks[:, :, :, 1]

@@ -1,17 +1,16 @@
 """A generator that draws a table's columns along a tree, within the components of a mixture.
 
-Each row has a component. The root's group is drawn from the component; every other column's from the component and the
-group of its parent in the tree, finely where the parent is known finely; then a value within the group. The joint table
-of both within each component is a product: how parent and child go together, times what the component makes of it (as
-iterative proportional fitting gives it), so that a wide table's generator stays small. Which cells are missing together
-may be the root: it is then held wherever it says something. One column may be drawn last, from all others, by a
-logistic model of their groups.
+Each row has a component. The root's group is drawn given the component, every other column's group given the component
+and the fine group of its parent, then a value within the group. The joint table of parent and child within a component
+is a product of a common table and factors of the component (as from iterative proportional fitting), so that a wide
+table's generator stays small. The root may be the pattern of missing cells, which then fixes the cells that it covers.
+One column may be drawn last, from all others, by a logistic model of their groups.
 
-Rows can be asked for by any column (:mod:`doublure.networks.tree_asked`); by the last one, rows are drawn until enough
-have it, unless the component alone decides.
+Rows can be conditioned on any column (:mod:`doublure.networks.tree_asked`). For the last column, rows are drawn until
+enough have the requested value, unless the component alone decides.
 
-All that it draws by are tables (:mod:`doublure.networks.tree_tables`); there is nothing to differentiate, and it is
-NumPy inside (:mod:`doublure.networks.tree_draw`).
+The generator consists of tables (:mod:`doublure.networks.tree_tables`) without gradients, and draws with NumPy
+(:mod:`doublure.networks.tree_draw`).
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from typing_extensions import override
 
 from doublure.networks import swapped_tables, tree_tables
 from doublure.networks.array_generator import ArrayGenerator
-from doublure.networks.steering import Spans
-from doublure.networks.tree_asked import Asked
-from doublure.networks.tree_draw import Draw, evenly_drawn
+from doublure.networks.steering import IntRanges
+from doublure.networks.tree_asked import TreeEvidence
+from doublure.networks.tree_draw import TreeDraw, draw_evenly
 from doublure.networks.tree_tables import Floats, Ints, Mask, Tree
 
 _TRIES = 60
@@ -36,14 +35,14 @@ _RARE = 1e-300
 
 
 class TreeGenerator(ArrayGenerator):
-    """Noise and conditions in, rows of whole numbers out.
+    """Map of noise and conditions to rows of whole numbers.
 
     Args:
-        parts: How many numbers a row has.
-        conditions: How many values each of the last ones has, which are conditions.
+        parts: Numbers of a row.
+        conditions: Number of values of each condition; conditions are a row's last numbers.
 
     Attributes:
-        tree: What it draws by.
+        tree: The tables.
     """
 
     tree: Tree
@@ -51,11 +50,11 @@ class TreeGenerator(ArrayGenerator):
     def __init__(self, parts: int, conditions: Sequence[int]) -> None:
         self.parts = parts
         self._sizes = list(conditions)
-        self._spans: Mapping[int, Spans] = {}
+        self._spans: Mapping[int, IntRanges] = {}
         self.take(Tree())
 
     def take(self, tree: Tree) -> None:
-        """Draw by these tables from now on."""
+        """Replace the tables."""
         self.tree = tree
 
     @override
@@ -64,28 +63,28 @@ class TreeGenerator(ArrayGenerator):
 
     @override
     def load_state_dict(self, state: Mapping[str, Floats]) -> None:
-        """Take tables of any shape that fit together.
+        """Load tables of any consistent shapes.
 
         Raises:
-            RuntimeError: They do not.
+            RuntimeError: The tables are inconsistent.
         """
         try:
-            self.take(tree_tables.read(dict(state), self.parts))
+            self.take(tree_tables.read_tree(dict(state), self.parts))
         except ValueError as error:
             raise RuntimeError("tables do not fit together") from error
 
-    # -- what is asked for -------------------------------------------------------------------------------------------
+    # -- conditions --------------------------------------------------------------------------------------------------
 
     def draw_conditions(self, known: Floats, source: np.random.Generator) -> Floats:
-        """Return conditions ``(n, K)`` as they are: what is open is drawn with the row, as often as the tables say."""
+        """Return conditions ``(n, K)`` unchanged; open ones are drawn with the row, from the tables."""
         del source
         return known
 
-    def narrowed(self, spans: Mapping[int, Spans]) -> TreeGenerator:
-        """Return the same generator, given that a row fits.
+    def narrowed(self, spans: Mapping[int, IntRanges]) -> TreeGenerator:
+        """Return the same generator, conditioned on allowed values.
 
         Args:
-            spans: Part of a row -> the values that it must have.
+            spans: Part of a row -> its allowed values.
         """
         narrow = TreeGenerator(self.parts, self._sizes)
         narrow.take(self.tree)
@@ -93,26 +92,27 @@ class TreeGenerator(ArrayGenerator):
         return narrow
 
     def evidence(self, known: Floats) -> Floats:
-        """Return ``(n,)`` how likely conditions are (all zeros: any), in logarithms; once narrowed, with fitting.
+        """Return the log probability ``(n,)`` of conditions (all zeros: any), jointly with the allowed values.
 
-        Exactly, but for the column that is drawn last from all others: its chance is the mean of some thousand rows.
+        It is exact except for the column that is drawn last from all others, whose chance is the mean of some thousand
+        rows.
         """
         distinct, which = _distinct(known)
         found = np.empty(len(distinct))
         for number, mask in enumerate(distinct):
             spans, last = self._asked_of(mask)
-            asked = Asked(self.tree, spans)
+            asked = TreeEvidence(self.tree, spans)
             weights, decided = self._weights(last)
             likely = float((weights * asked.likely).sum())
             if last is not None and not decided and likely > 0:
-                drawn = Draw(self.tree, asked, _PILOT, np.random.default_rng(0))
+                drawn = TreeDraw(self.tree, asked, _PILOT, np.random.default_rng(0))
                 drawn.draw()
                 likely *= float(self._last_chances(drawn)[:, last].sum(1).mean())
             found[number] = np.log(max(likely, _RARE))
         return found[which]
 
-    def _asked_of(self, mask: Floats) -> tuple[dict[int, Spans], Mask | None]:
-        """Return what each node is asked for, and which values of the last column fit; None if it is not asked for."""
+    def _asked_of(self, mask: Floats) -> tuple[dict[int, IntRanges], Mask | None]:
+        """Return the allowed values of each node, and a mask of the last column's; None if all are allowed."""
         spans = dict(self._spans)
         first = self.parts - len(self._sizes)
         for place, block in enumerate(np.split(mask, np.cumsum(self._sizes)[:-1]) if self._sizes else []):
@@ -127,7 +127,7 @@ class TreeGenerator(ArrayGenerator):
         return {of_part[part]: own for part, own in spans.items() if part in of_part}, last
 
     def _weights(self, last: Mask | None) -> tuple[Floats, bool]:
-        """Return how likely each component is beside what the last column should be, and whether that says it all."""
+        """Return each component's probability jointly with the last column, and whether the component decides it."""
         weights = self.tree.weights / self.tree.weights.sum()
         if last is None or self.tree.last is None or self.tree.last.of_component is None:
             return weights, False
@@ -139,8 +139,8 @@ class TreeGenerator(ArrayGenerator):
         """Return rows ``(B, parts)`` float64.
 
         Args:
-            noise: ``(B, 1)`` standard normal; all of it together begins the draw.
-            condition: ``(B, K)`` one block a condition: ones at the values that will do, zeros where any will; or None.
+            noise: ``(B, 1)`` standard normal; all of it together seeds the draw.
+            condition: ``(B, K)`` one block a condition: ones at the allowed values, zeros where all are; or None.
         """
         rng = np.random.default_rng(np.frombuffer(noise.tobytes(), dtype=np.uint32))
         masks = np.zeros((len(noise), sum(self._sizes))) if condition is None else condition
@@ -154,43 +154,43 @@ class TreeGenerator(ArrayGenerator):
 
     def groups(self, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """Return the coarse groups ``(count, nodes)`` of so many rows, and their components."""
-        drawn = Draw(self.tree, Asked(self.tree, {}), count, rng)
+        drawn = TreeDraw(self.tree, TreeEvidence(self.tree, {}), count, rng)
         drawn.draw()
         return drawn.coarse, drawn.component
 
     def _asked(self, count: int, mask: Floats, rng: np.random.Generator) -> Floats:
-        """Return rows with these values of the conditions."""
+        """Return rows with these values of the conditions, by rejection if the last column is conditioned on."""
         spans, last = self._asked_of(mask)
-        asked = Asked(self.tree, spans)
+        asked = TreeEvidence(self.tree, spans)
         weights, decided = self._weights(last)
         if last is None or decided:
-            return self._drawn(Draw(self.tree, asked, count, rng, weights), last, rng)
+            return self._drawn(TreeDraw(self.tree, asked, count, rng, weights), last, rng)
         found: list[Floats] = []
         missing = count
-        pilot = Draw(self.tree, asked, min(_PILOT, _MOST_MORE * count), rng)
+        pilot = TreeDraw(self.tree, asked, min(_PILOT, _MOST_MORE * count), rng)
         pilot.draw()
         fits = self._last_chances(pilot)[:, last].sum(1)
         most = max(float(fits.max()), _RARE)
         rate = max(float(fits.mean()) / most, 1 / _MOST_MORE)
         for _ in range(_TRIES):
-            drawn = Draw(self.tree, asked, min(_AT_ONCE, int(1.1 * missing / rate) + 8), rng)
+            drawn = TreeDraw(self.tree, asked, min(_AT_ONCE, int(1.1 * missing / rate) + 8), rng)
             rows = self._drawn(drawn, last, rng, most)[:missing]
             found.append(rows)
             missing -= len(rows)
             if not missing:
                 break
-        if missing:  # all but impossible beside the rest: as it comes
-            found.append(self._drawn(Draw(self.tree, asked, missing, rng), last, rng))
+        if missing:  # nearly impossible given the rest: accept without rejection
+            found.append(self._drawn(TreeDraw(self.tree, asked, missing, rng), last, rng))
         return np.concatenate(found)
 
-    def _drawn(self, drawn: Draw, last: Mask | None, rng: np.random.Generator, most: float | None = None) -> Floats:
-        """Return rows in a random order; with ``most``, only some, by how likely the last column fits.
+    def _drawn(self, drawn: TreeDraw, last: Mask | None, rng: np.random.Generator, most: float | None = None) -> Floats:
+        """Return rows in a random order; with ``most``, only those that pass rejection on the last column.
 
         Args:
-            drawn: Draws groups.
-            last: ``(V,)`` which values of the last column fit.
+            drawn: The draw of groups.
+            last: ``(V,)`` mask of the last column's allowed values.
             rng: Public randomness.
-            most: The largest chance that a row's last column fits.
+            most: The largest chance that a row's last column is allowed.
         """
         drawn.draw()
         chances = None if self.tree.last is None else self._last_chances(drawn)
@@ -208,20 +208,20 @@ class TreeGenerator(ArrayGenerator):
                 rows[:, node.part] = drawn.values(place)
         if chances is not None and self.tree.last is not None and len(rows):
             order = np.argsort(chances[:, -1], kind="stable")
-            codes = evenly_drawn(chances, order, rng)
-            rows[:, self.tree.last.part] = swapped_tables.pairwise_swapped(
+            codes = draw_evenly(chances, order, rng)
+            rows[:, self.tree.last.part] = swapped_tables.swap_pairs(
                 codes, chances, drawn.coarse, self.tree.sizes, order, rng
             )
         return rows[rng.permutation(len(rows))]
 
-    def _last_chances(self, drawn: Draw) -> Floats:
+    def _last_chances(self, drawn: TreeDraw) -> Floats:
         if self.tree.last is None:
             raise TypeError("no column is drawn last")
         return self.tree.last.chances(drawn.coarse, drawn.component, self.tree.sizes)
 
 
 def _distinct(masks: Floats) -> tuple[Floats, Ints]:
-    """Return the different rows of masks ``(n, K)`` of zeros and ones in order, and which of them each row is."""
+    """Return the distinct rows of masks ``(n, K)`` of zeros and ones, and each row's index among them."""
     if (masks == masks[:1]).all():
         return masks[:1], np.zeros(len(masks), dtype=np.int64)
     bits = np.packbits(masks > 0, axis=1)

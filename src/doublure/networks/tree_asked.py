@@ -1,8 +1,8 @@
-"""What rows of a tree are asked to be: which of a column's values fit, and how likely groups make them (Pearl 1988).
+"""Conditioning of a tree's rows on allowed values, by belief propagation (Pearl 1988).
 
-Belief propagation, from the columns that are asked for up to the root, says how likely each group on the way makes it
-that what is asked for follows. Drawn with that in mind, rows are those that rejection would keep. Where the root says
-which cells are missing, there are messages for each set of patterns that differ in columns on the way.
+Messages from the conditioned columns up to the root hold the likelihood of the allowed values given each group on the
+path. Rows drawn with these likelihoods have the distribution that rejection sampling would give. If the root is the
+pattern of missing cells, there are messages for each set of patterns that differ in columns on the path.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from doublure.networks.steering import Spans
+from doublure.networks.steering import IntRanges
 from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree, TreeNode
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Leaves:
-    """Where values of a node's fine groups lie, as in :class:`TreeNode`.
+class AllowedLeaves:
+    """The leaves of a node's fine groups, cut to allowed values; fields as in :class:`TreeNode`.
 
     Attributes:
         starts: ``(n,)``.
         widths: ``(n,)``.
         mass: ``(n,)``, none of them zero.
         fine: ``(n,)``.
-        fit: ``(f,)`` how much of each fine group is asked for.
+        fit: ``(f,)`` the allowed share of each fine group.
     """
 
     starts: Ints
@@ -35,11 +35,11 @@ class Leaves:
     fit: Floats
 
 
-def leaves_of(node: TreeNode, spans: Spans | None = None) -> Leaves:
-    """Return a node's leaves, cut down to the values that are asked for; a group that has none keeps its own."""
+def cut_leaves(node: TreeNode, spans: IntRanges | None = None) -> AllowedLeaves:
+    """Return a node's leaves, cut to the allowed values; a group without any keeps its own leaves."""
     count, mass = len(node.coarse), node.mass + LEAST
     if not spans:
-        return Leaves(
+        return AllowedLeaves(
             starts=node.starts, widths=node.widths, mass=mass, fine=node.fine, fit=np.full(count, float(spans is None))
         )
     parts = []
@@ -51,7 +51,7 @@ def leaves_of(node: TreeNode, spans: Spans | None = None) -> Leaves:
     starts, widths, cut, fine = (np.concatenate(own) for own in zip(*parts, strict=True))
     fit = np.bincount(fine, cut, count) / np.bincount(node.fine, mass, count)
     empty = np.flatnonzero(fit[node.fine] <= 0)
-    return Leaves(
+    return AllowedLeaves(
         starts=np.concatenate([starts, node.starts[empty]]).astype(np.int64),
         widths=np.concatenate([widths, node.widths[empty]]),
         mass=np.concatenate([cut, mass[empty]]),
@@ -60,21 +60,21 @@ def leaves_of(node: TreeNode, spans: Spans | None = None) -> Leaves:
     )
 
 
-class Asked:
-    """What rows are asked for, and how likely it is from each node on the way to it.
+class TreeEvidence:
+    """The allowed values of rows, and their likelihood given each node on the paths to them.
 
     Args:
         tree: All tables.
-        spans: Node -> the values that fit.
+        spans: Node -> its allowed values.
 
     Attributes:
-        leaves: Node -> its leaves, where it is asked for.
-        likely: ``(K,)`` how likely each component makes it.
+        leaves: Node -> its leaves, for nodes with a condition.
+        likely: ``(K,)`` likelihood of the allowed values given each component.
     """
 
-    def __init__(self, tree: Tree, spans: Mapping[int, Spans]) -> None:
+    def __init__(self, tree: Tree, spans: Mapping[int, IntRanges]) -> None:
         self._tree = tree
-        self.leaves = {place: leaves_of(tree.nodes[place], own) for place, own in spans.items()}
+        self.leaves = {place: cut_leaves(tree.nodes[place], own) for place, own in spans.items()}
         self.likely = np.ones(len(tree.weights))
         self._ahead: dict[int, tuple[Floats, Floats]] = {}
         self._which = np.zeros(1, dtype=np.int64)
@@ -82,21 +82,21 @@ class Asked:
             self._pass_up()
 
     def single(self, place: int) -> int | None:
-        """Return the one fine group that a node can have, if it is only one."""
+        """Return the only allowed fine group of a node; None if there are several."""
         if place not in self.leaves:
             return None
         found = np.flatnonzero(self.leaves[place].fit)
         return int(found[0]) if len(found) == 1 else None
 
     def ahead(self, place: int, component: Ints, above: Ints, patterns: Ints) -> Floats | None:
-        """Return ``(N, m)`` how likely each coarse group makes it, up to a factor; None where it is all the same."""
+        """Return the likelihood ``(N, m)`` given each coarse group, up to a factor; None off the paths."""
         if place not in self._ahead:
             return None
         found: Floats = self._ahead[place][0][self._own(patterns), component, above]
         return found
 
     def ahead_within(self, place: int, component: Ints, patterns: Ints) -> Floats | None:
-        """Return ``(N, f)`` the same of fine groups."""
+        """Return the likelihood ``(N, f)`` given each fine group, up to a factor; None off the paths."""
         if place not in self._ahead:
             return None
         found: Floats = self._ahead[place][1][self._own(patterns), component]
@@ -122,7 +122,7 @@ class Asked:
         for place in way:
             towards = np.stack([each[place][0] for each in messages])
             own = np.stack([each[place][1] for each in messages])
-            if place == 0 and held:  # the root's groups are the patterns: each has messages of its own set
+            if place == 0 and held:  # the root's groups are the patterns: each takes the messages of its own set
                 patterns = np.arange(len(self._which))
                 own = own[self._which, :, patterns].T[None].repeat(len(sets), axis=0)
                 towards = (own[:, :, None, :] * tree.nodes[0].within) @ tree.nodes[0].membership
@@ -134,7 +134,7 @@ class Asked:
             self._ahead[place] = _scaled(towards), _scaled(own)
 
     def _messages(self, way: list[int], missing: Mapping[int, int]) -> dict[int, tuple[Floats, Floats]]:
-        """Return, of each node on the way, by component, parent's group and coarse group, and by own fine group."""
+        """Return each node's likelihoods by component, parent's group and coarse group, and by own fine group."""
         tree = self._tree
         components = np.arange(len(tree.weights))
         own = {place: np.ones((len(components), len(tree.nodes[place].coarse))) for place in way}
@@ -154,7 +154,7 @@ class Asked:
 
 
 def _scaled(likely: Floats) -> Floats:
-    """Return likelihoods with a largest of 1 along the last axis, and a little everywhere."""
+    """Return likelihoods scaled to a maximum of 1 along the last axis, and above zero everywhere."""
     most = likely.max(-1, keepdims=True)
     found: Floats = (np.where(most > 0, likely / np.where(most > 0, most, 1), 1) + LEAST).astype(np.float32)
     return found

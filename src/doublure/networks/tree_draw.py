@@ -1,7 +1,7 @@
-"""Rows of a tree, drawn node by node.
+"""Drawing of a tree's rows, node by node.
 
-How many rows fall on each group is shared out evenly: rows of a kind are put next to one another and take the terms of
-a sequence of low discrepancy, in a random order otherwise.
+Counts of groups are kept close to their expectation: similar rows are sorted next to one another, in random order among
+themselves, and take consecutive terms of a low-discrepancy sequence.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from doublure.networks import swapped_tables
-from doublure.networks.tree_asked import Asked, leaves_of
+from doublure.networks.tree_asked import TreeEvidence, cut_leaves
 from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree
 
 _GOLDEN = 0.6180339887498949
@@ -17,15 +17,15 @@ _AT_ONCE = 20_000
 _JUDGED = 15_000
 
 
-class Draw:
-    """Groups of rows that are being drawn.
+class TreeDraw:
+    """The groups of rows that are being drawn.
 
     Args:
         tree: All tables.
-        asked: What the rows are asked for.
-        count: N, how many.
+        asked: The conditions on the rows.
+        count: N, number of rows.
         rng: Public randomness.
-        weights: ``(K,)`` how likely each component is; as the tree says if not given.
+        weights: ``(K,)`` probability of each component; None: the tree's.
 
     Attributes:
         component: ``(N,)``.
@@ -34,7 +34,7 @@ class Draw:
     """
 
     def __init__(
-        self, tree: Tree, asked: Asked, count: int, rng: np.random.Generator, weights: Floats | None = None
+        self, tree: Tree, asked: TreeEvidence, count: int, rng: np.random.Generator, weights: Floats | None = None
     ) -> None:
         self._tree = tree
         self._asked = asked
@@ -52,25 +52,26 @@ class Draw:
         """Draw all groups.
 
         Args:
-            rake: Takes, for each node, what brings its groups to the shares that it has there; None: as they are kept.
+            rake: Wanted shares by node, each replaced by the factors that bring the groups to them; None: the tree's
+                factors are used.
         """
         for place in range(len(self._tree.nodes)):
             self._draw_node(place, rake)
 
     def keep(self, rows: Ints) -> None:
-        """Leave some rows alone."""
+        """Keep some rows only."""
         self.component, self.coarse, self.fine = self.component[rows], self.coarse[rows], self.fine[rows]
 
     def values(self, place: int) -> Floats:
-        """Return a value ``(N,)`` of each row's fine group, of those that are asked for."""
+        """Return an allowed value ``(N,)`` of each row's fine group."""
         node, fine = self._tree.nodes[place], self.fine[:, place]
-        leaves = self._asked.leaves.get(place) or leaves_of(node)
+        leaves = self._asked.leaves.get(place) or cut_leaves(node)
         order = np.argsort(leaves.fine, kind="stable")
         ends = np.searchsorted(leaves.fine[order], np.arange(len(node.coarse)), side="right")
         begins = np.searchsorted(leaves.fine[order], np.arange(len(node.coarse)), side="left")
         cumulative = np.concatenate([[0.0], np.cumsum(leaves.mass[order])])
         u = np.empty(len(fine))
-        rows = shuffled_within(self._rng.random(len(fine)), fine)
+        rows = shuffle_within(self._rng.random(len(fine)), fine)
         count = np.bincount(fine, minlength=len(node.coarse))
         first = (np.cumsum(count) - count)[fine[rows]]
         u[rows] = (np.arange(len(rows)) - first + self._rng.random(len(count))[fine[rows]]) / count[fine[rows]]
@@ -91,7 +92,7 @@ class Draw:
             self.coarse[:, place] = node.coarse[single]
             return
         above = self.fine[:, node.parent] if node.parent >= 0 else np.zeros(count, dtype=np.int64)
-        order = shuffled_within(self._rng.random(count), above, self.component)
+        order = shuffle_within(self._rng.random(count), above, self.component)
         if rake is not None:
             some = order[:: max(1, count // _JUDGED)]
             rake[place] = _raked(self._chances(place, some, above, np.ones(node.groups)), rake[place])
@@ -105,14 +106,14 @@ class Draw:
             all_chances[rows] = chances / np.maximum(chances.sum(1, keepdims=True), LEAST)
         if rake is None and place:
             beside = self._tree.beside[place]
-            near = shuffled_within(self._rng.random(count), above)
-            self.coarse[:, place] = swapped_tables.pairwise_swapped(
+            near = shuffle_within(self._rng.random(count), above)
+            self.coarse[:, place] = swapped_tables.swap_pairs(
                 self.coarse[:, place], all_chances, self.coarse[:, beside], self._tree.sizes[beside], near, self._rng
             )
-        if len(node.coarse) == node.groups:  # nested, and as many: the same
+        if len(node.coarse) == node.groups:  # as many fine groups as coarse ones: they are the same
             self.fine[:, place] = np.argsort(node.coarse)[self.coarse[:, place]]
             return
-        order = shuffled_within(self._rng.random(count), above, self.coarse[:, place])
+        order = shuffle_within(self._rng.random(count), above, self.coarse[:, place])
         start = self._rng.random()
         for first in range(0, count, _AT_ONCE):
             rows = order[first : first + _AT_ONCE]
@@ -131,12 +132,12 @@ class Draw:
         return chances if ahead is None else chances * ahead
 
 
-def shuffled_within(chance: Floats, *groups: Ints) -> Ints:
-    """Return rows in order of groups, the last first, and within those of random numbers, as ``np.lexsort`` does.
+def shuffle_within(chance: Floats, *groups: Ints) -> Ints:
+    """Return rows sorted by groups, the last one first, then by random numbers, as ``np.lexsort`` does.
 
     Args:
         chance: ``(n,)``.
-        groups: Each ``(n,)``, whole numbers >= 0; a few, so that an order of them takes no comparisons.
+        groups: Each ``(n,)``, small whole numbers >= 0, so that a radix sort applies.
     """
     order: Ints = np.argsort(chance, kind="stable")
     for group in groups:
@@ -146,17 +147,17 @@ def shuffled_within(chance: Floats, *groups: Ints) -> Ints:
     return order
 
 
-def raked(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> list[Floats]:
-    """Return what brings each node's groups to wanted shares, along the tree.
+def rake_factors(tree: Tree, wanted: list[Floats], count: int, rng: np.random.Generator) -> list[Floats]:
+    """Return factors that bring each node's groups to wanted shares, along the tree (raking).
 
     Args:
-        tree: With all other tables.
-        wanted: Of each node ``(m,)`` shares.
-        count: From how many drawn rows.
+        tree: The tree with all other tables.
+        wanted: ``(m,)`` shares for each node.
+        count: Number of rows to estimate from.
         rng: Public randomness.
     """
     factors = dict(enumerate(wanted))
-    Draw(tree, Asked(tree, {}), count, rng).draw(rake=factors)
+    TreeDraw(tree, TreeEvidence(tree, {}), count, rng).draw(rake=factors)
     return [factors[place] for place in range(len(wanted))]
 
 
@@ -169,15 +170,15 @@ def _raked(chances: Floats, wanted: Floats) -> Floats:
     return factor
 
 
-def evenly_drawn(chances: Floats, order: Ints, rng: np.random.Generator) -> Ints:
-    """Return one entry ``(N,)`` of each row of chances ``(N, m)``, shared out evenly along an order of the rows."""
+def draw_evenly(chances: Floats, order: Ints, rng: np.random.Generator) -> Ints:
+    """Return one entry ``(N,)`` of each row of chances ``(N, m)``, stratified along an order of the rows."""
     uniform = np.empty(len(chances))
     uniform[order] = (rng.random() + np.arange(len(chances)) * _GOLDEN) % 1
     return entry_at(chances, uniform)
 
 
 def entry_at(chances: Floats, uniform: Floats) -> Ints:
-    """Return which entry of each row of chances a number in [0, 1) falls on."""
+    """Return an entry of each row of chances, by inverting the distribution at a number in [0, 1)."""
     cumulative = np.cumsum(chances, axis=1)
     found: Ints = np.minimum((uniform[:, None] * cumulative[:, -1:] >= cumulative).sum(1), chances.shape[1] - 1)
     return found

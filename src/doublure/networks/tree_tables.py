@@ -1,4 +1,4 @@
-"""The tables that a tree of columns is drawn by, and how they are kept and read again."""
+"""The tables of a tree of columns, with their stored form."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 LEAST = 1e-13
-"""What no chance is below, where something has to be drawn all the same."""
+"""Lower bound of chances, where some entry must be drawn."""
 _NEVER = 1e-200
 _BESIDE = 64
-"""Columns that another is kept even with; with all of several hundred it would take most of the time."""
+"""Most columns whose joint tables with a column are kept even; all of several hundred would take most of the time."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TreeNode:
-    """One column, or the patterns of missing cells, as it is drawn; m coarse and f fine groups, n leaves.
+    """The tables of one column, or of the patterns of missing cells; m coarse and f fine groups, n leaves.
 
     Attributes:
-        part: Its place in a row; -1 of the patterns.
-        parent: The node that it is drawn from; -1 of the root.
+        part: Its place in a row; -1 for the patterns.
+        parent: The parent node; -1 for the root.
         starts: ``(n,)`` the first value of each leaf.
-        widths: ``(n,)`` how many values it has.
-        mass: ``(n,)`` how often each leaf occurs.
-        fine: ``(n,)`` its fine group.
+        widths: ``(n,)`` number of values of each leaf.
+        mass: ``(n,)`` frequency of each leaf.
+        fine: ``(n,)`` the fine group of each leaf.
         coarse: ``(f,)`` the coarse group of each fine one.
-        shares: ``(K, m)`` the coarse groups within each component.
-        rake: ``(m,)`` what corrects the shares of the groups along the tree.
-        ties: ``(parent's f, m)`` how often each group goes with each of the parent's; empty of the root.
-        leaning: ``(K, m)`` what each component makes of that: given component k and parent p, group c has a chance in
-            proportion to ``ties[p, c] * leaning[k, c]``; empty of the root.
-        inner: ``(parent's f, f)`` the fine groups given the parent; empty of the root.
-        missing: The coarse group that stands for missing, or -1.
+        shares: ``(K, m)`` shares of the coarse groups within each component.
+        rake: ``(m,)`` factors that correct the groups' shares along the tree.
+        ties: ``(parent's f, m)`` joint frequency of the parent's fine groups and the coarse groups; empty for the root.
+        leaning: ``(K, m)`` factors of the components: given component k and parent p, group c has a chance in
+            proportion to ``ties[p, c] * leaning[k, c]``; empty for the root.
+        inner: ``(parent's f, f)`` frequency of the fine groups given the parent; empty for the root.
+        missing: The coarse group of missing cells, or -1.
     """
 
     part: int
@@ -58,12 +58,12 @@ class TreeNode:
 
     @cached_property
     def groups(self) -> int:
-        """M."""
+        """Number of coarse groups, m."""
         return int(self.shares.shape[1])
 
     @cached_property
     def fine_mass(self) -> Floats:
-        """``(f,)``."""
+        """``(f,)`` frequency of each fine group."""
         found: Floats = np.bincount(self.fine, self.mass, len(self.coarse)) + LEAST
         return found
 
@@ -83,13 +83,13 @@ class TreeNode:
         return found
 
     def chances(self, component: Ints, above: Ints, missing: Mask | None, rake: Floats | None = None) -> Floats:
-        """Return how likely each coarse group is, ``(..., m)``, not adding up to 1.
+        """Return the chances ``(..., m)`` of each coarse group, not normalised.
 
         Args:
             component: ``(...)``.
             above: ``(...)`` the parent's fine group.
-            missing: ``(...)`` whether the cell is missing, where that is known already; None: it is not.
-            rake: ``(m,)`` in the place of what is kept.
+            missing: ``(...)`` whether the cell is missing, if that is known already; None: it is not.
+            rake: ``(m,)`` factors in place of the node's.
         """
         if self.parent >= 0:
             found = self.ties[above] * self.leaning[component]
@@ -112,13 +112,13 @@ class TreeNode:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LastColumn:
-    """The column that is drawn from all others.
+    """The column that is drawn last from all others, by a multinomial logistic model.
 
     Attributes:
         part: Its place in a row.
-        bias: ``(V,)`` log-odds of each value.
-        effects: ``(sum of m, V)`` what each coarse group of each node adds.
-        components: ``(K, V)`` what each component adds.
+        bias: ``(V,)`` logit of each value.
+        effects: ``(sum of m, V)`` logits added by each coarse group of each node.
+        components: ``(K, V)`` logits added by each component.
     """
 
     part: int
@@ -128,7 +128,7 @@ class LastColumn:
 
     @cached_property
     def of_component(self) -> Floats | None:
-        """``(K, V)`` the chances, where the component alone decides; None where others do, too."""
+        """``(K, V)`` the chances, if the component alone decides; else None."""
         return None if self.effects.any() else _softmax(self.bias + self.components)
 
     def chances(self, groups: Ints, component: Ints, sizes: Ints) -> Floats:
@@ -145,9 +145,9 @@ class Tree:
     """All tables of a tree.
 
     Attributes:
-        nodes: In the order in which they are drawn.
-        weights: ``(K,)`` how likely each component is.
-        bits: ``(patterns, q)`` which of some nodes are missing in each pattern, where the root is the patterns.
+        nodes: In the order of drawing.
+        weights: ``(K,)`` probability of each component.
+        bits: ``(patterns, q)`` whether each of q nodes is missing in each pattern, if the root is the patterns.
         about: ``(q,)`` those nodes.
         last: The column that is drawn last, if there is one.
     """
@@ -160,16 +160,16 @@ class Tree:
 
     @cached_property
     def sizes(self) -> Ints:
-        """``(nodes,)`` how many coarse groups each has."""
+        """``(nodes,)`` number of coarse groups of each node."""
         return np.array([node.groups for node in self.nodes], dtype=np.int64)
 
     @cached_property
     def beside(self) -> list[Ints]:
-        """Of each node the ones drawn before it that its tables are kept even with: the nearest along the tree."""
+        """For each node the earlier ones, nearest along the tree, with which its joint tables are kept even."""
         return _beside([node.parent for node in self.nodes])
 
     def held(self, place: int, patterns: Ints) -> Mask | None:
-        """Return whether a node's cell is missing in each of some patterns; None where patterns do not say."""
+        """Return whether a node's cell is missing in each pattern; None if patterns do not cover the node."""
         found = np.flatnonzero(self.about == place)
         return self.bits[patterns, found[0]] == 1 if len(found) else None
 
@@ -193,15 +193,15 @@ _LAST_FIELDS = ("part", "bias", "effects", "components")
 _WHOLE = {"starts", "widths", "fine", "coarse", "part", "parent", "missing"}
 
 
-def read(kept: Mapping[str, Any], parts: int) -> Tree:
-    """Return the tree whose arrays were kept.
+def read_tree(kept: Mapping[str, Any], parts: int) -> Tree:
+    """Return a tree from its arrays.
 
     Args:
-        kept: By name.
-        parts: How many numbers a row has.
+        kept: Arrays by name.
+        parts: Numbers of a row.
 
     Raises:
-        ValueError: They do not fit together.
+        ValueError: The arrays are inconsistent.
     """
     count = len({name.partition("_")[0] for name in kept if name.startswith("node")})
     try:
@@ -256,7 +256,7 @@ def _read(value: Any, name: str) -> Any:
 
 
 def _beside(parents: list[int]) -> list[Ints]:
-    """Return, of each node, the numbers of the earlier ones that are nearest along the tree."""
+    """Return for each node the earlier nodes that are nearest along the tree."""
     steps = np.zeros((len(parents), len(parents)), dtype=np.int64)
     for place, parent in enumerate(parents[1:], start=1):
         steps[place, :place] = steps[:place, place] = steps[parent, :place] + 1

@@ -1,10 +1,10 @@
-"""The generator that is fitted to a mean embedding: small, without normalisation, quick on a processor.
+"""The image generator that is fitted to a mean embedding: small, without normalisation, fast on a processor.
 
-What it draws is turned, stretched, slanted and shifted at random. It learns through this, and need not find out by
-itself that a thing can lie askew.
+Its images are rotated, scaled, sheared and shifted at random, inside the training loop, so that it need not learn these
+transformations.
 
-Of an image that its features see averaged down, it draws what they see, and a fixed bicubic interpolation makes the
-rest: nothing would keep learned weights from weaving any pattern into pixels whose mean alone is seen.
+If features read a downsampled image, the generator draws at that resolution, and a fixed bicubic interpolation enlarges
+it: learned weights could otherwise add any pattern to pixels of which only the mean is observed.
 """
 
 from __future__ import annotations
@@ -22,48 +22,46 @@ from doublure.networks.initial_weights import initialise
 from doublure.networks.sizes import DEEP, LAST, WARP_WIDTH, upsampling_start
 
 Doubling: TypeAlias = Literal["transposed", "bilinear"]
-"""How a map is doubled: by a transposed convolution; or interpolated, then convolved, which weaves no grid."""
+"""Doubling of a map: by a transposed convolution, or by interpolation and a convolution, which leaves no grid."""
 
 _SLOPE = 0.2
 _TURN, _SIZE, _STRETCH, _SLANT, _SHIFT = math.radians(12), 0.12, 0.08, 0.15, 0.08
 
 
 class CheckerboardFilter(nn.Module):
-    """Maps ``(B, C, H, W)`` without what turns over from pixel to pixel both ways, as the fields of a chessboard do.
+    """Filter that removes the checkerboard pattern, alternating in both directions, from maps ``(B, C, H, W)``.
 
-    Wavelets hardly see that pattern, so that nothing would keep a generator from weaving it into every surface, which
-    is the cheapest way to the energy of a texture. All other directions are left as they are: of a wave at (u, v) there
-    is left 1 - sin²(u / 2) sin²(v / 2).
+    Wavelets hardly respond to that pattern, so that a generator could add it to every surface, as the cheapest way to
+    a texture's energy. Other directions are kept: the gain at frequency (u, v) is 1 - sin²(u / 2) sin²(v / 2).
     """
 
     def forward(self, maps: Tensor) -> Tensor:
         """Return the maps."""
         edged = functional.pad(maps, (1, 1, 1, 1), mode="replicate")
-        # By slices, in a quarter of the time that a convolution of one channel takes.
+        # Slices take a quarter of the time of a convolution of one channel.
         across = edged[..., :-2] - 2 * edged[..., 1:-1] + edged[..., 2:]
         both = across[..., :-2, :] - 2 * across[..., 1:-1, :] + across[..., 2:, :]
         return maps - both / 16
 
 
 class UpsamplingGenerator(nn.Module):
-    """Noise and label through a hidden layer to a small map, which is doubled, smoothed and cut to size.
+    """Image generator: a hidden layer, a small map, doublings, smoothing and a cut to size.
 
     An image depends on its own noise and label alone.
 
     Args:
         shape: ``(C, H, W)``.
         condition_width: K; 0 for none.
-        noise_width: Z, of which the last six numbers say how the image is warped.
-        warp: How strongly; 0 for not at all, 1 for up to 12 degrees and an eighth of the size.
+        noise_width: Z, of which the last six numbers set the warp.
+        warp: Strength of the warp; 0 for none, 1 for up to 12 degrees and an eighth of the size.
         hidden: Units of the first layer.
-        channels: Of the small map and of each map after a doubling.
+        channels: Channels of the small map and of each map after a doubling.
         generator: Public randomness for the initial weights.
-        enlargement: By which whole factor what the layers draw is enlarged.
-        doubling: How maps are doubled.
+        enlargement: Whole factor by which the layers' output is enlarged.
+        doubling: The way in which maps are doubled.
 
     Attributes:
-        spread: What the noise of the image itself is multiplied by, 1 while it learns: above it, rarer images come more
-            often.
+        spread: Factor of the image's own noise, 1 in training; above 1, rarer images are drawn more often.
     """
 
     def __init__(
@@ -113,7 +111,7 @@ class UpsamplingGenerator(nn.Module):
         if self._enlargement > 1:
             images = functional.interpolate(images, scale_factor=self._enlargement, mode="bicubic").clamp(-1, 1)
         images = images[:, :, : self._sides[0], : self._sides[1]]
-        return warped(images, turns, self.warp) if self.warp and len(images) else images
+        return warp_images(images, turns, self.warp) if self.warp and len(images) else images
 
 
 def _doubled(inputs: int, outputs: int, doubling: Doubling) -> list[nn.Module]:
@@ -122,13 +120,13 @@ def _doubled(inputs: int, outputs: int, doubling: Doubling) -> list[nn.Module]:
     return [nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(inputs, outputs, LAST, padding=LAST // 2)]
 
 
-def warped(images: Tensor, turns: Tensor, strength: float) -> Tensor:
-    """Return images ``(B, C, H, W)`` warped by standard normal numbers ``(B, 6)``; what comes in goes on as the border.
+def warp_images(images: Tensor, turns: Tensor, strength: float) -> Tensor:
+    """Return images ``(B, C, H, W)`` warped by standard normal numbers ``(B, 6)``, with the border extended.
 
     Args:
-        images: In [-1, 1].
-        turns: Brought into [-1, 1] before they are used, evenly spread.
-        strength: Of all warps.
+        images: Values in [-1, 1].
+        turns: Mapped to uniform numbers in [-1, 1] first.
+        strength: Factor of all warps.
     """
     even = torch.erf(turns / math.sqrt(2)) * strength
     turn, size, stretch = even[:, 0] * _TURN, 1 + even[:, 1] * _SIZE, 1 + even[:, 2] * _STRETCH

@@ -175,7 +175,7 @@ def html(made: PlanContents) -> str:
         views.facts(named),
         views.grid(("what touches private records", "ε", "δ"), rows, right=(1, 2), total=priced),
         *(views.line(warning, "note") for warning in made.warnings),
-        views.folded("Settings", views.grid(("setting", "value"), settings)),
+        views.fold("Settings", views.grid(("setting", "value"), settings)),
         views.line("plan.explain() says all of it in words: noise, forecast, claims."),
     )
 

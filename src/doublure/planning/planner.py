@@ -84,7 +84,7 @@ def plan_contents(
     return with_prices(_with_fallback(accountant, chosen, schema, own, budget))
 
 
-# -- the budget: the request, and the share of it that learned facts take ---------------------------------------
+# -- the budget: the request, and the share of it that learned facts take ----------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,7 +335,7 @@ def assemble(
     )
 
 
-def _noise_of(training: tuple[Access, ...]) -> float | None:
+def _single_multiplier(training: tuple[Access, ...]) -> float | None:
     """Return the noise multiplier from which, with q and T, a reader may compute the training's price again.
 
     There is one where the training is a single Gaussian event. Of anything else a card says the noise access by access.
@@ -378,7 +378,7 @@ def _guarantee(
         delta=delta,
         accountant=accountant,
         sample_rate=chosen.sample_rate(schema, settings) if len(rates) == 1 else None,
-        noise_multiplier=_noise_of(training),
+        noise_multiplier=_single_multiplier(training),
         steps=chosen.work(schema, settings).steps,
         noise_source=_EXACT if {access.whole for access in training} == {True} else chosen.noise_source(settings),
         assumptions=(*assumptions, *settings.assumptions),

@@ -69,11 +69,9 @@ def plan(
             could not hold the run.
 
     Example:
-        >>> import doublure as db
-        >>> schema = db.Schema.load(db.datasets.adult_schema_path())
-        >>> made = db.plan(schema, method="dpgan", epsilon=3.0, delta=1e-5)
-        >>> made.steps, made.guarantee.kind
-        (1000, 'dp')
+        >>> plan = db.plan("people.schema.yaml", method="dpgan", epsilon=3.0, delta=1e-5, steps=100)
+        >>> plan.steps, plan.guarantee.kind, plan.noise_multiplier > 1
+        (100, 'dp', True)
     """
     read = schema if isinstance(schema, Schema) else Schema.load(schema)
     return Plan.from_contents(plan_contents(read, method, epsilon, delta, accountant, settings))
@@ -81,7 +79,14 @@ def plan(
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(PlanContents):
-    """A planned run, made by :func:`doublure.plan` and read by :func:`doublure.fit`."""
+    """A planned run, made by :func:`doublure.plan` and read by :func:`doublure.fit`.
+
+    Example:
+        >>> plan
+        Plan(method='statistics', 3 columns, guarantee='(ε=1, δ=1e-05)-differentially private ...')
+        >>> plan.epsilon, plan.guarantee.kind, plan.steps, plan.touches[0].purpose
+        (1.0, 'dp', 6, 'count wide columns in public cells')
+    """
 
     def __repr__(self) -> str:
         """Return the plan in one line; :meth:`explain` says the rest."""
@@ -92,7 +97,12 @@ class Plan(PlanContents):
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of all that the plan does and claims, without estimates and warnings."""
+        """The SHA-256 of all that the plan does and claims, without estimates and warnings.
+
+        Example:
+            >>> plan.sha256 == db.plan(schema, epsilon=1.0, delta=1e-5).sha256
+            True
+        """
         kept = {key: value for key, value in self.to_json().items() if key not in _BINDS_NOBODY}
         return hashlib.sha256(canonical_json(kept)).hexdigest()
 
@@ -132,11 +142,25 @@ class Plan(PlanContents):
         return replace(self, seconds_estimate=other.seconds_estimate) == other
 
     def explain(self) -> str:
-        """Return the plan in words and figures, for a terminal."""
+        """Return the plan in words and figures, for a terminal.
+
+        Example:
+            >>> print(plan.explain())
+            Method statistics: a generator fitted to noisy statistics: ...
+            Unit of privacy: one person
+            Budget: ε = 1, δ = 1e-05, add/remove, accountant pld
+            ...
+        """
         return words.explain(self)
 
     def save(self, path: str | Path) -> None:
-        """Write ``plan.json``."""
+        """Write ``plan.json``.
+
+        Example:
+            >>> plan.save("plan.json")
+            >>> db.Plan.load("plan.json") == plan
+            True
+        """
         write_json(Path(path), self.to_json())
 
     @classmethod
@@ -145,6 +169,11 @@ class Plan(PlanContents):
 
         Raises:
             InputError: The file is missing, of another version, or was edited into something it does not pay for.
+
+        Example:
+            >>> plan.save("plan.json")
+            >>> db.Plan.load("plan.json").steps
+            6
         """
         return cls.from_json(read_json(Path(path), "plan"), name=Path(path).name)
 

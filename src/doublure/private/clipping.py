@@ -257,7 +257,7 @@ class GeometricSchedule:
     def at(self, step: int) -> float:
         """Return C at a step.
 
-        >>> [Geometric(max_grad_norm=1.0, decay=0.5, floor=0.2).at(step) for step in (0, 2, 9)]
+        >>> [GeometricSchedule(max_grad_norm=1.0, decay=0.5, floor=0.2).at(step) for step in (0, 2, 9)]
         [1.0, 0.25, 0.2]
         """
         return max(self.floor, self.max_grad_norm * self.decay**step)

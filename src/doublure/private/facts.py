@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from doublure.private.queries.facts import query_of
+from doublure.private.queries.facts import make_fact_query
 
 if TYPE_CHECKING:
     from doublure.access import Access
@@ -34,5 +34,5 @@ def learn(
         access: The access that pays for the answer.
         learned: Earlier answers: class shares need the values.
     """
-    query = query_of(question, schema, learned)
+    query = make_fact_query(question, schema, learned)
     return query.read(mechanism.release(query, access, table))

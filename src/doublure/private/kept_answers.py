@@ -88,7 +88,7 @@ _BESIDE = 2**16
 """Bytes of a file beside its numbers and names: the record of what ran, and a purpose of the plan."""
 
 
-def size_of(total: Any) -> int:
+def answer_bytes(total: Any) -> int:
     """Return an upper bound on the bytes of an answer's noisy form; private where its cells are not known.
 
     Args:

@@ -53,7 +53,7 @@ from doublure.errors import LostRun, NotAsPriced, RunFolderError, SettingError
 from doublure.private import whole_noise
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent, PureEvent
 from doublure.private.executed import DEFECT, Executed, steps_of
-from doublure.private.kept_answers import AnswersInMemory, AnswerStore, KeptAnswer, Place, size_of
+from doublure.private.kept_answers import AnswersInMemory, AnswerStore, KeptAnswer, Place, answer_bytes
 from doublure.private.noise import NoiseSource, product_upwards, require_std
 from doublure.private.partitions import Partitions, as_partitions
 from doublure.private.queries.query import Answer, Query, Sensitivity, query_digest
@@ -251,7 +251,7 @@ class Mechanism:
             yield lambda answer: None
             return
         place = self._places[access], self._taken[access]
-        with self._answers.room(place, size_of(answer.total)) as kept, self._unbroken():
+        with self._answers.room(place, answer_bytes(answer.total)) as kept, self._unbroken():
             yield kept
 
     def _from(self, access: Access, number: int) -> int:

@@ -4,7 +4,7 @@ An owner has the same plan as the process that asks, and keeps a ledger of its o
 plan pays for, access by access, whatever the asking process believes to have paid.
 
 Public units bound what an owner may add (:mod:`doublure.private.owner_partitions`). No record may decide whether an
-answer is refused, so an owner keeps its own answers within these bounds (:func:`bounded`).
+answer is refused, so an owner keeps its own answers within these bounds (:func:`bound_answer`).
 
 An owner of many units draws its own lot of gradients: lots that owners draw by themselves at one rate are together one
 Poisson lot. Where each owner is one unit (a device), the coins were tossed already, and it answers for its unit.
@@ -20,7 +20,7 @@ records or facts that changed meanwhile, so     refused: it would be a second an
 that it would be another answer
 another question for an access that is used up  refused before a record is looked at
 fewer tables in a question than were paid for   the rest may be asked later: all tables together are paid once
-an owner with more units than it has declared   answers within its bounds, as :func:`bounded` says, and is not refused
+an owner with more units than it has declared   answers within its bounds (:func:`bound_answer`), and is not refused
 ==============================================  ===================================================================
 """
 
@@ -41,7 +41,7 @@ from doublure.private.executed import steps_of
 from doublure.private.owner_partitions import l2_norm, largest_count
 from doublure.private.partitions import Partitions, as_partitions
 from doublure.private.queries.counts import Counts
-from doublure.private.queries.facts import Fact, query_of, values_path
+from doublure.private.queries.facts import Fact, make_fact_query, values_path
 from doublure.private.queries.query import Answer, Query
 from doublure.support.tensors import as_array
 
@@ -120,7 +120,7 @@ class Owner:
         rate = 1.0 if chosen else getattr(access.event, "sample_rate", 1.0)
         found = places.ask(query, sample_rate=rate)
         if not chosen:  # what one unit adds was clipped already
-            found = bounded(found, self._units)
+            found = bound_answer(found, self._units)
         answer = _digest(found.total)
         if digest not in asked:
             self._note(number, digest, moved, answer)
@@ -136,7 +136,7 @@ class Owner:
         return "Owner(private)"
 
 
-def own_fact(schema: Schema, path: str, values: tuple[str, ...] | None) -> Fact:
+def find_fact(schema: Schema, path: str, values: tuple[str, ...] | None) -> Fact:
     """Return the query for a question of the owner's schema.
 
     Args:
@@ -149,11 +149,11 @@ def own_fact(schema: Schema, path: str, values: tuple[str, ...] | None) -> Fact:
     """
     for question in schema.questions:
         if question.path == path:
-            return query_of(question, schema, {} if values is None else {values_path(path): values})
+            return make_fact_query(question, schema, {} if values is None else {values_path(path): values})
     raise SettingError("is not to be learned", field=printable(path), remedy=_REMEDY)
 
 
-def bounded(answer: Answer, units: int) -> Answer:
+def bound_answer(answer: Answer, units: int) -> Answer:
     """Return an owner's answer, brought within the bounds of its public number of units.
 
     Whether an answer passes a bound depends on the owner's records. A refusal would be an outcome that one record can

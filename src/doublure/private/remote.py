@@ -109,7 +109,7 @@ class RemotePartitions(Partitions[P]):
 # -- workers of a cluster ----------------------------------------------------------------------------------------------
 
 
-class Response(NamedTuple):
+class WorkerResponse(NamedTuple):
     """A worker's answer for one partition.
 
     Attributes:
@@ -135,7 +135,7 @@ class PartitionFacts(NamedTuple):
     most_records: int
 
 
-def respond(held: Any, query: Query[Any], sample_rate: float) -> Response:
+def respond(held: Any, query: Query[Any], sample_rate: float) -> WorkerResponse:
     """Return a worker's answer for one partition.
 
     Args:
@@ -147,7 +147,7 @@ def respond(held: Any, query: Query[Any], sample_rate: float) -> Response:
         SettingError: The query does not fit the records.
     """
     query.refuse_unfit(held)
-    return Response(held.number, held.digest, query.answer(held, sample_rate=sample_rate))
+    return WorkerResponse(held.number, held.digest, query.answer(held, sample_rate=sample_rate))
 
 
 class WorkerPartitions(RemotePartitions[P]):
@@ -162,7 +162,7 @@ class WorkerPartitions(RemotePartitions[P]):
 
     def __init__(
         self,
-        ask: Callable[[Query[P], float], Iterator[Response]],
+        ask: Callable[[Query[P], float], Iterator[WorkerResponse]],
         *,
         digests: Sequence[str],
         facts: P,
@@ -179,11 +179,11 @@ class WorkerPartitions(RemotePartitions[P]):
         query.refuse_unfit(self._facts)
 
     @override
-    def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[Response]:
+    def exchange(self, query: Query[P], *, sample_rate: float) -> Exchange[WorkerResponse]:
         found = ((response.number, response) for response in self._ask(query, sample_rate))
         return Exchange(parties=range(len(self._digests)), responses=found, validated=self._validated)
 
-    def _validated(self, number: int, response: Response) -> Answer:
+    def _validated(self, number: int, response: WorkerResponse) -> Answer:
         if self._digests[number] != response.digest:
             remedy = "leave the files as they are while they are read, and fit anew"
             raise DataError("was changed during the run", field="data", remedy=remedy)

@@ -1,7 +1,7 @@
-"""Public generators: what ``latentgan`` inverts private records through, made from public data alone.
+"""Public generators for ``latentgan``, made from public data alone.
 
 Nothing here touches a private record. :func:`fit` trains a generator on public data, :func:`adopt` takes weights that
-somebody else has trained, :func:`load` reads the folder that either makes.
+were trained elsewhere, :func:`load` reads the folder that either makes.
 
 Example:
     >>> from doublure import public

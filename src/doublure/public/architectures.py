@@ -1,4 +1,4 @@
-"""Settings -> the untrained encoder beside a public generator; the generator itself is a GAN's."""
+"""The untrained encoder beside a public generator, from its settings; the generator itself is a GAN's."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def inversion_encoder_of(settings: PublicSettings, shape: Encoder, initial: torch.Generator) -> nn.Module:
-    """Return an untrained encoder: records to their latents, and how uncertain those are.
+    """Return an untrained encoder of records to their latents and the latents' uncertainty.
 
     Args:
-        settings: Of the public generator.
-        shape: Of the records.
+        settings: The public generator's settings.
+        shape: The records' encoder.
         initial: Public randomness for the initial weights.
     """
     from doublure.networks.latent import InversionEncoder
@@ -35,6 +35,6 @@ def _network(settings: PublicSettings, shape: Encoder, initial: torch.Generator)
 
 @_network.register(PublicImageSettings)
 def _of_images(settings: PublicImageSettings, shape: Encoder, initial: torch.Generator) -> nn.Module:
-    """Return a critic's network, and wider."""
+    """Return a wider network than the critic's."""
     wider = {"critic_channels": settings.encoder_channels, "features": settings.encoder_features}
     return critic_of(settings.model_copy(update=wider), shape, initial, 2 * settings.noise_width)

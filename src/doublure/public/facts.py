@@ -1,7 +1,7 @@
-"""What is known of a public generator: where it comes from, what it makes, and the hashes of its weights.
+"""Facts about a public generator: its provenance, the form of its records and the hashes of its weights.
 
-These facts stand in ``public.json``; a plan of ``latentgan`` carries a copy, so that a fit can refuse another
-generator, and so that a run folder can be read where the public folder is not.
+These facts stand in ``public.json``. A plan of ``latentgan`` carries a copy, so that a fit can refuse another
+generator, and a run folder can be read without the public folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VERSION: Literal[1] = 1
 
 
 def _said(words: str) -> str:
-    """Return words that say something; dots and blanks do not."""
+    """Refuse words without a letter or a digit."""
     if not any(letter.isalnum() for letter in words):
         raise ValueError("no letters")
     return words
@@ -40,15 +40,15 @@ _ALLOWED = {"shared_people": "say possible or none"} | dict.fromkeys(("data", "p
 
 
 class Provenance(Frozen):
-    """Where public data comes from, in the words of who vouches for it; a card repeats them.
+    """The origin of public data, in the words of the person who vouches for it; a card repeats them.
 
     Attributes:
-        data: What it is, such as ``EMNIST letters, NIST 2017``.
-        people: Whose data it is, and how they came to be in it.
-        licence: Under which licence it is public.
-        shared_people: Whether people of the public data may be among the private records: ``possible`` unless it is
-            known that there are none. Then what is claimed is about a person's private records, not about the person.
-        source: Where it can be found.
+        data: The data set, such as ``EMNIST letters, NIST 2017``.
+        people: The people in the data, and why they are in it.
+        licence: The licence under which the data is public.
+        shared_people: Whether people of the public data may be among the private records: ``possible`` unless none are
+            known to be. Then the claim is about a person's private records, not about the person.
+        source: Where the data can be found.
     """
 
     data: Words
@@ -59,7 +59,7 @@ class Provenance(Frozen):
 
     @property
     def line(self) -> str:
-        """It in one line: what data, whose, under which licence."""
+        """One line: the data, the people and the licence."""
         said = {name: _one_line(words) for name, words in self.model_dump(exclude_none=True).items()}
         where = f" ({said['source']})" if "source" in said else ""
         return f"{said['data']}{where}. People: {said['people']}. Licence: {said['licence']}."
@@ -91,21 +91,21 @@ class Provenance(Frozen):
 
 
 class PublicFacts(Frozen):
-    """What ``public.json`` holds.
+    """The content of ``public.json``.
 
     Attributes:
-        version: Of this form.
-        doublure_version: What made it.
+        version: The file format's version.
+        doublure_version: The version of doublure that wrote it.
         kind: ``images`` or ``table``.
-        objective: What trained it; ``given`` where the weights came from elsewhere.
-        makes: What its records are; see :func:`made_of`.
-        schema_sha256: Of the public data's schema.
-        settings: Of its networks.
-        latent: d, numbers that it makes a record of.
-        provenance: Where its data comes from.
-        generator_sha256: Of ``generator.safetensors``.
-        encoder_sha256: Of ``encoder.safetensors``; None where there is none.
-        detail_sha256: Of ``detail.safetensors``; likewise.
+        objective: The training objective; ``given`` where the weights came from elsewhere.
+        makes: The form of its records; see :func:`record_form`.
+        schema_sha256: Hash of the public data's schema.
+        settings: The settings of its networks.
+        latent: d, latent numbers for a record.
+        provenance: The origin of its data.
+        generator_sha256: Hash of ``generator.safetensors``.
+        encoder_sha256: Hash of ``encoder.safetensors``; None without one.
+        detail_sha256: Hash of ``detail.safetensors``; None without one.
     """
 
     version: Literal[1] = VERSION
@@ -129,19 +129,19 @@ class PublicFacts(Frozen):
 
     @property
     def source(self) -> str:
-        """One line for a card: what trained the generator, whose people they are, and which weights are meant."""
+        """One line for a card: the objective, the weights' hash and the provenance."""
         return f"Public generator, {self.objective}, SHA-256 {self.generator_sha256}, from {self.provenance.line}"
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a claim rests on that was made through this generator."""
+        """Assumptions of a claim that was made through this generator."""
         weights = f"SHA-256 {self.generator_sha256[:12]}…"
         found = f"{PUBLIC_GENERATOR} ({weights}) was made and chosen without the private records"
         return (found, NO_SHARED_PEOPLE) if self.provenance.shared_people == "none" else (found,)
 
     @property
     def excluded(self) -> tuple[str, ...]:
-        """What such a claim does not cover."""
+        """Exclusions from such a claim."""
         if self.provenance.shared_people == "none":
             return ()
         return (SHARED_PEOPLE,)
@@ -155,7 +155,7 @@ class PublicFacts(Frozen):
         if self.kind != schema.kind:
             remedy = f"give a public generator of kind {schema.kind}"
             raise SettingError(f"makes {self.kind}, and the schema's kind is {schema.kind}", **_of(remedy))
-        asked, made = _without_ids(made_of(schema)), _without_ids(self.makes)
+        asked, made = _without_ids(record_form(schema)), _without_ids(self.makes)
         for part, value in asked.items():
             theirs = made.get(part)
             if theirs == value:
@@ -171,10 +171,10 @@ class PublicFacts(Frozen):
             raise SettingError("was made for columns in another order", **_of("put both schemas in one order"))
 
 
-def made_of(schema: Schema) -> dict[str, Any]:
-    """Return what a generator has to know of the records that it makes: nothing about how many or whose they are.
+def record_form(schema: Schema) -> dict[str, Any]:
+    """Return the form of the records that a generator makes, without their number or their units.
 
-    For images their shape. For tables every column that is no condition, with its facts, and the constraints.
+    For images it is their shape; for tables every column that is not a condition, with its facts, and the constraints.
     """
     if not schema.only_columns:
         return {"shape": list(ImageSchema.of(schema).shape)}
@@ -187,19 +187,19 @@ def made_of(schema: Schema) -> dict[str, Any]:
 
 
 def _without_ids(makes: dict[str, Any]) -> dict[str, Any]:
-    """Return what is made of a record without its ids, which are numbered anew and not learned."""
+    """Return the form of records without their ids, which are numbered afresh and not learned."""
     columns = makes.get("columns")
     if not isinstance(columns, dict):
         return makes
     return makes | {"columns": {name: column for name, column in columns.items() if column.get("type") != "id"}}
 
 
-def answered(schema: Schema) -> ResolvedSchema:
-    """Return a schema whose open questions have some answer, for the shapes of networks, which follow from none.
+def with_placeholder_answers(schema: Schema) -> ResolvedSchema:
+    """Return a schema with placeholder answers to its open questions; the networks' shapes depend on none of them.
 
     Args:
-        schema: Of private data that a generator fits (:meth:`PublicFacts.refuse_unfit`): it leaves open no more than
-            how many units there are and how frequent classes are.
+        schema: The schema of private data that a generator fits (:meth:`PublicFacts.refuse_unfit`): only the number of
+            units and the shares of classes are left open.
     """
     plain = schema.to_plain()
     for question in schema.questions:
@@ -209,11 +209,11 @@ def answered(schema: Schema) -> ResolvedSchema:
     return Schema.from_plain(plain | {"units": 1}).resolve({})
 
 
-def parsed(data: dict[str, Any]) -> PublicFacts:
+def parse_facts(data: dict[str, Any]) -> PublicFacts:
     """Return the facts of a JSON object.
 
     Raises:
-        ValueError: It holds none.
+        ValueError: It is not a set of facts.
     """
     return PublicFacts.model_validate(data)  # pydantic's own error is a ValueError
 

@@ -1,7 +1,7 @@
-"""Making a public generator: training one on public data, or taking weights that somebody else has trained.
+"""Creation of a public generator, by training on public data or from weights trained elsewhere.
 
-No privacy is needed, and none is claimed: whoever runs this vouches, in the provenance, that the data is public. It
-opens no ledger. The same loaders and encoders read public data as read private data, so that both are encoded alike.
+No privacy is needed, and none is claimed: the user vouches, in the provenance, that the data is public. No ledger is
+opened. Public data goes through the same loaders and encoders as private data, so that both are encoded alike.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from doublure.errors import Interrupted, RunFolderError, SchemaError, SettingErr
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import source
 from doublure.public.architectures import inversion_encoder_of
-from doublure.public.facts import Provenance, PublicFacts, made_of
+from doublure.public.facts import Provenance, PublicFacts, record_form
 from doublure.public.folder import PublicFolder, PublicWeights, read_weights
 from doublure.public.settings import PublicSettings, read, resolve_defaults
 from doublure.schema import ResolvedSchema, Schema
 from doublure.support import seeding
 from doublure.support.devices import check_device, use_threads
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress, following
+from doublure.support.progress import Progress, listen
 from doublure.support.stopping import StopSignal
 from doublure.training.architectures import generator_of
 
@@ -52,24 +52,24 @@ def fit(
 
     Args:
         data: Public data, in any form that private data may have.
-        schema: Its schema, every fact declared. A table's columns must be those of the private schema to come; labels
-            and conditions are left out of what is learned.
-        provenance: What data it is, whose people are in it, under which licence.
-        out: The folder to make.
-        resume: Go on with a fit that was cut off there.
-        seed: Makes the fit repeatable; with ``resume`` the one that it was begun with.
-        device: Where to compute.
+        schema: Its schema, with every fact declared. A table's columns must be those of the later private schema;
+            labels and conditions are not learned.
+        provenance: The data, the people in it and its licence.
+        out: The folder to create.
+        resume: Continue a fit that was cut off there.
+        seed: Makes the fit repeatable; with ``resume`` the seed of the first start.
+        device: The device to compute on.
         threads: CPU threads.
-        progress: Receives progress events; None: a line where it is seen, False: nothing.
-        settings: Of :class:`~doublure.public.settings.PublicSettings` for the kind of data.
+        progress: Receives progress events; None: a line on a terminal, False: nothing.
+        settings: Fields of :class:`~doublure.public.settings.PublicSettings` for the kind of data.
 
     Returns:
-        What is known of it now; ``out`` holds the weights.
+        The generator's facts; ``out`` holds the weights.
 
     Raises:
-        InputError: Data, schema, provenance, settings or folder do not fit; with ``resume``, they are not those that
-            the fit was begun with.
-        Interrupted: Stopped; the state is kept, and ``resume`` goes on.
+        InputError: Data, schema, provenance, settings or folder do not fit, or differ from those of the fit that
+            ``resume`` continues.
+        Interrupted: The fit was stopped; its state is kept, and ``resume`` continues it.
     """
     require_torch("a public generator")
     said = Provenance.read(provenance)
@@ -91,7 +91,7 @@ def fit(
     folder = PublicFolder.begun(out, fitting, resume=resume)
     stop = StopSignal()
     try:
-        with following(progress, "fit") as listener, stop.listening():
+        with listen(progress, "fit") as listener, stop.listening():
             listener.stage("read the public records")
             job = _job(source.load(resolved), resolved, own, folder, public_seed, device, listener, stop)
             folder.refuse_other_records(job.records.fingerprint)
@@ -114,15 +114,15 @@ def adopt(
     encoder: str | Path | None = None,
     **settings: Any,
 ) -> PublicFacts:
-    """Take a public generator that somebody else has trained.
+    """Take a public generator that was trained elsewhere.
 
     Args:
         weights: A safetensors file of the generator that the settings describe: ``noise_width`` (d), ``channels``,
             ``activation``, ``normalisation`` on images; ``width``, ``depth``, ``bins`` and ``numerics`` on tables.
-        schema: What it makes.
+        schema: The schema of its records.
         provenance: As in :func:`fit`.
-        out: The folder to make.
-        encoder: Weights of its encoder, if there are any.
+        out: The folder to create.
+        encoder: Weights of its encoder, if it has one.
         settings: See ``weights``.
 
     Raises:
@@ -131,7 +131,7 @@ def adopt(
     require_torch("a public generator")
     said, resolved = Provenance.read(provenance), _resolved(schema)
     own = read(resolved.kind, settings)
-    shapes = encoder_of(resolved, own)
+    shapes = record_encoder(resolved, own)
     network, found = _fitting(Path(weights), lambda: generator_of(own, shapes, _replaced()), own.generator_named)
     proposer, beside = None, None
     if encoder is not None:
@@ -150,22 +150,22 @@ def adopt(
 # -- networks --------------------------------------------------------------------------------------------------------
 
 
-def encoder_of(schema: Schema, settings: PublicSettings) -> Encoder:
-    """Return the encoder of records as a public generator makes them."""
+def record_encoder(schema: Schema, settings: PublicSettings) -> Encoder:
+    """Return the encoder of a public generator's records."""
     from doublure.encode.choice import encoder_for
 
     return encoder_for(schema, settings.encoding)  # type: ignore[arg-type]
 
 
 def _replaced() -> torch.Generator:
-    """Return randomness for weights that all give way to a file's."""
+    """Return randomness for initial weights that a file's will replace."""
     import torch
 
     return torch.Generator().manual_seed(0)
 
 
 def _fitting(path: Path, build: Callable[[], nn.Module], settings: str) -> tuple[nn.Module, dict[str, Any]]:
-    """Return a network with a file's weights, and the weights, once it is sure that they are those of this network."""
+    """Return a network with a file's weights, and the weights; refuse weights of another network."""
     try:
         found = read_weights(path)
     except RunFolderError as error:
@@ -187,7 +187,7 @@ def _fitting(path: Path, build: Callable[[], nn.Module], settings: str) -> tuple
 def _refuse_unfit_to_invert(
     generator: nn.Module, width: int, proposer: nn.Module | None, shape: tuple[int, ...]
 ) -> None:
-    """Refuse networks in which rows meet, or which overflow, before anything is planned with them."""
+    """Refuse networks whose rows interact, or which overflow, before they enter a plan."""
     from doublure.networks.inversion import Inversion, InversionSettings
 
     Inversion(generator, width, InversionSettings(steps=1, restarts=1, rate=0.1), proposer=proposer, shape=shape)
@@ -221,8 +221,8 @@ def _job(
 
     counted = schema.model_copy(update={"units": max(1, loaded.n_units)})
     own = resolve_defaults(settings, counted)
-    encoder = encoder_of(counted, own)
-    # The class that holds private records holds these too; what makes a record private is where it came from.
+    encoder = record_encoder(counted, own)
+    # PrivateRecords is only the container here: these records are public.
     records = encoded_records(encoder, encoder.compact(loaded.content), loaded.unit, loaded.n_units, device)
     return Job(
         encoder=encoder,
@@ -242,18 +242,18 @@ def _job(
 
 
 def _trained(job: Job) -> PublicNetworks:
-    from doublure.public.training import trained
+    from doublure.public.training import train
 
     if not isinstance(job.settings, PublicSettings):
         raise SettingError("are not those of a public generator", field="settings")
-    return trained(job, job.settings)
+    return train(job, job.settings)
 
 
 def _facts(schema: Schema, settings: PublicSettings, provenance: Provenance, objective: str) -> dict[str, Any]:
     return {
         "kind": schema.kind,
         "objective": objective,
-        "makes": made_of(schema),
+        "makes": record_form(schema),
         "schema_sha256": schema.sha256,
         "settings": settings.model_dump(mode="json"),
         "latent": settings.noise_width,

@@ -3,12 +3,12 @@
 ::
 
     public/
-      public.json             what it is, where it comes from, the hashes; written last: it is whole or not there
+      public.json             facts, provenance and hashes; written last, so that a folder with it is complete
       generator.safetensors   d standard normal numbers -> one record
-      encoder.safetensors     optional: a record -> where its inversion begins
-      detail.safetensors      optional: what the generator leaves out of images, as a covariance
-      checkpoint.safetensors  only while it is being fitted
-      begun.json              likewise: what is being fitted, and by which session: who is not the last one stops
+      encoder.safetensors     optional: a record -> the start of its inversion
+      detail.safetensors      optional: covariance of the detail that the generator leaves out of images
+      checkpoint.safetensors  only during a fit
+      begun.json              only during a fit: its inputs, and its latest session; earlier sessions stop
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doublure.errors import InputError, RunFolderError, SettingError, escaped
-from doublure.public.facts import VERSION, PublicFacts, parsed
+from doublure.public.facts import VERSION, PublicFacts, parse_facts
 from doublure.public.settings import read as read_settings
 from doublure.support import files
-from doublure.support.tensors import all_finite, packed, read_tensors, sha256_of
+from doublure.support.tensors import all_finite, read_tensors, sha256_of, to_safetensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,12 +40,12 @@ _FIT = "make it with doublure public fit"
 
 
 class PublicWeights(NamedTuple):
-    """What a public folder holds.
+    """The weights in a public folder.
 
     Attributes:
-        generator: Weights of what makes records of latents.
-        encoder: Of what proposes latents of records; None for nothing.
-        detail: Of what is added to images; None for nothing.
+        generator: Weights of the generator, latents to records.
+        encoder: Weights of the encoder, records to proposed latents; None without one.
+        detail: Weights of the detail that is added to images; None without one.
     """
 
     generator: dict[str, Tensor]
@@ -68,15 +68,15 @@ class PublicFolder:
 
     @classmethod
     def begun(cls, path: str | Path, fitting: dict[str, Any], *, resume: bool) -> PublicFolder:
-        """Make the folder, or resume what was begun in it.
+        """Create the folder, or resume the fit in it.
 
         Args:
-            path: A folder that is not there, or is empty; with ``resume`` one in which a fit was cut off.
-            fitting: What is fitted: settings, seed, schema. The same again with ``resume``.
-            resume: Whether to go on.
+            path: A missing or empty folder; with ``resume`` one in which a fit was cut off.
+            fitting: The fit's inputs: settings, seed, schema. They must be the same with ``resume``.
+            resume: Whether to continue a fit.
 
         Raises:
-            RunFolderError: Something else is there, or something else was begun.
+            RunFolderError: The folder holds something else, or the fit had other inputs.
         """
         folder = cls(path)
         wanted = json.loads(json.dumps(fitting))
@@ -92,7 +92,7 @@ class PublicFolder:
                 named = {"schema_sha256": "schema"}.get(other[0], other[0])
                 remedy = f"give the same {named}, or choose another -o"
                 raise RunFolderError(f"was begun with another {named}", field=folder.path, remedy=remedy)
-            files.sweep(folder.path)
+            files.remove_partial_files(folder.path)
             folder._begin(begun)
             return folder
         try:
@@ -115,30 +115,30 @@ class PublicFolder:
         return (self.reads_begun() or {}).get(_SESSION) == self._session
 
     def _refuse_if_resumed(self) -> None:
-        """Refuse to write where another process has resumed the fit: two would hand out two generators as one.
+        """Refuse to write after another process has resumed the fit: two processes would write two generators.
 
         Raises:
-            RunFolderError: It has.
+            RunFolderError: Another process has resumed the fit.
         """
         if not self._is_ours:
             remedy = "leave the folder to it, or choose another -o"
             raise RunFolderError("was resumed by another process", field=self.path, remedy=remedy)
 
     def reads_begun(self) -> dict[str, Any] | None:
-        """Return what was begun here; None for nothing."""
+        """Return the inputs of the fit that was begun here; None without one."""
         begun: dict[str, Any] | None = None
         with contextlib.suppress(InputError):
             begun = files.read_json(self.path / _BEGUN, "folder that was begun")
         return begun
 
     def refuse_other_records(self, fingerprint: str) -> None:
-        """Refuse to go on with other records than those that were begun with; the provenance speaks of these.
+        """Refuse to continue a fit with other records; the provenance describes the first ones.
 
         Args:
-            fingerprint: Of the records, which are public.
+            fingerprint: Fingerprint of the records, which are public.
 
         Raises:
-            RunFolderError: They are other ones.
+            RunFolderError: The records differ.
         """
         self._refuse_if_resumed()
         begun = self.reads_begun() or {}
@@ -148,14 +148,14 @@ class PublicFolder:
         files.write_json(self.path / _BEGUN, begun)
 
     def discard(self) -> None:
-        """Remove the folder of a fit that has kept nothing, so that it does not stand in the way of another try."""
+        """Remove the folder of a fit without a checkpoint, so that the fit can be started again."""
         if self._is_ours and not (self.path / _CHECKPOINT).is_file():
             with contextlib.suppress(OSError):
                 (self.path / _BEGUN).unlink(missing_ok=True)
                 self.path.rmdir()
 
     def finish(self, facts: dict[str, Any], weights: PublicWeights) -> PublicFacts:
-        """Write the weights, then the facts with their hashes; then what only a fit needs goes.
+        """Write the weights, then the facts with their hashes; then remove the files of the fit.
 
         Raises:
             RunFolderError: Another process has resumed the fit.
@@ -177,19 +177,19 @@ class PublicFolder:
         files.write_atomic(self.path / name, lambda file: file.write(content))
         return hashlib.sha256(content).hexdigest()
 
-    # -- state while fitting (methods.base.Checkpoints) -----------------------------------------------------------
+    # -- state during a fit (training.job.Checkpoints) ------------------------------------------------------------
 
     def save(self, step: int, state: State) -> None:
         """Keep the state of the fit.
 
         Raises:
-            SettingError: It has run away, and nothing would bring it back.
+            SettingError: The fit has diverged.
             RunFolderError: Another process has resumed the fit.
         """
         if not all_finite(state):
             raise SettingError("diverged", field="public fit", remedy="give smaller learning rates, or fewer steps")
         self._refuse_if_resumed()
-        content = packed(state, {"step": str(step)})
+        content = to_safetensors(state, {"step": str(step)})
         files.write_atomic(self.path / _CHECKPOINT, lambda file: file.write(content))
 
     def load(self) -> dict[str, Tensor] | None:
@@ -208,7 +208,7 @@ class PublicFolder:
 
     @property
     def facts(self) -> PublicFacts:
-        """What ``public.json`` says.
+        """The content of ``public.json``.
 
         Raises:
             RunFolderError: It is missing, of another version, or damaged.
@@ -225,7 +225,7 @@ class PublicFolder:
         if data.get("version") != VERSION:
             raise RunFolderError("is of another version", field=self._named(FACTS), remedy="fit it again")
         try:
-            found = parsed(data)
+            found = parse_facts(data)
             read_settings(found.kind, found.settings)
         except SettingError as error:
             what = f"has a setting that cannot be read ({error.field})"
@@ -238,19 +238,19 @@ class PublicFolder:
         """Return the weights.
 
         Raises:
-            RunFolderError: They are not the pinned ones, or are damaged.
+            RunFolderError: They differ from the pinned ones, or are damaged.
         """
         self.refuse_another(pinned)
         beside = [None if pin is None else read_weights(self.path / name) for name, pin in _pins(pinned)[1:]]
         return PublicWeights(read_weights(self.path / GENERATOR), *beside)
 
     def refuse_another(self, pinned: PublicFacts) -> None:
-        """Refuse weights other than the pinned ones, and another provenance: claims repeat it.
+        """Refuse other weights than the pinned ones, or another provenance: claims repeat it.
 
         Raises:
-            RunFolderError: A file is missing, its hash is another, or what is known of them is.
+            RunFolderError: A file is missing, or its hash or the facts differ.
         """
-        where = escaped(str(self.path.absolute()))  # the plan's path may be relative, and this another folder than its
+        where = escaped(str(self.path.absolute()))  # a plan's relative path may lead to another folder from here
         remedy = f"put the plan's public generator at {where}, or make the plan again"
         for name, sha256 in _pins(pinned):
             if sha256 is not None and not (self.path / name).is_file():
@@ -266,15 +266,14 @@ class PublicFolder:
 
 
 def _pins(facts: PublicFacts) -> list[tuple[str, str | None]]:
-    """Return each file's name and its hash."""
     return [(name, getattr(facts, key)) for name, key in zip(_FILES, _HASHES, strict=True)]
 
 
 def load(path: str | Path) -> PublicFacts:
-    """Read what is known of a public generator, and check that its weights are the ones meant.
+    """Read the facts of a public generator, and check the hashes of its weights.
 
     Raises:
-        RunFolderError: There is none, or it is damaged.
+        RunFolderError: The folder holds no public generator, or is damaged.
     """
     folder = PublicFolder(path)
     facts = folder.facts

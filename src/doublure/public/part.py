@@ -17,7 +17,7 @@ from doublure.training.settings import MethodSettings
 
 
 def _as_text(given: object) -> object:
-    """Return a folder's name as text, one that YAML reads as a whole number or a day included."""
+    """Return a folder's name as text, even if YAML reads it as a whole number or a date."""
     named = isinstance(given, (Path, int, datetime.date)) and not isinstance(given, bool)
     return str(given) if named else given
 
@@ -26,11 +26,11 @@ _Place: TypeAlias = Annotated[str, BeforeValidator(_as_text)]
 
 
 class PublicPart(MethodSettings):
-    """Which public generator records are made through.
+    """The public generator that a method's records go through.
 
     Attributes:
         public: The folder of a public generator (``doublure public fit``).
-        public_facts: What is known of it; the plan fills it in, and a fit refuses another generator.
+        public_facts: Its facts; the plan fills them in, and a fit refuses another generator.
     """
 
     public: _Place = ""
@@ -38,7 +38,7 @@ class PublicPart(MethodSettings):
 
     @property
     def facts(self) -> PublicFacts:
-        """What is known of the public generator.
+        """The facts of the public generator.
 
         Raises:
             SettingError: No folder was named.
@@ -50,7 +50,7 @@ class PublicPart(MethodSettings):
 
     @property
     def latent(self) -> int:
-        """D."""
+        """D, the generator's latent numbers."""
         return self.facts.latent
 
     @property

@@ -1,7 +1,7 @@
-"""The settings of a public generator: ``gan``'s, without conditions, and what is trained beside it.
+"""The settings of a public generator: those of ``gan`` without conditions, and those of its encoder.
 
-No record here is private. What the networks are is decided by these settings alone, so that ``public.json`` and a plan
-can say it and a run folder can be read without the public one.
+No record here is private. These settings alone fix the networks, so that ``public.json`` and a plan can describe them
+and a run folder can be read without the public one.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ Objective: TypeAlias = Literal["wgan-gp", "autoencoder"]
 
 
 class PublicSettings(AdversarialSettings):
-    """What public generators of every kind share.
+    """Settings that public generators of every kind share.
 
     Attributes:
-        objective: ``autoencoder``, a variational one, whose latents are told to lie as N(0, I) does: it trains in a
-            fraction of the time and has an encoder already; or ``wgan-gp``, the paper's (Gulrajani et al. 2017).
-        noise_width: d, the latents.
+        objective: ``autoencoder``, a variational one with latents close to N(0, I): it trains in a fraction of the
+            time and has an encoder already; or ``wgan-gp``, the paper's (Gulrajani et al. 2017).
+        noise_width: d, latent numbers.
         lot_size: Records in a step.
         steps: Steps of the critic, or of the autoencoder.
-        autoencoder_lr: Adam's, of an autoencoder, and of an encoder that is trained beside a GAN.
-        proposer: Whether ``wgan-gp`` is followed by an encoder, trained on generated records, that proposes where an
-            inversion begins.
-        proposer_steps: Its steps.
+        autoencoder_lr: Adam's learning rate for an autoencoder, or for an encoder trained beside a GAN.
+        proposer: Whether ``wgan-gp`` is followed by an encoder, trained on generated records, that proposes the start
+            of an inversion.
+        proposer_steps: Steps of that encoder.
     """
 
     generator_named: ClassVar[str] = "noise_width, width, depth, bins and numerics"
     encoder_named: ClassVar[str] = generator_named
-    """The settings that its weights follow."""
+    """The settings that fix the shapes of the encoder's weights."""
 
     objective: Objective = "autoencoder"
     autoencoder_lr: float = Field(default=1e-3, gt=0, le=1)
@@ -90,7 +90,7 @@ def read(kind: str, given: dict[str, Any]) -> PublicSettings:
     """Return settings of a kind of data.
 
     Raises:
-        SettingError: One is unknown or out of range, or there are no public generators of this kind.
+        SettingError: A setting is unknown or out of range, or there are no public generators of this kind.
     """
     if kind not in TYPES:
         remedy = "give images or a table"
@@ -99,5 +99,5 @@ def read(kind: str, given: dict[str, Any]) -> PublicSettings:
 
 
 def resolve_defaults(settings: PublicSettings, schema: Schema) -> PublicSettings:
-    """Return settings with the lot and the number of steps decided, from the number of public records."""
+    """Return settings with the lot size and the number of steps chosen from the number of public records."""
     return settings.resolve_defaults(schema, steps=_STEPS[settings.objective], **settings.sizes)

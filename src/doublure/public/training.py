@@ -1,9 +1,9 @@
-"""What trains a public generator: a GAN's critic, or an autoencoder; and its encoder. No record here is private.
+"""Training of a public generator, as a GAN or an autoencoder, and of its encoder.
 
-``wgan-gp`` is the loop of ``gan`` (:mod:`doublure.training.gan_loop`) on public records. ``autoencoder`` is a
-variational autoencoder (Kingma and Welling 2014) whose records' deviation is estimated from each batch (Rybkin et al.
-2021, σ-VAE), so that there is nothing to be weighed against the latents' prior by hand. What it leaves out of public
-images is kept as noise of the same covariance (:mod:`doublure.networks.detail`).
+No record here is private. ``wgan-gp`` is the loop of ``gan`` (:mod:`doublure.training.gan_loop`) on public records.
+``autoencoder`` is a variational autoencoder (Kingma and Welling 2014) whose output deviation is estimated from each
+batch (Rybkin et al. 2021, σ-VAE), so that no weight has to be set between reconstruction and prior. The residual on
+public images is kept as noise of the same covariance (:mod:`doublure.networks.detail`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from torch.nn import functional
 from typing_extensions import override
 
 from doublure.errors import Interrupted
-from doublure.networks.detail import Detail
-from doublure.networks.latent import InversionEncoder, PublicNetworks, bounded
+from doublure.networks.detail import ImageDetail
+from doublure.networks.latent import InversionEncoder, PublicNetworks, project_to_ball
 from doublure.public.architectures import inversion_encoder_of
 from doublure.public.settings import PublicSettings
 from doublure.support.tensors import as_tensors
@@ -39,8 +39,8 @@ _IMAGE = 3  # channels, rows, columns
 _MOST_LOOKED_AT, _AT_ONCE = 10_000, 500
 
 
-def trained(job: Job, settings: PublicSettings) -> PublicNetworks:
-    """Return a public generator and what belongs to it.
+def train(job: Job, settings: PublicSettings) -> PublicNetworks:
+    """Return a trained public generator, with its encoder and detail where it has them.
 
     Args:
         job: Public records without conditions.
@@ -61,7 +61,7 @@ def trained(job: Job, settings: PublicSettings) -> PublicNetworks:
 
 
 def _gan(job: Job, settings: PublicSettings) -> Job:
-    """Return the GAN's stage, with the steps that its own checkpoint has behind it."""
+    """Return the GAN's stage, with the steps that its own checkpoint has taken."""
     stage = job.stage("gan", after=0)
     kept = stage.checkpoints.load() or {}
     done = int(kept["iterations"][0]) * settings.n_critic if "iterations" in kept else 0
@@ -69,13 +69,13 @@ def _gan(job: Job, settings: PublicSettings) -> Job:
 
 
 class _Training:
-    """Steps of Adam under a cosine, an average of the weights, and state that is kept.
+    """Training by Adam under a cosine schedule, with averaged weights and checkpoints.
 
     Args:
-        job: Whose checkpoints, progress and seed.
-        settings: The rate.
-        name: Under which the state is kept.
-        modules: What learns; each has an average.
+        job: Checkpoints, progress and seed.
+        settings: The learning rate.
+        name: The key of the state.
+        modules: The trained modules; each has an average.
     """
 
     def __init__(self, job: Job, settings: PublicSettings, name: str, modules: dict[str, nn.Module]) -> None:
@@ -127,7 +127,7 @@ class _Training:
 
     @torch.no_grad()
     def _follow(self) -> None:
-        past = min(_AVERAGE, self.done / (_WARMUP + self.done))  # short at first, so that beginnings are forgotten
+        past = min(_AVERAGE, self.done / (_WARMUP + self.done))  # a short window at first forgets the initial weights
         for key, module in self._learning.items():
             for kept, new in zip(self._averages[key].parameters(), module.parameters(), strict=True):
                 kept.lerp_(new, 1 - past)
@@ -138,12 +138,12 @@ class _Training:
         return self._learning | {f"{key} average": module for key, module in self._averages.items()}
 
     def _keep(self) -> None:
-        state = network_states.written(self._modules(), {"optimizer": self._optimizer})
+        state = network_states.to_tensors(self._modules(), {"optimizer": self._optimizer})
         self._checkpoints.save(self.done, state | {"done": torch.tensor([self.done])})
 
 
 class Autoencoding(_Training):
-    """An encoder and a generator that undo each other, on public records."""
+    """Training of an autoencoder, an encoder and a generator that invert each other, on public records."""
 
     def __init__(self, job: Job, settings: PublicSettings, name: str) -> None:
         initial = torch.Generator().manual_seed(job.seed % 2**63)
@@ -160,18 +160,18 @@ class Autoencoding(_Training):
 
     @property
     def encoder_average(self) -> InversionEncoder:
-        """The encoder's."""
+        """The encoder's averaged weights."""
         return _as_proposer(self._averages["encoder"])
 
     @torch.no_grad()
-    def detail(self) -> Detail | None:
-        """Return what is left out of public images, of many of them; None for rows."""
+    def detail(self) -> ImageDetail | None:
+        """Return the residual detail of a sample of public images; None for rows."""
         shape, records = self._job.encoder.body_shape, self._job.records
         if len(shape) != _IMAGE:
             return None
         self._job.progress.stage("measure what the autoencoder leaves out")
         rows = np.random.default_rng([self._job.seed, 8]).permutation(records.n_units)[:_MOST_LOOKED_AT]
-        found = Detail((shape[0], shape[1], shape[2]))
+        found = ImageDetail((shape[0], shape[1], shape[2]))
         found.learn(self._with_made(part) for part in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)))
         return found
 
@@ -196,10 +196,10 @@ class Autoencoding(_Training):
 
 
 class EncoderTraining(_Training):
-    """An encoder that finds the latents of generated records.
+    """Training of an encoder that finds the latents of generated records.
 
-    Besides the prior's own, latents a little further out are shown, because records that a generator was not trained
-    on lie further out.
+    Latents are drawn a little wider than the prior, because records that a generator was not trained on have latents
+    further out.
     """
 
     def __init__(self, job: Job, settings: PublicSettings, generator: nn.Module) -> None:
@@ -216,7 +216,7 @@ class EncoderTraining(_Training):
     def loss(self) -> Tensor:
         width = self._settings.noise_width
         latents = torch.randn(self._settings.lot_size or 1, width, generator=self._noise).to(self._job.device)
-        latents = bounded(latents * _BEYOND, math.sqrt(width) * _BEYOND)
+        latents = project_to_ball(latents * _BEYOND, math.sqrt(width) * _BEYOND)
         with torch.no_grad():
             records = self._generator(latents)
         found = _as_proposer(self._learning["encoder"])(records)

@@ -23,7 +23,7 @@ from doublure.errors import InputError, LedgerError, RunFolderError, SettingErro
 from doublure.guarantee import Kind
 from doublure.ledger import Ledger
 from doublure.ledger.chain import canonical_json
-from doublure.ledger.request import facts
+from doublure.ledger.request import recorded_facts
 from doublure.private.executed import Executed, as_priced
 from doublure.releasing.checking import DICTIONARY
 from doublure.releasing.declared import ReleaseDetails
@@ -36,7 +36,7 @@ from doublure.releasing.writing import WRITERS, write_released
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import KINDS
 from doublure.support import files, seeding
-from doublure.support.progress import Progress, following
+from doublure.support.progress import Progress, listen
 
 _REVIEW_YEARS = 2
 _EDITED = "the run folder was edited; fit again"
@@ -100,6 +100,11 @@ def release(
         InputError: The folder is not empty, the guarantee is not one that the plan gives, something else ran than was
             priced, the ledger is not found or knows another generator, or the key cannot be used.
         SettingError: An argument is out of its range, or tables are asked for and the fit bought none.
+
+    Example:
+        >>> bundle = db.release(syn, "bundle", n=100, title="Synthetic people", seed=1, progress=False)
+        >>> sorted(path.name for path in bundle.files)
+        ['card.html', 'card.json', 'data.csv', 'data.parquet', 'dictionary.json']
     """
     asked = Path(out)
     declared = ReleaseDetails(
@@ -111,7 +116,7 @@ def release(
     if tables:
         refuse_none(syn.tables)
     book, reservation = check_payment(syn, ledger)
-    with files.whole_folder(asked) as staging, following(progress, "release") as listener:
+    with files.staged_folder(asked) as staging, listen(progress, "release") as listener:
         entropy = seeding.choose_seed(seed)
         holds: dict[str, int | None] = {}
         for form in forms:
@@ -190,7 +195,7 @@ def check_payment(syn: Synthesizer, ledger: Ledger | str | Path | None) -> tuple
         remedy = found.remedy if ledger is not None else "put it back as it was, or name it with --ledger"
         raise LedgerError(found.message, field=found.field, remedy=remedy) from None
     for record in mine:
-        if record.kind == "reserve" and canonical_json(record.body["plan"]) != canonical_json(facts(syn.plan)):
+        if record.kind == "reserve" and canonical_json(record.body["plan"]) != canonical_json(recorded_facts(syn.plan)):
             raise RunFolderError("is not the plan that the ledger paid for", field="plan.json", remedy=_EDITED)
     book.refuse_release(kept["reservation"], syn.guarantee.kind)
     book.refuse_other_generator(kept["reservation"], syn.run.get("generator_sha256"))

@@ -23,7 +23,7 @@ from doublure.releasing.tables import middle
 from doublure.report import page
 from doublure.schema.kinds import KINDS
 from doublure.schema.release_words import is_link
-from doublure.support.views import listed
+from doublure.support.views import list_values
 
 _TITLE = "Synthetic data"
 _WATERMARK = "Synthetic data, made by doublure"
@@ -264,7 +264,7 @@ def holds(entry: Mapping[str, Any]) -> str:
     values, bounds = entry.get("values"), entry.get("bounds")
     parts = []
     if values:
-        parts.append(listed(list(map(str, values)), _MOST_VALUES))
+        parts.append(list_values(list(map(str, values)), _MOST_VALUES))
     elif bounds:
         parts.append(f"{_end(bounds[0])} to {_end(bounds[1])}")
     if entry.get("derived_from"):

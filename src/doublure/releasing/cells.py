@@ -98,7 +98,7 @@ class DescribedColumn:
     def _fractional(self) -> bool:
         return self.model.bounded and self.model.clock is None and not self.model.integral
 
-    # -- reading -------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def of_texts(self, texts: Sequence[str]) -> Cells:
         """Read cells of a CSV file.
@@ -149,7 +149,7 @@ class DescribedColumn:
     def _number(self, cell: Any) -> float:
         return self.model.released_number(cell.removeprefix("'") if self.defused and isinstance(cell, str) else cell)
 
-    # -- checking -----------------------------------------------------------------------------------------------
+    # -- checking ------------------------------------------------------------------------------------------------------
 
     def fault(self, cells: Cells) -> str | None:
         """Return the fault of read cells; None where all are as the dictionary says."""

@@ -62,10 +62,10 @@ def _chunk(name: bytes, content: bytes) -> bytes:
 
 def with_pixel_hashes(html: str) -> str:
     """Return a page with each picture of :func:`png` replaced by the SHA-256 of its pixels."""
-    return _PICTURE.sub(lambda found: _pixels_of(found[1]) or found[0], html)
+    return _PICTURE.sub(lambda found: _hash_pixels(found[1]) or found[0], html)
 
 
-def _pixels_of(text: str) -> str | None:
+def _hash_pixels(text: str) -> str | None:
     try:
         content = base64.b64decode(text, validate=True)
         if base64.b64encode(content).decode() != text or content[:8] != _SIGNATURE or content[12:16] != b"IHDR":

@@ -78,7 +78,7 @@ def publish(
     key = None if sign is None else signing_key(sign, asked)
     executed = check_executed(syn)
     book, reservation = check_payment(syn, ledger)
-    with files.whole_folder(asked) as staging:
+    with files.staged_folder(asked) as staging:
         published.write(syn, staging)
         listed = [file_entry(staging, name) for name in published.FILES]
         named = declared.titled(f"Generator of synthetic {KINDS[syn.schema.kind].called} for {book.dataset}")

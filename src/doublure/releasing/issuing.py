@@ -68,7 +68,7 @@ def write_page(folder: Path, card: Mapping[str, Any], described: Mapping[str, An
     files.write_atomic(folder / PAGE, lambda file: file.write(page))
 
 
-# -- the result of a release: its folder, card and files, all public -----------------------------------
+# -- the result of a release: its folder, card and files, all public ---------------------------------------------------
 
 
 class Card(dict[str, Any]):
@@ -87,6 +87,12 @@ class Bundle:
         card: The contents of ``card.json``.
         fingerprint: SHA-256 of ``card.json``, which the publisher tells recipients by another way.
         signed_by: The fingerprint of the key that signed it; None without a signature.
+
+    Example:
+        >>> bundle
+        Bundle('bundle', 5 files: (ε=1, δ=1e-05)-differentially private ...)
+        >>> bundle.card["title"], bundle.page.name
+        ('Synthetic people', 'card.html')
     """
 
     path: Path
@@ -132,5 +138,5 @@ def _parts(card: Card) -> list[Markup]:
         views.line(f"{card['watermark']}.", "plain"),
         views.facts(named),
         views.grid(("file", "records", "SHA-256"), rows, right=(1,)),
-        views.folded("Limits", *(views.line(limit, "plain") for limit in card["limits"])),
+        views.fold("Limits", *(views.line(limit, "plain") for limit in card["limits"])),
     ]

@@ -43,7 +43,7 @@ from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.images import LABEL, ImageSchema
 from doublure.schema.schema import Unit
 from doublure.support import files, seeding
-from doublure.support.progress import Progress, following
+from doublure.support.progress import Progress, listen
 
 if TYPE_CHECKING:
     from doublure.measures.classification import Labels
@@ -100,7 +100,7 @@ def hand_out(syn: Synthesizer, folder: str | Path, n: SupportsIndex, *, seed: Su
         raise InputError("is not empty", field=target, remedy="choose another -o")
     about = syn.guarantee.about
     sums: dict[str, str] = {}
-    with files.whole_folder(target) as staging:
+    with files.staged_folder(target) as staging:
         (staging / _PICTURES).mkdir(parents=True)
         for chunk in syn.sample_chunks(n, seed=seed):
             for pixels in chunk.images:
@@ -180,7 +180,7 @@ def by_classifier(
     own_seed, column = seeding.choose_seed(seed), theirs.columns[LABEL]
     source = open_data(public, theirs.kind)
     source.check(theirs)
-    with following(progress, "label") as listener:
+    with listen(progress, "label") as listener:
         listener.stage("read the public images")
         training = source.load(theirs).content
         codes = encode_labels(theirs, training)
@@ -211,9 +211,7 @@ def _labelled_schema(made: ImageSchema, schema: Schema | str | Path) -> ImageSch
     theirs = ImageSchema.of(schema if isinstance(schema, Schema) else Schema.load(schema), wrong)
     if theirs.images.shape != made.shape:
         raise wrong
-    label = (
-        None if theirs.label is None else theirs.label.model_copy(update={"shares": None})
-    )  # shares of classes do not matter here
+    label = None if theirs.label is None else theirs.label.model_copy(update={"shares": None})  # which do not matter
     bare = theirs.model_copy(update={"units": 1, "unit": Unit(name="image"), "label": label})
     if label is None or bare.undeclared or bare.questions:
         remedy = "add label: {values: [...]} to the images' schema"

@@ -150,7 +150,6 @@ def _coin(guarantee: Mapping[str, Any], unit: object) -> list[str]:
 
 
 def _factor(epsilon: object) -> str:
-    """Return e^ε in words."""
     if not isinstance(epsilon, (int, float)):
         return "e to the ε"
     return f"{odds_factor(epsilon)} (e^ε for ε = {figure(epsilon)})"

@@ -226,14 +226,14 @@ def _loaded(content: bytes, path: Path) -> object:
     if b"ENCRYPTED" in content:
         remedy = "decrypt it into a file of mode 0600, or make a pair with doublure keys new"
         raise InputError("is an encrypted key", field=path, remedy=remedy)
-    read = serialization.load_pem_public_key if b"PUBLIC KEY" in content else _private_of
+    read = serialization.load_pem_public_key if b"PUBLIC KEY" in content else _load_private
     try:
         return read(content)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise InputError("is no key in PEM", field=path, remedy=_MAKE) from None
 
 
-def _private_of(content: bytes) -> object:
+def _load_private(content: bytes) -> object:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     return load_pem_private_key(content, password=None)

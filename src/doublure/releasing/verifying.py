@@ -67,6 +67,11 @@ def verify(
     Raises:
         GateFailed: Something does not match; the message names it.
         InputError: There is no bundle, or no ledger, or no key.
+
+    Example:
+        >>> found = db.verify("bundle", ledger="people.ledger")
+        >>> found["files"], found["epsilon"], found["origin"]
+        (4, 1.0, 'its entry is in the ledger')
     """
     folder = Path(bundle)
     card, content = _read_card(folder)
@@ -121,7 +126,6 @@ def claims_sha256(card: Mapping[str, Any]) -> str:
 
 
 def _read_card(folder: Path) -> tuple[dict[str, Any], bytes]:
-    """Return the card, and its bytes."""
     path = folder / CARD
     if not path.is_file():
         raise RunFolderError("is not a bundle", field=folder, remedy="give the folder that doublure release -o made")

@@ -24,7 +24,7 @@ from doublure.schema.relational import RelationalSchema
 from doublure.schema.series import SeriesSchema
 from doublure.support import seeding
 from doublure.support.devices import chosen_device, use_device, use_threads
-from doublure.support.files import Unwritable, holds_anything, whole_folder
+from doublure.support.files import Unwritable, holds_anything, staged_folder
 from doublure.support.progress import Progress, SilentProgress
 
 PART_CHUNKS = 20
@@ -309,7 +309,7 @@ def write_parts(
     chunk = KINDS[syn.schema.kind].chunk
     listener, each = progress or SilentProgress(), PART_CHUNKS * chunk
     listener.stage(f"draw {out.name}", n)
-    with whole_folder(out) as folder:
+    with staged_folder(out) as folder:
         if syn.by_rejection(asked.given):
             if processes > 1:
                 remedy = "leave it out, or give the columns the role condition"

@@ -88,6 +88,11 @@ class Report(InternalReport, PageResult):
         attacks: A search for copies, and an attack on membership, where records were kept aside.
         attacks_skipped: The reason where there are none.
         measured: The evaluation of the kind of data.
+
+    Example:
+        >>> overall = report.table.overall.score
+        >>> 0 <= overall.value <= overall.real == 100
+        True
     """
 
     suspicion: str | None = None
@@ -121,7 +126,7 @@ class Report(InternalReport, PageResult):
     @override
     def to_html(self) -> str:
         kind = PAGES[self.measured.kind]
-        return page.render(kind.template, _context_of(self, kind.content(self.measured)))
+        return page.render(kind.template, _page_context(self, kind.content(self.measured)))
 
     def _repr_html_(self) -> str:
         rows = [
@@ -288,7 +293,7 @@ def _hanging(pairs: Sequence[PairDependence]) -> list[dict[str, Any]]:
     ]
 
 
-def _context_of(report: Report, content: PageContent) -> dict[str, Any]:
+def _page_context(report: Report, content: PageContent) -> dict[str, Any]:
     found, verdict, records = report.measured, report.verdict, content.records
     return {
         "title": f"How good are the synthetic {records}?",

@@ -31,7 +31,7 @@ from doublure.measures.tables.evaluation import TableEvaluation
 from doublure.report import drawing, plots
 from doublure.report.page import show_name
 from doublure.results import percent
-from doublure.support.guessing import nearest
+from doublure.support.guessing import nearest_name
 
 _DOTS = 110
 _LEAST = "independent steps"
@@ -73,7 +73,7 @@ def _named(name: str | None, known: Sequence[str]) -> str:
         return known[0]
     if name in known:
         return str(name)
-    near = None if name is None else nearest(name, known)
+    near = None if name is None else nearest_name(name, known)
     listed = ", ".join(printable(each) for each in known[:12]) + (", …" if len(known) > 12 else "")
     remedy = f"did you mean {printable(near)}?" if near else f"name one of: {listed}"
     message = "is needed: there are several" if name is None else "is not among what was drawn"

@@ -18,7 +18,7 @@ import numpy as np
 from doublure.errors import RunFolderError
 from doublure.private.kept_answers import KeptAnswer, Place
 from doublure.support import files
-from doublure.support.tensors import Array, damaged, packed, read_arrays
+from doublure.support.tensors import Array, damaged_file, read_arrays, to_safetensors
 
 _NAME = re.compile(r"answer-([0-9]+)-([0-9]+)\.safetensors")
 _NOISY, _NAMES = "noisy", "names"
@@ -55,7 +55,7 @@ class AnswersInFolder:
             ran = json.loads(metadata["ran"])
             return KeptAnswer(noisy=_unpacked(arrays), asked=metadata["asked"], ran=ran)
         except (KeyError, ValueError, TypeError):
-            raise damaged(path) from None
+            raise damaged_file(path) from None
 
     @contextlib.contextmanager
     def room(self, place: Place, size: int) -> Iterator[Callable[[KeptAnswer], None]]:
@@ -68,7 +68,7 @@ class AnswersInFolder:
         path = self._path(place)
         if path.exists():
             raise RunFolderError("was kept already", field=f"{path.parent.name}/{path.name}", remedy="go on with it")
-        with files.room(path, size, mode=0o600) as write:
+        with files.reserve_room(path, size, mode=0o600) as write:
             yield lambda answer: write(_content(answer, self.records))
 
     def are_of(self, records: str) -> bool:
@@ -95,7 +95,7 @@ def _content(answer: KeptAnswer, records: str | None) -> bytes:
         arrays: dict[str, Array] = {_NOISY: np.array(list(noisy.values()), np.int64), _NAMES: names}
     else:
         arrays = {_NOISY: noisy}
-    return packed(arrays, {"asked": answer.asked, "ran": json.dumps(answer.ran), **of})
+    return to_safetensors(arrays, {"asked": answer.asked, "ran": json.dumps(answer.ran), **of})
 
 
 def _unpacked(arrays: Mapping[str, Array]) -> Any:

@@ -14,7 +14,7 @@ from doublure.schema.fact_states import plain
 from doublure.schema.kinds import KINDS
 from doublure.schema.schema import Question, ResolvedSchema, Schema
 from doublure.support import views
-from doublure.support.views import listed
+from doublure.support.views import list_values
 
 _FEW = 6
 
@@ -30,7 +30,7 @@ def html(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee, run: Mapping[
         (f"{KINDS[schema.kind].records}, by default", f"{schema.public_units:,}"),
         ("made", str(run["created"])[:10] if "created" in run else None),
         ("ledger entry", kept.get("sequence")),
-        ("conditions", views.shortened(conditions) if conditions else None),
+        ("conditions", views.shorten(conditions) if conditions else None),
     ]
     names = list(schema.columns)
     claimed = guarantee.kind in COVERED
@@ -38,7 +38,7 @@ def html(schema: ResolvedSchema, plan: Plan, guarantee: Guarantee, run: Mapping[
         f"Synthesizer of {kept.get('dataset', schema.kind)}",
         views.line(guarantee.sentence, "claim" if claimed else "warn"),
         views.facts(named),
-        *([views.folded(f"Columns: {len(names)}", views.line(", ".join(names), "plain"))] if names else []),
+        *([views.fold(f"Columns: {len(names)}", views.line(", ".join(names), "plain"))] if names else []),
         *(views.line(f"{note}.", "plain") for note in notes),
         views.line("syn.sample() draws synthetic records, as often as you like: sampling costs nothing."),
     )
@@ -69,9 +69,9 @@ def _answer(question: Question, resolved: ResolvedSchema) -> str:
     if question.fact == "bounds":
         return " to ".join(_text(end) for end in found)
     if isinstance(found, Mapping):
-        return listed([f"{_text(value)} {share:.1%}" for value, share in found.items()], _FEW)
+        return list_values([f"{_text(value)} {share:.1%}" for value, share in found.items()], _FEW)
     if isinstance(found, tuple):
-        return listed([_text(value) for value in found], _FEW)
+        return list_values([_text(value) for value in found], _FEW)
     return {True: "some cells are empty", False: "no cell is empty"}.get(found, _text(found))
 
 

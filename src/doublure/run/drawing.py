@@ -12,7 +12,7 @@ from doublure.data.tables.fixing import has
 from doublure.errors import SettingError, printable
 from doublure.networks.array_generator import AnyGenerator, Array
 from doublure.networks.sampling import rows_of
-from doublure.networks.steering import KnowsConditions
+from doublure.networks.steering import ConditionPrior
 from doublure.networks.tree import TreeGenerator
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ConditionalSampler:
         self._generator = self._whole
         shared = {name for name in encoder.condition_sizes if encoder.schema.columns[name].fact("shares") is not None}
         several = {name for name in encoder.condition_sizes if len(given.fixed.get(name, ())) != 1}
-        self._open = several - shared if isinstance(generator, KnowsConditions) else set()
+        self._open = several - shared if isinstance(generator, ConditionPrior) else set()
         self._uneven = bool(several & shared)
         self.narrow = False
         if isinstance(generator, TreeGenerator):

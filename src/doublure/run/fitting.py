@@ -40,7 +40,7 @@ from doublure.errors import (
     printable,
 )
 from doublure.ledger import Budget, Ledger
-from doublure.ledger.request import charge
+from doublure.ledger.request import plan_charge
 from doublure.methods import registry as methods
 from doublure.planning import Plan
 from doublure.planning.machine import RecordPlacement, choose_placement, parse_bytes, refuse_too_large
@@ -53,7 +53,7 @@ from doublure.run.running import FitRun
 from doublure.support import files, seeding
 from doublure.support.devices import check_device, threads_of_fit
 from doublure.support.extras import require_torch
-from doublure.support.progress import Progress, following
+from doublure.support.progress import Progress, listen
 
 if TYPE_CHECKING:
     from doublure.run.ranks import LocalRun
@@ -116,6 +116,14 @@ def fit(
             data was not opened.
         CeilingPassed: ε_μ came out above the plan's ceiling; the finished run is kept under its worst case.
         Interrupted: Stopped by a signal; the state is kept and the run can be resumed.
+
+    Example:
+        >>> ledger = db.Ledger.create("fit.ledger", dataset="people", epsilon=3.0, delta=1e-4)
+        >>> syn = db.fit("people.csv", plan, ledger=ledger, seed=1, progress=False)
+        >>> syn.guarantee.sentence
+        '(ε=1, δ=1e-05)-differentially private for one person, ...'
+        >>> ledger.spent.epsilon
+        1.0
     """
     if not isinstance(plan, Plan):
         raise SettingError("is no plan", field="plan", remedy="make one with doublure.plan, or read one with Plan.load")
@@ -140,7 +148,7 @@ def fit(
     check_device(device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(threads_of_fit(threads, with_torch=with_torch))
-        listener = stack.enter_context(following(progress, "fit"))
+        listener = stack.enter_context(listen(progress, "fit"))
         if out is None:
             if resume:
                 raise SettingError("needs the run folder", field="resume", remedy="give out")
@@ -204,7 +212,7 @@ def _refuse_forged(plan: Plan) -> None:
 
 def refuse_unaffordable(ledger: Ledger, plan: Plan) -> None:
     """Refuse a plan that the ledger cannot pay, before the header is read; the reservation decides again."""
-    asked, left = charge(plan, plan.guarantee.kind), ledger.remaining
+    asked, left = plan_charge(plan, plan.guarantee.kind), ledger.remaining
     if asked is None:
         return
     passed = [name for name in ("epsilon", "delta") if asked[name] > getattr(left, name)]

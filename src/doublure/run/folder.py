@@ -40,7 +40,7 @@ from doublure.run import weights
 from doublure.run.answers import AnswersInFolder
 from doublure.schema import ResolvedSchema
 from doublure.support import files
-from doublure.support.tensors import Array, damaged, packed, read_arrays, sha256_of
+from doublure.support.tensors import Array, damaged_file, read_arrays, sha256_of, to_safetensors
 from doublure.training.noisy_tables import read_noisy_tables, write_tables
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class RunFolder:
         try:
             file = path.open("rb+")
         except OSError:
-            raise damaged(path) from None
+            raise damaged_file(path) from None
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -166,7 +166,7 @@ class RunFolder:
             except OSError:
                 pass  # no locks here
             if not path.exists() or not os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                raise damaged(path)  # removed between the two
+                raise damaged_file(path)  # removed between the two
             try:
                 yield self
             finally:
@@ -185,8 +185,8 @@ class RunFolder:
 
     def sweep(self) -> None:
         """Remove half-written files of a killed process."""
-        files.sweep(self.path)
-        files.sweep(self.internal)
+        files.remove_partial_files(self.path)
+        files.remove_partial_files(self.internal)
         log = self.path / "log.jsonl"
         if log.is_file() and not (content := log.read_bytes()).endswith(b"\n"):
             whole = content[: content.rfind(b"\n") + 1]
@@ -336,7 +336,7 @@ class RunFolder:
         """
         path = self.path / weights.FILE
         if path.is_file() and sha256_of(path) != self.run.get("generator_sha256"):
-            raise damaged(path)
+            raise damaged_file(path)
         return weights.read(path, schema, plan, self.guarantee)
 
     @property
@@ -359,7 +359,7 @@ class RunFolder:
     def save(self, step: int, state: State) -> None:
         """Keep the state of the training, which holds no randomness."""
         of = {} if self._records is None else {"records": self._records}
-        content = packed(state, {"step": str(step), **of})
+        content = to_safetensors(state, {"step": str(step), **of})
         files.write_atomic(self.internal / _CHECKPOINT, lambda file: file.write(content), mode=0o600)
 
     def load(self) -> dict[str, Array] | None:
@@ -375,7 +375,7 @@ class RunFolder:
             return None
         step = read_arrays(path)[0].get("step", "")
         if not (step.isascii() and step.isdigit()):
-            raise damaged(path)
+            raise damaged_file(path)
         return int(step)
 
     def refuse_other_records(self, fingerprint: str) -> None:
@@ -398,7 +398,7 @@ class RunFolder:
 
     def keep(self, name: str, state: State, key: str) -> None:
         """Keep private numbers under a name, readable by their owner alone."""
-        content = packed(state, {"key": key})
+        content = to_safetensors(state, {"key": key})
         files.write_atomic(self._work(name), lambda file: file.write(content), mode=0o600)
 
     def kept(self, name: str, key: str) -> dict[str, Array] | None:

@@ -8,7 +8,7 @@ from doublure.errors import RunFolderError
 from doublure.run import published, weights
 from doublure.run.folder import RunFolder
 from doublure.run.synthesizer import Synthesizer
-from doublure.support.tensors import damaged
+from doublure.support.tensors import damaged_file
 
 
 def load(path: str | Path) -> Synthesizer:
@@ -16,6 +16,11 @@ def load(path: str | Path) -> Synthesizer:
 
     Raises:
         RunFolderError: It is no run folder, not finished, or damaged.
+
+    Example:
+        >>> syn.save("saved")
+        >>> db.load("saved").sample(3, seed=7).equals(syn.sample(3, seed=7))
+        True
     """
     folder = Path(path)
     return published.read(folder) if published.is_published(folder) else read_synthesizer(RunFolder.open(folder))
@@ -31,7 +36,7 @@ def read_synthesizer(folder: RunFolder) -> Synthesizer:
     if run.get("status") != "done":
         raise RunFolderError("is not finished", field=folder.path, remedy="go on with doublure fit --resume")
     if schema is None:
-        raise damaged(folder.path / "schema.yaml")
+        raise damaged_file(folder.path / "schema.yaml")
     plan, guarantee = folder.plan, folder.guarantee
     if not plan.may_claim(guarantee):
         raise RunFolderError(

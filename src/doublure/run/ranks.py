@@ -38,7 +38,7 @@ from doublure.private.noise import source
 from doublure.private.ranks import FollowerContext, LeaderContext, LocalContext
 from doublure.schema import ResolvedSchema
 from doublure.support.devices import check_device, threads_of_fit
-from doublure.support.ranks import Follower, GlooLink, Leader, RankLink, RunEnded, own_device, started_by_torchrun
+from doublure.support.ranks import Follower, GlooLink, Leader, RankLink, RunEnded, rank_device, torchrun_rank
 from doublure.support.stopping import signals_ignored
 from doublure.support.tensors import as_arrays
 from doublure.training.job import Job, NullWorkspace, State, Workspace, encoded_records
@@ -229,7 +229,7 @@ def join_ranks() -> Iterator[LocalRun | FollowerRun]:
     Raises:
         RankLost: One is gone before they have met.
     """
-    if started_by_torchrun() is None:
+    if torchrun_rank() is None:
         yield LocalRun()
         return
     link = GlooLink()
@@ -275,4 +275,4 @@ def _pays_nothing(access: Access, step: int) -> None:
     raise TypeError("rank 0 pays")
 
 
-__all__ = ["FollowerRun", "LeaderRun", "LocalRun", "join_ranks", "lead_ranks", "own_device"]
+__all__ = ["FollowerRun", "LeaderRun", "LocalRun", "join_ranks", "lead_ranks", "rank_device"]

@@ -19,7 +19,7 @@ from typing_extensions import override
 from doublure.encode.choice import encoder_for
 from doublure.errors import DoublureError, SettingError, printable
 from doublure.methods import registry as methods
-from doublure.networks.sampling import take_state
+from doublure.networks.sampling import load_state
 from doublure.planning.machine import estimate_seconds
 from doublure.private import facts
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, PureEvent
@@ -76,7 +76,7 @@ def rehearse(plan: Plan, *, device: str = "cpu") -> None:
         raise _refused(plan, f"cannot be fitted as planned ({said})", _DEFECT) from error
     if trained is not None:
         try:
-            take_state(built, as_arrays(trained.state_dict()))
+            load_state(built, as_arrays(trained.state_dict()))
         except RuntimeError as error:
             raise _refused(plan, "trains a generator of another shape than it builds", _DEFECT) from error
 

@@ -81,6 +81,12 @@ class Synthesizer:
             published generator, whose card has the comparison.
         read_tables: Returns the noisy tables that were bought.
         published: Whether it was read from a published generator and not from a run.
+
+    Example:
+        >>> syn
+        Synthesizer(method='statistics', 3 columns, guarantee='(ε=1, δ=1e-05)-differentially private ...')
+        >>> syn.guarantee == plan.guarantee
+        True
     """
 
     schema: ResolvedSchema
@@ -107,7 +113,12 @@ class Synthesizer:
 
     @property
     def default_n(self) -> int:
-        """Default number of records: the schema's units, declared or bought."""
+        """Default number of records: the schema's units, declared or bought.
+
+        Example:
+            >>> syn.default_n == len(syn.sample()) == 400
+            True
+        """
         return self.schema.public_units
 
     @property
@@ -138,6 +149,13 @@ class Synthesizer:
 
         Raises:
             SettingError: A column or value is not in the schema, or the combination is too rare to sample.
+
+        Example:
+            >>> rows = syn.sample(5, given={"sex": "Female", "age": (30, 40)}, seed=7)
+            >>> rows["sex"].tolist()
+            ['Female', 'Female', 'Female', 'Female', 'Female']
+            >>> bool(rows["age"].between(30, 40).all())
+            True
         """
         return handed_out(self.draw(self.default_n if n is None else n, given=given, seed=seed))
 
@@ -168,6 +186,10 @@ class Synthesizer:
 
         Raises:
             SettingError: As :meth:`sample`; all but the rarity is checked before the first chunk is asked for.
+
+        Example:
+            >>> [len(chunk) for chunk in syn.sample_chunks(100, seed=7, chunk_rows=40)]
+            [40, 40, 20]
         """
         if chunk_rows is None:
             chunk_rows = KINDS[self.schema.kind].chunk
@@ -216,6 +238,11 @@ class Synthesizer:
 
         Raises:
             RunFolderError: It is a published generator, which does not hold its run.
+
+        Example:
+            >>> syn.save("run")
+            >>> db.load("run").guarantee == syn.guarantee
+            True
         """
         from doublure.run.folder import RunFolder
 

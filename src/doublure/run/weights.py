@@ -12,12 +12,12 @@ from doublure.errors import InputError, RunFolderError, printable
 from doublure.guarantee import Guarantee, may_state_measured_epsilon
 from doublure.methods import registry as methods
 from doublure.networks.array_generator import AnyGenerator
-from doublure.networks.sampling import take_state
+from doublure.networks.sampling import load_state
 from doublure.planning import Plan
 from doublure.planning.plans import WORDS
 from doublure.schema import ResolvedSchema
 from doublure.support.extras import torch_for
-from doublure.support.tensors import Array, damaged, packed, read_arrays
+from doublure.support.tensors import Array, damaged_file, read_arrays, to_safetensors
 
 FILE = "generator.safetensors"
 """Its name in a run folder and in a published generator."""
@@ -29,7 +29,7 @@ def generator_file(generator: AnyGenerator, schema: ResolvedSchema, plan: Plan, 
     documents = _documents(schema, plan, guarantee)
     written = {name: json.dumps(document, ensure_ascii=False) for name, document in documents.items()}
     metadata = {"doublure": __version__, "watermark": guarantee.watermark, **written}
-    return packed(generator.state_dict(), metadata)
+    return to_safetensors(generator.state_dict(), metadata)
 
 
 def read(path: Path, schema: ResolvedSchema, plan: Plan, guarantee: Guarantee) -> dict[str, Array]:
@@ -63,9 +63,9 @@ def load_generator(state: dict[str, Array], schema: ResolvedSchema, plan: Plan, 
     with torch_for(f"method {method.name}"):
         generator = method.build(encoder_for(schema, plan.settings.encoding), plan.settings, seed=0)
     try:
-        take_state(generator, state)
+        load_state(generator, state)
     except RuntimeError:
-        raise damaged(path) from None
+        raise damaged_file(path) from None
     return generator.eval()
 
 

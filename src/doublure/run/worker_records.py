@@ -20,7 +20,7 @@ from doublure.data.tables.on_disk import refuse_too_few
 from doublure.data.tables.source import TableSource
 from doublure.data.tables.unit_bounds import fresh_keys
 from doublure.encode.table_values import TableValues
-from doublure.private.remote import PartitionFacts, Response, WorkerPartitions
+from doublure.private.remote import PartitionFacts, WorkerPartitions, WorkerResponse
 from doublure.run import worker_tasks as tasks
 from doublure.run.record_sources import RemoteSource
 
@@ -160,7 +160,7 @@ class WorkerRecords(RemoteSource):
     def _partitions(self, parts: list[Any], check: Callable[[], None] = lambda: None) -> WorkerPartitions[Any]:
         return WorkerPartitions(partial(self._asked, parts), digests=self._digests, facts=self._facts, check=check)
 
-    def _asked(self, parts: list[Any], query: Query[Any], sample_rate: float) -> Iterator[Response]:
+    def _asked(self, parts: list[Any], query: Query[Any], sample_rate: float) -> Iterator[WorkerResponse]:
         sent = self._workers.each(tasks.identity, [query])
         yield from self._workers.results(
             self._workers.each(tasks.answer, parts, sent * len(parts), [sample_rate] * len(parts))

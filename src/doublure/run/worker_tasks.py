@@ -29,7 +29,7 @@ from doublure.encode.table_values import TableValues
 from doublure.errors import DoublureError, InputError
 from doublure.private.codes import narrowest, whole_columns
 from doublure.private.queries.query import Query
-from doublure.private.remote import Response, respond
+from doublure.private.remote import WorkerResponse, respond
 from doublure.schema import ResolvedSchema, Schema
 
 A = ParamSpec("A")
@@ -311,7 +311,7 @@ def summarise(part: WorkerCells | WorkerCodes) -> PartitionSummary:
 
 
 @hide_errors
-def answer(part: Any, query: Query[Any], sample_rate: float) -> Response:
+def answer(part: Any, query: Query[Any], sample_rate: float) -> WorkerResponse:
     """Return a partition's answer."""
     return respond(part, query, sample_rate)
 

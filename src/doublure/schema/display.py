@@ -53,12 +53,12 @@ def html(schema: Any) -> str:
     ]
     parts: list[Markup] = [views.facts(named)]
     if schema.undeclared:
-        parts.append(views.line(f"Undeclared, and to be decided: {views.shortened(schema.undeclared)}", "warn"))
+        parts.append(views.line(f"Undeclared, and to be decided: {views.shorten(schema.undeclared)}", "warn"))
     if rows:
         parts.append(views.grid(("column", "type", "cells", "missing", "roles"), rows))
     if schema.constraints:
         rules = [_rule(each.model_dump(mode="json", exclude_none=True)) for each in schema.constraints]
-        parts.append(views.folded(f"Constraints: {len(rules)}", *(views.line(rule, "plain") for rule in rules)))
+        parts.append(views.fold(f"Constraints: {len(rules)}", *(views.line(rule, "plain") for rule in rules)))
     return views.view(f"{type(schema).__name__}: {schema.summary}", *parts)
 
 
@@ -74,12 +74,12 @@ def _cells(column: Any) -> str:
     if column.bounded:
         step = f", step {column.unit:g}" if column.plain and column.unit not in (0, 1) else ""
         return f"{label(found[0])} to {label(found[1])}{step}"
-    return views.shortened([label(value) for value in column.domain])
+    return views.shorten([label(value) for value in column.domain])
 
 
 def _missing(column: Any) -> str:
     if isinstance(column.missing, tuple):
-        return "may be: " + views.shortened([f"“{token}”" for token in column.missing], 3)
+        return "may be: " + views.shorten([f"“{token}”" for token in column.missing], 3)
     return {True: "may be", False: "never"}.get(column.missing) or _state(column.missing)
 
 
@@ -107,5 +107,5 @@ def _plain(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_plain(each)}" for key, each in value.items())
     if isinstance(value, (list, tuple)):
-        return views.shortened([_plain(each) for each in value])
+        return views.shorten([_plain(each) for each in value])
     return str(value)

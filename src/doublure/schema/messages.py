@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import MODELS, models, types
-from doublure.support.guessing import nearest
+from doublure.support.guessing import nearest_name
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -109,14 +109,14 @@ def _found(first: ErrorDetails) -> tuple[tuple[str, ...], str, str]:
         place = path if path[-1:] == location[-1:] else (*path, str(location[-1]))
         if place[-1] in _KNOWN:
             return place, "is not a key that goes here", f"remove it, or {_SEE}"
-        near = nearest(place[-1], _KNOWN)
+        near = nearest_name(place[-1], _KNOWN)
         return place, "is not a key that is known here", f"did you mean {near}?" if near else f"remove it, or {_SEE}"
     if kind == "invalid_key" or "[key]" in location:
         return path, "has a key that is no text", "put it in quotes"
     if kind.startswith("union_tag") and key in _TYPES:
         what = "has no type" if kind == "union_tag_not_found" else "has a type that is not known here"
         known = _TYPES[key]()
-        near = nearest(str(first.get("ctx", {}).get("tag", "")), known)
+        near = nearest_name(str(first.get("ctx", {}).get("tag", "")), known)
         return path, what, f"{f'did you mean {near}? ' if near else ''}give a type: {', '.join(known)}"
     if kind == "missing":
         return path, "is not there", _FORMS.get(key, _SEE).replace("must be", "write", 1)

@@ -29,7 +29,7 @@ from doublure.schema.constraints import (
 )
 from doublure.schema.fact_states import Learn
 from doublure.schema.rules import Adds, Follows, InOrder, OneOf, Rules, determined, kept_of, rules_of, same
-from doublure.support.guessing import meant
+from doublure.support.guessing import suggest
 
 _MOST_STEPS = 50_000
 _FEW_VALUES = 64
@@ -120,7 +120,7 @@ def _check(rule: Rule, columns: Mapping[str, Column]) -> None:
     for name in names:
         if name not in columns:
             raise ValueError(
-                f"{word} names {printable(name)}, which is not a column; {meant(name, columns) or 'fix the name'}"
+                f"{word} names {printable(name)}, which is not a column; {suggest(name, columns) or 'fix the name'}"
             )
         if not columns[name].modelled:
             raise ValueError(f"{word} names {printable(name)}, and an id is not modelled; leave it out")

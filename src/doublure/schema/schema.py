@@ -154,6 +154,10 @@ class Schema(Frozen):
 
         Raises:
             SchemaError: The file is not a schema; the message names the key.
+
+        Example:
+            >>> db.Schema.load("people.schema.yaml").summary
+            '3 columns'
         """
         if not isinstance(path, (str, Path)):
             raise SchemaError("is neither a schema nor a path", field="schema", remedy="give a Schema or its file")
@@ -162,7 +166,13 @@ class Schema(Frozen):
 
     @classmethod
     def parse(cls, text: str, name: str = "schema") -> Self:
-        """Read a schema from YAML text."""
+        """Read a schema from YAML text.
+
+        Example:
+            >>> text = "{doublure: 1, kind: table, units: 10, columns: {age: {type: integer, bounds: [0, 120]}}}"
+            >>> db.Schema.parse(text).undeclared
+            ('columns.age.missing',)
+        """
         return cls.from_plain(yaml_text.parse(text, name), name)
 
     @classmethod
@@ -202,7 +212,12 @@ class Schema(Frozen):
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of the file format, for editors that complete and check YAML."""
+        """Return the JSON Schema of the file format, for editors that complete and check YAML.
+
+        Example:
+            >>> db.Schema.json_schema()["$schema"]
+            'https://json-schema.org/draft/2020-12/schema'
+        """
         models: Any = reduce(or_, (model for model, _ in MODELS.values()))
         found = TypeAdapter(Annotated[models, Field(discriminator="kind")]).json_schema()
         _as_files_say(found["$defs"])
@@ -219,23 +234,49 @@ class Schema(Frozen):
         return data
 
     def to_yaml(self) -> str:
-        """Return the schema file's text."""
+        """Return the schema file's text.
+
+        Example:
+            >>> print(schema.to_yaml())
+            doublure: 1
+            kind: table
+            ...
+            columns:
+              age: {type: integer, bounds: [17, 90], missing: false}
+            ...
+        """
         return yaml_text.dump(self.to_plain())
 
     def save(self, path: str | Path) -> None:
-        """Write the schema file."""
+        """Write the schema file.
+
+        Example:
+            >>> schema.save("copy.schema.yaml")
+            >>> db.Schema.load("copy.schema.yaml") == schema
+            True
+        """
         Path(path).write_text(self.to_yaml(), encoding="utf-8")
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of the schema's canonical JSON."""
+        """The SHA-256 of the schema's canonical JSON.
+
+        Example:
+            >>> schema.sha256 == db.Schema.parse(schema.to_yaml()).sha256
+            True
+        """
         text = json.dumps(self.to_plain(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     # -- questions -----------------------------------------------------------------------------------------------
 
     def with_role(self, role: Literal["target", "condition"]) -> tuple[str, ...]:
-        """Return the names of the columns that have this role, in file order."""
+        """Return the names of the columns that have this role, in file order.
+
+        Example:
+            >>> schema.with_role("target"), schema.with_role("condition")
+            (('income',), ('sex',))
+        """
         return tuple(name for name, column in self.columns.items() if role in column.roles)
 
     @property
@@ -264,7 +305,12 @@ class Schema(Frozen):
 
     @property
     def undeclared(self) -> tuple[str, ...]:
-        """The paths of the facts nobody has decided yet."""
+        """The paths of the facts nobody has decided yet.
+
+        Example:
+            >>> db.draft("people.csv").undeclared
+            ('units', 'columns.age.missing', ...)
+        """
         return tuple(path for path, _, _, value in self._facts() if isinstance(value, str) and value == UNDECLARED)
 
     def _facts(self) -> Iterator[tuple[str, str, str | None, object]]:

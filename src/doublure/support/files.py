@@ -71,7 +71,7 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int =
         Unwritable: The disk is full or the folder cannot be written; the old file, if any, is untouched.
     """
     refuse_unwritable(path)
-    temporary = part_of(path)
+    temporary = temporary_path(path)
     try:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             write(file)
@@ -88,7 +88,7 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object], *, mode: int =
 
 
 @contextmanager
-def room(path: Path, size: int, *, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
+def reserve_room(path: Path, size: int, *, mode: int = 0o644) -> Iterator[Callable[[bytes], None]]:
     """Reserve room on the disk for a file, and yield a function that writes it atomically.
 
     A full disk fails here, before there is anything to lose. Unused room is released.
@@ -102,7 +102,7 @@ def room(path: Path, size: int, *, mode: int = 0o644) -> Iterator[Callable[[byte
         Unwritable: The disk is full or the folder cannot be written.
     """
     refuse_unwritable(path)
-    temporary = part_of(path)
+    temporary = temporary_path(path)
 
     def write(content: bytes) -> None:
         with _unwritable(path), temporary.open("rb+") as file:
@@ -203,13 +203,13 @@ def _has_form(path: Path, beginning: bytes, form: Form) -> bool:
     return any(keys <= found.keys() for keys in _KEYS[form])
 
 
-def part_of(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """Return a temporary path beside a file or folder: hidden, with an unguessable name."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}{_PART}")
 
 
 @contextmanager
-def whole_folder(asked: Path) -> Iterator[Path]:
+def staged_folder(asked: Path) -> Iterator[Path]:
     """Yield a temporary folder, and move it into place once it is complete.
 
     Args:
@@ -219,7 +219,7 @@ def whole_folder(asked: Path) -> Iterator[Path]:
         Unwritable: The folder, or a file in it, cannot be written; the error names the final path.
     """
     target = asked.absolute()
-    staging = part_of(target)
+    staging = temporary_path(target)
     try:
         staging.mkdir(parents=True)
         yield staging
@@ -235,7 +235,7 @@ def whole_folder(asked: Path) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def sweep(folder: Path) -> None:
+def remove_partial_files(folder: Path) -> None:
     """Remove half-written files that a killed process left in a folder of our own."""
     for left in folder.glob(f".*{_PART}"):
         left.unlink(missing_ok=True)

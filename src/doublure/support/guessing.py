@@ -13,14 +13,14 @@ T = TypeVar("T")
 _FEW, _MANY = 12, 60
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most similar to another, ignoring case; None without one."""
     lowered = {each.lower(): each for each in reversed(list(known))}
     near = difflib.get_close_matches(name.lower(), list(lowered), n=1)
     return lowered[near[0]] if near else None
 
 
-def meant(name: str, known: Iterable[str], *, otherwise: str = "") -> str:
+def suggest(name: str, known: Iterable[str], *, otherwise: str = "") -> str:
     """Return advice for an unknown name: the nearest one, and all of them where they are few.
 
     Args:
@@ -33,7 +33,7 @@ def meant(name: str, known: Iterable[str], *, otherwise: str = "") -> str:
         'did you mean statistics? use one of: statistics, guided'
     """
     names = list(known)
-    near = nearest(name, names)
+    near = nearest_name(name, names)
     guess = "" if near is None else f"did you mean {printable(near)}?"
     fits = len(names) <= (_MANY if near is None else _FEW)
     listed = f"use one of: {', '.join(map(printable, names))}" if fits else ""
@@ -66,7 +66,7 @@ class Registry(dict[str, T]):
 
     def unknown(self, name: str) -> SettingError:
         """Return the refusal of an unknown name, with the nearest one, or all where they are few."""
-        return SettingError(f"there is no {self.noun} {name!r}", field=self.field, remedy=meant(name, self.names))
+        return SettingError(f"there is no {self.noun} {name!r}", field=self.field, remedy=suggest(name, self.names))
 
     def register(self, name: str, added: T, *, field: str = "name", remedy: str = "choose another name") -> None:
         """Add an entry from elsewhere, for this process; it replaces another one that was added.

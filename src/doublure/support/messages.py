@@ -87,7 +87,7 @@ class Message:
         return hashlib.sha256(said.encode()).hexdigest()
 
 
-def required(words: Mapping[str, Any], key: str, form: type, of: str = "question") -> Any:
+def require_word(words: Mapping[str, Any], key: str, form: type, of: str = "question") -> Any:
     """Return one word of a message, of exactly the type that it must have.
 
     Raises:
@@ -99,13 +99,13 @@ def required(words: Mapping[str, Any], key: str, form: type, of: str = "question
     return found
 
 
-def part_of(arrays: Mapping[str, Array], name: str) -> dict[str, Array]:
+def select_part(arrays: Mapping[str, Array], name: str) -> dict[str, Array]:
     """Return the arrays that belong to one part of a message, by their own names."""
     before = f"{name}."
     return {each.removeprefix(before): array for each, array in arrays.items() if each.startswith(before)}
 
 
-def as_part(arrays: Mapping[str, Array], name: object) -> dict[str, Array]:
+def prefix_part(arrays: Mapping[str, Array], name: object) -> dict[str, Array]:
     """Return arrays as those of one part of a message."""
     return {f"{name}.{each}": array for each, array in arrays.items()}
 

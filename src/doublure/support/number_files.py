@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from doublure.support.files import Unwritable, part_of, sync_folder
+from doublure.support.files import Unwritable, sync_folder, temporary_path
 
 _LENGTH = np.dtype(np.int64)
 
@@ -58,7 +58,7 @@ class NumberFile:
         Raises:
             Unwritable: It cannot be made.
         """
-        part = None if path is None else part_of(path)
+        part = None if path is None else temporary_path(path)
         file = cls(folder, part)
         try:
             yield file

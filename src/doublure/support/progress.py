@@ -68,14 +68,14 @@ class ProgressLine:
         if not self._total or now - self._written < _EVERY:
             return
         left = (now - self._stage_began) * (self._total - done) / max(1, done)
-        still = f", about {seconds(left)} left" if _TELLING * self._total <= done < self._total else ""
+        still = f", about {format_seconds(left)} left" if _TELLING * self._total <= done < self._total else ""
         self._write(f"{self._work}: {self._name}, {done:,} of {self._total:,}{still}")
 
     def close(self, *, done: bool) -> None:
         """End the line with the total time, or with the stage where the work stopped."""
         if not self._name:  # nothing was begun
             return
-        took = seconds(time.monotonic() - self._began)
+        took = format_seconds(time.monotonic() - self._began)
         self._write(f"{self._work}: done in {took}" if done else f"{self._work}: stopped at: {self._name}", end="\n")
 
     def _write(self, text: str, end: str = "") -> None:
@@ -86,7 +86,7 @@ class ProgressLine:
 
 
 @contextlib.contextmanager
-def following(asked: Progress | bool | None, work: str) -> Iterator[Progress]:
+def listen(asked: Progress | bool | None, work: str) -> Iterator[Progress]:
     """Yield the listener for the events of some work, and end its line.
 
     Args:
@@ -115,7 +115,7 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def seconds(number: float) -> str:
+def format_seconds(number: float) -> str:
     """Return a time in short words.
 
     Example:
@@ -138,4 +138,4 @@ def _seen(anyway: bool) -> TextIO | None:
         return None
 
 
-__all__ = ["Progress", "ProgressLine", "SilentProgress", "following", "in_notebook", "seconds"]
+__all__ = ["Progress", "ProgressLine", "SilentProgress", "format_seconds", "in_notebook", "listen"]

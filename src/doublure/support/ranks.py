@@ -257,7 +257,7 @@ class Follower:
                         self.receive(_ENDED)
 
 
-def started_by_torchrun() -> tuple[int, int] | None:
+def torchrun_rank() -> tuple[int, int] | None:
     """Return this process's rank and the number of ranks; None where it runs alone.
 
     Raises:
@@ -273,13 +273,13 @@ def started_by_torchrun() -> tuple[int, int] | None:
     return None if size < 2 else (rank, size)
 
 
-def own_device(device: str) -> str:
+def rank_device(device: str) -> str:
     """Return a rank's own device, of several on a machine.
 
     Args:
         device: As given; ``cuda`` becomes ``cuda:`` and the rank's number on its machine.
     """
-    return f"{device}:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" and started_by_torchrun() else device
+    return f"{device}:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" and torchrun_rank() else device
 
 
 def _content(word: str, words: Words | None = None, arrays: Arrays | None = None) -> bytes:

@@ -47,7 +47,7 @@ def as_tensors(state: Mapping[str, Array | Tensor]) -> dict[str, Tensor]:
     return {name: as_tensor(value) for name, value in state.items()}
 
 
-def packed(state: Mapping[str, Array | Tensor], metadata: dict[str, str] | None = None) -> bytes:
+def to_safetensors(state: Mapping[str, Array | Tensor], metadata: dict[str, str] | None = None) -> bytes:
     """Return the bytes of a safetensors file; equal content gives equal bytes."""
     from safetensors.numpy import save
 
@@ -88,11 +88,11 @@ def _read(path: Path, framework: Literal["numpy", "pt"]) -> tuple[dict[str, str]
 
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_FILE:  # a pipe would be waited for
-            raise damaged(path)
+            raise damaged_file(path)
         with safe_open(path, framework=framework) as file:
             return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError, ValueError, KeyError, AttributeError, RuntimeError, TypeError):
-        raise damaged(path) from None
+        raise damaged_file(path) from None
 
 
 def all_finite(state: Mapping[str, Array | Tensor]) -> bool:
@@ -111,14 +111,14 @@ def sha256_of(path: Path) -> str:
     """
     try:
         if not path.is_file():  # a pipe would be waited for
-            raise damaged(path)
+            raise damaged_file(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
-        raise damaged(path) from None
+        raise damaged_file(path) from None
 
 
-def damaged(path: Path) -> RunFolderError:
+def damaged_file(path: Path) -> RunFolderError:
     """Return the refusal of a run's file that is not whole."""
     named = f"{path.parent.name}/{path.name}"  # the end of a long path would be cut off
     return RunFolderError("is missing or damaged", field=named, remedy="fit again, or go on with --resume")

@@ -91,7 +91,7 @@ def grid(
     return table.format(head, body) + (line(f"and {left_out:,} more") if left_out else Markup(""))
 
 
-def folded(summary: object, *parts: Markup) -> Markup:
+def fold(summary: object, *parts: Markup) -> Markup:
     """Return parts that open on a click; viewers without folding show them."""
     return Markup("<details><summary>{}</summary>{}</details>").format(_text(summary), Markup("").join(parts))
 
@@ -103,13 +103,13 @@ def bar(share: float) -> Markup:
     )
 
 
-def shortened(values: Sequence[object], most: int = 6) -> str:
+def shorten(values: Sequence[object], most: int = 6) -> str:
     """Return a list as text: its first values and the total number."""
     named = ", ".join(str(value) for value in values[:most])
     return named if len(values) <= most else f"{named}, … ({len(values):,})"
 
 
-def listed(values: Sequence[str], most: int) -> str:
+def list_values(values: Sequence[str], most: int) -> str:
     """Return the first values in one line, quoted where one contains a comma, and the number of the others.
 
     Example:
@@ -131,4 +131,4 @@ def _text(value: object) -> str:
     return "\u00a0".join(escaped(part.replace("\n", " ")) for part in str(value).split("\u00a0"))
 
 
-__all__ = ["MOST_ROWS", "bar", "facts", "folded", "grid", "line", "listed", "shortened", "view"]
+__all__ = ["MOST_ROWS", "bar", "facts", "fold", "grid", "line", "list_values", "shorten", "view"]

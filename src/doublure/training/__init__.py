@@ -1,1 +1,1 @@
-"""What methods share: jobs, settings, checkpoints, the loop of a GAN, a private classifier."""
+"""Parts that methods share: jobs, settings, checkpoints, the GAN loop and a private classifier."""

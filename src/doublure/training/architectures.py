@@ -1,7 +1,8 @@
-"""Settings -> the networks of a GAN, untrained or as a run kept them. Imports torch where a network is made.
+"""Networks of a GAN from its settings, untrained or restored from a run.
 
-Each function is a table from the type of the settings to who builds. A method whose critic is another one adds its own
-where it lives (``@critic_of.register(ItsSettings)``); settings that inherit from known ones are built as those are.
+Each function dispatches on the type of the settings. A method with another critic registers its own builder in its
+folder (``@critic_of.register(ItsSettings)``); settings that inherit from known ones are built as those are. Torch is
+imported only where a network is built.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def generator_of(settings: AdversarialSettings, encoder: Encoder, initial: torch
         initial: Public randomness for the initial weights.
 
     Raises:
-        NotImplementedError: Nobody has registered who builds for such settings.
+        NotImplementedError: No builder is registered for such settings.
     """
     raise NotImplementedError(f"no generator is registered for {type(settings).__name__}")
 
@@ -52,7 +53,7 @@ def critic_of(settings: AdversarialSettings, encoder: Encoder, initial: torch.Ge
         outputs: Numbers in place of the score, ``(B, outputs)``, for what goes through further layers.
 
     Raises:
-        NotImplementedError: Nobody has registered who builds for such settings.
+        NotImplementedError: No builder is registered for such settings.
     """
     raise NotImplementedError(f"no critic is registered for {type(settings).__name__}")
 
@@ -64,14 +65,14 @@ def kept_critic(
     view: Callable[[Tensor], Tensor] | None = None,
     names: Sequence[str] = ("critic", "critic/critic"),
 ) -> Critic | None:
-    """Return a run's critic, without the noise of a noise layer; None where none that fits was kept.
+    """Return a run's critic, with any noise layer silenced; None if the state holds no critic that fits.
 
     Args:
         kept: The run's last state.
-        settings: Of the critic's network.
-        shapes: What that asks of an encoder.
-        view: Bodies to what the critic takes; None: bodies as they are.
-        names: Of its weights in the state: of the whole run, or of one of its stages.
+        settings: The settings of the critic's network.
+        shapes: The encoder, or an object with the shapes that the network reads.
+        view: Maps bodies to the critic's input; None: the critic takes bodies.
+        names: Keys of its weights in the state, of the whole run or of a stage.
     """
     import torch
 

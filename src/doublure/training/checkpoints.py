@@ -1,4 +1,4 @@
-"""What a run goes on from: the state of its networks, and its releases of tables."""
+"""State that a run resumes from: its networks and its releases of tables."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 @contextmanager
 def restoring() -> Iterator[None]:
-    """Refuse a checkpoint that belongs to other networks than the plan's.
+    """Refuse a checkpoint of networks other than the plan's.
 
     Raises:
-        RunFolderError: What is done inside found no place for a tensor, or none for its shape.
+        RunFolderError: The block inside met a tensor with an unknown name or another shape.
     """
     try:
         yield
@@ -43,7 +43,7 @@ class KeptTables:
         job: The run.
 
     Raises:
-        LostRun: One was paid for and lost.
+        LostRun: A release was paid for and lost.
     """
 
     def __init__(self, job: Job) -> None:
@@ -55,8 +55,8 @@ class KeptTables:
         """Make a release, or read the one that an interrupted run has kept.
 
         Args:
-            number: Which release of the plan it is, from 1.
-            wanted: What to count.
+            number: The release's place in the plan, from 1.
+            wanted: The tables to count.
         """
         job, access = self._job, self._accesses[number - 1]
         counts = Counts(tables=wanted, max_records=job.encoder.schema.most_records)
@@ -66,11 +66,11 @@ class KeptTables:
         return [table.astype(np.float64) for table in counted]
 
     def scored(self, number: int, wanted: Sequence[Table], expected: Sequence[IntArray]) -> Floats:
-        """Make a release of scores, one a table, or read it.
+        """Make a release of dependence scores, one a table, or read it.
 
         Args:
-            number: Which release of the plan it is, from 1.
-            wanted: What to count.
+            number: The release's place in the plan, from 1.
+            wanted: The tables to score.
             expected: The counts that each table is compared with.
         """
         job, access = self._job, self._accesses[number - 1]

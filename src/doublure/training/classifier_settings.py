@@ -1,4 +1,4 @@
-"""The settings of a private labeller, whatever method has trained the generator before it."""
+"""The settings of a private labeller, which several methods share."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from doublure.training.private_gan_settings import Norm
 from doublure.training.settings import MethodSettings
 
 MOMENTUM = 0.9
-"""Of a labeller's gradient descent, whose rate follows from the public number of units and the noise."""
+"""Momentum of a labeller's gradient descent; its rate follows from the public number of units and the noise."""
 _BYTES = 4
 _OF_DIRECTIONS = 4.0  # operations, times the cube of a side, of finding a symmetric matrix's largest eigenvalues
 
 
 class LabellerSettings(MethodSettings):
-    """How a labeller is trained, and how often it is asked.
+    """Training of a labeller, and its use when images are sampled.
 
     Attributes:
-        labeller_steps: Of noisy gradient descent, each on all records.
+        labeller_steps: Steps of noisy gradient descent, each on all records.
         labeller_clip: C, the bound on a record's gradient, from 1e-9 to 1e9.
-        view_images: Generated images that show the labeller where to look.
-        view_width: Directions that it looks in.
-        tries: How often an image is drawn, at most, until the labeller sees its label.
+        view_images: Generated images that features are standardised on.
+        view_width: Main directions of the features that are kept.
+        tries: Most draws of an image until the labeller recognises its label.
     """
 
     constants: ClassVar[dict[str, Any]] = {"labeller_lr": None, "labeller_momentum": MOMENTUM}
@@ -42,8 +42,8 @@ class LabellerSettings(MethodSettings):
         """Return the operations and the bytes of a labeller.
 
         Args:
-            schema: Of the images.
-            drawn: The generator's multiplications for one image that shows it where to look.
+            schema: The images' schema.
+            drawn: The generator's multiplications for one image that features are standardised on.
         """
         height, width, colours = ImageSchema.of(schema).shape
         shape, records = (colours, height, width), schema.public_units * schema.unit.max_records
@@ -58,11 +58,11 @@ class LabellerSettings(MethodSettings):
 
 
 class CheckingSettings(LabellerSettings):
-    """How a labeller checks images that were drawn for a label.
+    """Settings of a labeller that checks images drawn for a label.
 
     Attributes:
-        label_margin: By how much more, as a logarithm of the odds, the labeller has to see another label before an
-            image loses the one that it was drawn for.
+        label_margin: Log odds by which the labeller must prefer another label before an image loses the label that it
+            was drawn for.
     """
 
     label_margin: float = Field(default=0.0, ge=0, le=100)

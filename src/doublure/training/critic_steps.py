@@ -1,4 +1,4 @@
-"""What trains a critic: noisy steps under a guarantee, or plain gradients of the mean loss for a baseline."""
+"""Training of a critic: noisy steps under a guarantee, or plain gradients for a baseline."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def private_critic_trainer(
     distances: DistanceSettings | None = None,
     **special: Any,
 ) -> CriticSteps:
-    """Return what trains the critic.
+    """Return the private trainer of the critic.
 
     Args:
         job: The run, or its stage.
         settings: With defaults resolved.
-        access: What the plan pays for: σ, q and T.
-        adversaries: The networks, neither of which may let records meet.
-        distances: How the Bayesian accountant is fed, if there is one.
-        special: What of :class:`CriticSettings` is not as it usually is.
+        access: The plan's access, with σ, q and T.
+        adversaries: The networks; in neither may records interact.
+        distances: Feeds the Bayesian accountant, if there is one.
+        special: Overrides for :class:`CriticSettings`.
     """
     conditions = settings.condition_width(job.encoder)
     everyone = cast("PrivateRecords | Partitions[PrivateRecords]", job.everyone)
@@ -58,23 +58,16 @@ def private_critic_trainer(
     if not isinstance(access.event, GaussianEvent):
         raise TypeError(f"{access.purpose}: is no GaussianEvent")
     step = critic_settings(settings, expected_units=access.event.sample_rate * job.units, **special)
-    return CriticSteps(
-        job.mechanism,
-        access,
-        everyone,
-        step,
-        distances=distances,
-        generator=adversaries.generator,
-    )
+    return CriticSteps(job.mechanism, access, everyone, step, distances=distances, generator=adversaries.generator)
 
 
 def critic_settings(settings: PrivateSettings, *, expected_units: float, **special: Any) -> CriticSettings:
-    """Return what a critic's step is beside its event.
+    """Return the settings of a critic's step; noise, rate and steps are its event's.
 
     Args:
         settings: With defaults resolved.
         expected_units: q N.
-        special: What is not as it usually is.
+        special: Overrides for :class:`CriticSettings`.
     """
     return CriticSettings(
         loss=CriticLoss(kind=_KINDS[settings.loss], gradient_penalty=settings.penalty),
@@ -87,7 +80,7 @@ def critic_settings(settings: PrivateSettings, *, expected_units: float, **speci
 
 
 class PlainCriticTrainer:
-    """Gradients that protect no one.
+    """Trainer of a critic by plain gradients, without any privacy.
 
     Args:
         job: The records and the sampling rate.
@@ -111,7 +104,7 @@ class PlainCriticTrainer:
 
     def gradient(self, critic: nn.Module, partner: Partner) -> Tensor:
         """Return the gradient of the lot's mean loss, flat ``(P,)``."""
-        # Nothing is paid for; asking lets a user stop the run, and keeps what it did in the ledger.
+        # Nothing is paid for; authorise lets a user stop the run, and records the step in the ledger.
         self._authorise(self.taken + 1)
         self.taken += 1
         everyone = self._records.n_units

@@ -1,6 +1,6 @@
-"""The training loop of every GAN: a generator that sees the critic alone, and what trains the critic.
+"""The training loop of every GAN: the critic is trained on records, the generator on the critic alone.
 
-What may be claimed depends on the latter: :class:`doublure.private.critic_steps.CriticSteps` makes it differentially
+The claim depends on the critic's trainer: :class:`doublure.private.critic_steps.CriticSteps` makes it differentially
 private, :class:`doublure.training.critic_steps.PlainCriticTrainer` does not. The generator's step is post-processing
 either way.
 """
@@ -31,14 +31,14 @@ _WARMUP = 10.0
 _PAST = 0.9
 
 LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
-"""Of critic steps for one of the generator's."""
+"""Numbers of critic steps for one generator step that :class:`CriticPace` may take."""
 
 Anchor: TypeAlias = Callable[[nn.Module], Tensor]
-"""A generator to a loss of its own."""
+"""Maps a generator to a further loss."""
 
 
 class CriticTrainer(Protocol):
-    """Where the critic's gradient comes from."""
+    """Source of the critic's gradients."""
 
     @property
     def taken(self) -> int:
@@ -53,16 +53,16 @@ class CriticTrainer(Protocol):
 
 
 class CriticPace:
-    """How many steps a critic takes for one of the generator's: fixed, or more while it cannot keep up.
+    """Number of critic steps for one generator step: fixed, or raised while the critic falls behind.
 
     Bie, Kamath and Zhang ("Private GANs, revisited", TMLR 2023) let n_critic climb a ladder while the critic's accuracy
-    on generated rows, averaged over the generator's steps, stays at or below a threshold. Those rows are synthetic and
-    the critic is what was paid for, so that looking costs nothing; the number of noisy steps is the plan's either way.
+    on generated rows, averaged over the generator's steps, stays at or below a threshold. The rows are synthetic and
+    the critic is already paid for, so this costs nothing. The plan fixes the number of noisy steps either way.
 
     Args:
-        n_critic: At the start.
-        threshold: Share of generated rows that the critic has to tell; None: the number stays.
-        patience: Generator steps between two rungs, at least.
+        n_critic: The number at the start.
+        threshold: Accuracy on generated rows at which the number stops rising; None: the number is fixed.
+        patience: Fewest generator steps between two rungs.
     """
 
     def __init__(self, n_critic: int, *, threshold: float | None, patience: int) -> None:
@@ -73,12 +73,12 @@ class CriticPace:
         self._since = 0
 
     def saw(self, scores: Tensor) -> None:
-        """Take note of the critic's scores ``(B,)`` for generated rows; below zero it took a row for what it is."""
+        """Update the accuracy by the critic's scores ``(B,)`` for generated rows; below zero is correct."""
         if self._threshold is None or not len(scores):
             return
         told = float((scores < 0).double().mean())
         self._since += 1
-        # The first iterations are averaged evenly, so that the start does not weigh on them.
+        # A plain mean of the first iterations removes the influence of the initial value.
         self.accuracy += (told - self.accuracy) * max(1 - _PAST, 1 / self._since)
         if self._since < self._patience or self.accuracy > self._threshold:
             return
@@ -97,15 +97,15 @@ class CriticPace:
 
 
 class Adversaries:
-    """A generator, its moving average, a critic, and what moves them.
+    """A generator, its moving average, a critic and their optimisers.
 
-    The critic's parameters are views of one flat buffer, so that a gradient is added to it in one call.
+    The critic's parameters are views of one flat buffer, so that a gradient is applied in one call.
 
     Args:
         job: The run.
         settings: With defaults resolved.
         start: The generator to begin with; None: an untrained one.
-        anchor: What else the generator is held to, added to its loss; nothing private but what was released.
+        anchor: A further term of the generator's loss, from public or released numbers only.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class Adversaries:
         return self.generator(self._noise(size, self._random), condition), condition
 
     def tempered(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Return the generator's gradients as its optimiser gets them; they follow from the critic alone."""
+        """Return the generator's gradients as its optimiser takes them; they follow from the critic alone."""
         return gradients
 
     def _slow_down(self) -> None:
@@ -191,7 +191,7 @@ class Adversaries:
 
     @torch.no_grad()
     def _average(self) -> None:
-        # An average that starts short, so that the first iterations do not weigh on it for long.
+        # The averaging window starts short, so that the average forgets the first iterations soon.
         weight = min(self._settings.generator_average, (1 + self.iterations) / (_WARMUP + self.iterations))
         for kept, new in zip(self.average.parameters(), self.generator.parameters(), strict=True):
             kept.lerp_(new, 1 - weight)
@@ -204,8 +204,8 @@ class Adversaries:
     # -- keeping state -------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tensor]:
-        """Return everything a resumed run needs; no randomness among it."""
-        tensors = network_states.written(self._modules(), self._optimizers())
+        """Return everything a resumed run needs; no random state is kept."""
+        tensors = network_states.to_tensors(self._modules(), self._optimizers())
         counts = {"iterations": torch.tensor([self.iterations]), "pace": self.pace.state()}
         return tensors | {"critic": self.flat.detach().cpu().clone(), **counts}
 
@@ -219,10 +219,10 @@ class Adversaries:
         self._slow_down()
 
     def agree(self, make_equal: Callable[[Sequence[Tensor]], None]) -> None:
-        """Let processes that have taken the same step go on from the same numbers.
+        """Make processes that have taken the same step continue from the same numbers.
 
         Args:
-            make_equal: Makes tensors those of the first process, in place.
+            make_equal: Replaces tensors by those of the first process, in place.
         """
         pace = self.pace.state()
         make_equal([*self.generator.parameters(), *self.generator.buffers(), self.flat, pace])
@@ -260,16 +260,16 @@ def train(job: Job, settings: AdversarialSettings, teacher: CriticTrainer, adver
 
 @contextlib.contextmanager
 def _kept_if_it_fails(job: Job, teacher: CriticTrainer, adversaries: Adversaries) -> Iterator[None]:
-    """Keep what was learned in the steps so far where the next one ends the run, whether by a stop or a defect.
+    """Save a checkpoint of the steps so far when the next one ends the run by a stop or a defect.
 
-    A refusal keeps nothing: whoever is refused may not be the one who goes on with the run.
+    A refusal saves nothing: the process that is refused may have lost the run to another.
     """
     try:
         yield
     except Exception as error:
         state = adversaries.state()
         if (isinstance(error, Interrupted) or not isinstance(error, DoublureError)) and all_finite(state):
-            with contextlib.suppress(Exception):  # what ended the run is told
+            with contextlib.suppress(Exception):  # the error that ended the run is raised below
                 job.checkpoints.save(teacher.taken, state)
         raise
 
@@ -277,7 +277,7 @@ def _kept_if_it_fails(job: Job, teacher: CriticTrainer, adversaries: Adversaries
 def prepare(
     job: Job, settings: AdversarialSettings, *, start: nn.Module | None = None, anchor: Anchor | None = None
 ) -> Adversaries:
-    """Build the networks, from the checkpoint if the run was cut off; see :class:`Adversaries`."""
+    """Build the networks, and restore them if the run was cut off; see :class:`Adversaries`."""
     adversaries = Adversaries(job, settings, start=start, anchor=anchor)
     kept = job.checkpoints.load()
     if kept is not None:
@@ -287,7 +287,7 @@ def prepare(
 
 
 class SeededDraws:
-    """Public draws: what a seed governs, and nothing that meets a private record under a guarantee.
+    """Draws from a public seed; never used where a private record is protected by a guarantee.
 
     Args:
         seed: Public.
@@ -306,12 +306,12 @@ class SeededDraws:
 
 
 def _paired_draws(job: Job, settings: AdversarialSettings) -> noise.SecretDraws:
-    """Return where generated rows that are paired with private ones take their noise from.
+    """Return the source of noise for generated rows that are paired with private ones.
 
-    How much of it a lot uses, and which record meets which row, depend on who is in the lot. Were it known, one unit
-    more would visibly shift all that follows: the rows of everybody after it, which clipping does not bound, and the
-    generator's own noise, if it came from there. Under a guarantee each lot's draws have a key of their own from the
-    operating system, are used up and never kept; the seed governs them only where nothing is claimed.
+    The members of a lot decide how much noise it uses and which record is paired with which row. If the stream were
+    known, one more unit would shift all later draws: the partners of all later records, which clipping does not bound,
+    and the generator's own noise, if it came from the same stream. Under a guarantee each lot draws under a fresh key
+    from the operating system, which is never kept; the seed governs these draws only where nothing is claimed.
     """
     if not job.private:
         return SeededDraws(_mixed(job.seed, job.taken, 4))

@@ -24,7 +24,7 @@ _HELD = 8  # a lot's rows at the peak, and the like of them: real, generated, mi
 
 
 class AdversarialSettings(MethodSettings):
-    """Losses, optimisers and sizes, whatever the kind of data.
+    """Losses, optimisers and sizes of a GAN on any kind of data.
 
     Attributes:
         loss: The critic's loss: ``wgan-gp`` and ``logistic`` with a gradient penalty, ``wgan`` with weight clipping,
@@ -37,7 +37,7 @@ class AdversarialSettings(MethodSettings):
         critic_patience: Iterations of the generator, at least, before it climbs again.
         lot_size: Expected units in a lot; None: chosen from the public number of units.
         steps: Critic steps in all, T; None: chosen by the method.
-        critic_optimizer: What follows the critic's gradient.
+        critic_optimizer: The critic's optimiser.
         critic_lr: Its learning rate.
         generator_lr: The generator's learning rate (Adam).
         lr_decay: The share of both learning rates that is left at the end (geometric in the generator's iterations):
@@ -49,7 +49,7 @@ class AdversarialSettings(MethodSettings):
     """
 
     sizes: ClassVar[dict[str, Any]]
-    """How lots and steps follow from the public number of units: what :meth:`resolve_defaults` is given."""
+    """Arguments of :meth:`resolve_defaults`, which derives lots and steps from the public number of units."""
 
     penalties: ClassVar[dict[str, float]] = {"wgan-gp": 5.0, "logistic": 1.0, "hinge": 1.0, "wgan": 0.0}
     betas: ClassVar[tuple[float, float]] = (0.5, 0.9)
@@ -95,13 +95,13 @@ class AdversarialSettings(MethodSettings):
     def resolve_defaults(
         self, schema: Schema, *, lot_share: float, smallest_lot: int, largest_lot: int, steps: int
     ) -> Self:
-        """Return the settings with λ, the lot size and the number of steps decided, from the public number of units.
+        """Return the settings with λ, the lot size and the number of steps chosen from the public number of units.
 
         Args:
-            schema: Of the data.
-            lot_share: Of all units, in a lot.
-            smallest_lot: The fewest units in a lot, if there are so many.
-            largest_lot: The most.
+            schema: The data's schema.
+            lot_share: Share of all units in a lot.
+            smallest_lot: Fewest units in a lot, if there are so many.
+            largest_lot: Most units in a lot.
             steps: T.
 
         Raises:
@@ -120,7 +120,7 @@ class AdversarialSettings(MethodSettings):
         return share
 
     def with_length(self, schema: Schema) -> Self:
-        """Return the settings with what follows from the length of a record decided: nothing, where it has none."""
+        """Return the settings with those chosen that depend on a record's length; unchanged by default."""
         return self
 
     @property
@@ -137,15 +137,15 @@ class AdversarialSettings(MethodSettings):
         """Return K, how wide a condition the networks take; 0 for none."""
         return encoder.condition_width
 
-    # -- what the kind of data decides ---------------------------------------------------------------------------
+    # -- decided by the kind of data -----------------------------------------------------------------------------
 
     @abstractmethod
     def work(self, schema: Schema) -> Work:
-        """Return what a fit computes and holds, from public facts."""
+        """Return a fit's computation and memory, from public facts."""
 
 
 def refuse_nothing_to_generate(schema: Schema) -> None:
-    """Refuse a table that leaves a critic nothing to judge.
+    """Refuse a table without a column to generate.
 
     Raises:
         SettingError: There is no column to generate.
@@ -160,7 +160,7 @@ def refuse_nothing_to_generate(schema: Schema) -> None:
 
 
 class PerceptronSettings(AdversarialSettings):
-    """Multilayer perceptrons as generator and critic, of whatever is one vector a record.
+    """Multilayer perceptrons as generator and critic, for records that are one vector each.
 
     Attributes:
         width: Hidden units a layer of the generator.
@@ -179,8 +179,8 @@ class TableAdversarialSettings(PerceptronSettings):
     """The networks of a GAN on tables.
 
     Attributes:
-        numerics: Numbers as public bins or as scaled values.
-        bins: The most bins a number is cut into.
+        numerics: Encoding of numbers, as public bins or as scaled values.
+        bins: The most bins of a number.
     """
 
     data: ClassVar[str] = "table"

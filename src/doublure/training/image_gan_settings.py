@@ -1,4 +1,4 @@
-"""The settings that every GAN on images shares: the networks of Triastcyn & Faltings."""
+"""The settings that every GAN on images shares, with the networks of Triastcyn & Faltings."""
 
 from __future__ import annotations
 
@@ -75,16 +75,16 @@ class ImageAdversarialSettings(AdversarialSettings):
 
 
 def classes_of(schema: Schema) -> int:
-    """Return how many labels images have, as far as that is public; 0 for none."""
+    """Return the number of labels, as far as it is public; 0 without labels."""
     label = ImageSchema.of(schema).label
     return 0 if label is None else len(label.domain) or _GUESSED_CLASSES
 
 
 def require_condition(schema: Schema) -> None:
-    """Refuse a label that is no condition: these generators make images for a label, and never a label.
+    """Refuse a label that is not a condition: these generators draw images for given labels, never labels.
 
     Raises:
-        SchemaError: Naming the ways out.
+        SchemaError: The label is a target only.
     """
     if schema.kind == "images" and LABEL in schema.columns and not schema.with_role("condition"):
         remedy = "add condition to its roles, or take label out"

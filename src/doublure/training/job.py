@@ -1,4 +1,4 @@
-"""What a method trains with: records, accesses, the mechanism, and where the state of a run is kept."""
+"""The job that a method trains on: records, accesses, the mechanism and the run's state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 S_co = TypeVar("S_co", bound=MethodSettings, covariant=True, default=MethodSettings)
 E_co = TypeVar("E_co", bound=Encoder, covariant=True, default=Encoder)
 State: TypeAlias = "Mapping[str, Array | Tensor]"
-"""Numbers by name: arrays, or tensors of whoever computes in them."""
+"""Arrays or tensors by name."""
 
 
 class Checkpoints(Protocol):
@@ -46,7 +46,7 @@ class Checkpoints(Protocol):
 
 
 class Workspace(Protocol):
-    """Keeps private numbers that take long to compute within a run's internal folder, until the run is finished."""
+    """Store of private numbers that are slow to compute, in a run's internal folder until the run ends."""
 
     def keep(self, name: str, state: State, key: str) -> None:
         """Replace what is kept under a name.
@@ -54,11 +54,11 @@ class Workspace(Protocol):
         Args:
             name: A short word.
             state: Private.
-            key: What they follow from; other work never finds them.
+            key: Identifies the inputs; a computation with other inputs never finds the state.
         """
 
     def kept(self, name: str, key: str) -> State | None:
-        """Return what is kept under a name, if it follows from the same."""
+        """Return what is kept under a name, if its key is the same."""
 
     def forget(self, name: str) -> None:
         """Remove it."""
@@ -75,37 +75,37 @@ class NullWorkspace:
         return None
 
     def forget(self, name: str) -> None:
-        """There is nothing to remove."""
+        """Remove nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Generic[S_co, E_co]):
-    """Everything a method needs to train, and nothing it could use to look at the data another way.
+    """Everything a method needs to train, without any other way to read the data.
 
     Attributes:
-        encoder: Records <-> numbers.
-        records: The private records, for the mechanism's hands only.
-        partitions: Where they lie, of a method whose every query can be asked of partitions
-            (:attr:`doublure.training.settings.Work.records_bytes`); None: they are held.
+        encoder: Turns records into numbers and back.
+        records: The private records; only the mechanism may read them.
+        partitions: The partitions that hold the records, for a method whose every query can be asked of partitions
+            (:attr:`doublure.training.settings.Work.records_bytes`); None: ``records`` holds them.
         settings: The method's settings, with defaults resolved.
-        accesses: What the plan has priced, in order: σ, q and T come from here and from nowhere else.
-        mechanism: What answers queries, and pays for them by these accesses.
+        accesses: The plan's priced accesses, in order; the only source of σ, q and T.
+        mechanism: Answers queries, and pays for them by these accesses.
         units: N, public or bought: the divisor and nothing else.
         authorise: Returns once the given step is written down, where no access pays for it.
-        check_stop: Goes on, or raises Interrupted where a signal has come; called where nothing drawn would be lost.
+        check_stop: Raises Interrupted after a stop signal; called only where no drawn answer would be lost.
         taken: Noisy steps already spent by an interrupted run.
-        sample_rate: Of lots that protect no one; a private lot's is its event's.
-        checkpoints: Where state is kept.
-        workspace: Where private numbers are kept until the run is finished.
+        sample_rate: q of lots without a guarantee; a private lot's rate is its event's.
+        checkpoints: Keeps the run's state.
+        workspace: Keeps private numbers until the run is finished.
         progress: Receives progress events.
         seed: Public: initial weights and the generator's noise, never the privacy noise.
-        device: Where to compute.
+        device: The device to compute on.
         log: Takes one public line of figures at a time.
         delta_mu: δ_μ, where a Bayesian claim is planned.
-        measured: Takes what was estimated for it, once, before the end.
+        measured: Takes the Bayesian accountant, once, before the end.
         hand_out: Takes the noisy tables that may be published, once, before the end; most methods have none.
-        agree: Where several processes train one generator, makes tensors those of the first, in place: what all
-            compute from the same releases may differ by rounding.
+        agree: Where several processes train one generator, replaces tensors by those of the first process, in place:
+            results of the same releases may differ by rounding.
     """
 
     encoder: E_co
@@ -137,26 +137,26 @@ class Job(Generic[S_co, E_co]):
 
     @property
     def everyone(self) -> Countable | Partitions[Countable]:
-        """All records, wherever they are: what a query that counts is asked of."""
+        """All records, held or in partitions, as a counting query takes them."""
         return self.records if self.partitions is None else self.partitions
 
     def seen(self, view: Callable[[PrivateRecords], PrivateRecords]) -> Job:
-        """Return the job with records as a view shows them, wherever they are.
+        """Return the job with a view applied to its records, held or in partitions.
 
         Args:
-            view: Of each record from itself alone; for records that stay with their owners one of
-                :mod:`doublure.training.owned`, which they can compute by themselves.
+            view: Maps each record by itself; for records that stay with their owners one of
+                :mod:`doublure.training.owned`, which owners can compute.
         """
         if self.partitions is None:
             return replace(self, records=view(self.records))
         return replace(self, partitions=self.partitions.map(view))
 
     def stage(self, name: str, *, after: int) -> Job[S_co, E_co]:
-        """Return the job as one of several stages sees it: with its own noisy steps, and a state of its own.
+        """Return the job of one stage, with its own noisy steps and its own state.
 
         Args:
-            name: Under which the stage's state is kept.
-            after: How many noisy steps the plan has for the stages before it.
+            name: The key of the stage's state.
+            after: Noisy steps that the plan has for earlier stages.
         """
         return replace(
             self,
@@ -167,9 +167,9 @@ class Job(Generic[S_co, E_co]):
 
 
 class ProgressCounter:
-    """Tells how far a computation on every record is, by the public number of units.
+    """Progress of a computation on every record, scaled to the public number of units.
 
-    Shares of how many records there are would tell how many.
+    Progress relative to the true number of records would reveal it.
 
     Args:
         job: The run.
@@ -192,12 +192,12 @@ class ProgressCounter:
 
 
 class StageCheckpoints:
-    """One stage's part of a run's state; what other stages have kept stays beside it.
+    """Checkpoints of one stage, stored beside those of the run's other stages.
 
     Args:
-        whole: The run's.
-        name: The stage's.
-        after: How many noisy steps the plan has for the stages before it.
+        whole: The run's checkpoints.
+        name: The stage's name.
+        after: Noisy steps that the plan has for earlier stages.
     """
 
     def __init__(self, whole: Checkpoints, name: str, after: int) -> None:
@@ -222,14 +222,14 @@ class StageCheckpoints:
 def encoded_records(
     encoder: Encoder, compact: Array | StoredRows, unit: npt.NDArray[np.int64], n_units: int, device: str = "cpu"
 ) -> PrivateRecords:
-    """Return records that an encoder has made compact, and expands lot by lot.
+    """Return records in an encoder's compact form, which is expanded lot by lot.
 
     Args:
-        encoder: Its settings are the method's.
-        compact: ``(N, P)``, held or somewhere else.
+        encoder: The method's encoder.
+        compact: ``(N, P)``, in memory or in a file.
         unit: ``(N,)`` int64, each record's unit, 0 … n_units - 1.
-        n_units: How many units there are.
-        device: Where lots are expanded.
+        n_units: The number of units.
+        device: The device that lots are expanded on.
     """
     from doublure.private.records import PrivateRecords
 

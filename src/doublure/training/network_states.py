@@ -1,4 +1,4 @@
-"""Networks and optimisers as named tensors, as a run keeps them, and back."""
+"""Conversion of networks and optimisers to named tensors and back."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 
-def written(modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
-    """Return copies of all states on the CPU, as ``name.key`` and ``name.number.key``."""
+def to_tensors(modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """Return copies of all states on the CPU, keyed ``name.key`` and, for optimisers, ``name.number.key``."""
     tensors = {f"{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
     for name, optimizer in optimizers.items():
         for number, entries in optimizer.state_dict()["state"].items():
@@ -20,10 +20,10 @@ def written(modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.opt
 def restore(
     tensors: Mapping[str, Tensor], modules: Mapping[str, nn.Module], optimizers: Mapping[str, torch.optim.Optimizer]
 ) -> None:
-    """Bring networks and optimisers back to what was written.
+    """Restore networks and optimisers from tensors.
 
     Raises:
-        KeyError, ValueError, RuntimeError: The tensors are those of other networks.
+        KeyError, ValueError, RuntimeError: The tensors belong to other networks.
     """
     for name, module in modules.items():
         module.load_state_dict(_under(tensors, f"{name}."))

@@ -1,4 +1,4 @@
-"""Noisy sums over all records, release by release, as some of the plan's accesses pay for them."""
+"""Noisy sums over all records, one release at a time, paid for by some of the plan's accesses."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class NoisySums:
 
     Args:
         job: The run, or its stage.
-        accesses: Of the plan.
-        distances: How the Bayesian accountant is fed with one access's steps; None for no such accountant.
+        accesses: Accesses of the plan.
+        distances: Feeds the Bayesian accountant with the steps of one access; None without such an accountant.
 
     Attributes:
-        accesses: The same.
+        accesses: As given.
     """
 
     def __init__(self, job: Job, accesses: Sequence[Access], *, distances: DistanceSettings | None = None) -> None:
@@ -54,22 +54,22 @@ class NoisySums:
 
     @property
     def releases(self) -> int:
-        """How many there are."""
+        """Number of releases in the plan."""
         return len(self._releases)
 
     @property
     def taken(self) -> int:
-        """How many have been made, lost ones included."""
+        """Number of releases made so far, lost ones included."""
         return sum(self._mechanism.taken(access) for access in self.accesses)
 
     @property
     def all_paid(self) -> bool:
-        """Whether records are asked no more: what is left to release, if anything, was drawn before."""
+        """Whether no further query reaches the records: any release that is left was drawn before."""
         return all(self._mechanism.all_paid(access) for access in self.accesses)
 
     @property
     def next(self) -> Access:
-        """What pays for the next one."""
+        """The access that pays for the next release."""
         if self.taken >= self.releases:
             raise SettingError("all noisy steps of the plan have been taken", field="steps", remedy="make a new plan")
         return self._releases[self.taken]
@@ -81,7 +81,7 @@ class NoisySums:
         return tuple(self._mechanism.deviation(access, moved) for access in self._releases)
 
     def see(self, job: Job) -> None:
-        """Go on with another form of the same records, one row for each (:meth:`Job.seen`)."""
+        """Continue with another view of the same records, one row for each (:meth:`Job.seen`)."""
         self._records = cast("PrivateRecords | Partitions[PrivateRecords]", job.everyone)
 
     @property
@@ -90,15 +90,15 @@ class NoisySums:
         return None if self._measured is None else self._measured.accountant(self.taken, 1.0)
 
     def state(self) -> dict[str, Tensor]:
-        """Return what a resumed run needs of the estimate; nothing where there is none. Private."""
+        """Return the estimate's state for a resumed run; empty without an estimate. Private."""
         kept = {} if self.estimate is None else self.estimate.state()
         return {_ESTIMATE + name: torch.from_numpy(array) for name, array in kept.items()}
 
     def restore(self, kept: Mapping[str, Tensor]) -> None:
-        """Go on with the estimate of an interrupted run, if anything is kept of it; other steps count as lost.
+        """Restore the estimate of an interrupted run, if one was kept; other steps count as lost.
 
         Raises:
-            SettingError: It is another accountant's.
+            SettingError: The state belongs to another accountant.
         """
         names = [name for name in kept if name.startswith(_ESTIMATE)]
         if self._measured is not None and names:
@@ -108,15 +108,15 @@ class NoisySums:
         """Make the next release.
 
         Args:
-            factors: What a record adds, as two vectors.
+            factors: A record's summand, as two vectors.
             shape: ``(L, R)``.
-            bound: C, the length that a record's outer product is scaled down to.
+            bound: C, the norm that a record's outer product is clipped to.
 
         Returns:
             The noisy sum ``(L, R)``, float32.
 
         Raises:
-            SettingError: The release is not the planned one, or its noise is none that float32 can carry.
+            SettingError: The release is not the planned one, or float32 cannot hold its noise.
         """
         access, noise = self.next, self.deviations[self.taken]
         query = BoundedSums(

@@ -1,8 +1,8 @@
-"""Contingency tables as they were released: noisy counts, with their standard error.
+"""Released contingency tables: noisy counts with their standard error.
 
-A method that has bought tables may hand them out (:attr:`doublure.training.job.Job.hand_out`): they are answers of the
-mechanism already, so that to publish them costs nothing more. A run keeps what was handed out, and a bundle holds it on
-request. Whoever makes one puts into it nothing but noisy numbers and public ones.
+A method that has bought tables may hand them out (:attr:`doublure.training.job.Job.hand_out`). They are answers of the
+mechanism already, so publishing them costs nothing more. A run keeps them, and a bundle holds them on request. They
+must hold noisy and public numbers only.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy.typing as npt
 
 from doublure.errors import SettingError
 from doublure.support import files
-from doublure.support.tensors import damaged, packed, read_arrays, sha256_of
+from doublure.support.tensors import damaged_file, read_arrays, sha256_of, to_safetensors
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyTable:
-    """One table of counts, as the mechanism gave it out: not cut off at zero, not made to add up.
+    """One table of counts, as the mechanism released it: not clipped at zero, not made consistent.
 
     Attributes:
-        columns: What is counted along each axis.
+        columns: The column counted along each axis.
         cells: For each axis the names of its cells; public or bought.
-        counts: int64, of the shape of the axes; of a table that was counted several times the mean, rounded.
-        standard_error: Of each count: the noise's standard deviation, in records, and what rounding adds.
+        counts: int64, in the shape of the axes; the rounded mean where a table was counted several times.
+        standard_error: Standard error of each count, in records: the noise's deviation and that of rounding.
     """
 
     columns: tuple[str, ...]
@@ -50,7 +50,7 @@ class NoisyTable:
 
 
 def write_tables(path: Path, tables: Sequence[NoisyTable]) -> str:
-    """Write tables, whole or not at all, and return the file's SHA-256."""
+    """Write tables atomically, and return the file's SHA-256."""
     axes: dict[tuple[str, ...], int] = {}
     described = [
         {
@@ -62,7 +62,7 @@ def write_tables(path: Path, tables: Sequence[NoisyTable]) -> str:
     ]
     counts = np.concatenate([table.counts.ravel() for table in tables])
     metadata = {"tables": json.dumps(described, ensure_ascii=False), "axes": json.dumps(list(axes), ensure_ascii=False)}
-    content = packed({"counts": counts}, metadata)
+    content = to_safetensors({"counts": counts}, metadata)
     files.write_atomic(path, lambda file: file.write(content))
     return hashlib.sha256(content).hexdigest()
 
@@ -72,13 +72,13 @@ def read_noisy_tables(path: Path, sha256: object) -> tuple[NoisyTable, ...]:
 
     Args:
         path: The file.
-        sha256: What the run says that it is.
+        sha256: The hash that the run records.
 
     Raises:
-        RunFolderError: It is missing, damaged, or another one.
+        RunFolderError: The file is missing or damaged, or has another hash.
     """
     if sha256_of(path) != sha256:
-        raise damaged(path)
+        raise damaged_file(path)
     metadata, arrays = read_arrays(path)
     try:
         described, axes = json.loads(metadata["tables"]), [tuple(names) for names in json.loads(metadata["axes"])]
@@ -95,4 +95,4 @@ def read_noisy_tables(path: Path, sha256: object) -> tuple[NoisyTable, ...]:
             for entry, own, part, shape in zip(described, cells, parts, shapes, strict=True)
         )
     except (KeyError, IndexError, TypeError, ValueError):
-        raise damaged(path) from None
+        raise damaged_file(path) from None

@@ -1,9 +1,8 @@
-"""Computations at owners, rebuilt from messages: views, summands, and a critic's step.
+"""Computations at data owners, rebuilt from messages: views, summands and a critic's step.
 
-Whoever trains sends what follows from public facts and from what was released before (centres, directions, networks as
-they are); an owner makes the function of it that its own plan's method has, and nothing else. That a record's part in
-an answer follows from that record alone, and how long it may be, is the owner's business: it draws partners and mixing
-numbers from its operating system, and clips by its own plan.
+The trainer sends parameters that follow from public facts and earlier releases: centres, directions, network weights.
+An owner builds from them only the functions of its own plan's method. The owner alone enforces the guarantee: it maps
+each record by itself, draws partners and mixing numbers from its operating system, and clips by its own plan.
 """
 
 from __future__ import annotations
@@ -29,28 +28,28 @@ if TYPE_CHECKING:
     from doublure.training.private_gan_settings import PrivateSettings
 
 
-class Rebuilt(Protocol):
-    """What an owner can make by itself.
+class OwnerFunction(Protocol):
+    """A function of records that an owner can rebuild from a message.
 
     Attributes:
-        name: Under which its method knows it.
+        name: The key under which the method registers it.
     """
 
     name: ClassVar[str]
 
     def to_message(self) -> Message:
-        """Return what it follows from, beside plan and schema."""
+        """Return its parameters, other than plan and schema."""
 
 
-class View(Rebuilt, Protocol):
-    """Records in another form, each from itself alone."""
+class RecordView(OwnerFunction, Protocol):
+    """A map of records that transforms each record by itself."""
 
     def __call__(self, records: PrivateRecords, /) -> PrivateRecords:
         """Return the records."""
 
 
-class Summand(Rebuilt, Protocol):
-    """What a record adds to a sum, as two vectors (:data:`doublure.private.queries.sums.Factors`)."""
+class RecordSummand(OwnerFunction, Protocol):
+    """A record's summand, as two vectors (:data:`doublure.private.queries.sums.Factors`)."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -65,12 +64,12 @@ class Adversary:
     """The networks of a critic's steps, and how they are taken.
 
     Attributes:
-        settings: Of the critic.
-        shapes: What the critic's network asks of an encoder.
-        generator: Makes an untrained one, to take up states.
-        noise_width: Numbers of noise that it takes for a record.
-        special: What of a critic's step is not as it usually is.
-        distances: m, where lengths of gradients are told beside; 0: none are.
+        settings: The critic's settings.
+        shapes: The encoder, or an object with the shapes that the critic's network reads.
+        generator: Builds an untrained generator, whose weights are then replaced.
+        noise_width: Numbers of noise for a record.
+        special: Overrides for a critic's step.
+        distances: m, gradient lengths reported beside the gradient; 0 for none.
     """
 
     settings: PrivateSettings
@@ -81,13 +80,13 @@ class Adversary:
     distances: int = 0
 
 
-def adversary_of(settings: PrivateSettings, shapes: Any, **more: Any) -> Adversary:
-    """Return a critic whose generator is that of its own settings.
+def build_adversary(settings: PrivateSettings, shapes: Any, **more: Any) -> Adversary:
+    """Return a critic whose generator is built from the same settings.
 
     Args:
-        settings: Of both.
-        shapes: What networks ask of an encoder.
-        more: What of :class:`Adversary` is not as it usually is.
+        settings: The settings of both networks.
+        shapes: The encoder, or an object with the shapes that networks read.
+        more: Further fields of :class:`Adversary`.
     """
 
     def generator() -> nn.Module:
@@ -99,24 +98,24 @@ def adversary_of(settings: PrivateSettings, shapes: Any, **more: Any) -> Adversa
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtOwner:
-    """What a method asks of owners beside counts, and how they make it of what they are told.
+class OwnerTasks:
+    """Computations that a method asks of owners beside counts, as builders from messages.
 
     Attributes:
-        views: By name.
-        summands: By name.
+        views: Builders by name.
+        summands: Builders by name.
         bounds: C of each summand, where it is not 1.
-        adversary: Of the critic whose records are seen so (None: as they are).
+        adversary: Builds the critic for records under a view; None as its argument: records without a view.
     """
 
-    views: Mapping[str, Callable[[Message], View]] = field(default_factory=dict)
-    summands: Mapping[str, Callable[[Message], Summand]] = field(default_factory=dict)
+    views: Mapping[str, Callable[[Message], RecordView]] = field(default_factory=dict)
+    summands: Mapping[str, Callable[[Message], RecordSummand]] = field(default_factory=dict)
     bounds: Mapping[str, float] = field(default_factory=dict)
-    adversary: Callable[[View | None], Adversary] | None = None
+    adversary: Callable[[RecordView | None], Adversary] | None = None
 
-    def __or__(self, other: AtOwner) -> AtOwner:
-        """Return what one stage asks and what another does."""
-        return AtOwner(
+    def __or__(self, other: OwnerTasks) -> OwnerTasks:
+        """Return the tasks of two stages together."""
+        return OwnerTasks(
             views={**self.views, **other.views},
             summands={**self.summands, **other.summands},
             bounds={**self.bounds, **other.bounds},
@@ -125,15 +124,15 @@ class AtOwner:
 
 
 def unplanned(what: str) -> SettingError:
-    """Return the refusal of something that the owner's plan does not have, or not so."""
+    """Return the refusal of a part that differs from the owner's plan."""
     return SettingError("is another one than planned", field=what, remedy="give every owner the same plan.json")
 
 
-def numbers_of(message: Message, name: str, shape: tuple[int, ...]) -> Tensor:
-    """Return one array that was told, of the shape that it must have.
+def read_floats(message: Message, name: str, shape: tuple[int, ...]) -> Tensor:
+    """Return one float32 array of a message, with its shape checked; -1 accepts any length.
 
     Raises:
-        SettingError: It is not there, or of another form.
+        SettingError: It is missing, or has another shape or type.
     """
     import torch
 
@@ -144,15 +143,15 @@ def numbers_of(message: Message, name: str, shape: tuple[int, ...]) -> Tensor:
     return torch.from_numpy(found.copy())
 
 
-class OwnedCritic:
-    """What an owner answers a step of a critic with.
+class OwnerCritic:
+    """Builder of an owner's query for a step of a critic.
 
     Args:
-        adversary: By the owner's plan.
-        event: What pays for the steps.
+        adversary: Built by the owner's plan.
+        event: The event that pays for the steps.
         units: N, the divisor of the step, public.
-        planned_units: N as the plan has it.
-        own_units: How many of them the owner declares.
+        planned_units: N in the plan.
+        own_units: Units that the owner declares.
     """
 
     def __init__(
@@ -185,12 +184,12 @@ class OwnedCritic:
 
         Args:
             step: Counted from 0.
-            critic: Its state.
-            generator: Its state; none where records have no partners.
-            chosen: Whether coins were tossed already, so that nothing beside the gradient is told.
+            critic: The critic's state.
+            generator: The generator's state; empty where records have no partners.
+            chosen: Whether the coins of the lot were tossed already; then no lengths are reported beside the gradient.
 
         Raises:
-            SettingError: It is no step of the plan, or the networks are others.
+            SettingError: The step is not in the plan, or the networks differ from it.
         """
         if not 0 <= step < self._steps:
             raise SettingError("is none of the plan", field="step", remedy="ask what the plan says")
@@ -206,8 +205,8 @@ class OwnedCritic:
         return rows
 
 
-def state_of(network: nn.Module) -> dict[str, Array]:
-    """Return a network's state, for owners to take up."""
+def network_arrays(network: nn.Module) -> dict[str, Array]:
+    """Return a network's state as arrays, for a message to owners."""
     from doublure.support.tensors import as_array
 
     return {name: as_array(values) for name, values in network.state_dict().items()}

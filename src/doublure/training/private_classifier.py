@@ -1,10 +1,9 @@
-"""A private labeller, and the images it is made ready on: the last stage of ``guided``, the annotator of ``bayesgan``.
+"""A private labeller of images: the last stage of ``guided`` and the annotator of ``bayesgan``.
 
-A linear model on second-order scattering (Tramèr and Boneh 2021), fitted by noisy gradient descent with momentum on all
-records: a linear model's gradient is an outer product, so that clipping and summing are one product a step. What is
-new: the generator that was fitted to an earlier release says where the features' mean and their main directions lie.
-That costs nothing, and takes off what all images have in common, which noise would otherwise be spent on
-(docs/methods.md has what it brings).
+It is a linear model on second-order scattering features (Tramèr and Boneh 2021), fitted by noisy gradient descent with
+momentum on all records. A linear model's gradient is an outer product, so clipping and summing are one product a step.
+The mean and the main directions of the features come from images of a generator fitted to an earlier release. That
+costs nothing, and removes the part that all images share before noise is added (gains: docs/methods.md).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from doublure.support.tensors import as_array, as_tensors
 from doublure.training.classifier_settings import MOMENTUM, CheckingSettings, LabellerSettings
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import AtOwner, numbers_of, unplanned
+from doublure.training.owned import OwnerTasks, read_floats, unplanned
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -44,7 +43,7 @@ _VIEW = ("centre", "directions")
 
 @dataclass(frozen=True)
 class _View:
-    """How features are standardised: their mean is taken off, and main directions are whitened.
+    """Standardisation of features: subtract the mean and whiten the main directions.
 
     Attributes:
         centre: ``(D,)``.
@@ -62,12 +61,12 @@ class _View:
 
 
 class _Looked:
-    """Images as the labeller sees them.
+    """View of images as standardised features.
 
     Args:
-        view: Of their features.
-        features: Where images are.
-        resumable: Told how far it is; None: nobody is.
+        view: The standardisation.
+        features: The feature extractor.
+        resumable: Receives progress; None: no progress is reported.
     """
 
     name: ClassVar[str] = "looked at"
@@ -87,7 +86,8 @@ class _Looked:
     def __call__(self, records: PrivateRecords) -> PrivateRecords:
         """Return the records.
 
-        Kept as float16, a feature whose last digits moved with a record's place could move by far more.
+        A record's place in its batch follows from the record alone (``apart``): a rounding error that depended on
+        other records would be amplified by float16.
         """
         return records.mapped(
             lambda images: self._view(self._features(images).cpu()),
@@ -99,7 +99,7 @@ class _Looked:
 
 
 class _Errors:
-    """What an image adds: how wrong the labeller is of it, times what it saw.
+    """An image's gradient: the labeller's error times the features, as an outer product.
 
     Args:
         weights: ``(K, k)``.
@@ -121,44 +121,46 @@ class _Errors:
         return Message({}, {_WEIGHTS: as_array(self._weights)})
 
     def __call__(self, seen: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return errors ``(B, K)`` and what was seen ``(B, k)``."""
+        """Return errors ``(B, K)`` and features ``(B, k)``."""
         if labels is None:
             raise TypeError("a labeller needs labels")
         return torch.softmax(seen @ self._weights.T, dim=1) - labels, seen
 
 
-def at_owner(encoder: Encoder, settings: LabellerSettings) -> AtOwner:
-    """Return what a labeller asks of owners.
+def at_owner(encoder: Encoder, settings: LabellerSettings) -> OwnerTasks:
+    """Return the tasks of owners for a labeller.
 
     Args:
-        encoder: Of images.
+        encoder: The images' encoder.
         settings: With defaults resolved.
     """
     features = LabelFeatures(of_images(encoder).body_shape)
 
     def looked(message: Message) -> _Looked:
-        centre = numbers_of(message, _VIEW[0], (features.width,))
-        directions = numbers_of(message, _VIEW[1], (features.width, -1))
+        centre = read_floats(message, _VIEW[0], (features.width,))
+        directions = read_floats(message, _VIEW[1], (features.width, -1))
         if not 1 <= directions.shape[1] <= settings.view_width:
             raise unplanned(_VIEW[1])
         return _Looked(_View(centre, directions), features)
 
-    return AtOwner(
+    return OwnerTasks(
         views={_Looked.name: looked},
-        summands={_Errors.name: lambda message: _Errors(numbers_of(message, _WEIGHTS, (encoder.condition_width, -1)))},
+        summands={_Errors.name: lambda message: _Errors(read_floats(message, _WEIGHTS, (encoder.condition_width, -1)))},
         bounds={_Errors.name: settings.labeller_clip},
     )
 
 
-def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, sums: NoisySums) -> Labeller:
+def train_labeller(
+    job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, sums: NoisySums
+) -> Labeller:
     """Train a labeller on the private records.
 
     Args:
         job: The run.
         settings: With defaults resolved.
-        generator: Already trained by what was released before.
-        noise_width: Z, how much noise it makes an image of.
-        sums: Their releases are the labeller's steps.
+        generator: Trained on earlier releases.
+        noise_width: Z, numbers of noise for an image.
+        sums: The labeller's steps, one release each.
     """
     encoder = of_images(job.encoder)
     classes = encoder.condition_width
@@ -167,7 +169,7 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
     if not all(name in kept for name in _VIEW):
         job.progress.stage("label generated images", settings.view_images)
         view = _view(job, settings, generator, noise_width, features)
-        # Kept before the first answer, which means nothing without: another machine may find other directions.
+        # Saved before the first answer, which is useless without it: another machine may find other directions.
         kept |= dict(zip(_VIEW, (view.centre, view.directions.contiguous()), strict=True))
         job.checkpoints.save(sums.taken, kept)
     view = _View(*(kept[name] for name in _VIEW))
@@ -198,16 +200,16 @@ def labelled(job: Job, settings: LabellerSettings, generator: nn.Module, noise_w
     return made
 
 
-def checked(
+def with_label_checks(
     settings: CheckingSettings, generator: nn.Module, labeller: Labeller, noise_width: int
 ) -> LabelledGenerator:
-    """Return a generator whose images a labeller checks before they are handed out.
+    """Return a generator whose images a labeller checks before they are returned.
 
     Args:
-        settings: How often an image is drawn, and how sure the labeller has to be.
-        generator: Of images.
-        labeller: Of their labels.
-        noise_width: Z, how much noise an image is made of.
+        settings: Draws per image, and the labeller's margin.
+        generator: Makes images.
+        labeller: Labels them.
+        noise_width: Z, numbers of noise for an image.
     """
     return LabelledGenerator(
         generator, labeller, noise_width=noise_width, tries=settings.tries, margin=settings.label_margin
@@ -215,7 +217,7 @@ def checked(
 
 
 def _rate(units: int, noise: float) -> float:
-    """Return the learning rate: as high as can be while the noise of all steps stays as large in the scores."""
+    """Return the highest learning rate at which the noise of all steps has a fixed size in the scores."""
     return min(_FASTEST, _LOUDNESS * units / noise)
 
 
@@ -223,7 +225,7 @@ def _rate(units: int, noise: float) -> float:
 def _view(
     job: Job, settings: LabellerSettings, generator: nn.Module, noise_width: int, features: LabelFeatures
 ) -> _View:
-    """Return the view that generated images suggest; what they follow from has been paid for."""
+    """Return the standardisation of generated images' features; the generator is already paid for."""
     encoder = of_images(job.encoder)
     source = torch.Generator().manual_seed(job.seed + 2)
     found = torch.empty(settings.view_images, features.width)
@@ -242,13 +244,13 @@ def _view(
 
 
 def _main_directions(centred: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """Return the largest eigenvalues ``(k,)`` of a covariance, falling, and their directions ``(D, k)``.
+    """Return the largest eigenvalues ``(k,)`` of a covariance, in descending order, and their directions ``(D, k)``.
 
-    Of fewer rows than numbers a row, they are found among the rows: what differs has no other directions.
+    With fewer rows than columns the Gram matrix of rows is decomposed: it has the same non-zero eigenvalues.
 
     Args:
         centred: ``(N, D)``, with mean zero.
-        width: The most directions that are wanted.
+        width: The largest number of directions, k.
     """
     rows, numbers = centred.shape
     among_rows = rows < numbers
@@ -258,6 +260,6 @@ def _main_directions(centred: Tensor, width: int) -> tuple[Tensor, Tensor]:
     values, vectors = map(torch.from_numpy, largest)
     values, vectors = values.flip(0).clamp(min=0), vectors.flip(1)
     if among_rows:
-        least = (_FLOOR * values[0]).clamp(min=_FLOOR**2)  # what is less is of rounding, and nothing where none differ
+        least = (_FLOOR * values[0]).clamp(min=_FLOOR**2)  # smaller eigenvalues are rounding errors
         vectors = centred.T @ vectors * (rows * torch.maximum(values, least)).rsqrt()
     return values, vectors

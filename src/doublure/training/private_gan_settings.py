@@ -1,4 +1,4 @@
-"""What is clipped and noised in a private critic's steps: the settings of :class:`CriticSteps`, whatever the data."""
+"""Settings of clipping and noise in a private critic's steps, for any kind of data."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from doublure.training.settings import LearningRate
 if TYPE_CHECKING:
     from doublure.private.clipping import Schedule
 
-# Bounds on C and on its decay, so that σ·C_t stays a number that float32 can carry for every σ that a plan can have:
-# what the noise refuses must be refused before anything is charged.
+# Bounds on C and on its decay keep σ·C_t within float32 for every σ of a plan: a value that the noise would refuse must
+# be refused before anything is charged.
 Norm: TypeAlias = Annotated[float, Field(ge=1e-9, le=1e9)]
 _LEAST_DECAY = 1e-6
 Sigma: TypeAlias = Annotated[float, Field(ge=1e-4, le=1e7)]
 
 
 class PrivateSettings(AdversarialSettings):
-    """What is clipped and noised, whatever the kind of data.
+    """Clipping and noise of a private critic on any kind of data.
 
     Attributes:
         max_grad_norm: C, the bound on a unit's gradient, from 1e-9 to 1e9.
-        noise_multiplier: σ, the noise's standard deviation over C, in place of ε: what the run costs then follows from
-            it. None: calibrated to the ε that is asked for.
-        local_steps: Steps of the critic that each unit takes by itself, on its own records, in each of the run's; what
-            it sends, and what is clipped to C, is the mean of their gradients. 1: its gradient.
-        local_lr: Of these steps.
+        noise_multiplier: σ, the noise's standard deviation over C, given in place of ε: the run's cost then follows
+            from it. None: calibrated to the requested ε.
+        local_steps: Steps of the critic that each unit takes on its own records in one step of the run; the mean of
+            their gradients is clipped to C. 1: its gradient.
+        local_lr: Learning rate of these steps.
         clipping_decay: The share of C that is left at the end (Frigerio's clipping decay, geometric in the generator's
-            iterations), from 1e-6; 1 keeps C as it is.
+            iterations), from 1e-6; 1 keeps C constant.
     """
 
     constants: ClassVar[dict[str, Any]] = {"noise_source": "os-keyed", "chunk_size": None}
@@ -58,12 +58,12 @@ class PrivateSettings(AdversarialSettings):
         )
 
 
-def event_of_share(noise_multiplier: float, share: float, rate: float, steps: int) -> GaussianEvent:
-    """Return steps whose noise together is that of a share of one Gaussian mechanism, in 1/σ².
+def share_event(noise_multiplier: float, share: float, rate: float, steps: int) -> GaussianEvent:
+    """Return steps that together have the precision of a share of one Gaussian mechanism, in 1/σ².
 
     Args:
         noise_multiplier: σ of the whole.
-        share: Of the whole, above 0.
+        share: The share of the whole, above 0.
         rate: q of each step's lot.
         steps: T.
     """
@@ -71,6 +71,6 @@ def event_of_share(noise_multiplier: float, share: float, rate: float, steps: in
     if rate == 1:
         return GaussianEvent(noise_multiplier=math.sqrt(steps / precision), steps=steps)
     # Many Poisson lots are nearly one Gaussian mechanism of 1/σ² = q² T (exp(1/σ_t²) - 1) (Bu et al. 2020,
-    # arXiv:1911.11607). It only splits the budget; what all costs together is computed exactly.
+    # arXiv:1911.11607). This only splits the budget; the total cost is computed exactly.
     each = 1 / math.sqrt(math.log1p(precision / (rate**2 * steps)))
     return GaussianEvent(noise_multiplier=each, sample_rate=rate, steps=steps)

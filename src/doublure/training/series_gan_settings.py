@@ -1,4 +1,4 @@
-"""The settings that every GAN on time series shares: a recurrent or convolutional generator, a critic of the whole."""
+"""The settings that every GAN on time series shares."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class SeriesAdversarialSettings(AdversarialSettings):
 
     @override
     def with_length(self, schema: Schema) -> Self:
-        """Return the settings with the generator's noise decided, from the public length of a series.
+        """Return the settings with the generator's noise chosen from the public length of a series.
 
         Raises:
-            SettingError: An LSTM has less noise than steps.
+            SettingError: An LSTM has fewer numbers of noise than steps.
         """
         length = SeriesSchema.of(schema).length
         if self.generator_type == "conv":
@@ -84,7 +84,7 @@ class SeriesAdversarialSettings(AdversarialSettings):
     @override
     def work(self, schema: Schema) -> Work:
         schema = SeriesSchema.of(schema)
-        planes, length, condition = planes_in(schema), schema.length, condition_of(schema)
+        planes, length, condition = count_planes(schema), schema.length, count_values(schema)
         critic, kept = self._critic_work((planes, length), condition)
         generator, drawn = self._generator_work((planes, length), condition)
         records, steps = (self.lot_size or 1) * schema.unit.max_records, self.steps or 1
@@ -109,12 +109,12 @@ class SeriesAdversarialSettings(AdversarialSettings):
         return recurrent_work(shape, each + common + condition + CLOCK, condition, self.lstm_units)
 
 
-def planes_in(schema: SeriesSchema) -> int:
-    """Return how many planes a series has, as far as that is public: what may be bought counts."""
+def count_planes(schema: SeriesSchema) -> int:
+    """Return the number of a series' planes, as far as it is public; facts that may be bought count as present."""
     extra = [int(one.zero_apart) + int(one.missing is not False) for one in schema.channels.values()]
     return sum(1 + (states + 1 if states else 0) for states in extra)
 
 
-def condition_of(schema: SeriesSchema) -> int:
-    """Return how many values all attributes have together, as far as that is public."""
+def count_values(schema: SeriesSchema) -> int:
+    """Return the number of values of all attributes together, as far as it is public."""
     return sum(map(groups_of, schema.attributes.values()))

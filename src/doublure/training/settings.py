@@ -1,4 +1,4 @@
-"""What the settings of every method have in common: how they are read, and in what words they are refused."""
+"""The base class of all methods' settings, with reading, validation and error messages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pydantic import Field, ValidationError
 from doublure.encode.choice import EncodingChoice
 from doublure.errors import SettingError
 from doublure.models import Model
-from doublure.support.guessing import meant
+from doublure.support.guessing import suggest
 
 S = TypeVar("S", bound="MethodSettings")
 LearningRate: TypeAlias = Annotated[float, Field(gt=0, le=10)]
-"""Larger ones have no use, and the largest leave nothing that is finite: refused before anything is charged."""
+"""Larger rates have no use, and the largest diverge: they are refused before anything is charged."""
 
 _WORDS = {
     "greater_than": "must be above {gt}",
@@ -42,7 +42,7 @@ _WORDS = {
 
 
 def _worded(error: Mapping[str, Any]) -> str:
-    """Return what pydantic found, in the words that the rest of doublure uses."""
+    """Return pydantic's message in doublure's wording."""
     if error["type"] in _WORDS:
         return _WORDS[error["type"]].format(**error.get("ctx", {}))
     message = str(error["msg"]).removeprefix("Value error, ")
@@ -53,14 +53,14 @@ class MethodSettings(Model):
     """A method's own settings. ``None`` means: chosen by the plan from public facts."""
 
     data: ClassVar[str]
-    """The kind of data that they are for, where a method has others for another."""
+    """The kind of data that the settings are for, where a method has settings for several kinds."""
 
     constants: ClassVar[Mapping[str, Any]] = {}
-    """Former settings of a class, as JSON: every plan still says them, so that its hash stays what it was."""
+    """Former settings of a class, as JSON: every plan still holds them, so that its hash stays the same."""
 
     @classmethod
     def all_constants(cls) -> dict[str, Any]:
-        """Return the former settings of the class and of those that it inherits from, but those that it has again."""
+        """Return the former settings of the class and its bases, without those that are fields again."""
         own = [vars(each).get("constants", {}) for each in reversed(cls.__mro__)]
         found = {name: value for constants in own for name, value in constants.items()}
         return {name: value for name, value in found.items() if name not in cls.model_fields}
@@ -91,20 +91,20 @@ class MethodSettings(Model):
             first = error.errors(include_url=False, include_input=False)[0]
             name = ".".join(str(part) for part in first["loc"]) or "settings"
             if first["type"] == "extra_forbidden":
-                remedy = meant(name, sorted(cls.model_fields))
+                remedy = suggest(name, sorted(cls.model_fields))
                 raise SettingError("is not a setting of this method", field=name, remedy=remedy) from None
             raise SettingError(_worded(first), field=name, remedy="see docs/methods.md") from None
 
     @property
     def sampling_only_fields(self) -> frozenset[str]:
-        """Names of the settings that nothing before sampling asks, so that they may be changed afterwards."""
+        """Names of the settings that only sampling reads, so that they may be changed after a fit."""
         return frozenset()
 
     def sampling_with(self, changed: Mapping[str, Any]) -> Self:
-        """Return the settings with some that only sampling asks changed.
+        """Return the settings with changes to some that only sampling reads.
 
         Raises:
-            SettingError: A name is another one, or a value is out of range.
+            SettingError: A setting is not one of them, or a value is out of range.
         """
         for name in sorted(set(changed) - self.sampling_only_fields):
             remedy = (
@@ -116,7 +116,7 @@ class MethodSettings(Model):
         return self.read({**dict(self), **changed})
 
     def checkpoint_interval(self, step: int, steps: int) -> int:
-        """Return how many noisy steps are authorised together, from this one on: what a crash can lose.
+        """Return how many noisy steps are authorised together from this one on; a crash can lose as many.
 
         Args:
             step: Counted from 1.
@@ -127,16 +127,16 @@ class MethodSettings(Model):
 
     @property
     def checkpoint_every(self) -> int | None:
-        """Noisy steps between two checkpoints: what a crash can lose. None: all of them."""
+        """Noisy steps between two checkpoints, the most that a crash can lose; None: all steps."""
         return None
 
     @property
     def encoding(self) -> EncodingChoice:
-        """How records are encoded, where a kind of data leaves a choice."""
+        """The encoding of records, where a kind of data leaves a choice."""
         return EncodingChoice()
 
     def published(self) -> Self:
-        """Return the settings without what only this machine knows, such as where a folder lies."""
+        """Return the settings without those of this machine, such as the path of a folder."""
         return self
 
     def to_json(self) -> dict[str, Any]:
@@ -144,22 +144,22 @@ class MethodSettings(Model):
         return {**self.model_dump(mode="json"), **self.all_constants()}
 
     def shown(self) -> dict[str, Any]:
-        """Return the settings as a plan is explained with."""
+        """Return the settings that the explanation of a plan shows."""
         return self.model_dump()
 
     @property
     def public_sources(self) -> tuple[str, ...]:
-        """What public data or networks the synthesizer is made of, one line each; a card repeats them."""
+        """Public data and networks in the synthesizer, one line each, as a card repeats them."""
         return ()
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a claim rests on that these settings bring in."""
+        """Assumptions of a claim that these settings add."""
         return ()
 
     @property
     def excluded(self) -> tuple[str, ...]:
-        """What a claim does not cover for the same reason."""
+        """Exclusions from a claim that these settings add."""
         return ()
 
 
@@ -170,17 +170,17 @@ def by_kind(*types: type[S]) -> dict[str, type[S]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """How much a fit computes and holds, from public facts.
+    """Estimate of a fit's computation and memory, from public facts.
 
     Attributes:
         flops: Floating-point operations of all steps.
         steps: Noisy steps.
         memory_bytes: Peak memory beyond the libraries.
-        records_bytes: How much of that are records that can as well be asked in partitions, and need not be held; 0 of
-            a method that holds them.
-        drawn_bytes: How much of that are records that can as well lie on a disk, of which those of a lot are read; 0 of
-            a method that holds them, or counts them in partitions.
-        free_steps: Steps of networks that learn from what was released before; they cost time and no budget.
+        records_bytes: The part of ``memory_bytes`` for records that can be queried in partitions instead; 0 for a
+            method that must hold them.
+        drawn_bytes: The part of ``memory_bytes`` for records that can stay on disk and be read lot by lot; 0 for a
+            method that must hold them, or that queries partitions.
+        free_steps: Steps of networks trained on earlier releases; they cost time and no budget.
     """
 
     flops: float
@@ -191,7 +191,7 @@ class Work:
     drawn_bytes: int = 0
 
 
-def lowered(settings: S, **most: int) -> S:
-    """Return settings with numbers lowered to no more than is given, of those that they have and that are decided."""
+def lower_settings(settings: S, **most: int) -> S:
+    """Return settings with some numbers capped; missing and undecided ones are left as they are."""
     held = {name: getattr(settings, name, None) for name in most}
     return settings.model_copy(update={name: min(each, most[name]) for name, each in held.items() if each is not None})

@@ -11,17 +11,17 @@ import torch
 from doublure.access import Access
 from doublure.methods.latentgan import moments
 from doublure.methods.latentgan.moments import (
-    ByCell,
-    ByClass,
-    Moments,
+    CellMoments,
+    ClassMoments,
+    LatentMoments,
     _drawn,
-    believable_splits,
-    factors_of,
-    joined,
-    mixture_from,
+    allowed_splits,
+    cell_shares,
+    combine_sums,
+    estimate_mixture,
+    factor_covariances,
     moment_vectors,
-    resolved_covariances,
-    weights_of,
+    shrink_covariances,
 )
 from doublure.private.accounting import GaussianEvent
 
@@ -42,25 +42,25 @@ def close(found, expected):
 
 def test_moments_come_back_from_their_sums():
     seen = latents(50)
-    found = Moments.of(moment_vectors(seen).sum(0, keepdim=True), 0.5)
+    found = LatentMoments.of(moment_vectors(seen).sum(0, keepdim=True), 0.5)
     assert close(found.counts, [50.0])
     assert close(found.means[0], seen.mean(0))
     assert close(found.covariances[0], seen.T.cov(correction=0))
-    one = Moments.of(moment_vectors(seen[:1]), 0.5)
+    one = LatentMoments.of(moment_vectors(seen[:1]), 0.5)
     assert float(found.noise[0]) == pytest.approx(float(one.noise[0]) / 50, rel=1e-4)
 
 
 def test_what_noise_has_made_of_nobody_is_one_record():
-    found = Moments.of(-moment_vectors(latents(5)), 1.0)
+    found = LatentMoments.of(-moment_vectors(latents(5)), 1.0)
     assert found.counts.tolist() == [1.0] * 5
 
 
 @pytest.mark.parametrize(("noises", "share"), [((1.0, 1.0), 0.5), ((1.0, 2.0), 0.8), ((2.0, 1.0), 0.2)])
 def test_two_looks_are_joined_by_how_precise_they_are(noises, share):
     one, other = (moment_vectors(latents(number)).sum(0, keepdim=True) for number in (40, 10))
-    found = joined(one, noises[0], other, noises[1])
+    found = combine_sums(one, noises[0], other, noises[1])
     assert close(found.counts, [share * 40 + (1 - share) * 10])
-    alone = Moments.of(share * one + (1 - share) * other, 1.0)
+    alone = LatentMoments.of(share * one + (1 - share) * other, 1.0)
     assert close(found.means, alone.means)
     assert close(found.covariances, alone.covariances)
     assert close(found.noise / alone.noise, [1 / math.sqrt(1 / noises[0] ** 2 + 1 / noises[1] ** 2)])
@@ -69,7 +69,7 @@ def test_two_looks_are_joined_by_how_precise_they_are(noises, share):
 def test_a_record_counts_in_one_cell_of_its_class():
     """A cell is a corner of its class: here by the signs of the first two numbers."""
     means, directions = torch.zeros(2, WIDTH), torch.eye(WIDTH)[:, :2].expand(2, WIDTH, 2)
-    by_class, by_cell = ByClass((2,), WIDTH), ByCell((2,), WIDTH, means, directions)
+    by_class, by_cell = ClassMoments((2,), WIDTH), CellMoments((2,), WIDTH, means, directions)
     assert by_class.shape == (2, 1 + WIDTH + WIDTH**2)
     assert by_cell.shape == (8, 1 + WIDTH + WIDTH**2)
     seen = torch.tensor([[1.0, 1.0, 0.0], [-1.0, 1.0, 0.0], [1.0, -1.0, 0.0], [-1.0, -1.0, 0.0]])
@@ -86,18 +86,18 @@ def test_a_record_counts_in_one_cell_of_its_class():
 
 def test_classes_are_cut_as_often_as_a_cells_mean_stays_clear_of_the_noise():
     settings = SimpleNamespace(splits=4, latent=16)
-    cut = [believable_splits(settings, records, 1.0) for records in (100, 1e3, 2e3, 4e3, 8e3, 1e9)]
+    cut = [allowed_splits(settings, records, 1.0) for records in (100, 1e3, 2e3, 4e3, 8e3, 1e9)]
     assert cut == [0, 1, 2, 3, 4, 4]
-    assert believable_splits(settings, 8e3, 2.0) == believable_splits(settings, 4e3, 1.0)
-    assert believable_splits(SimpleNamespace(splits=4, latent=64), 8e3, 1.0) == 3
+    assert allowed_splits(settings, 8e3, 2.0) == allowed_splits(settings, 4e3, 1.0)
+    assert allowed_splits(SimpleNamespace(splits=4, latent=64), 8e3, 1.0) == 3
 
 
 def test_a_look_that_just_can_be_believed_is(monkeypatch):
     monkeypatch.setattr(moments, "_LENGTH", 1.0)
     monkeypatch.setattr(moments, "_BELIEVED", 0.25)
     settings = SimpleNamespace(splits=2, latent=4)
-    assert believable_splits(settings, 64, 2.0) == 2
-    assert believable_splits(settings, 64, 2.0 + 2**-40) == 1
+    assert allowed_splits(settings, 64, 2.0) == 2
+    assert allowed_splits(settings, 64, 2.0 + 2**-40) == 1
 
 
 def test_differences_are_shortened_by_what_noise_lengthened_them():
@@ -114,9 +114,9 @@ def test_differences_are_shortened_by_what_noise_lengthened_them():
 def test_cells_that_noise_could_tell_apart_have_the_covariance_of_their_class():
     counts = torch.tensor([300.0, 100.0, 200.0, 200.0])
     sizes = torch.tensor([101.0, 99.0, 1.0, 1.0])
-    cells = Moments(counts=counts, means=torch.zeros(4, 2), covariances=sizes[:, None, None] * torch.eye(2),
+    cells = LatentMoments(counts=counts, means=torch.zeros(4, 2), covariances=sizes[:, None, None] * torch.eye(2),
                     noise=torch.ones(4))  # fmt: skip
-    found = resolved_covariances(cells, 2, torch.tensor([0, 0, 1, 1]))
+    found = shrink_covariances(cells, 2, torch.tensor([0, 0, 1, 1]))
     own, common = (300 * 101 + 100 * 99) / 400, float((counts * sizes).sum() / counts.sum())
     noise = 0.75**2 + 0.25**2
     expected = common + math.sqrt((own - common) ** 2 - 4 * noise)
@@ -126,11 +126,11 @@ def test_cells_that_noise_could_tell_apart_have_the_covariance_of_their_class():
 
 def test_factors_make_covariances_and_weights_are_shares_within_a_class():
     covariance = torch.tensor([[[2.0, 0.5], [0.5, 1.0]], [[1.0, 2.0], [2.0, 1.0]]])
-    factors = factors_of(covariance)
+    factors = factor_covariances(covariance)
     made = factors @ factors.transpose(1, 2)
     assert close(made[0], covariance[0])
     assert torch.linalg.eigvalsh(made[1]).tolist() == pytest.approx([1e-3, 3.0], rel=1e-3)  # it had -1
-    assert weights_of(torch.tensor([3.0, 1.0, 2.0, 2.0]), 2).tolist() == [[0.75, 0.25], [0.5, 0.5]]
+    assert cell_shares(torch.tensor([3.0, 1.0, 2.0, 2.0]), 2).tolist() == [[0.75, 0.25], [0.5, 0.5]]
 
 
 # -- the mixture -------------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def mixed(monkeypatch):
             check_stop=lambda: None, progress=SimpleNamespace(stage=lambda *told: None, at=lambda place: None),
             mechanism=SimpleNamespace(refuse_lost=lambda *accesses: None),
         )  # fmt: skip
-        return mixture_from(job, SimpleNamespace(splits=splits, latent=WIDTH), sums), sums.asked
+        return estimate_mixture(job, SimpleNamespace(splits=splits, latent=WIDTH), sums), sums.asked
 
     return made, [seen[:200].mean(0), seen[200:400].mean(0), seen[400:].mean(0)], seen[:400].mean(0)
 

@@ -9,7 +9,7 @@ import pytest
 
 from doublure.errors import SettingError
 from doublure.private.queries.axes import Axis, Intervals, Patterns, axes_from_message, axes_to_message, whole
-from doublure.support.messages import Message, as_part, part_of
+from doublure.support.messages import Message, prefix_part, select_part
 
 INTERVALS = {"part": 0, "starts": np.array([-3.0, 0.0, 5.0]), "cells": np.array([2, 0, 1]), "size": 3}
 PATTERNS = {"parts": (1, 0), "marks": (4.0, 2), "cells": np.array([0, 1, 2, 2]), "size": 3}
@@ -19,12 +19,12 @@ def described(axis):
     """Return the words and the arrays by which an axis is told of."""
     message = axes_to_message([axis])
     (words,) = message.words["axes"]
-    return words, part_of(message.arrays, "0")
+    return words, select_part(message.arrays, "0")
 
 
 def axis_of(words, arrays):
     """Return the axis that they tell of."""
-    (axis,) = axes_from_message(Message({"axes": [words]}, as_part(arrays, 0)))
+    (axis,) = axes_from_message(Message({"axes": [words]}, prefix_part(arrays, 0)))
     return axis
 
 

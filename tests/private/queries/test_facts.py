@@ -23,7 +23,7 @@ from doublure.private.executed import as_priced
 from doublure.private.mechanism import Mechanism
 from doublure.private.noise import OsKeyedNoise, ScaledNoise
 from doublure.private.queries import facts as module
-from doublure.private.queries.facts import Categories, Fact, Shares, query_of
+from doublure.private.queries.facts import Categories, Fact, Shares, make_fact_query
 from doublure.schema import Schema
 from doublure.schema.columns import IntegerColumn, RealColumn
 from doublure.schema.scalars import EXACT
@@ -72,7 +72,7 @@ def loaded(units):
 
 
 def query(path):
-    return query_of(QUESTIONS[path], SCHEMA, LEARNED)
+    return make_fact_query(QUESTIONS[path], SCHEMA, LEARNED)
 
 
 def access_of(path):
@@ -171,7 +171,7 @@ def test_what_is_stated_is_tight(path):
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path != "units"])
 def test_a_price_of_one_record_is_caught(monkeypatch, path):
-    plant(monkeypatch, module, "query_of", ("most * schema.cells_of(name, question.fact)", "1"))
+    plant(monkeypatch, module, "make_fact_query", ("most * schema.cells_of(name, question.fact)", "1"))
     with pytest.raises(AssertionError):
         require_neighbours(path, UNITS[TIGHT[path][0]], 9)
 
@@ -199,7 +199,7 @@ def readings(meters, low, high):
 def test_a_series_adds_as_many_cells_as_the_schema_says(fact, moved):
     schema = Schema.parse(SERIES)
     (question,) = (one for one in schema.questions if one.fact == fact)
-    asked = query_of(question, schema, {})
+    asked = make_fact_query(question, schema, {})
     few = readings([f"m{number}" for number in range(5)], 1.5, 3.0)
     more = pd.concat([few, readings(["one more"], -700.0, 7e5)], ignore_index=True)
     one, other = (
@@ -264,7 +264,7 @@ def test_discovery_counts_texts_and_leaves_out_what_is_missing():
 def test_shares_of_what_is_unknown_go_to_other_or_nowhere():
     shared = Schema.parse(TEXT.replace("missing: true}", "missing: false, roles: [condition], shares: {learn: 0.3}}"))
     (question,) = (one for one in shared.questions if one.path == "columns.job.shares")
-    asked = query_of(question, shared, LEARNED)
+    asked = make_fact_query(question, shared, LEARNED)
     assert asked.domain == ("cook", "nurse", "Other")
     table = Table(frame=pd.DataFrame({"job": ["cook", "clown", None, "nurse", "judge"]}), unit=np.arange(5), n_units=5)
     assert asked.answer(table, sample_rate=1.0).total.tolist() == [1, 1, 2]
@@ -276,8 +276,8 @@ def test_numbers_are_counted_on_the_grid_and_at_its_ends():
     grid = query("columns.pay.bounds").grid
     first, second, last = grid.points[0], grid.points[1], grid.points[-1]
     values = np.array([-math.inf, first, (first + second) / 2, second, np.nan, last, math.inf])
-    assert np.flatnonzero(module.counted_on(values, grid)).tolist() == [0, 1, 2, grid.cells - 1]
-    assert module.counted_on(values, grid)[[0, 1, 2, -1]].tolist() == [2, 1, 1, 2]
+    assert np.flatnonzero(module.count_on_grid(values, grid)).tolist() == [0, 1, 2, grid.cells - 1]
+    assert module.count_on_grid(values, grid)[[0, 1, 2, -1]].tolist() == [2, 1, 1, 2]
 
 
 def test_a_grid_is_as_fine_as_its_column():
@@ -410,7 +410,7 @@ def bought(text, cells, name="x", fact="values", epsilon=0.5, delta=1e-10):
     event = PureEvent(epsilon=epsilon) if fact != "values" else ApproximateEvent(epsilon=epsilon, delta=delta)
     access = Access(purpose="learn", event=event, path=question.path)
     mechanism = Mechanism([access], noise=OsKeyedNoise(), authorise=lambda access, step: None)
-    asked = query_of(question, schema, {})
+    asked = make_fact_query(question, schema, {})
     frame = pd.DataFrame({name: pd.Series(cells, dtype=object)})
     table = Table(frame=frame, unit=np.arange(len(cells)), n_units=len(cells))
     noisy = mechanism.release(asked, access, table)
@@ -449,7 +449,7 @@ def test_numbers_of_units_are_close_and_at_least_one():
     column = "x: {type: boolean, missing: false}"
     schema = Schema.parse(f"doublure: 1\nkind: table\nunits: {{learn: 0.1, magnitude: 9}}\ncolumns:\n  {column}\n")
     (question,) = schema.questions
-    asked = query_of(question, schema, {})
+    asked = make_fact_query(question, schema, {})
 
     def found(units):
         access = Access(purpose="count units", event=PureEvent(epsilon=0.1), path="units")
@@ -509,7 +509,7 @@ def test_bounds_are_never_wider_than_can_be_counted(monkeypatch, kind, most):
     text = f"{{type: {kind}, bounds: {{learn: 0.5}}, missing: false}}"
     schema = Schema.parse(f"doublure: 1\nkind: table\nunits: 100\ncolumns:\n  x: {text}\n")
     (question,) = schema.questions
-    asked = query_of(question, schema, {})
+    asked = make_fact_query(question, schema, {})
     size = asked.grid.cells
     for ends in itertools.combinations_with_replacement((0, 1, size // 4, size // 2, size - 2, size - 1), 2):
         noisy = np.zeros(size, dtype=np.int64)

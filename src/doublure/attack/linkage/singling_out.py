@@ -38,7 +38,7 @@ _COLUMNS = (3, 6)
 
 
 @dataclass(frozen=True)
-class _Test:
+class _Condition:
     """One condition of a description: equal to a code, or at least or at most a number."""
 
     column: str
@@ -85,10 +85,10 @@ def attack(data: AttackData) -> AttackResult:
     return make_result(THREAT_MODEL, data, hits, note)
 
 
-def _descriptions(table: Coded, rng: np.random.Generator) -> Sequence[tuple[_Test, ...]]:
+def _descriptions(table: Coded, rng: np.random.Generator) -> Sequence[tuple[_Condition, ...]]:
     """Return descriptions that fit exactly one row of a table, each once."""
     middles = {name: float(np.nanmedian(numbers)) for name, numbers in table.numbers.items() if _known(numbers)}
-    found: dict[tuple[_Test, ...], None] = {}
+    found: dict[tuple[_Condition, ...], None] = {}
     for _ in range(_TRIED * _GUESSES):
         if len(found) == _GUESSES:
             break
@@ -104,27 +104,27 @@ def _some(names: tuple[str, ...], rng: np.random.Generator) -> list[str]:
     return sorted(rng.choice(np.array(names, dtype=object), width, replace=False))
 
 
-def _test(table: Coded, row: int, name: str, middles: dict[str, float]) -> _Test:
+def _test(table: Coded, row: int, name: str, middles: dict[str, float]) -> _Condition:
     code = int(table.codes[row, table.names.index(name)])
     number = table.numbers[name][row] if name in table.numbers else np.nan
     if np.isnan(number) or name not in middles:
-        return _Test(name, code)
-    return _Test(name, -1, float(number), bool(number >= middles[name]))
+        return _Condition(name, code)
+    return _Condition(name, -1, float(number), bool(number >= middles[name]))
 
 
-def _guess(coder: Coder, table: Coded, rng: np.random.Generator) -> tuple[_Test, ...]:
+def _guess(coder: Coder, table: Coded, rng: np.random.Generator) -> tuple[_Condition, ...]:
     """Return the baseline's description, uniform over the values the schema allows."""
     tests = []
     for name in _some(table.names, rng):
         if name in table.numbers:
             lower, upper, _ = coder.bounds(name)
-            tests.append(_Test(name, -1, float(rng.uniform(lower, upper)), bool(rng.random() < 0.5)))
+            tests.append(_Condition(name, -1, float(rng.uniform(lower, upper)), bool(rng.random() < 0.5)))
         else:
-            tests.append(_Test(name, int(rng.integers(coder.sizes[table.names.index(name)]))))
+            tests.append(_Condition(name, int(rng.integers(coder.sizes[table.names.index(name)]))))
     return tuple(tests)
 
 
-def _singles(tests: tuple[_Test, ...], table: Coded) -> bool:
+def _singles(tests: tuple[_Condition, ...], table: Coded) -> bool:
     left: Rows = np.arange(len(table), dtype=np.int64)
     for test in tests:
         left = test.kept(table, left)

@@ -50,7 +50,7 @@ def attack(data: AttackData) -> AttackResult:
     inside: list[list[np.ndarray[Any, Any]]] = [[], []]
     data.progress.stage("fit shadows", data.shadows)
     for number in range(data.shadows):
-        drawn = [np.isin(side.unit, _half(side.unit, rng)) for side in targets]
+        drawn = [side.draw_half(rng) for side in targets]
         parts = [taken(side.content, np.flatnonzero(rows)) for side, rows in zip(targets, drawn, strict=True)]
         shadow = data.refit(joined([*parts, others]), data.seed + 101 + number)
         training = shadow.sample(len(data.released), data.seed)
@@ -61,11 +61,6 @@ def attack(data: AttackData) -> AttackResult:
     seen = _sure(data, data.released, targets)
     scores = (_ratios(seen[place], np.stack(known[place]), np.stack(inside[place])) for place in range(len(targets)))
     return membership_result(THREAT_MODEL, data, *scores, notes=(f"{data.shadows} fits; one spread for all targets.",))
-
-
-def _half(unit: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    units = np.unique(unit)
-    return rng.permutation(units)[: len(units) // 2]
 
 
 def _sure(data: AttackData, training: Any, targets: list[RealRecords]) -> list[Floats]:

@@ -45,11 +45,10 @@ def attack(data: AttackData) -> AttackResult:
 
     rng, own = data.random(4), data.reference
     queries = _queries(own.points, rng)
-    units = np.unique(own.unit)
     data.progress.stage("fit shadows", data.shadows)
     training_sets, answers = [], []
     for number in range(data.shadows):
-        inside = np.isin(own.unit, rng.permutation(units)[: len(units) // 2])
+        inside = own.draw_half(rng)
         shadow = data.refit(own.take(np.flatnonzero(inside)).content, data.seed + 1 + number)
         drawn = embed_records(data.schema, shadow.sample(len(data.released), data.seed), "a shadow's records")
         training_sets.append(features(own, drawn, queries))

@@ -100,7 +100,7 @@ def _write_npz(chunks: Iterable[Images], file: BinaryIO, schema: ImageSchema, n:
 
 def _write_folder(chunks: Iterable[Images], path: Path, about: Mapping[str, str]) -> None:
     number = 0
-    with files.whole_folder(path) as whole:
+    with files.staged_folder(path) as whole:
         for chunk in chunks:
             for place, pixels in enumerate(chunk.images):
                 number += 1

@@ -2,7 +2,7 @@
 
 The classifier is trained on one set of images, as they are and after each alteration, and then classifies other images.
 Trained on correct images, it detects altered ones directly. Trained on images of which less than half are altered, it
-detects that share just as well: most of the images that look like the altered ones are then altered training images.
+detects that share just as well: most training images that look altered are then those altered for training.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ _TEST_BATCH = 1000
 
 
 def predict(
-    student: ClassifierName,
+    name: ClassifierName,
     training: Images,
     classes: Labels,
     test: Images,
@@ -75,7 +75,7 @@ def predict(
     """Train one classifier and return its predictions for the test images.
 
     Args:
-        student: The classifier's name.
+        name: The classifier's name.
         training: N images to train on.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: M images to classify.
@@ -88,11 +88,11 @@ def predict(
     """
     codes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
     listener = progress or SilentProgress()
-    return spread_classes(classes, len(test), n_classes, lambda: _TRAIN[student](training, codes, test, seed, listener))
+    return spread_classes(classes, len(test), n_classes, lambda: _TRAIN[name](training, codes, test, seed, listener))
 
 
 def predict_each(
-    student: ClassifierName,
+    name: ClassifierName,
     training: Images,
     classes: Labels,
     tests: Sequence[Images],
@@ -101,12 +101,12 @@ def predict_each(
     progress: Progress | None = None,
 ) -> list[Floats]:
     """Train one classifier and return its predictions for several sets of images, each as :func:`predict` does."""
-    chances = predict(student, training, classes, Images.joined(tests), n_classes, seed, progress)
+    chances = predict(name, training, classes, Images.joined(tests), n_classes, seed, progress)
     return np.split(chances, np.cumsum([len(test) for test in tests])[:-1])
 
 
 def learning_curve(
-    student: ClassifierName,
+    name: ClassifierName,
     training: Images,
     classes: Labels,
     test: Images,
@@ -117,7 +117,7 @@ def learning_curve(
     """Return a classifier's accuracy by the number of labelled training images (2022, Figure 3).
 
     Args:
-        student: The classifier's name.
+        name: The classifier's name.
         training: Images to train on, in order: a size takes the first ones.
         classes: ``(N,)`` their classes, 0 to K - 1.
         test: Images to classify.
@@ -128,7 +128,7 @@ def learning_curve(
     n_classes = int(max(np.max(classes, initial=0), np.max(truth, initial=0))) + 1
     found = {}
     for size in sorted({size for size in sizes if 0 < size <= len(training)}):
-        chances = predict(student, training.take(slice(size)), classes[:size], test, n_classes, seed)
+        chances = predict(name, training.take(slice(size)), classes[:size], test, n_classes, seed)
         found[size] = float((chances.argmax(1) == truth).mean())
     return found
 
@@ -136,11 +136,11 @@ def learning_curve(
 # -- networks --------------------------------------------------------------------------------------------------------
 
 
-def _network(student: ClassifierName) -> Callable[..., Floats]:
+def _network(name: ClassifierName) -> Callable[..., Floats]:
     def train(training: Images, classes: Labels, test: Images, seed: int, progress: Progress) -> Floats:
         import torch
 
-        model = train_network(student, training, classes, seed, progress=progress)
+        model = train_network(name, training, classes, seed, progress=progress)
         return map_batches(lambda images: torch.softmax(model(images), dim=1), test)
 
     return train
@@ -197,7 +197,7 @@ def map_batches(function: Callable[[torch.Tensor], torch.Tensor], images: Images
 
 
 def train_network(
-    student: ClassifierName,
+    name: ClassifierName,
     training: Images,
     classes: Labels,
     seed: int,
@@ -209,7 +209,7 @@ def train_network(
     """Train a network.
 
     Args:
-        student: ``cnn``, ``resnet`` or ``mlp``.
+        name: ``cnn``, ``resnet`` or ``mlp``.
         training: Images to train on.
         classes: ``(N,)`` their classes, 0 to K - 1.
         seed: Fixes its randomness.
@@ -226,7 +226,7 @@ def train_network(
 
     source = torch.Generator().manual_seed(seed)
     height, width, channels = training.images.shape[1:]
-    model = _BUILD[student]((channels, height, width), int(classes.max()) + 1)
+    model = _BUILD[name]((channels, height, width), int(classes.max()) + 1)
     initialise(model, source)
     device = chosen_device()
     model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # a third quicker on a processor
@@ -302,10 +302,10 @@ def _cnn(shape: tuple[int, int, int], n_classes: int) -> nn.Sequential:
 def _resnet(shape: tuple[int, int, int], n_classes: int) -> nn.Sequential:
     from torch import nn
 
-    from doublure.networks.residual import Residual
+    from doublure.networks.residual import ResidualBlock
 
     first = [nn.Conv2d(shape[0], 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU()]
-    blocks = [Residual(32, 32), Residual(32, 64, stride=2), Residual(64, 128, stride=2)]
+    blocks = [ResidualBlock(32, 32), ResidualBlock(32, 64, stride=2), ResidualBlock(64, 128, stride=2)]
     return nn.Sequential(*first, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, n_classes))
 
 

@@ -1,7 +1,7 @@
 """Nearest real series under dynamic time warping (Frigerio et al. 2019, §6.2), for an internal sheet alone.
 
 Dynamic time warping lets one series run ahead of the other for a while, here for a tenth of its length (Sakoe & Chiba's
-band), and sums squared distances along the best such path. The distances are root means over the number of steps, in
+band), and sums squared distances along the best such path. The distances are square roots of that sum per step, in
 standard deviations of each real channel. Gaps are interpolated linearly; series longer than 96 steps are averaged down.
 
 Nothing here is private: the sheet shows real series beside synthetic ones, and is never released.

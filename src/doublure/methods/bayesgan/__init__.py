@@ -1,1 +1,1 @@
-"""A private GAN that the Bayesian accountant prices, too (Triastcyn & Faltings 2022)."""
+"""A private GAN with a further claim by the Bayesian accountant (Triastcyn & Faltings 2022)."""

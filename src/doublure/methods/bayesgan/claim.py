@@ -1,10 +1,10 @@
-"""Bayesian DP in a plan: what is known beforehand, and what is claimed afterwards.
+"""Claims of Bayesian DP: the forecast in a plan, and the claim of a finished run.
 
-σ, q, T and the worst case (ε, δ) are known before a record is read; so is the ε_μ that could not be passed, which is
-the one of gradient distances that are all as long as they can be. The distances are not known. They are sampled while
-the run goes on. If the ε_μ that comes out is at most the ceiling that the plan names, the ceiling is claimed; else the
-run's kind is plain dp, at the worst case that was charged from the start. The ε_μ itself stays internal: it tells an
-outlier from its absence. Which of the two is claimed tells a little too, and both claims say so.
+σ, q, T and the worst case (ε, δ) are known before a record is read; so is the largest possible ε_μ, where all gradient
+distances are as long as they can be. The distances themselves are unknown, and are sampled during the run. If the
+resulting ε_μ is at most the plan's ceiling, the ceiling is claimed; else the run's kind is plain dp, at the worst case
+that was charged from the start. The ε_μ itself stays internal: it would reveal an outlier. The choice between the two
+claims reveals a little too, and both claims say so.
 """
 
 from __future__ import annotations
@@ -33,53 +33,53 @@ _SHARES = (0.75, 0.5, 0.25, 0.1)
 
 
 @dataclass(frozen=True)
-class _Known:
-    """What some accesses cost whoever a record is from, in the accountant's units.
+class _FixedCosts:
+    """Costs of accesses that do not depend on the records, in the accountant's units.
 
     Attributes:
         costs: log E[e^(λ L)] for each λ.
-        left: The δ_μ that is left for the tail, once they and the confidence bounds have taken their share.
+        left: The δ_μ left for the tail, after the shares of these accesses and of the confidence bounds.
     """
 
     costs: Sequence[float]
     left: float
 
     @classmethod
-    def of(cls, accesses: Sequence[Access], settings: BayesianSettings, delta: float) -> _Known:
+    def of(cls, accesses: Sequence[Access], settings: BayesianSettings, delta: float) -> _FixedCosts:
         """Compose accesses."""
         costs, set_aside = accounting.log_moments(events(accesses), settings.orders)
         return cls(costs, delta * (1 - settings.gamma_share) - set_aside)
 
     def epsilon(self, orders: Sequence[int], more: Sequence[float]) -> float:
-        """Return ε_μ for these costs and some more, by equation 9."""
+        """Return ε_μ for these costs and further ones, by equation 9."""
         costs = zip(orders, self.costs, more, strict=True)
         return min((known + one - math.log(self.left)) / order for order, known, one in costs)
 
 
-# -- beforehand ------------------------------------------------------------------------------------------------------
+# -- planning --------------------------------------------------------------------------------------------------------
 
 
 def with_noise(
     own: BayesianSettings, learned: Sequence[Access], *, rate: float, ceiling: float, delta: float
 ) -> BayesianSettings:
-    """Return the settings with every σ decided: those that were not given follow from the ceiling on ε_μ.
+    """Return the settings with every σ; those that were not given follow from the ceiling on ε_μ.
 
-    At one λ, the one at which the critic needs least noise, full-batch steps spend their share of what the ceiling
-    allows, and the critic's steps the rest, if every distance is as long as it is expected to be.
+    At the λ at which the critic needs least noise, full-batch steps spend their share of the ceiling and the critic's
+    steps the rest, if every distance has its expected length.
 
     Args:
         own: The settings.
         learned: The accesses that buy facts.
         rate: q of the critic's lots.
-        ceiling: On ε_μ.
+        ceiling: The ceiling on ε_μ.
         delta: δ_μ.
 
     Raises:
-        SettingError: The ceiling is lower than anything can be shown to be.
+        SettingError: The ceiling is below the least ε_μ that can be shown.
     """
     if own.noise_multiplier is not None and (own.full_batch_noise is not None or not own.full_batches):
         return own
-    known = _Known.of(learned, own, delta)
+    known = _FixedCosts.of(learned, own, delta)
     found = []
     reach = own.expected_distance if own.samples_full_batches else 1.0
     for order, cost in zip(own.orders, known.costs, strict=True):
@@ -104,7 +104,7 @@ def with_noise(
 
 
 def _least_noise(settings: BayesianSettings, order: int, rate: float, allowed: float) -> float:
-    """Return the least σ at which all T steps cost no more than is allowed."""
+    """Return the least σ at which all T steps stay within the allowed cost."""
     low, high = _SIGMAS
     for _ in range(_TURNS):
         middle = math.sqrt(low * high)
@@ -114,7 +114,7 @@ def _least_noise(settings: BayesianSettings, order: int, rate: float, allowed: f
 
 
 def _moment(settings: BayesianSettings, order: int, rate: float, sigma: float, share: float | None = None) -> float:
-    """Return the log-moment of one step if every distance is that share of the largest, or as it is expected to be."""
+    """Return the log-moment of one step if every distance is a share of the largest; None: the expected share."""
     import numpy as np
 
     from doublure.private.bayesian import log_moment
@@ -124,13 +124,13 @@ def _moment(settings: BayesianSettings, order: int, rate: float, sigma: float, s
 
 
 def _rounded(sigma: float) -> float:
-    """Return a σ that prints in a few digits, and is no smaller."""
+    """Return a σ rounded up to a few digits."""
     return rounded_up(min(sigma, _SIGMAS[1]), 6)
 
 
-def forecast(own: BayesianSettings, touches: Sequence[Access], *, delta: float, share: float) -> float:
-    """Return ε_μ if every gradient distance were this share of the largest; with 1, what it cannot pass."""
-    known = _Known.of([access for access in touches if not access.estimated], own, delta)
+def forecast_epsilon(own: BayesianSettings, touches: Sequence[Access], *, delta: float, share: float) -> float:
+    """Return ε_μ if every gradient distance were this share of the largest; 1 gives its upper bound."""
+    known = _FixedCosts.of([access for access in touches if not access.estimated], own, delta)
     sigma, rate = own.noise_multiplier or 1.0, _critic(touches).sample_rate
     steps = [(own.steps or 1) * _moment(own, order, rate, sigma, share) for order in own.orders]
     if own.samples_full_batches:
@@ -148,11 +148,11 @@ def _critic(touches: Sequence[Access]) -> GaussianEvent:
     raise ValueError("no access is priced by sampled distances")
 
 
-def known_and_not(own: BayesianSettings, planned: Guarantee, touches: Sequence[Access]) -> tuple[str, ...]:
-    """Return what the claim will come to, in words, as far as that is known before a record is read."""
+def forecast_lines(own: BayesianSettings, planned: Guarantee, touches: Sequence[Access]) -> tuple[str, ...]:
+    """Return lines about the claim, as far as it is known before a record is read."""
 
     def at(share: float) -> float:
-        return forecast(own, touches, delta=planned.delta_mu or 0.0, share=share)
+        return forecast_epsilon(own, touches, delta=planned.delta_mu or 0.0, share=share)
 
     most = at(1.0)
     fixed = "yes" if most <= (planned.epsilon_mu or 0.0) * (1 + _ROUNDING) else "not for sure"
@@ -166,7 +166,7 @@ def known_and_not(own: BayesianSettings, planned: Guarantee, touches: Sequence[A
 
 
 def fixed_noise(own: BayesianSettings) -> FixedNoise:
-    """Return σ, once it is decided, and δ of the worst case.
+    """Return the decided σ, and δ of the worst case.
 
     Raises:
         ValueError: σ is not decided.
@@ -176,8 +176,8 @@ def fixed_noise(own: BayesianSettings) -> FixedNoise:
     return FixedNoise(multiplier=own.noise_multiplier, delta=own.worst_case_delta or 0.0)
 
 
-def guarantee(worst: Guarantee, own: BayesianSettings, *, ceiling: float, delta: float) -> Guarantee:
-    """Return the claim of a run that keeps its ceiling: the ceiling, beside a worst case of kind dp."""
+def planned_claim(worst: Guarantee, own: BayesianSettings, *, ceiling: float, delta: float) -> Guarantee:
+    """Return the claim of a run within its ceiling: the ceiling, with a worst case of kind dp."""
     return Guarantee.model_validate(
         worst.model_dump()
         | {
@@ -193,19 +193,19 @@ def guarantee(worst: Guarantee, own: BayesianSettings, *, ceiling: float, delta:
     )
 
 
-# -- afterwards ------------------------------------------------------------------------------------------------------
+# -- the finished run ------------------------------------------------------------------------------------------------
 
 
-def claimed(
+def final_claim(
     planned: Guarantee, own: BayesianSettings, touches: Sequence[Access], accountant: BayesianAccountant | None
 ) -> tuple[Guarantee, float]:
-    """Return what may be claimed once the distances are known, and the ε_μ that decided it, which is internal.
+    """Return the claim of a finished run, and the ε_μ that decided it, which is internal.
 
     Args:
         planned: The plan's claim.
         own: The plan's settings.
         touches: All accesses of the plan.
-        accountant: Fed with all steps that sampled distances price; None where none was.
+        accountant: The accountant of all steps with sampled distances; None if there was none.
 
     Returns:
         The guarantee: the plan's if the estimate is at most its ceiling, else the worst case of kind dp.

@@ -1,18 +1,18 @@
-"""``bayesgan``: a GAN whose critic is noised as ``dpgan``'s is, and priced by the Bayesian accountant beside.
+"""``bayesgan``: a GAN with ``dpgan``'s noisy critic, also priced by the Bayesian accountant.
 
-Triastcyn & Faltings 2022 (section 2.3), done so that both its figures hold. σ, q and T are fixed in the plan; gradient
-distances are sampled by the mechanism at every step; ε_μ is known afterwards, and the worst case of the same run is
-known, stated and charged beforehand.
+It implements Triastcyn & Faltings 2022 (section 2.3) such that both its figures hold. σ, q and T are fixed in the plan;
+gradient distances are sampled by the mechanism at every step; ε_μ is known afterwards, and the worst case of the same
+run is known, stated and charged beforehand.
 
-With weight clipping (``wgan``, the paper's choice) real records are clipped and noised alone. What the critic learns
-from generated ones then touches no record: it follows from weights that are noised already and from public draws.
-Under the other losses each real record is paired with a generated one, and both are clipped together.
+With weight clipping (``wgan``, the paper's choice) real records are clipped and noised alone. The critic's gradient on
+generated records then depends on no private record: it follows from noised weights and public draws. Under the other
+losses each real record is paired with a generated one, and both are clipped together.
 
-On images with labels the generator makes them without, and an *annotator* says what they show: a linear model trained
+On images with labels the generator draws images without labels, and an *annotator* labels them: a linear model trained
 privately afterwards (:mod:`doublure.training.private_classifier`). Its cost is composed into both figures. In ε_μ it
 enters at its worst case by default: nearly every record's gradient is longer than its small bound C, so that sampled
-distances would say nothing else, and would add a chance of failure. ``annotator_price=sampled`` prices it as the paper
-does (section 3.2: "the same privacy guarantee as the generative model"), by distances sampled at each of its steps.
+distances would give the same cost, and add a chance of failure. ``annotator_price=sampled`` prices it as the paper does
+(section 3.2: "the same privacy guarantee as the generative model"), by distances sampled at each of its steps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.training.image_gan_settings import classes_of
 from doublure.training.job import Job
-from doublure.training.owned import AtOwner, adversary_of
+from doublure.training.owned import OwnerTasks, build_adversary
 from doublure.training.settings import MethodSettings, Work, by_kind
 
 if TYPE_CHECKING:
@@ -61,10 +61,8 @@ class Bayesgan(Dpgan[BayesianSettings]):
         if not settings.full_batches:
             return found
         event = GaussianEvent(noise_multiplier=settings.full_batch_noise or 0.0, steps=settings.full_batches)
-        return (
-            *found,
-            Access(purpose="train the annotator", event=event, estimated=settings.samples_full_batches, whole=True),
-        )
+        estimated = settings.samples_full_batches
+        return (*found, Access(purpose="train the annotator", event=event, estimated=estimated, whole=True))
 
     @override
     def work(self, schema: Schema, settings: BayesianSettings) -> Work:
@@ -92,14 +90,14 @@ class Bayesgan(Dpgan[BayesianSettings]):
         return alone and super().asks_owners(schema, settings)
 
     @override
-    def at_owner(self, encoder: Encoder, settings: BayesianSettings) -> AtOwner:
-        from doublure.methods.bayesgan.training import Bodies
+    def at_owner(self, encoder: Encoder, settings: BayesianSettings) -> OwnerTasks:
+        from doublure.methods.bayesgan.training import BodyView
         from doublure.training.private_classifier import at_owner
 
         special, distances = settings.special, settings.distances
-        critic = AtOwner(
-            views={Bodies.name: lambda _: Bodies()},
-            adversary=lambda _: adversary_of(settings, encoder, special=special, distances=distances),
+        critic = OwnerTasks(
+            views={BodyView.name: lambda _: BodyView()},
+            adversary=lambda _: build_adversary(settings, encoder, special=special, distances=distances),
         )
         if not isinstance(settings, ImageBayesganSettings) or not settings.annotator:
             return critic
@@ -124,13 +122,13 @@ class Bayesgan(Dpgan[BayesianSettings]):
     def planned_claim(
         self, composed: Guarantee, settings: BayesianSettings, *, epsilon: float, delta: float
     ) -> Guarantee:
-        return claim.guarantee(composed, settings, ceiling=epsilon, delta=delta)
+        return claim.planned_claim(composed, settings, ceiling=epsilon, delta=delta)
 
     @override
     def forecast(
         self, planned: Guarantee, settings: BayesianSettings, touches: tuple[Access, ...], schema: Schema
     ) -> tuple[str, ...]:
-        return claim.known_and_not(settings, planned, touches)
+        return claim.forecast_lines(settings, planned, touches)
 
     @override
     def final_claim(
@@ -140,7 +138,7 @@ class Bayesgan(Dpgan[BayesianSettings]):
         touches: tuple[Access, ...],
         measured: BayesianAccountant | None,
     ) -> tuple[Guarantee, dict[str, Any]]:
-        stated, found = claim.claimed(planned, settings, touches, measured)
+        stated, found = claim.final_claim(planned, settings, touches, measured)
         return stated, {
             "computed_on": "private gradients: do not publish",
             "claimed": stated.kind,
@@ -155,25 +153,25 @@ class Bayesgan(Dpgan[BayesianSettings]):
 
     @override
     def build(self, encoder: Encoder, settings: BayesianSettings, seed: int) -> nn.Module:
-        from doublure.methods.bayesgan.training import annotated, untrained_labeller
+        from doublure.methods.bayesgan.training import build_labeller, with_annotator
 
         generator = super().build(encoder, settings, seed)
         if not isinstance(settings, ImageBayesganSettings) or not settings.annotator:
             return generator
-        return annotated(generator, untrained_labeller(encoder), settings)
+        return with_annotator(generator, build_labeller(encoder), settings)
 
     @override
     def train(self, job: Job[BayesianSettings]) -> nn.Module:
-        from doublure.methods.bayesgan.training import annotated, trained_annotator, trained_generator
+        from doublure.methods.bayesgan.training import train_annotator, train_generator, with_annotator
 
         own = job.settings
-        generator, estimate = trained_generator(job, own)
+        generator, estimate = train_generator(job, own)
         if not isinstance(own, ImageBayesganSettings) or not own.annotator:
             job.measured(estimate)
             return generator
-        labeller, more = trained_annotator(job, own, generator)
+        labeller, more = train_annotator(job, own, generator)
         job.measured(estimate if more is None else estimate.joined(more))
-        return annotated(generator, labeller, own)
+        return with_annotator(generator, labeller, own)
 
 
 METHOD = Bayesgan()

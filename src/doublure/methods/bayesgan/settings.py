@@ -1,4 +1,4 @@
-"""The settings of ``bayesgan``: what the Bayesian accountant needs, and those of each kind of data."""
+"""The settings of ``bayesgan``, for the Bayesian accountant and for each kind of data."""
 
 from __future__ import annotations
 
@@ -38,28 +38,27 @@ _PAPER: dict[str, Any] = {
 
 
 class BayesianSettings(PrivateSettings):
-    """Noise, lots and steps are fixed in the plan; what they cost under Bayesian DP is measured on the way.
+    """Settings of the Bayesian accountant: noise, lots and steps are fixed, and their cost is measured in the run.
 
     Attributes:
-        recipe: Under whose name settings that are not given take their defaults: ours, or those of the paper (docs/
-            methods.md says what it leaves open, and what stands there instead).
-        paired: Whether ``wgan`` clips each real record together with a generated one, as the other losses have to.
-        noise_multiplier: σ, the noise's standard deviation over the sensitivity (C, or 2 C where ``clipping`` is
+        recipe: The set of defaults for settings that are not given: ours, or the paper's (docs/methods.md lists what
+            the paper leaves open, and the values used instead).
+        paired: Whether ``wgan`` clips each real record together with a generated one, as the other losses must.
+        noise_multiplier: σ, the noise's standard deviation over the sensitivity (C, or 2 C if ``clipping`` is
             ``batch``). None: from the ceiling on ε_μ and ``expected_distance``.
-        expected_distance: How long gradient distances are expected to be, in shares of the sensitivity: a guess from
-            public knowledge, by which σ is chosen. With 1 the ceiling is kept whatever the data; with less it may be
-            passed.
-        clipping: ``record``: each unit's gradient, as a worst case worth having needs; ``batch``: the lot's mean, as in
-            the code published with the paper.
+        expected_distance: Expected length of gradient distances, as a share of the sensitivity: a guess from public
+            knowledge, by which σ is chosen. With 1 the ceiling holds for any data; with less it may be exceeded.
+        clipping: ``record``: each unit's gradient is clipped, which a useful worst case requires; ``batch``: the lot's
+            mean is, as in the code published with the paper.
         distances: m, gradient distances sampled in each step.
-        bound: The confidence bound on the mean of what is estimated from them: the paper's ``student-t``, a heuristic,
-            or ``bernstein``, which holds for any distribution and seldom says less than the worst case.
+        bound: The confidence bound on the mean estimated from them: the paper's ``student-t``, a heuristic, or
+            ``bernstein``, which holds for any distribution and is seldom below the worst case.
         orders: The λ at which costs are kept; ε_μ is the best over all of them.
-        gamma_share: The share of δ_μ that the confidence bounds of all steps together may fail with.
-        paper_literal: Equation 5 to the letter, which is looser.
+        gamma_share: The share of δ_μ for the failure of all steps' confidence bounds together.
+        paper_literal: Use equation 5 literally, which is looser.
         worst_case_delta: δ of the worst case, below 1/units. None: a power of ten of at most a tenth of that.
         generator_clip: Bound on the norm of the generator's gradient; None for none. Never needed for privacy.
-        generator_noise: Standard deviation of noise on it, likewise.
+        generator_noise: Standard deviation of noise on it; never needed for privacy.
     """
 
     recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {OWN: {}}
@@ -106,12 +105,12 @@ class BayesianSettings(PrivateSettings):
 
     @property
     def real_alone(self) -> bool:
-        """Whether real records are clipped and noised without a generated partner: where weight clipping bounds D."""
+        """Whether real records are clipped and noised without a generated partner, as weight clipping bounds D."""
         return self.loss == "wgan" and not self.paired
 
     @property
     def special(self) -> dict[str, bool]:
-        """What of a critic's step is not as it usually is."""
+        """Overrides for the settings of a critic's step."""
         return {"paired": not self.real_alone, "per_batch": self.clipping == "batch"}
 
     @property
@@ -121,17 +120,17 @@ class BayesianSettings(PrivateSettings):
 
     @property
     def full_batch_share(self) -> float:
-        """Their share of what may be spent."""
+        """Share of the budget for these steps."""
         return 0.0
 
     @property
     def full_batch_noise(self) -> float | None:
-        """Their σ."""
+        """σ of these steps."""
         return None
 
     @property
     def samples_full_batches(self) -> bool:
-        """Whether distances are sampled at those steps too, as at the critic's."""
+        """Whether distances are sampled at these steps too, as at the critic's."""
         return False
 
     @property
@@ -141,11 +140,11 @@ class BayesianSettings(PrivateSettings):
 
     @property
     def powers(self) -> tuple[int, int]:
-        """At which powers moments are averaged at a step of the critic and at one on all records (``Distances.power``).
+        """The powers of the mean of moments at the critic's and at full-batch steps (``Distances.power``).
 
-        Steps of one kind take T, as in the paper. Of two kinds the few on all records take a tenth of the whole: the
-        lower its power, the less a step's mean is that of its longest distances, and one of the critic's then has a
-        power that is a ninth higher.
+        If only one of the two is sampled, its power is T, as in the paper. If both are, the few full-batch steps take a
+        tenth of the whole: at a lower power the longest distances dominate a step's mean less, and a critic's step
+        then has a power that is a ninth higher.
         """
         critic = self.steps or 1
         if not self.samples_full_batches:
@@ -177,7 +176,7 @@ class BayesianSettings(PrivateSettings):
 
 
 class TableBayesganSettings(TableAdversarialSettings, BayesianSettings):
-    """The settings of ``bayesgan`` on tables, where conditions are columns and nobody has to annotate."""
+    """The settings of ``bayesgan`` on tables, where conditions are columns and no annotator is needed."""
 
     sizes: ClassVar[dict[str, Any]] = DpganSettings.sizes
 
@@ -186,11 +185,11 @@ class ImageBayesganSettings(ImageDpganSettings, BayesianSettings, LabellerSettin
     """The settings of ``bayesgan`` on images.
 
     Attributes:
-        conditional: Whether the GAN sees labels.
-        annotator: Whether a private labeller says what a sampled image shows. None: if there are labels.
-        annotator_price: How ε_μ counts the annotator: at its worst case, or by distances sampled at its steps. A
-            gradient then has to be shorter than ``labeller_clip`` to cost less; none is longer than √2.
-        labeller_share: The annotator's share of what may be spent under Bayesian DP.
+        conditional: Whether the GAN is given labels.
+        annotator: Whether a private labeller labels sampled images. None: if there are labels.
+        annotator_price: The annotator's cost in ε_μ: its worst case, or by distances sampled at its steps. A gradient
+            must then be shorter than ``labeller_clip`` to cost less; none is longer than √2.
+        labeller_share: The annotator's share of the budget under Bayesian DP.
         labeller_noise: σ of each of its steps. None: from that share of the ceiling.
     """
 

@@ -1,4 +1,4 @@
-"""``bayesgan`` at work: the critic's two halves, the state that is kept with the estimate, and the annotator."""
+"""Training of ``bayesgan``: the critic's two halves, checkpoints with the estimate, and the annotator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from doublure.training.critic_steps import private_critic_trainer
 from doublure.training.gan_loop import Adversaries, CriticTrainer, SeededDraws, train
 from doublure.training.job import Job
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.private_classifier import labelled
+from doublure.training.private_classifier import train_labeller
 
 if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords
@@ -35,7 +35,7 @@ _ESTIMATE = "estimate."
 
 
 class MeasuredAdversaries(Adversaries):
-    """Generator and critic, and beside them what the mechanism has estimated so far.
+    """Generator and critic with the mechanism's estimate so far.
 
     Args:
         job: The critic's stage.
@@ -50,14 +50,14 @@ class MeasuredAdversaries(Adversaries):
         self._blurring = SeededDraws(job.seed + job.taken)
 
     def measured_by(self, step: CriticSteps) -> None:
-        """Say which mechanism's estimate is kept with the networks."""
+        """Set the mechanism whose estimate is kept with the networks."""
         self._step = step
 
     @override
     def tempered(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Return the generator's gradients, clipped and noised as the settings say.
+        """Return the generator's gradients, clipped and noised by the settings.
 
-        It keeps the game in balance and protects nobody: they follow from a critic that is noised already.
+        This balances the training and adds no privacy: the gradients follow from a noised critic.
         """
         if self._clip is not None:
             norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
@@ -88,15 +88,15 @@ class MeasuredAdversaries(Adversaries):
 
 
 class HalvesTrainer:
-    """The critic's gradient as two halves: real records by the mechanism, generated ones as they are.
+    """Trainer of a critic on two halves: real records through the mechanism, generated ones directly.
 
     The mechanism gives the noisy mean of −∇D(x) over clipped real records. The other half, the mean of ∇D(x̃) over
-    generated records drawn by the public seed, touches no private record and needs no noise; it is clipped likewise
-    only because a half that was not would outweigh the other. The critic is bounded by its weights.
+    generated records drawn by the public seed, touches no private record and needs no noise; it is clipped too, only
+    because it would outweigh the other half otherwise. The critic is bounded by its weights.
 
     Args:
         step: The mechanism, without partners.
-        adversaries: Who generates.
+        adversaries: The networks.
         size: Generated records in a step.
     """
 
@@ -124,8 +124,8 @@ class HalvesTrainer:
         return real + self._step.generated_gradient(critic, records, condition)
 
 
-def trained_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, BayesianAccountant]:
-    """Train the critic by noisy gradients, the generator by the critic; return the generator and what was estimated."""
+def train_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, BayesianAccountant]:
+    """Train the critic by noisy gradients, and the generator by the critic; return the generator and the estimate."""
     stage = _critics(job, settings)
     adversaries = MeasuredAdversaries(stage, settings)
     step = private_critic_trainer(
@@ -154,19 +154,19 @@ def trained_generator(job: Job, settings: BayesianSettings) -> tuple[nn.Module, 
 
 
 def _critics(job: Job, settings: BayesianSettings) -> Job:
-    """Return the job as the critic's stage sees it: without labels where the GAN sees none."""
+    """Return the job of the critic's stage, without labels if the GAN is given none."""
     stage = job.stage("critic", after=0)
-    stage = stage if settings.condition_width(job.encoder) else stage.seen(Bodies())
+    stage = stage if settings.condition_width(job.encoder) else stage.seen(BodyView())
     return replace(stage, taken=min(stage.taken, settings.steps or 1))
 
 
-class Bodies:
-    """Records without their conditions."""
+class BodyView:
+    """View of records without their conditions."""
 
     name: ClassVar[str] = "bodies"
 
     def to_message(self) -> Message:
-        """Return nothing."""
+        """Return an empty message."""
         return Message()
 
     def __call__(self, records: PrivateRecords) -> PrivateRecords:
@@ -175,7 +175,7 @@ class Bodies:
 
 
 def _distances(job: Job, settings: BayesianSettings, power: int) -> DistanceSettings:
-    """Return how distances are sampled; the bounds of all steps fail with their share of δ_μ together."""
+    """Return the sampling of distances; all steps' bounds together fail with their share of δ_μ."""
     if job.delta_mu is None:
         raise TypeError("bayesgan needs the δ_μ of its plan")
     return DistanceSettings(
@@ -193,10 +193,10 @@ def _distances(job: Job, settings: BayesianSettings, power: int) -> DistanceSett
 
 
 class Unconditional(nn.Module):
-    """A generator that is handed labels and does not look at them.
+    """A generator that ignores labels.
 
     Args:
-        generator: Noise ``(B, Z)`` alone to images.
+        generator: Maps noise ``(B, Z)`` to images.
     """
 
     def __init__(self, generator: nn.Module) -> None:
@@ -210,31 +210,31 @@ class Unconditional(nn.Module):
         return images
 
 
-def annotated(generator: nn.Module, labeller: Labeller, settings: ImageBayesganSettings) -> LabelledGenerator:
-    """Return the generator with the annotator that checks its images before they are handed out."""
+def with_annotator(generator: nn.Module, labeller: Labeller, settings: ImageBayesganSettings) -> LabelledGenerator:
+    """Return the generator with the annotator that checks its images before they are returned."""
     steered = generator if settings.conditional else Unconditional(generator)
     return LabelledGenerator(steered, labeller, noise_width=settings.noise_width, tries=settings.tries)
 
 
-def untrained_labeller(encoder: Encoder) -> Labeller:
+def build_labeller(encoder: Encoder) -> Labeller:
     """Return an untrained annotator."""
     return Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
 
 
-def trained_annotator(
+def train_annotator(
     job: Job, settings: ImageBayesganSettings, generator: nn.Module
 ) -> tuple[Labeller, BayesianAccountant | None]:
-    """Train the annotator on the labelled private records, in steps that follow the critic's.
+    """Train the annotator on the labelled private records, in steps after the critic's.
 
     Returns:
-        The annotator, and what its steps were estimated to cost, where sampled distances price them.
+        The annotator, and the estimated cost of its steps, if distances are sampled at them.
     """
     stage = job.stage("annotator", after=settings.steps or 1)
     distances = _distances(job, settings, settings.powers[1]) if settings.samples_full_batches else None
     sums = NoisySums(stage, job.accesses[-1:], distances=distances)
     steered = generator if settings.conditional else Unconditional(generator)
     try:
-        labeller = labelled(stage, settings, steered, settings.noise_width, sums)
+        labeller = train_labeller(stage, settings, steered, settings.noise_width, sums)
     except SettingError as error:
         if error.field != "state":
             raise
@@ -243,4 +243,4 @@ def trained_annotator(
     return labeller, sums.estimate
 
 
-__all__ = ["Bodies", "HalvesTrainer", "MeasuredAdversaries", "annotated", "trained_annotator", "trained_generator"]
+__all__ = ["BodyView", "HalvesTrainer", "MeasuredAdversaries", "train_annotator", "train_generator", "with_annotator"]

@@ -1,1 +1,1 @@
-"""A GAN whose critic learns from clipped, noised gradients (Frigerio 2019)."""
+"""A GAN whose critic is trained by clipped, noised gradients (Frigerio 2019)."""

@@ -1,8 +1,9 @@
-"""``dpgan``: a GAN whose critic learns from clipped, noised gradients.
+"""``dpgan``: a GAN whose critic is trained by clipped, noised gradients.
 
-Frigerio et al. 2019, Algorithm 1 (on Xie et al. 2018 and Abadi et al. 2016), done so that its guarantee holds: the
-whole paired loss of each unit is clipped once, lots are Poisson, every step of the critic is an event, and the clipping
-decay leaves σ alone. On images the networks are those of Triastcyn & Faltings 2022 without normalisation.
+It implements Frigerio et al. 2019, Algorithm 1 (based on Xie et al. 2018 and Abadi et al. 2016) such that its guarantee
+holds: the whole paired loss of each unit is clipped once, lots are Poisson, every step of the critic is an event, and
+the clipping decay does not change σ. On images the networks are those of Triastcyn & Faltings 2022 without
+normalisation.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from doublure.methods.dpgan.settings import DpganSettings, ImageDpganSettings, S
 from doublure.private.accounting import GaussianEvent
 from doublure.schema import Schema
 from doublure.training.job import Job
-from doublure.training.owned import AtOwner, adversary_of
+from doublure.training.owned import OwnerTasks, build_adversary
 from doublure.training.private_gan_settings import PrivateSettings
-from doublure.training.settings import MethodSettings, Work, by_kind, lowered
+from doublure.training.settings import MethodSettings, Work, by_kind, lower_settings
 
 if TYPE_CHECKING:
     from torch import nn
@@ -73,8 +74,8 @@ class Dpgan(Adversarial[P]):
         return schema.kind in ("table", "images") and schema.max_silos == 1
 
     @override
-    def at_owner(self, encoder: Encoder, settings: P) -> AtOwner:
-        return AtOwner(adversary=lambda _: adversary_of(settings, encoder))
+    def at_owner(self, encoder: Encoder, settings: P) -> OwnerTasks:
+        return OwnerTasks(adversary=lambda _: build_adversary(settings, encoder))
 
     @override
     def max_grad_norm(self, settings: P) -> float:
@@ -86,7 +87,7 @@ class Dpgan(Adversarial[P]):
 
     @override
     def rehearsed(self, settings: P) -> P:
-        return lowered(settings, steps=settings.n_critic, generator_batch=2, labeller_steps=1, view_images=100)
+        return lower_settings(settings, steps=settings.n_critic, generator_batch=2, labeller_steps=1, view_images=100)
 
     @override
     def train(self, job: Job[P]) -> nn.Module:

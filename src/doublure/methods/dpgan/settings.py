@@ -1,4 +1,4 @@
-"""The settings of ``dpgan``: a GAN's networks for each kind of data, and what is clipped and noised."""
+"""The settings of ``dpgan``: a GAN's networks for each kind of data, with clipping and noise."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class DpganSettings(TableAdversarialSettings, PrivateSettings):
 class ImageDpganSettings(ImageAdversarialSettings, PrivateSettings):
     """The settings of ``dpgan`` on images.
 
-    No normalisation, under which generated images would meet; and no gradient penalty with the logistic loss: the steps
-    are clipped and noised, and without it twice as many take the same time. There are few steps, so that they are
-    larger than those of ``gan`` (docs/methods.md).
+    There is no normalisation, which would mix generated images, and no gradient penalty with the logistic loss: the
+    steps are clipped and noised, and without it twice as many take the same time. The few steps are larger than those
+    of ``gan`` (docs/methods.md).
     """
 
     sizes: ClassVar[dict[str, Any]] = {"lot_share": 0.02, "smallest_lot": 64, "largest_lot": 1024, "steps": 1500}

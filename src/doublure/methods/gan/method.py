@@ -1,6 +1,7 @@
-"""``gan``: the same networks and loop as ``dpgan``, without privacy. A baseline; every artefact says so.
+"""``gan``: a baseline with the networks and the loop of ``dpgan``, without privacy.
 
-On images it is the WGAN-GP of Triastcyn & Faltings 2018 to 2022 without their noise.
+Every artefact says that it is not private. On images it is the WGAN-GP of Triastcyn & Faltings 2018 to 2022 without
+their noise.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Gan(Adversarial[A]):
-    """A GAN that promises nothing; see the module."""
+    """A GAN without any guarantee; see the module."""
 
     name: ClassVar[str] = "gan"
     guarantee: ClassVar[Kind] = "none"

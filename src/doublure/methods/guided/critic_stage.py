@@ -1,4 +1,4 @@
-"""The critic's stage of ``guided`` as a private GAN has it, whose generator is the one trained before."""
+"""Settings of the critic's stage of ``guided``, as those of a private GAN with a trained generator."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def critic_of_tables(settings: TableGuidedSettings, noise_width: int) -> DpganSe
     """Return the settings of the stage on tables.
 
     Args:
-        settings: Of ``guided``, with defaults resolved.
-        noise_width: Numbers of noise that the generator takes for a row.
+        settings: The settings of ``guided``, with defaults resolved.
+        noise_width: Numbers of noise for a row.
     """
     return DpganSettings(
         **_shared(settings),
@@ -34,7 +34,7 @@ def critic_of_images(settings: ImageGuidedSettings) -> ImageDpganSettings:
 
 
 def _shared(settings: TableGuidedSettings | ImageGuidedSettings) -> dict[str, Any]:
-    """Return what both have: the losses, the lots and the rates."""
+    """Return the settings common to both: losses, lots and rates."""
     return {
         "loss": "logistic",
         "gradient_penalty": 0.0,

@@ -1,9 +1,9 @@
-"""``guided`` on images: mean features train a generator, a critic refines it, a labeller checks what it makes.
+"""``guided`` on images: a generator fitted to mean features, a critic that refines it, a labeller that checks images.
 
-First the mean embedding of ``statistics`` (:mod:`doublure.methods.statistics.images.mean_embedding`); then a critic of
-images (:mod:`doublure.methods.guided.refining`); then a linear labeller on scattering features
-(:mod:`doublure.training.private_classifier`). A synthetic image is handed out for a label once the labeller sees that
-label in it, so that what synthetic images are labelled with is as good as the labeller, and not only as the generator.
+The stages are the mean embedding of ``statistics`` (:mod:`doublure.methods.statistics.images.mean_embedding`), a critic
+of images (:mod:`doublure.methods.guided.refining`) and a linear labeller on scattering features
+(:mod:`doublure.training.private_classifier`). A synthetic image is returned for a label once the labeller predicts that
+label, so that labels are as accurate as the labeller, and not only as the generator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from doublure.schema import Schema
 from doublure.schema.images import LABEL
 from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
-from doublure.training.owned import Adversary, AtOwner
+from doublure.training.owned import Adversary, OwnerTasks
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         return not settings.critic_share or schema.max_silos == 1
 
     @override
-    def at_owner(self, encoder: Encoder, settings: ImageGuidedSettings) -> AtOwner:
-        from doublure.methods.statistics.images.mean_embedding import generator_for
+    def at_owner(self, encoder: Encoder, settings: ImageGuidedSettings) -> OwnerTasks:
+        from doublure.methods.statistics.images.mean_embedding import build_generator
         from doublure.training.private_classifier import at_owner
 
         asked = super().at_owner(encoder, settings)
@@ -59,11 +59,11 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         if not settings.critic_share:
             return asked
         critic = critic_of_images(settings)
-        return asked | AtOwner(
+        return asked | OwnerTasks(
             adversary=lambda _: Adversary(
                 settings=critic,
                 shapes=encoder,
-                generator=lambda: generator_for(encoder, settings, 0),
+                generator=lambda: build_generator(encoder, settings, 0),
                 noise_width=critic.noise_width,
             )
         )
@@ -78,10 +78,8 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
         found = settings.with_critic(statistics, schema, noise_multiplier)
         if not settings.labeller_share:
             return found
-        return (
-            *found,
-            Access(purpose="train the labeller", event=settings.labeller_event(noise_multiplier), whole=True),
-        )
+        event = settings.labeller_event(noise_multiplier)
+        return (*found, Access(purpose="train the labeller", event=event, whole=True))
 
     @override
     def work(self, schema: Schema, settings: ImageGuidedSettings) -> Work:
@@ -98,11 +96,11 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
     @override
     def build(self, encoder: Encoder, settings: ImageGuidedSettings, seed: int) -> nn.Module:
         from doublure.encode.image import of_images
-        from doublure.methods.statistics.images.mean_embedding import generator_for
+        from doublure.methods.statistics.images.mean_embedding import build_generator
         from doublure.networks.labelled import Labeller
         from doublure.networks.shares import with_shares
 
-        generator, sizes = generator_for(encoder, settings, seed), encoder.condition_sizes.values()
+        generator, sizes = build_generator(encoder, settings, seed), encoder.condition_sizes.values()
         if not settings.labeller_share:
             return with_shares(generator, sizes)
         labeller = Labeller(of_images(encoder).body_shape, classes=encoder.condition_width)
@@ -110,21 +108,21 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
 
     @override
     def train(self, job: Job, settings: ImageGuidedSettings) -> nn.Module:
-        from doublure.methods.guided.refining import refined
-        from doublure.methods.statistics.images.mean_embedding import learned
+        from doublure.methods.guided.refining import refine
+        from doublure.methods.statistics.images.mean_embedding import fit_images
         from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums
-        from doublure.training.private_classifier import labelled
+        from doublure.training.private_classifier import train_labeller
 
         before, sizes = 1, job.encoder.condition_sizes.values()
         first = job.stage("statistics", after=0)
-        fit = learned(first, settings, NoisySums(first, job.accesses[:1]))
+        fit = fit_images(first, settings, NoisySums(first, job.accesses[:1]))
         generator = fit.generator
         if settings.critic_share:
             if fit.distance is None:
                 raise TypeError("a critic refines a network")
             stage = job.stage("critic", after=before)
-            generator = refined(
+            generator = refine(
                 stage,
                 critic_of_images(settings),
                 job.accesses[1],
@@ -137,15 +135,15 @@ class ImageGuided(ImageStatistics[ImageGuidedSettings]):
             return with_shares(generator, sizes, fit.shares)
         last = job.stage("labeller", after=before)
         sums = NoisySums(last, job.accesses[-1:])
-        made = _checked(settings, generator, labelled(last, settings, generator, settings.image_noise, sums))
+        made = _checked(settings, generator, train_labeller(last, settings, generator, settings.image_noise, sums))
         return with_shares(made, sizes, fit.shares)
 
 
 def _checked(
     settings: ImageGuidedSettings, generator: UpsamplingGenerator | GaussianImages, labeller: Labeller
 ) -> LabelledGenerator:
-    """Return the generator with its images varied, and the labeller that checks them before they are handed out."""
-    from doublure.training.private_classifier import checked
+    """Return the generator with the warp and spread of sampling, and the labeller that checks its images."""
+    from doublure.training.private_classifier import with_label_checks
 
     generator.warp, generator.spread = settings.sampled_warp, settings.sampled_spread
-    return checked(settings, generator, labeller, settings.image_noise)
+    return with_label_checks(settings, generator, labeller, settings.image_noise)

@@ -1,4 +1,4 @@
-"""``guided``: private statistics train a generator, a private critic refines it, a private labeller labels.
+"""``guided``: a generator fitted to private statistics, refined by a private critic, checked by a private labeller.
 
 One plan splits ε over the stages; a share of zero leaves a stage out. On tables there are the first two
 (:mod:`doublure.methods.guided.tables`), on images all three (:mod:`doublure.methods.guided.images`).
@@ -16,7 +16,7 @@ from doublure.methods.guided.images import ImageGuided
 from doublure.methods.guided.settings import GuidedSettings, ImageGuidedSettings, TableGuidedSettings
 from doublure.methods.guided.tables import TableGuided
 from doublure.methods.statistics.method import Statistics
-from doublure.methods.statistics.of_kind import StatisticsOfKind
+from doublure.methods.statistics.of_kind import StatisticsStrategy
 from doublure.methods.statistics.settings import StatisticsSettings
 from doublure.schema import Schema
 from doublure.training.settings import MethodSettings, by_kind
@@ -29,7 +29,7 @@ class Guided(Statistics):
     guarantee: ClassVar[Kind] = "dp"
     settings_type: ClassVar[Mapping[str, type[MethodSettings]]] = by_kind(TableGuidedSettings, ImageGuidedSettings)
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
-    of_kind: ClassVar[Mapping[str, StatisticsOfKind[Any]]] = dict(
+    of_kind: ClassVar[Mapping[str, StatisticsStrategy[Any]]] = dict(
         zip(settings_type, (TableGuided(), ImageGuided()), strict=True)
     )
 

@@ -1,7 +1,8 @@
-"""A private critic refines a generator that was trained on statistics: the middle stage of ``guided``.
+"""Refinement of a generator by a private critic, the middle stage of ``guided``.
 
-The loop, the critic and its noisy steps are those of ``dpgan``; what differs is where it begins, few steps on large
-lots, a pace that follows how well the critic does, and that the generator is held to the statistics released before.
+The loop, the critic and its noisy steps are those of ``dpgan``. It differs in four ways: the generator is already
+fitted to statistics, there are few steps on large lots, the pace follows the critic's accuracy, and the generator's
+loss includes its distance from the released statistics.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from doublure.training.private_gan_settings import PrivateSettings
 _Generator = TypeVar("_Generator", bound=nn.Module)
 
 
-def refined(
+def refine(
     job: Job,
     settings: PrivateSettings,
     access: Access,
@@ -31,15 +32,15 @@ def refined(
     distance: Callable[[_Generator], Tensor],
     weight: float,
 ) -> _Generator:
-    """Return a generator that has followed a private critic.
+    """Return a generator refined by a private critic.
 
     Args:
         job: The stage.
-        settings: Of critic and generator as adversaries.
-        access: What pays for its steps.
-        generator: Where it begins.
-        distance: How far a generator is from what was released before.
-        weight: Of that distance in the generator's loss.
+        settings: Settings of critic and generator as adversaries.
+        access: The access that pays for the critic's steps.
+        generator: The generator to refine, in place.
+        distance: A generator's distance from the released statistics.
+        weight: Weight of that distance in the generator's loss.
     """
 
     def anchor(moving: nn.Module) -> Tensor:
@@ -53,28 +54,28 @@ def refined(
     return generator
 
 
-def measured(probabilities: Tensor, distance: Callable[[Array], tuple[float, Array]]) -> Tensor:
-    """Return a distance that is computed in arrays, with its gradient.
+def with_gradient(probabilities: Tensor, distance: Callable[[Array], tuple[float, Array]]) -> Tensor:
+    """Return a distance that is computed in arrays, as a tensor with its gradient.
 
     Args:
-        probabilities: Of what.
-        distance: Returns how far they are, and what that changes by with each of them.
+        probabilities: The distance's argument.
+        distance: Returns the distance and its gradient by the probabilities.
     """
-    found: Tensor = _Measured.apply(probabilities, distance)  # type: ignore[no-untyped-call]
+    found: Tensor = _ArrayFunction.apply(probabilities, distance)  # type: ignore[no-untyped-call]
     return found
 
 
-class _Measured(torch.autograd.Function):
-    """A number whose gradient is computed with it."""
+class _ArrayFunction(torch.autograd.Function):
+    """A function of arrays that computes its value and its gradient together."""
 
     @staticmethod
     def forward(ctx: Any, moving: Tensor, distance: Callable[[Array], tuple[float, Array]]) -> Tensor:
-        """Measure."""
+        """Return the value, and keep the gradient."""
         found, gradient = distance(as_array(moving))
         ctx.gradient = torch.from_numpy(gradient).to(moving)
         return moving.new_tensor(found)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """Multiply."""
+        """Return the kept gradient, times the incoming one."""
         return gradients[0] * ctx.gradient, None

@@ -1,4 +1,4 @@
-"""The settings of ``guided``: what critic and labeller may spend beside the statistics, and how they learn."""
+"""The settings of ``guided``: shares of the budget and training of critic and labeller."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from doublure.schema import Schema
 from doublure.training.classifier_settings import CheckingSettings
 from doublure.training.gan_settings import refuse_nothing_to_generate
 from doublure.training.image_gan_settings import Channels
-from doublure.training.private_gan_settings import Norm, event_of_share
+from doublure.training.private_gan_settings import Norm, share_event
 from doublure.training.settings import LearningRate
 
 LEAST_SHARE = 0.01
 _LOT = 1_000
 
 
-def none_or_some(share: float | None) -> float | None:
-    """Refuse a share so small that its noise would be no number that float32 can carry; 0 leaves its stage out."""
+def refuse_tiny_share(share: float | None) -> float | None:
+    """Refuse a share so small that float32 could not hold its noise; 0 leaves the stage out."""
     if share is not None and 0 < share < LEAST_SHARE:
         raise ValueError(f"must be 0, or at least {LEAST_SHARE:g}")
     return share
 
 
 class GuidedSettings(StatisticsSettings):
-    """What a private critic takes of the budget, beside the statistics.
+    """Settings of a private critic beside the statistics.
 
     Attributes:
-        critic_share: The critic's share of what is spent, in 1/σ² (of lots, by the central limit theorem): 0 leaves the
+        critic_share: The critic's share of the budget, in 1/σ² (for lots, by the central limit theorem): 0 leaves the
             critic out, else at least 0.01.
         critic_steps: Noisy steps of the critic, T.
         critic_lot: Expected units in a lot; None: 1,000, or all if there are fewer.
-        critic_lr: Adam's, of the critic.
+        critic_lr: Adam's learning rate of the critic.
         critic_clip: C, the bound on a unit's gradient, from 1e-9 to 1e9.
-        critic_threshold: The critic takes more steps for one of the generator's while it tells no more than this share
-            of what is generated (:class:`doublure.training.gan_loop.CriticPace`).
-        critic_patience: Steps of the generator, at least, before it takes still more.
-        refine_lr: Adam's, of the generator that follows the critic.
-        anchor: How strongly the generator is held to the released statistics while it follows the critic.
+        critic_threshold: Accuracy on generated records up to which the critic takes more steps for one of the
+            generator's (:class:`doublure.training.gan_loop.CriticPace`).
+        critic_patience: Fewest steps of the generator before it takes still more.
+        refine_lr: Adam's learning rate of the generator that is refined.
+        anchor: Weight of the generator's distance from the released statistics.
     """
 
     critic_share: float = Field(default=0.0, ge=0, le=0.98)
@@ -56,7 +56,7 @@ class GuidedSettings(StatisticsSettings):
     refine_lr: LearningRate = 1e-4
     anchor: float = Field(default=1.0, ge=0, le=1e6)
 
-    _none_or_some = field_validator("critic_share", "labeller_share", check_fields=False)(none_or_some)
+    _none_or_some = field_validator("critic_share", "labeller_share", check_fields=False)(refuse_tiny_share)
 
     @model_validator(mode="after")
     def _something_is_left(self) -> Self:
@@ -66,16 +66,16 @@ class GuidedSettings(StatisticsSettings):
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """What the stages after the statistics take, each of the whole."""
+        """Shares of the budget of the stages after the statistics."""
         return (self.critic_share,)
 
     @property
     def statistics_share(self) -> float:
-        """What is left for the statistics, rounded so that 1 - 0.9 is 0.1."""
+        """The share left for the statistics, rounded so that 1 - 0.9 is 0.1."""
         return round(1 - sum(self.shares), 12)
 
     def with_lot(self, schema: Schema) -> Self:
-        """Return the settings with the critic's lot decided from the public number of units."""
+        """Return the settings with the critic's lot chosen from the public number of units."""
         if not self.critic_share:
             return self
         refuse_nothing_to_generate(schema)
@@ -84,7 +84,7 @@ class GuidedSettings(StatisticsSettings):
     def with_critic(
         self, statistics: tuple[Access, ...], schema: Schema, noise_multiplier: float
     ) -> tuple[Access, ...]:
-        """Return the statistics, and each step of the critic if there is one."""
+        """Return the accesses of the statistics, and of the critic if there is one."""
         if not self.critic_share:
             return statistics
         return (*statistics, Access(purpose="train the critic", event=self.critic_event(schema, noise_multiplier)))
@@ -94,9 +94,9 @@ class GuidedSettings(StatisticsSettings):
         return noise_multiplier / math.sqrt(self.statistics_share)
 
     def critic_event(self, schema: Schema, noise_multiplier: float) -> GaussianEvent:
-        """Return all steps of the critic, whose noise together is that of its share."""
+        """Return the event of all steps of the critic, which together have the precision of its share."""
         rate = min(1.0, (self.critic_lot or _LOT) / schema.public_units)
-        return event_of_share(noise_multiplier, self.critic_share, rate, self.critic_steps)
+        return share_event(noise_multiplier, self.critic_share, rate, self.critic_steps)
 
 
 class TableGuidedSettings(GuidedSettings, TableStatisticsSettings):
@@ -120,12 +120,11 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
     """The settings of ``guided`` on images.
 
     Attributes:
-        sampled_warp: How strongly images are warped when they are sampled: of drawings more than the generator learned
-            with, as the labeller says what a warped image still shows, so that a classifier sees more than the
-            generator could draw.
-        sampled_spread: What the generator's noise is multiplied by when it is sampled: above 1, images come more often
-            from the edges of what the generator can draw, where labels meet. The labeller says which. By rule it is
-            above 1 only for photographs whose labels are well known.
+        sampled_warp: Strength of the warp in sampling. For drawings it is above that in training: the labeller checks
+            what a warped image still shows, and a classifier sees more variation than the generator learned.
+        sampled_spread: Factor of the generator's noise in sampling. Above 1, more images come from the edges of its
+            range, near class boundaries; the labeller checks their labels. By default it is above 1 only for
+            photographs with precise label means.
         critic_channels: Output channels of the critic's convolutions.
         labeller_share: The labeller's share, in 1/σ²: 0 leaves it out, else at least 0.01.
     """
@@ -157,6 +156,6 @@ class ImageGuidedSettings(GuidedSettings, ImageStatisticsSettings, CheckingSetti
         return self.image_noise * (self.tries if self.labeller_share else 1)
 
     def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
-        """Return all steps of the labeller, whose noise together is that of its share."""
+        """Return the event of all steps of the labeller, which together have the noise of its share."""
         each = noise_multiplier * math.sqrt(self.labeller_steps / self.labeller_share)
         return GaussianEvent(noise_multiplier=each, steps=self.labeller_steps)

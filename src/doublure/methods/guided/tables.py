@@ -1,9 +1,9 @@
-"""``guided`` on tables: noisy tables train a mixture, and a private critic refines it.
+"""``guided`` on tables: a mixture fitted to noisy tables, refined by a private critic.
 
-First the releases of ``statistics`` (:mod:`doublure.methods.statistics.tables.method`); then a critic of whole rows, in
-the groups that pairs were counted in, which can see what no pair of columns shows
-(:mod:`doublure.methods.guided.refining`). The mixture follows it by the probabilities of its components, and is held to
-the noisy tables meanwhile; the tree is drawn within what it has become.
+The stages are the releases of ``statistics`` (:mod:`doublure.methods.statistics.tables.method`), and a critic of whole
+rows in the groups of counted pairs (:mod:`doublure.methods.guided.refining`), which can detect dependence beyond pairs.
+The probabilities of the mixture's components are trained against it, with the distance from the noisy tables in the
+loss; the tree is then drawn within the refined mixture.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.schema import Schema
 from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
-from doublure.training.owned import Adversary, AtOwner, View, unplanned
+from doublure.training.owned import Adversary, OwnerTasks, RecordView, unplanned
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -46,14 +46,14 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
         return not settings.critic_share or schema.max_silos == 1
 
     @override
-    def at_owner(self, encoder: Encoder, settings: TableGuidedSettings) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: TableGuidedSettings) -> OwnerTasks:
         if not settings.critic_share:
-            return AtOwner()
-        from doublure.methods.statistics.tables.group_rows import InGroups
+            return OwnerTasks()
+        from doublure.methods.statistics.tables.group_rows import GroupView
         from doublure.networks.mixture import MixtureGenerator, MixtureRows
 
-        def adversary(view: View | None) -> Adversary:
-            if not isinstance(view, InGroups):
+        def adversary(view: RecordView | None) -> Adversary:
+            if not isinstance(view, GroupView):
                 raise unplanned("view")
             mixture = MixtureRows(MixtureGenerator(view.sizes, condition_width=0, components=view.components))
             own = critic_of_tables(settings, mixture.noise_width)
@@ -61,19 +61,19 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
                 settings=own, shapes=view.shapes(encoder.schema), generator=lambda: mixture, noise_width=own.noise_width
             )
 
-        return AtOwner(
-            views={InGroups.name: lambda message: InGroups.from_message(message, encoder.width)}, adversary=adversary
+        return OwnerTasks(
+            views={GroupView.name: lambda message: GroupView.from_message(message, encoder.width)}, adversary=adversary
         )
 
     @override
     def white_box(self, encoder: Encoder, settings: TableGuidedSettings, kept: State) -> Critic | None:
-        from doublure.methods.statistics.tables.group_rows import InGroups
+        from doublure.methods.statistics.tables.group_rows import GroupView
 
         stage = {name.removeprefix("critic/"): own for name, own in kept.items() if name.startswith("critic/")}
         if not stage:
             return None
-        view = InGroups.of_state(stage, encoder.width)
-        own = critic_of_tables(settings, 1)  # the generator's width of noise is nothing to a critic
+        view = GroupView.of_state(stage, encoder.width)
+        own = critic_of_tables(settings, 1)  # a critic does not depend on the generator's noise width
         return kept_critic(stage, own, view.shapes(encoder.schema), view.one_hot)
 
     @override
@@ -93,22 +93,22 @@ class TableGuided(TableStatistics[TableGuidedSettings]):
 
     @override
     def train(self, job: Job, settings: TableGuidedSettings) -> AnyGenerator:
-        from doublure.methods.guided.refining import measured, refined
-        from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
-        from doublure.methods.statistics.tables.group_rows import of_groups
+        from doublure.methods.guided.refining import refine, with_gradient
+        from doublure.methods.statistics.tables.fitting import build_generator, release_and_fit
+        from doublure.methods.statistics.tables.group_rows import with_group_view
         from doublure.networks.mixture import MixtureGenerator, MixtureRows
 
         counted = len(counted_events(job))
-        fit = fitted_mixture(job.stage("statistics", after=0), settings)
+        fit = release_and_fit(job.stage("statistics", after=0), settings)
         if settings.critic_share:
             rows = MixtureRows(MixtureGenerator.of(fit.sizes, fit.probabilities, fit.weights))
-            refined(
-                of_groups(job.stage("critic", after=counted), fit.tables, len(fit.weights)),
+            refine(
+                with_group_view(job.stage("critic", after=counted), fit.tables, len(fit.weights)),
                 critic_of_tables(settings, rows.noise_width),
                 job.accesses[-1],
                 rows,
                 weight=settings.anchor,
-                distance=lambda moving: measured(moving.mixture.probabilities(), fit.distance),
+                distance=lambda moving: with_gradient(moving.mixture.probabilities(), fit.distance),
             )
             fit = replace(fit, probabilities=rows.mixture.probabilities().detach().numpy())
-        return finished(job, fit)
+        return build_generator(job, fit)

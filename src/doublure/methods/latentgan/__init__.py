@@ -1,1 +1,1 @@
-"""Latents of a public generator (Chen 2021, DPMI)."""
+"""Private models of latents of a public generator (Chen 2021, DPMI)."""

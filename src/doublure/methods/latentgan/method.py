@@ -1,9 +1,9 @@
-"""``latentgan``: private records are learned as latents of a public generator (Chen et al. 2021, DPMI).
+"""``latentgan``: a private model of records' latents under a public generator (Chen et al. 2021, DPMI).
 
 A generator G_p of public data comes from elsewhere (``doublure public fit``). Each private record is inverted by itself
-to a latent (:mod:`doublure.networks.inversion`), which is a function of that record and of public numbers alone; a
-private GAN then learns the latents, in few dimensions, with labels and conditions part of the record; and what is
-released is G_p(G_ds(z)). The guarantee is that of the private GAN's noisy steps, for the private records, given a
+to a latent (:mod:`doublure.networks.inversion`), a function of that record and of public numbers alone. A private
+generator G_ds is then trained on the latents, in few dimensions, with labels and conditions part of the record, and
+G_p(G_ds(z)) is released. The guarantee is that of the noisy steps or releases, for the private records, given a
 generator that is truly public.
 """
 
@@ -20,12 +20,12 @@ from doublure.errors import RunFolderError, SettingError
 from doublure.guarantee import Kind
 from doublure.methods.adversarial import Adversarial
 from doublure.methods.latentgan.settings import ImageLatentSettings, LatentSettings, TableLatentSettings
-from doublure.public.facts import answered
+from doublure.public.facts import with_placeholder_answers
 from doublure.public.folder import load
 from doublure.schema import Schema
 from doublure.training.architectures import Critic, kept_critic
 from doublure.training.job import Job, State
-from doublure.training.owned import AtOwner
+from doublure.training.owned import OwnerTasks
 from doublure.training.settings import MethodSettings, by_kind
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ class Latentgan(Adversarial[LatentSettings]):
 
     @override
     def resolve_defaults(self, schema: Schema, settings: LatentSettings) -> LatentSettings:
-        """Decide what follows from the public generator, whose folder is read once: a plan says what was found there.
+        """Decide settings from the public generator, whose folder is read once; a plan keeps its facts.
 
         Raises:
-            SettingError: The folder is none, or is damaged; or a setting does not fit its generator.
+            SettingError: The folder is missing or damaged, or a setting does not fit its generator.
         """
         return super().resolve_defaults(schema, _with_facts(settings))
 
@@ -81,7 +81,7 @@ class Latentgan(Adversarial[LatentSettings]):
         return settings.teacher != "critic" or schema.max_silos == 1
 
     @override
-    def at_owner(self, encoder: Encoder, settings: LatentSettings) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: LatentSettings) -> OwnerTasks:
         from doublure.methods.latentgan.training import at_owner
 
         return at_owner(encoder, settings)
@@ -91,7 +91,7 @@ class Latentgan(Adversarial[LatentSettings]):
         """Return σ of the critic's steps, if it was given.
 
         Raises:
-            SettingError: It would be no one's: no critic learns, or a labeller learns beside it.
+            SettingError: There is no critic, or a labeller is trained beside it.
         """
         if settings.noise_multiplier is not None and (settings.teacher != "critic" or settings.later_share):
             remedy = "set teacher=critic labeller_share=0, or give epsilon"
@@ -117,40 +117,40 @@ class Latentgan(Adversarial[LatentSettings]):
         """Refuse a public generator that is not the plan's or cannot be inverted, before anything is charged.
 
         Raises:
-            RunFolderError: The folder is not there, or its weights are others, or do not fit what it says of them.
-            SettingError: Records would meet in it.
+            RunFolderError: The folder is missing, or its weights differ or do not fit its facts.
+            SettingError: Records would interact in it.
         """
-        from doublure.methods.latentgan.training import inversion_of, public_networks
+        from doublure.methods.latentgan.training import build_inversion, public_networks
 
-        encoder = encoder_for(answered(schema), settings.encoding)
+        encoder = encoder_for(with_placeholder_answers(schema), settings.encoding)
         generator, proposer, _ = public_networks(encoder, settings)
-        inversion_of(encoder, settings, generator, proposer)
+        build_inversion(encoder, settings, generator, proposer)
 
     @override
     def white_box(self, encoder: Encoder, settings: LatentSettings, kept: State) -> Critic | None:
         from doublure.encode.latent import LatentEncoder
-        from doublure.methods.latentgan.training import inversion_of, public_networks
+        from doublure.methods.latentgan.training import build_inversion, public_networks
 
         if (name := "latents/critic") not in kept:
             return None
-        inversion = inversion_of(encoder, settings, *public_networks(encoder, settings)[:2])
+        inversion = build_inversion(encoder, settings, *public_networks(encoder, settings)[:2])
         return kept_critic(kept, settings, LatentEncoder(encoder, settings.latent), inversion, [name])
 
     @override
     def build(self, encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
-        from doublure.methods.latentgan.training import untrained
+        from doublure.methods.latentgan.training import build
 
-        return untrained(encoder, settings, seed)
+        return build(encoder, settings, seed)
 
     @override
     def train(self, job: Job[LatentSettings]) -> nn.Module:
-        from doublure.methods.latentgan.training import trained
+        from doublure.methods.latentgan.training import train_generator
 
-        return trained(job, job.settings)
+        return train_generator(job, job.settings)
 
 
 def _with_facts(settings: LatentSettings) -> LatentSettings:
-    """Return the settings with what is known of the public generator, read from its folder if a plan does not say."""
+    """Return the settings with the public generator's facts, read from its folder if the plan has none."""
     if settings.public_facts is not None or not settings.public:
         return settings
     try:

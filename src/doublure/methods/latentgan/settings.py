@@ -1,4 +1,4 @@
-"""The settings of ``latentgan``: the public generator, how records are inverted, and what learns their latents."""
+"""The settings of ``latentgan``: the public generator, the inversion, and the model of latents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing_extensions import override
 from doublure.encode.choice import EncodingChoice
 from doublure.encode.columns import Numerics, estimated_width
 from doublure.errors import SchemaError, SettingError
-from doublure.methods.guided.settings import none_or_some
+from doublure.methods.guided.settings import refuse_tiny_share
 from doublure.networks.sizes import detail_noise, generator_work, perceptron_weights
 from doublure.private.accounting import GaussianEvent
 from doublure.public.part import PublicPart
@@ -24,13 +24,13 @@ from doublure.schema.schema import domain_of
 from doublure.training.classifier_settings import CheckingSettings
 from doublure.training.gan_settings import PerceptronSettings
 from doublure.training.image_gan_settings import classes_of
-from doublure.training.private_gan_settings import Norm, PrivateSettings, event_of_share
+from doublure.training.private_gan_settings import Norm, PrivateSettings, share_event
 from doublure.training.settings import Work
 
 FIRST_SHARE = 0.2
-"""Of a mixture's budget, in 1/σ², for the sums that say where to cut."""
+"""Share of a mixture's budget, in 1/σ², for the sums that locate the cuts."""
 INVERSION_RATE, INVERSION_SEED = 0.1, 0
-"""The first step's rate, and the public seed of the beginnings, which are the same for every record."""
+"""Learning rate of the first step, and public seed of the starts, which are the same for every record."""
 _BYTES = 4
 _PASSES = 12
 _INVERTED, _SUMMED = 256, 2_000  # records at a time: networks.inversion, private.queries.sums
@@ -42,24 +42,24 @@ _LABELLER = 0.5
 
 
 class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
-    """What ``latentgan`` needs whatever the kind of data.
+    """Settings of ``latentgan`` on any kind of data.
 
     Attributes:
-        teacher: What trains the generator of latents: ``mixture``: two noisy sums of moments
+        teacher: The training of the generator of latents: ``mixture``: two noisy sums of moments
             (:mod:`doublure.methods.latentgan.moments`); ``critic``, the paper's, by noisy steps.
-        noise_width: l, numbers that a latent is made of; 0: half of d. A mixture takes d + 1.
-        splits: m, of ``mixture``: each class is cut into 2^m cells; 0: not at all, in one release.
-        inversion_steps: Of gradient descent, for each record and restart. None: 20 where an encoder proposes the
-            beginning, else 200.
-        inversion_restarts: Beginnings that are tried for each record. None: 1 where an encoder proposes it, else 2.
+        noise_width: l, numbers of noise for a latent; 0: half of d. A mixture takes d + 1.
+        splits: m, for ``mixture``: each class is cut into 2^m cells; 0: no cuts, and one release.
+        inversion_steps: Steps of gradient descent for each record and restart. None: 20 if an encoder proposes the
+            start, else 200.
+        inversion_restarts: Starts for each record. None: 1 if an encoder proposes it, else 2.
     """
 
     at_a_time: ClassVar[int]
-    """Records that are inverted together: what is quick on a processor; stopping waits for one."""
+    """Records in a batch of inversion, sized for a processor's cache; a stop signal waits for one batch."""
 
     constants: ClassVar[dict[str, Any]] = {
         "first_share": FIRST_SHARE, "inversion_rate": INVERSION_RATE, "inversion_seed": INVERSION_SEED,
-        # of a teacher that learned from random features, and is gone
+        # settings of a former teacher by random features
         "features": 4096, "bandwidths": [1.0, 0.5, 0.25], "feature_seed": 0, "fit_steps": 2000, "batch": 1000,
         "embedding_lr": 2e-3,
     }  # fmt: skip
@@ -73,11 +73,11 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
     splits: int = Field(default=3, ge=0, le=8)
     max_grad_norm: Norm = 1.0
 
-    # -- deciding ------------------------------------------------------------------------------------------------
+    # -- defaults ------------------------------------------------------------------------------------------------
 
     @override
     def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
-        """Decide everything that follows from the public generator and the public number of units.
+        """Decide settings from the public generator and the public number of units.
 
         Raises:
             SettingError: There is no public generator, it makes other records, l is not below d, or a mixture was
@@ -108,17 +108,17 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
         return super().resolve_defaults(schema, **sizes).model_copy(update=update)
 
     def _refuse_questions(self, schema: Schema) -> None:
-        """Refuse a fact that would change what the public generator has to make once it is learned."""
+        """Refuse to buy a fact that would change the form of the public generator's records."""
         for question in schema.questions:
             if question.fact not in ("units", "shares"):
                 remedy = "declare it: the public generator was made for known columns"
                 raise SchemaError("cannot be learned here", field=question.path, remedy=remedy)
 
-    # -- what is touched -----------------------------------------------------------------------------------------
+    # -- accesses ------------------------------------------------------------------------------------------------
 
     @property
     def later_share(self) -> float:
-        """What stages after the latents take, in 1/σ²."""
+        """Share of the stages after the latents, in 1/σ²."""
         return 0.0
 
     @property
@@ -130,24 +130,24 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
 
     @property
     def latent_accesses(self) -> int:
-        """How many accesses those are."""
+        """Number of accesses for these steps or releases."""
         return 1 if self.teacher == "critic" else self.latent_steps
 
     def latent_events(self, schema: Schema, noise_multiplier: float) -> tuple[GaussianEvent, ...]:
-        """Return what trains the generator of latents, as the accountant reads it."""
+        """Return the events of the training of the generator of latents."""
         share = 1 - self.later_share
         if self.teacher == "critic":
             return (self._critic_event(schema, noise_multiplier, share),)
         if self.splits:
             parts = (FIRST_SHARE * share, (1 - FIRST_SHARE) * share)
-            return tuple(event_of_share(noise_multiplier, part, 1, 1) for part in parts)
-        return (event_of_share(noise_multiplier, share, 1, 1),)
+            return tuple(share_event(noise_multiplier, part, 1, 1) for part in parts)
+        return (share_event(noise_multiplier, share, 1, 1),)
 
     def _critic_event(self, schema: Schema, noise_multiplier: float, share: float) -> GaussianEvent:
         rate, steps = min(1.0, (self.lot_size or 1) / schema.public_units), self.steps or 1
         if share == 1:
             return GaussianEvent(noise_multiplier=noise_multiplier, sample_rate=rate, steps=steps)
-        return event_of_share(noise_multiplier, share, rate, steps)
+        return share_event(noise_multiplier, share, rate, steps)
 
     @override
     def checkpoint_interval(self, step: int, steps: int) -> int:
@@ -176,11 +176,11 @@ class LatentSettings(PerceptronSettings, PrivateSettings, PublicPart):
 
     @abstractmethod
     def _public_work(self, schema: Schema) -> tuple[int, int, int, int]:
-        """Return the public generator's multiplications a record, what it holds, a record's bytes, and conditions."""
+        """Return the public generator's multiplications and kept numbers a record, a record's bytes, and conditions."""
 
 
 def _classes(schema: Schema) -> int:
-    """Return how many combinations of condition values there are; too many would leave each of them too few records."""
+    """Return the number of combinations of condition values; refuse so many that each would have too few records."""
     found = math.prod(len(domain_of(schema, name)) for name in schema.with_role("condition"))
     if found > _MOST_CLASSES:
         remedy = "take the role condition from a column, or use teacher=critic"
@@ -192,8 +192,8 @@ class TableLatentSettings(LatentSettings):
     """The settings of ``latentgan`` on tables.
 
     Attributes:
-        numerics: As the public generator's.
-        bins: Likewise.
+        numerics: The public generator's.
+        bins: The public generator's.
     """
 
     data: ClassVar[str] = "table"
@@ -209,10 +209,10 @@ class TableLatentSettings(LatentSettings):
 
     @override
     def resolve_defaults(self, schema: Schema, **sizes: Any) -> Self:
-        """Encode rows as the public generator makes them.
+        """Decide settings, with the public generator's encoding of rows.
 
         Raises:
-            SettingError: Something else was asked for.
+            SettingError: Another encoding was given.
         """
         own = super().resolve_defaults(schema, **sizes)
         networks: Any = own.public_networks
@@ -236,12 +236,12 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
     """The settings of ``latentgan`` on images.
 
     Attributes:
-        labeller_share: What a private labeller takes, in 1/σ², that checks what is made: 0 leaves it out, else at
-            least 0.01. None: 0.5 where there is a label. The paper's labelling classifier, inside the budget.
-        detail: How large the public generator's detail is that images get at most (:mod:`doublure.networks.detail`),
-            held back until they are no more speckled than the public ones; 0 leaves it out. None: 1.2 where the public
-            generator has any.
-        sampled_detail: The same when images are sampled, where it was changed after the fit; None: ``detail``.
+        labeller_share: Share, in 1/σ², of a private labeller that checks images: 0 leaves it out, else at least 0.01.
+            None: 0.5 if there is a label. It is the paper's labelling classifier, inside the budget.
+        detail: Largest factor of the public generator's detail in images (:mod:`doublure.networks.detail`), reduced
+            until they are no more speckled than the public ones; 0 leaves it out. None: 1.2 if the public generator has
+            any.
+        sampled_detail: The factor in sampling, if it was changed after the fit; None: ``detail``.
     """
 
     data: ClassVar[str] = "images"
@@ -252,7 +252,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
     sampled_detail: float | None = Field(default=None, ge=0, le=4)
     label_margin: float = Field(default=4.0, ge=0, le=100)
 
-    _none_or_some = field_validator("labeller_share")(none_or_some)
+    _none_or_some = field_validator("labeller_share")(refuse_tiny_share)
 
     @property
     @override
@@ -262,9 +262,9 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
 
     @override
     def sampling_with(self, changed: Mapping[str, Any]) -> Self:
-        """Return the settings with some that only sampling asks changed.
+        """Return the settings with changes to some that only sampling reads.
 
-        The fit's own ``detail`` says which networks there are, and stays; ``sampled_detail`` takes the new one.
+        The fit's own ``detail`` decides which networks there are, and stays; ``sampled_detail`` takes the new one.
         """
         found = super().sampling_with(changed)
         if "detail" not in changed:
@@ -273,7 +273,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
 
     @property
     def strength(self) -> float:
-        """What detail is multiplied by when images are sampled, before it is held back."""
+        """Factor of the detail in sampling, before it is reduced."""
         own = self.detail if self.sampled_detail is None else self.sampled_detail
         return own or 0.0
 
@@ -289,7 +289,7 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
 
     @property
     def image_noise(self) -> int:
-        """Numbers of noise that an image is made of: of its latent, and of its detail."""
+        """Numbers of noise for an image: for its latent, and for its detail."""
         return self.noise_width + (detail_noise(self.facts.makes["shape"]) if self.detail else 0)
 
     @override
@@ -310,8 +310,8 @@ class ImageLatentSettings(LatentSettings, CheckingSettings):
         return own.model_copy(update={"labeller_share": share, "detail": detail})
 
     def labeller_event(self, noise_multiplier: float) -> GaussianEvent:
-        """Return all steps of the labeller."""
-        return event_of_share(noise_multiplier, self.later_share, 1, self.labeller_steps)
+        """Return the event of all steps of the labeller."""
+        return share_event(noise_multiplier, self.later_share, 1, self.labeller_steps)
 
     @override
     def work(self, schema: Schema) -> Work:

@@ -1,4 +1,4 @@
-"""``latentgan`` at work: the public generator, the private records' latents, and what learns them."""
+"""Training of ``latentgan``: the public generator, the inversion of records, and the model of latents."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing_extensions import override
 from doublure.encode.image import of_images
 from doublure.encode.latent import LatentEncoder
 from doublure.errors import RunFolderError
-from doublure.methods.latentgan.moments import ByCell, ByClass, mixture_from, untrained_mixture
+from doublure.methods.latentgan.moments import CellMoments, ClassMoments, build_mixture, estimate_mixture
 from doublure.methods.latentgan.settings import INVERSION_RATE, INVERSION_SEED, ImageLatentSettings, LatentSettings
-from doublure.networks.detail import Detail, Detailed
+from doublure.networks.detail import DetailedGenerator, ImageDetail
 from doublure.networks.inversion import Inversion, InversionSettings
 from doublure.networks.labelled import Labeller
 from doublure.networks.latent import PublicNetworks, ThroughPublic
@@ -27,9 +27,9 @@ from doublure.support.tensors import as_tensor
 from doublure.training.architectures import generator_of
 from doublure.training.job import Job, ProgressCounter
 from doublure.training.noisy_sums import NoisySums
-from doublure.training.owned import AtOwner, adversary_of
+from doublure.training.owned import OwnerTasks, build_adversary
 from doublure.training.private_classifier import at_owner as labeller_at_owner
-from doublure.training.private_classifier import checked, labelled
+from doublure.training.private_classifier import train_labeller, with_label_checks
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from doublure.private.records import PrivateRecords, ResumableStore
 
 _WORK = "latents"
-_ORDER = "places by content, each content once"  # of latents that are kept half-way
+_ORDER = "places by content, each content once"  # order of latents in an interrupted run
 _KEPT_EVERY = 30.0  # seconds
-_HELD_BY = 500  # generated images that say how speckled they are
+_HELD_BY = 500  # generated images whose speckle is measured
 
 
-def trained(job: Job, settings: LatentSettings) -> nn.Module:
-    """Return the generator to release: of latents, and the public one behind it."""
+def train_generator(job: Job, settings: LatentSettings) -> nn.Module:
+    """Return the generator to release, which draws latents and maps them through the public one."""
     generator, proposer, detail = public_networks(job.encoder, settings, job.device)
-    stage = job.stage("latents", after=0).seen(inverted(job, settings, generator, proposer))
+    stage = job.stage("latents", after=0).seen(latent_view(job, settings, generator, proposer))
     stage = replace(stage, encoder=LatentEncoder(job.encoder, settings.latent))
     latent = _TEACHERS[settings.teacher](stage, settings, job.accesses[: settings.latent_accesses])
     whole: nn.Module = ThroughPublic(latent, generator, width=settings.latent)
@@ -59,31 +59,31 @@ def trained(job: Job, settings: LatentSettings) -> nn.Module:
     return whole.eval()
 
 
-def untrained(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
-    """Return an untrained generator of records: of latents first, the public one behind it, and the labeller if any."""
+def build(encoder: Encoder, settings: LatentSettings, seed: int) -> nn.Module:
+    """Return an untrained generator of records: one of latents, the public one after it, and the labeller if any."""
     import torch
 
     public = generator_of(settings.public_networks, encoder, torch.Generator().manual_seed(0))
     shapes = LatentEncoder(encoder, settings.latent)
-    latent = untrained_mixture(shapes, settings) if settings.teacher == "mixture" else None
+    latent = build_mixture(shapes, settings) if settings.teacher == "mixture" else None
     latents = latent or generator_of(settings, shapes, torch.Generator().manual_seed(seed))
     whole: nn.Module = ThroughPublic(latents, public, width=settings.latent)
     if not isinstance(settings, ImageLatentSettings):
         return whole
     shape = of_images(encoder).body_shape
     if settings.detail:
-        whole = _detailed(whole, Detail(shape), settings)
+        whole = _detailed(whole, ImageDetail(shape), settings)
     if not settings.labeller_share:
         return whole
-    return checked(settings, whole, Labeller(shape, classes=encoder.condition_width), settings.image_noise)
+    return with_label_checks(settings, whole, Labeller(shape, classes=encoder.condition_width), settings.image_noise)
 
 
-def _detailed(generator: nn.Module, detail: Detail, settings: ImageLatentSettings) -> Detailed:
-    """Return a generator whose images get detail."""
-    return Detailed(generator, detail, noise_width=settings.noise_width, strength=settings.strength)
+def _detailed(generator: nn.Module, detail: ImageDetail, settings: ImageLatentSettings) -> DetailedGenerator:
+    """Return a generator with detail added to its images."""
+    return DetailedGenerator(generator, detail, noise_width=settings.noise_width, strength=settings.strength)
 
 
-def _held(job: Job, generator: Detailed, settings: ImageLatentSettings) -> Detailed:
+def _held(job: Job, generator: DetailedGenerator, settings: ImageLatentSettings) -> DetailedGenerator:
     """Return a generator whose images are no more speckled than the public ones."""
     import torch
 
@@ -95,10 +95,10 @@ def _held(job: Job, generator: Detailed, settings: ImageLatentSettings) -> Detai
 
 
 def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "cpu") -> PublicNetworks:
-    """Return the plan's public generator, what proposes latents to it and its detail, if the plan wants any.
+    """Return the plan's public generator, with its encoder and its detail where the plan uses them.
 
     Raises:
-        RunFolderError: They are not the plan's, or do not fit its settings.
+        RunFolderError: The weights are not the plan's, or do not fit its settings.
     """
     import torch
 
@@ -107,7 +107,7 @@ def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "c
     generator = generator_of(networks, encoder, initial)
     proposer = None if weights.encoder is None else inversion_encoder_of(networks, encoder, initial)
     wanted = isinstance(settings, ImageLatentSettings) and settings.detail
-    detail = Detail(of_images(encoder).body_shape) if wanted and weights.detail is not None else None
+    detail = ImageDetail(of_images(encoder).body_shape) if wanted and weights.detail is not None else None
     found = PublicNetworks(generator, proposer, detail)  # type: ignore[arg-type]
     try:
         for network, own in zip(found, weights, strict=True):
@@ -120,12 +120,12 @@ def public_networks(encoder: Encoder, settings: LatentSettings, device: str = "c
     return found
 
 
-class Latents:
-    """Private records' latents, in place of their bodies; conditions stay beside them.
+class LatentView:
+    """View of private records with latents in place of their bodies; conditions are kept.
 
     Args:
-        inversion: What makes them.
-        resumable: Where they are kept, as it takes long; None: nowhere.
+        inversion: Computes the latents.
+        resumable: Keeps finished latents, as inversion is slow; None: they are not kept.
     """
 
     name: ClassVar[str] = "latents"
@@ -135,7 +135,7 @@ class Latents:
         self._resumable = resumable
 
     def to_message(self) -> Message:
-        """Return nothing: the public generator is the plan's."""
+        """Return an empty message: the public generator is the plan's."""
         return Message()
 
     def __call__(self, records: PrivateRecords) -> PrivateRecords:
@@ -144,32 +144,32 @@ class Latents:
         return records.mapped(own, own.width, rows=own.settings.batch, apart=True, resumable=self._resumable)
 
 
-def inverted(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> Latents:
-    """Return what makes latents of records; owners make their own, and keep none."""
-    inversion = inversion_of(job.encoder, settings, generator, proposer)
+def latent_view(job: Job, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None) -> LatentView:
+    """Return the view of records as latents; owners compute their own, and keep none."""
+    inversion = build_inversion(job.encoder, settings, generator, proposer)
     job.progress.stage("invert the records", job.units)
     if job.partitions is not None:
-        return Latents(inversion)
-    return Latents(inversion, _LatentStore(job, latents_key(job), inversion.settings.batch))
+        return LatentView(inversion)
+    return LatentView(inversion, _LatentStore(job, latents_key(job), inversion.settings.batch))
 
 
-def at_owner(encoder: Encoder, settings: LatentSettings) -> AtOwner:
-    """Return what whoever trains asks of owners, who have the public generator, too."""
+def at_owner(encoder: Encoder, settings: LatentSettings) -> OwnerTasks:
+    """Return the tasks of owners, who have the public generator, too."""
     shapes = LatentEncoder(encoder, settings.latent)
     sizes, width = tuple(shapes.condition_sizes.values()), settings.latent
 
-    def latents(message: Message) -> Latents:
+    def latents(message: Message) -> LatentView:
         del message
         generator, proposer, _ = public_networks(encoder, settings)
-        return Latents(inversion_of(encoder, settings, generator, proposer))
+        return LatentView(build_inversion(encoder, settings, generator, proposer))
 
-    asked = AtOwner(
-        views={Latents.name: latents},
+    asked = OwnerTasks(
+        views={LatentView.name: latents},
         summands={
-            ByClass.name: lambda _: ByClass(sizes, width),
-            ByCell.name: lambda message: ByCell.from_message(message, sizes, width, settings.splits),
+            ClassMoments.name: lambda _: ClassMoments(sizes, width),
+            CellMoments.name: lambda message: CellMoments.from_message(message, sizes, width, settings.splits),
         },
-        adversary=None if settings.teacher != "critic" else lambda _: adversary_of(settings, shapes),
+        adversary=None if settings.teacher != "critic" else lambda _: build_adversary(settings, shapes),
     )
     if not isinstance(settings, ImageLatentSettings) or not settings.labeller_share:
         return asked
@@ -177,11 +177,11 @@ def at_owner(encoder: Encoder, settings: LatentSettings) -> AtOwner:
 
 
 def latents_key(job: Job) -> str:
-    """Return what latents follow from beside the plan, as one name.
+    """Return a hash of the latents' inputs beside the plan.
 
-    Latents of other data must never stand beside this data's labels: one record would then count in two places. Where
-    and with what a latent is computed is part of it: its last digits follow from them, and a long descent makes those
-    large, so that one half of the records would be inverted otherwise than the other.
+    Latents of other data must never be combined with this data's labels: one record would then count in two places.
+    The machine and the library's version are part of the hash: they change last digits, which a long descent amplifies,
+    so that resumed records would be inverted differently from the others.
     """
     import torch
 
@@ -193,10 +193,10 @@ def latents_key(job: Job) -> str:
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def inversion_of(
+def build_inversion(
     encoder: Encoder, settings: LatentSettings, generator: nn.Module, proposer: nn.Module | None
 ) -> Inversion:
-    """Return what makes latents of records, as the plan has it."""
+    """Return the plan's inversion of records to latents."""
     return Inversion(generator, settings.latent, _how(settings), proposer=proposer, shape=encoder.body_shape)
 
 
@@ -211,11 +211,11 @@ def _how(settings: LatentSettings) -> InversionSettings:
 
 
 class _LatentStore(ProgressCounter):
-    """Keeps the latents that are finished in the run's internal folder, and tells how far it is.
+    """Store of finished latents in the run's internal folder, which also reports progress.
 
     Args:
         job: The run.
-        key: What the latents follow from, records included.
+        key: Hash of the latents' inputs, records included.
         rows: Records in a batch.
     """
 
@@ -249,7 +249,7 @@ class _LatentStore(ProgressCounter):
 
 
 def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
-    """Train by a private critic of latents: the paper's."""
+    """Train by a private critic of latents, as in the paper."""
     from doublure.training.critic_steps import private_critic_trainer
     from doublure.training.gan_loop import prepare, train
 
@@ -258,16 +258,16 @@ def _by_critic(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -
 
 
 def _by_mixture(job: Job, settings: LatentSettings, accesses: Sequence[Access]) -> nn.Module:
-    """Train by noisy sums of moments."""
-    return mixture_from(job, settings, NoisySums(job, accesses))
+    """Estimate a mixture from noisy sums of moments."""
+    return estimate_mixture(job, settings, NoisySums(job, accesses))
 
 
 _TEACHERS = {"critic": _by_critic, "mixture": _by_mixture}
 
 
 def _labelled(job: Job, settings: ImageLatentSettings, generator: nn.Module) -> nn.Module:
-    """Train a private labeller on the images themselves, and let it check what is made."""
+    """Train a private labeller on the images themselves, and let it check generated ones."""
     stage = job.stage("labeller", after=settings.latent_steps)
     sums = NoisySums(stage, job.accesses[-1:])
     width = settings.image_noise
-    return checked(settings, generator, labelled(stage, settings, generator, width, sums), width)
+    return with_label_checks(settings, generator, train_labeller(stage, settings, generator, width, sums), width)

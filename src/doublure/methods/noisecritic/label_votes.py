@@ -1,11 +1,11 @@
-"""Private labels by noisy voting: what ``noisecritic`` may train on in place of the true ones (2018, §4.1, Theorem 3).
+"""Private labels by noisy voting, an alternative to true labels for ``noisecritic`` (2018, §4.1, Theorem 3).
 
 The paper names the noisy votes of Papernot et al. (2016) as a candidate: there an ensemble of teachers votes on each
-image, and every vote costs. Here groups of look-alikes vote, each image once, and every image gets the label that won
-in its group (:mod:`doublure.private.queries.votes`). However many images are labelled, it is one release of one table.
+image, and every vote costs. Here groups of similar images vote, each image once, and every image gets the winning label
+of its group (:mod:`doublure.private.queries.votes`). Any number of images is labelled by one release of one table.
 
-It says nothing about the images: groups, critic and generator follow from them without protection, and the release as a
-whole stays empirical.
+Images stay unprotected: groups, critic and generator depend on them without noise, and the release as a whole stays
+empirical.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from doublure.private.queries.votes import LabelVotes
 from doublure.training.job import Job
 
 
-def voted(job: Job[S], access: Access, groups: int) -> Job[S]:
-    """Return the job on records whose labels were voted on, in an order that follows from the images alone.
+def vote_on_labels(job: Job[S], access: Access, groups: int) -> Job[S]:
+    """Return the job on records with voted labels, in an order that follows from the images alone.
 
-    Its first step is spent on the vote.
+    Its first step is the vote.
 
     Args:
-        job: With images that have a label.
+        job: A job on images with a label.
         access: The planned release.
-        groups: How many groups of look-alikes vote.
+        groups: Number of groups of similar images that vote.
 
     Raises:
-        LostRun: The run was cut off between the vote and its keeping.
+        LostRun: The run was cut off after the vote and before it was saved.
     """
     records = job.records.by_body()
     vote = job.stage("votes", after=0)

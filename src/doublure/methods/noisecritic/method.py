@@ -1,11 +1,11 @@
-"""``noisecritic``: a GAN whose critic clips a record's features and adds noise to them. An empirical estimate, never ε.
+"""``noisecritic``: a GAN whose critic clips a record's features and adds noise to them, with an empirical estimate.
 
-Triastcyn & Faltings 2018 and 2019 (both §5.2): WGAN-GP (λ = 10, five critic steps), Adam 1e-4 (0, 0.9), lots of 64, the
-label inside the record, features clipped to C = 1 with noise of σ = 1.5 on them. The figures are 2019's: those of 2018
-are lost in the text at hand. The 2018 paper claimed differential privacy for this (Theorem 2, Corollary 1); the claim
-does not hold, because the noise is in no derivative of a score but the last layer's
-(:mod:`doublure.networks.noise_layer`), and the 2019 paper withdrew it (§4.1). What remains is the estimate of
-:mod:`doublure.measures.expected_loss`, made afterwards by a rule that the plan fixes here, before any record is read.
+It never claims an ε. It follows Triastcyn & Faltings 2018 and 2019 (both §5.2): WGAN-GP (λ = 10, five critic steps),
+Adam 1e-4 (0, 0.9), lots of 64, the label inside the record, features clipped to C = 1 with noise of σ = 1.5 on them.
+The figures are 2019's: those of 2018 are lost in the text at hand. The 2018 paper claimed differential privacy for this
+(Theorem 2, Corollary 1). The claim does not hold, because the noise is in no derivative of a score but the last layer's
+(:mod:`doublure.networks.noise_layer`), and the 2019 paper withdrew it (§4.1). The estimate of
+:mod:`doublure.measures.expected_loss` remains; the plan fixes its rule here, before any record is read.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _Settings: TypeAlias = NoisecriticSettings | ImageNoisecriticSettings
 _MOST_PAIRS = 1000
 _VOTERS = 100  # images in a group, on average
 _MOST_GROUPS = 1000
-_PASSES = 4  # over the images: three to find the groups, one to put each into its own
+_PASSES = 4  # over the images: three to find the groups, one to assign each image to its group
 _BYTES = 4
 _LOUD = 0.25
-"""More noise than this share of a group's votes often lets another label win."""
+"""Noise, as a share of a group's votes, above which the wrong label often wins."""
 _VOTES = "vote on labels: ε and δ are for the labels alone, images held fixed"
 
 
@@ -148,9 +148,9 @@ class Noisecritic(Gan[_Settings]):
     def train(self, job: Job[_Settings]) -> nn.Module:
         settings = job.settings
         if isinstance(settings, ImageNoisecriticSettings) and settings.votes:
-            from doublure.methods.noisecritic.label_votes import voted
+            from doublure.methods.noisecritic.label_votes import vote_on_labels
 
-            job = voted(job, job.accesses[0], settings.label_groups or 1)
+            job = vote_on_labels(job, job.accesses[0], settings.label_groups or 1)
         return super().train(job)
 
 
@@ -160,9 +160,9 @@ def _event(settings: ImageNoisecriticSettings) -> DiscreteGaussianEvent:
 
 @lru_cache(maxsize=32)
 def _calibrated(epsilon: float, delta: float) -> DiscreteGaussianEvent:
-    """Return the vote that makes all labels together (ε₂, δ₂)-differentially private, images held fixed.
+    """Return the event of a vote that makes all labels together (ε₂, δ₂)-differentially private, images held fixed.
 
-    Changing one label takes one vote from a cell and gives it to another: what adding a record to two tables costs.
+    Changing one label moves one vote between two cells, which costs as much as adding a record to two tables.
     """
 
     def changed(scale: float) -> DiscreteGaussianEvent:
@@ -170,7 +170,7 @@ def _calibrated(epsilon: float, delta: float) -> DiscreteGaussianEvent:
 
     try:
         return changed(accounting.calibrate(lambda scale: [changed(scale)], epsilon=epsilon, delta=delta))
-    except SettingError as error:  # the accountant of a vote is no setting
+    except SettingError as error:  # name the settings of the vote in place of the accountant's arguments
         fields = {"epsilon": "label_epsilon", "delta": "label_delta", "scale": "label_epsilon"}
         raise SettingError(
             error.message, field=fields.get(error.field or "", error.field), remedy="give a larger one"
@@ -182,17 +182,17 @@ def _groups(schema: Schema) -> int:
 
 
 def _refuse_unvoted(schema: Schema) -> None:
-    """Refuse a vote on labels where there is none, or where labels are touched beside it.
+    """Refuse a vote without labels, or on labels that other accesses read too.
 
     Raises:
-        SchemaError: Naming the way out.
+        SchemaError: The schema does not allow a vote.
     """
     if not schema.with_role("condition"):
         raise SchemaError("is not there to vote on", field=LABEL, remedy="declare it, or leave out labels=votes")
     if schema.unit.max_records > 1:
         remedy = "set max_records to 1, or leave out labels=votes"
         raise SchemaError("must be 1 where labels are voted on", field="unit.max_records", remedy=remedy)
-    if schema.unit.id is not None:  # which of a unit's images is used follows from their order, and that from labels
+    if schema.unit.id is not None:  # the choice of a unit's image would depend on an order that depends on labels
         remedy = "leave it out where each image is a unit of its own, or leave out labels=votes"
         raise SchemaError("must be null where labels are voted on", field="unit.id", remedy=remedy)
     for question in schema.questions:
@@ -201,14 +201,14 @@ def _refuse_unvoted(schema: Schema) -> None:
             raise SchemaError("would be learned from labels beside the votes", field=question.path, remedy=remedy)
 
 
-# -- its critics: those of gan, with the noise layer before the score --------------------------------------------------
+# -- the critics of gan, with the noise layer before the score ---------------------------------------------------------
 
 
 @critic_of.register(NoisecriticSettings)
 def critic_of_rows(
     settings: NoisecriticSettings, encoder: Encoder, initial: torch.Generator, outputs: int = 1
 ) -> nn.Module:
-    """Return an untrained critic of rows; ``outputs`` stays 1, the score behind the noise layer."""
+    """Return an untrained critic of rows; ``outputs`` is always 1, the score after the noise layer."""
     return _noisy(vector_critic(settings, encoder, initial, settings.features), settings, initial)
 
 
@@ -216,7 +216,7 @@ def critic_of_rows(
 def critic_of_images(
     settings: ImageNoisecriticSettings, encoder: Encoder, initial: torch.Generator, outputs: int = 1
 ) -> nn.Module:
-    """Return an untrained critic of images; likewise."""
+    """Return an untrained critic of images; ``outputs`` is always 1, the score after the noise layer."""
     return _noisy(image_critic(settings, encoder, initial, settings.features), settings, initial)
 
 

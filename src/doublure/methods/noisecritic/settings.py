@@ -1,4 +1,4 @@
-"""The settings of ``noisecritic``: the noise layer, the estimate that follows, and votes on labels."""
+"""The settings of ``noisecritic``: the noise layer, the later estimate, and votes on labels."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from doublure.training.image_gan_settings import ImageAdversarialSettings
 from doublure.training.settings import LearningRate
 
 ESTIMATED_ON, ESTIMATE_SEED = 5_000, 0
-"""On how many synthetic records the expected loss is estimated, and what fixes which records, real ones included. The
-more there are, the less one real record is seen to change them."""
+"""Number of synthetic records in the estimate of the expected loss, and the seed that chooses all its records. With
+more synthetic records, the measured effect of one real record is smaller."""
 
 
 class NoiseLayerSettings(AdversarialSettings):
-    """The noise layer, and how the loss will be estimated, whatever the kind of data.
+    """Settings of the noise layer and of the estimated loss, on any kind of data.
 
     Attributes:
         features: d, numbers that pass through the noise layer.
         feature_clip: C, the norm that they are clipped to, from 1e-9 to 1e9.
-        feature_noise: σ, the standard deviation of the noise in each of them, likewise.
-        estimate_pairs: N, how many real records the expected loss is estimated from; γ is 1/(N + 1). None: 1000, or
-            half of the public number of units.
+        feature_noise: σ, the standard deviation of the noise in each of them, from 1e-9 to 1e9.
+        estimate_pairs: N, number of real records in the estimate; γ is 1/(N + 1). None: 1000, or half of the public
+            number of units.
     """
 
     constants: ClassVar[dict[str, Any]] = {
@@ -40,7 +40,7 @@ class NoisecriticSettings(TableAdversarialSettings, NoiseLayerSettings):
     """The settings of ``noisecritic`` on tables.
 
     Attributes:
-        estimate_features: In what the estimate measures distances: encoded rows.
+        estimate_features: The features in which the estimate measures distances: encoded rows.
     """
 
     sizes: ClassVar[dict[str, Any]] = TableAdversarialSettings.sizes | {"lot_share": 0, "steps": 10_000}
@@ -57,12 +57,12 @@ class ImageNoisecriticSettings(ImageAdversarialSettings, NoiseLayerSettings):
 
     Attributes:
         labels: ``record``: the label is part of the record, and passes through the noise layer with it (2018, §4.1: the
-            paper's choice). ``votes``: noisy votes take its place (:mod:`doublure.methods.noisecritic.label_votes`).
+            paper's choice). ``votes``: noisy votes replace it (:mod:`doublure.methods.noisecritic.label_votes`).
         label_epsilon: ε₂ of the votes, for the labels alone.
         label_delta: δ₂ of the votes, below 1/units.
-        label_groups: How many groups of look-alikes vote; None: one for a hundred units, at most 1000.
-        estimate_features: In what the estimate measures distances; None: ``student`` where images have labels, else
-            ``pixels``.
+        label_groups: Number of groups of similar images that vote; None: one for a hundred units, at most 1000.
+        estimate_features: The features in which the estimate measures distances; None: ``student`` if images have
+            labels, else ``pixels``.
     """
 
     sizes: ClassVar[dict[str, Any]] = ImageAdversarialSettings.sizes | {"steps": 30_000}

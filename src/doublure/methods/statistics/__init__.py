@@ -1,1 +1,1 @@
-"""Noisy counts and sums train a generator."""
+"""Generators fitted to noisy counts and sums."""

@@ -1,9 +1,9 @@
-"""From noisy counts of fine codes to the groups in which pairs of columns are counted.
+"""Estimation of counts from noisy ones, and grouping of fine codes by them.
 
-All of it is post-processing: it sees released counts alone. A column of a number comes in hundreds of fine public bins.
-To count pairs of columns in so many would drown every cell in noise, so that bins are joined to groups of about equal
-mass, and what a group looks like inside is kept as far as the noise lets it be seen: as steps of a piecewise constant
-curve, a value that stands out (forty hours a week) being a step of its own.
+All of it is post-processing of released counts. A number has hundreds of fine public bins. Pairs of columns counted in
+so many cells would be lost in noise, so that bins are joined into groups of about equal mass. The distribution within a
+group is kept as a piecewise constant curve, as far as noise allows; a value that stands out (forty hours a week) is a
+step of its own.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 _PRICE = 2.0
-"""What a cell costs, in units of log(codes) noise variances: with 2, noise alone rarely makes one."""
+"""Penalty of a piece, in units of log(cells) noise variances: with 2, noise alone rarely makes a piece."""
 _FAR, _GRID, _ROUNDS, _NEVER = 6.0, 80, 150, 1e-300
-"""From so many deviations of noise on a count is taken as it was seen; below, it may be one of so many."""
+"""Deviations of noise above which a count is not shrunk, points of the grid of true counts, rounds of EM, and the
+least likelihood."""
 _FULL = 1.2
-"""A group may hold this many times its share before it is closed."""
+"""Most mass of a group, as a multiple of its share."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grouping:
-    """Which group each code is in, and how a group's mass falls on its codes.
+    """The group of each code, and its share of the group's mass.
 
     Attributes:
         groups: ``(codes,)`` in ``[0, size)``.
         shares: ``(codes,)``; those of one group add up to 1.
-        size: How many groups.
+        size: Number of groups.
     """
 
     groups: Ints
@@ -55,27 +56,27 @@ class Grouping:
         return joined
 
 
-def ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth: bool = True) -> Grouping:
+def group_ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth: bool = True) -> Grouping:
     """Join neighbouring codes.
 
     Args:
         counts: ``(codes,)`` noisy counts, in order.
         noise: Their standard deviation.
-        most: How many groups there should be, about.
-        states: How many of the last codes are no places in the order (zero, missing) and stay alone.
-        smooth: Whether neighbours are alike, as bins of a number are, and values of an ordinal need not be.
+        most: Approximate number of groups.
+        states: Number of last codes outside the order (zero, missing), which stay alone.
+        smooth: Whether neighbours are similar, as bins of a number are, and values of an ordinal need not be.
     """
     if states:
-        numbers = ordered(counts[:-states], noise=noise, most=most, smooth=smooth)
+        numbers = group_ordered(counts[:-states], noise=noise, most=most, smooth=smooth)
         alone = numbers.size + np.arange(states)
         return Grouping(
             groups=np.append(numbers.groups, alone),
             shares=np.append(numbers.shares, np.ones(states)),
             size=numbers.size + states,
         )
-    cells = _cells(counts, noise) if smooth else np.arange(len(counts))
+    cells = constant_pieces(counts / noise) if smooth else np.arange(len(counts))
     width = np.bincount(cells)
-    masses = closest_counts(
+    masses = project_to_simplex(
         np.bincount(cells, counts).astype(np.float64),
         (width * noise**2).astype(np.float64),
         total=max(counts.sum(), 1.0),
@@ -89,56 +90,54 @@ def ordered(counts: Floats, *, noise: float, most: int, states: int = 0, smooth:
     return Grouping.of(groups[cells], (masses / width)[cells])
 
 
-def _cells(counts: Floats, noise: float) -> Ints:
-    """Return the cell of each code: the partition into intervals in which a constant explains the counts best.
+def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
+    """Return each cell's piece in the best piecewise constant fit of the counts.
 
-    Minimises Σ (c_i − mean of its cell)² / noise² + price · cells, exactly, by dynamic programming (the Potts
-    functional: Boysen et al. 2009, Annals of Statistics 37). A value that stands out becomes a cell of its own, and
-    what is noise joins its neighbours.
+    Minimises Σ (x_i − mean of its piece)² + price · pieces, exactly, by dynamic programming (the Potts functional:
+    Boysen et al. 2009, Annals of Statistics 37). A value that stands out becomes a piece of its own.
+
+    Args:
+        scaled: ``(n,)`` noisy counts, in deviations of their noise.
+        among: Number of cells in the whole table, if these are only some.
     """
-    size = len(counts)
-    price = _PRICE * math.log(max(size, 2))
-    scaled = counts / noise
-    sums, squares = (np.concatenate([[0.0], np.cumsum(x)]) for x in (scaled, scaled**2))
+    size, price = len(scaled), _PRICE * math.log(max(2, among or len(scaled)))
+    sums = np.concatenate([[0.0], np.cumsum(scaled)])
     best, since = np.zeros(size + 1), np.zeros(size + 1, dtype=np.int64)
     for end in range(1, size + 1):
-        starts = np.arange(end)
-        within = squares[end] - squares[:end] - (sums[end] - sums[:end]) ** 2 / (end - starts)
-        costs = best[:end] + within + price
-        since[end] = int(np.argmin(costs))
-        best[end] = costs[since[end]]
-    cells, end, cell = np.zeros(size, dtype=np.int64), size, 0
+        gains = best[:end] + (sums[end] - sums[:end]) ** 2 / (end - np.arange(end)) - price
+        since[end] = int(np.argmax(gains))
+        best[end] = gains[since[end]]
+    piece, end, number = np.zeros(size, dtype=np.int64), size, 0
     while end > 0:
-        cells[since[end] : end] = cell
-        end, cell = int(since[end]), cell + 1
-    return cell - 1 - cells
+        piece[since[end] : end] = number
+        end, number = int(since[end]), number + 1
+    return number - 1 - piece
 
 
-def closest_counts(counts: Floats, variances: Floats, *, total: float) -> Floats:
-    """Return the likeliest non-negative counts that add up to a total: what is noisier gives way more.
+def project_to_simplex(counts: Floats, variances: Floats, *, total: float) -> Floats:
+    """Return the most likely non-negative counts that add up to a total; noisier counts are corrected more.
 
     Minimises Σ (x_i − c_i)² / v_i, whose solution is max(c_i − λ v_i, 0) for the λ that gives the total.
 
     Args:
         counts: ``(n,)`` noisy counts.
         variances: ``(n,)`` their noise's variances, positive.
-        total: What they add up to, positive.
+        total: Their sum, positive.
     """
     order = np.argsort(-counts / variances, kind="stable")
     excess = (np.cumsum(counts[order]) - total) / np.cumsum(variances[order])
     kept = counts[order] > excess * variances[order]
-    kept[0] = True  # as it is, but for rounding
+    kept[0] = True  # true in exact arithmetic; rounding may say otherwise
     likeliest: Floats = np.maximum(counts - excess[np.flatnonzero(kept)[-1]] * variances, 0.0)
     return likeliest
 
 
-def shrunk_counts(counts: Floats, *, noise: float) -> Floats:
-    """Return what many noisy counts are likely to be, none negative, each in the light of how all of them are spread.
+def empirical_bayes_counts(counts: Floats, *, noise: float) -> Floats:
+    """Return non-negative estimates of many noisy counts, by nonparametric empirical Bayes.
 
-    The empirical Bayes estimate: counts have some distribution, whichever explains the noisy ones best (its
-    nonparametric maximum likelihood: Kiefer and Wolfowitz 1956; by EM on a grid, as Jiang and Zhang 2009, Annals of
-    Statistics 37), and each count is the mean of what is then left of it. Of a long list of categories, of which few
-    are frequent, less is lost than by shrinking all of them alike.
+    The prior of true counts is the nonparametric maximum likelihood estimate (Kiefer and Wolfowitz 1956; by EM on a
+    grid, as in Jiang and Zhang 2009, Annals of Statistics 37), and each estimate is the posterior mean. For a long list
+    of categories with few frequent ones, this loses less than equal shrinkage.
 
     Args:
         counts: ``(n,)``.
@@ -157,18 +156,18 @@ def shrunk_counts(counts: Floats, *, noise: float) -> Floats:
     return shrunk
 
 
-def believed_counts(counts: Floats, base: Floats, *, variance: float) -> Floats:
-    """Return counts as far from a base as their noise lets one believe, not negative, adding up to the base's total.
+def james_stein_counts(counts: Floats, base: Floats, *, variance: float) -> Floats:
+    """Return non-negative counts shrunk towards a base, adding up to the base's total (James and Stein, positive part).
 
-    James and Stein's estimator (its positive part): the difference is kept by the share of it that is not noise.
+    The difference from the base is multiplied by the share of it that noise does not explain.
 
     Args:
         counts: Noisy counts, of any shape.
-        base: What they are likely to be like, of the same shape.
-        variance: Of the noise.
+        base: Prior expectation, of the same shape.
+        variance: Variance of the noise.
     """
     apart = counts - base
     kept = max(0.0, 1 - counts.size * variance / max(float((apart**2).sum()), 1e-12))
     mixed = (base + kept * apart).ravel()
     total = max(float(base.sum()), 1.0)
-    return closest_counts(mixed, np.ones(mixed.size), total=total).reshape(counts.shape)
+    return project_to_simplex(mixed, np.ones(mixed.size), total=total).reshape(counts.shape)

@@ -1,10 +1,9 @@
-"""``statistics``: what is released once, with noise, trains a generator; no record is looked at twice.
+"""``statistics``: a generator fitted to noisy statistics that are released once.
 
-On tables, counts (:mod:`doublure.methods.statistics.tables.method`); on images, mean features
-(:mod:`doublure.methods.statistics.images.method`); on time series, counts of each step's values, and products of all
+The statistics are, on tables, counts (:mod:`doublure.methods.statistics.tables.method`); on images, mean features
+(:mod:`doublure.methods.statistics.images.method`); on time series, counts of each step's values and products of all
 steps' and channels' normal scores (:mod:`doublure.methods.statistics.series.method`); on related tables, counts of
-units with one of their rows, and with two that follow one another
-(:mod:`doublure.methods.statistics.relational.method`).
+units with one of their rows, and with two consecutive ones (:mod:`doublure.methods.statistics.relational.method`).
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from doublure.encode.encoder import Encoder
 from doublure.guarantee import Guarantee, Kind
 from doublure.methods.method import Method
 from doublure.methods.statistics.images.method import ImageStatistics
-from doublure.methods.statistics.of_kind import StatisticsOfKind
+from doublure.methods.statistics.of_kind import StatisticsStrategy
 from doublure.methods.statistics.relational.method import RelationalStatistics
-from doublure.methods.statistics.series.method import SeriesStatistics
+from doublure.methods.statistics.series.method import TimeSeriesStatistics
 from doublure.methods.statistics.settings import (
     ImageStatisticsSettings,
     RelationalStatisticsSettings,
@@ -33,8 +32,8 @@ from doublure.methods.statistics.tables.method import TableStatistics
 from doublure.private.accounting import Event, GaussianEvent, calibrate
 from doublure.schema import Schema
 from doublure.training.job import Job, State
-from doublure.training.owned import AtOwner
-from doublure.training.settings import MethodSettings, Work, by_kind, lowered
+from doublure.training.owned import OwnerTasks
+from doublure.training.settings import MethodSettings, Work, by_kind, lower_settings
 
 if TYPE_CHECKING:
     from doublure.networks.array_generator import AnyGenerator
@@ -45,7 +44,7 @@ class Statistics(Method[StatisticsSettings, Encoder]):
     """Noisy statistics train a generator; see the module.
 
     Attributes:
-        of_kind: What does it, for each kind of data.
+        of_kind: The implementation for each kind of data.
     """
 
     name: ClassVar[str] = "statistics"
@@ -54,10 +53,10 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         TableStatisticsSettings, ImageStatisticsSettings, SeriesStatisticsSettings, RelationalStatisticsSettings
     )
     kinds: ClassVar[frozenset[str]] = frozenset(settings_type)
-    of_kind: ClassVar[Mapping[str, StatisticsOfKind[Any]]] = dict(
+    of_kind: ClassVar[Mapping[str, StatisticsStrategy[Any]]] = dict(
         zip(
             settings_type,
-            (TableStatistics(), ImageStatistics(), SeriesStatistics(), RelationalStatistics()),
+            (TableStatistics(), ImageStatistics(), TimeSeriesStatistics(), RelationalStatistics()),
             strict=True,
         )
     )
@@ -108,7 +107,7 @@ class Statistics(Method[StatisticsSettings, Encoder]):
         return self.of_kind[schema.kind].asks_owners(schema, settings)
 
     @override
-    def at_owner(self, encoder: Encoder, settings: StatisticsSettings) -> AtOwner:
+    def at_owner(self, encoder: Encoder, settings: StatisticsSettings) -> OwnerTasks:
         return self.of_kind[encoder.schema.kind].at_owner(encoder, settings)
 
     @override
@@ -133,7 +132,7 @@ class Statistics(Method[StatisticsSettings, Encoder]):
 
     @override
     def rehearsed(self, settings: StatisticsSettings) -> StatisticsSettings:
-        return lowered(settings, fit_steps=1, batch=2, critic_steps=1, labeller_steps=1, view_images=100)
+        return lower_settings(settings, fit_steps=1, batch=2, critic_steps=1, labeller_steps=1, view_images=100)
 
     @override
     def white_box(self, encoder: Encoder, settings: StatisticsSettings, kept: State) -> Critic | None:

@@ -1,4 +1,4 @@
-"""What ``statistics`` does on a kind of data: one object for each, whatever method begins with its releases."""
+"""The base class of ``statistics`` on one kind of data, also used by methods that begin with its releases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from doublure.methods.statistics.settings import StatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.schema import Schema
 from doublure.training.job import Job, State
-from doublure.training.owned import AtOwner
+from doublure.training.owned import OwnerTasks
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ _FEW_UNITS = 1_000
 _LEAST_SCALE = 0.01
 
 
-class StatisticsOfKind(ABC, Generic[S]):
+class StatisticsStrategy(ABC, Generic[S]):
     """The method's contract (:class:`doublure.methods.method.Method`) for one kind of data and its settings.
 
-    Whatever the kind, what is released says how frequent conditions are, and the generator knows it
-    (:class:`doublure.networks.steering.KnowsConditions`).
+    For every kind, the releases include the shares of conditions, and the generator draws conditions by them
+    (:class:`doublure.networks.steering.ConditionPrior`).
     """
 
     def needs_torch(self, settings: S) -> bool:
@@ -41,16 +41,16 @@ class StatisticsOfKind(ABC, Generic[S]):
         """Whether all releases are sums that owners can answer for."""
         return bool(self.work(schema, settings).records_bytes)
 
-    def at_owner(self, encoder: Encoder, settings: S) -> AtOwner:
-        """Return what an owner computes beside counts."""
-        return AtOwner()
+    def at_owner(self, encoder: Encoder, settings: S) -> OwnerTasks:
+        """Return the computations of an owner beside counts."""
+        return OwnerTasks()
 
     @abstractmethod
     def resolve_defaults(self, schema: Schema, settings: S) -> S:
         """Return the settings with every None decided from public facts."""
 
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
-        """Return the settings with all decided that depends on how much noise there will be.
+        """Return the settings with those decided that depend on the amount of noise.
 
         Args:
             schema: The public facts.
@@ -61,26 +61,26 @@ class StatisticsOfKind(ABC, Generic[S]):
         return settings
 
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        """Return what a plan says beside its prices."""
+        """Return further lines for the explanation of a plan."""
         del schema, settings
         return ()
 
     @abstractmethod
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
-        """Return what is released; its noise together is that of one Gaussian of this multiplier."""
+        """Return the releases; together they have the noise of one Gaussian mechanism of this multiplier."""
 
     @abstractmethod
     def work(self, schema: Schema, settings: S) -> Work:
-        """Return what the releases and the training compute and hold."""
+        """Return the cost of the releases and the training."""
 
     def warnings(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        """Say when there are too few units for statistics to be seen through noise."""
+        """Return a warning if units are too few for noisy statistics."""
         if schema.public_units < _FEW_UNITS:
             return (f"{schema.public_units} units are few for noisy statistics; expect little more than averages",)
         return ()
 
     def white_box(self, encoder: Encoder, settings: S, kept: State) -> Critic | None:
-        """Return the critic, where one refines what was counted."""
+        """Return the critic, if one refines the generator."""
         return None
 
     @abstractmethod
@@ -89,20 +89,20 @@ class StatisticsOfKind(ABC, Generic[S]):
 
     @abstractmethod
     def train(self, job: Job, settings: S) -> AnyGenerator:
-        """Make the releases and return the generator that they train."""
+        """Make the releases and return the generator fitted to them."""
 
 
 def counting(
     releases: Iterable[tuple[str, int, float]], *, records: int, noise_multiplier: float
 ) -> tuple[Access, ...]:
-    """Return one access a release of tables; their noise together is that of one Gaussian of this multiplier.
+    """Return one access for each release of tables; together they have the noise of one Gaussian of this multiplier.
 
-    A unit moves each table by ``records`` at most, and n tables by √n times that in L2.
+    A unit changes each table by at most ``records``, and n tables by √n times that in L2.
 
     Args:
-        releases: Of each its purpose, how many tables it has (none: no access), and its share of the budget.
+        releases: For each its purpose, its number of tables (0: no access), and its share of the budget.
         records: The most records of a unit.
-        noise_multiplier: σ, of all of them together.
+        noise_multiplier: σ of all of them together.
     """
     return tuple(
         Access(

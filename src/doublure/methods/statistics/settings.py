@@ -15,7 +15,7 @@ from doublure.training.settings import LearningRate, MethodSettings
 _FEWEST_COMPONENTS = 16
 _FEWEST_FEATURES = 2
 MOST_GROUPS = 128
-"""The most combinations of attributes' values that a fit follows; of more, it follows a sample."""
+"""Most combinations of attributes' values in a fit; of more, it uses a sample."""
 _ROUNDED = "the operating system's own stream, exact rounded normals"
 _OF_CHAINS = {"groups", "levels", "prior", "fit_steps"}
 _OF_COPULA = {
@@ -25,27 +25,27 @@ LEARNED_BY_NETWORKS = frozenset({
     "features", "bandwidths", "second_order", "fine_detail", "fit_steps", "batch", "generator_lr",
     "generator_average", "latent", "hidden",
 })  # fmt: skip
-"""Settings of images that a Gaussian has none of, and that nobody but the user sets before it is chosen."""
+"""Settings of images that a Gaussian does not have; before the model is chosen, only the user can have set them."""
 _DRAWN_BY_NETWORKS = LEARNED_BY_NETWORKS | {"channels", "enlargement", "doubling"}
 _ENLARGED_CHANNELS = (64, 32)
-"""A larger small map and one doubling: faces then stand straighter (docs/images.md)."""
+"""Channels of a larger first map with one doubling, which draws straighter faces (docs/images.md)."""
 FEATURE_SEED = 0
-"""Public; fixes the features of images."""
+"""Public seed of the features of images."""
 TABLE_SHARE, OWN_TABLE_SHARE, GAP_SHARE, CALM_SHARE = 0.4, 0.27, 0.05, 0.01
-"""Of a copula's budget: for trees of each step's values, trees within groups, pairs of steps with and without a value,
-and how calm and busy stretches differ; the rest is for products. How they were chosen: docs/methods.md."""
+"""Shares of a copula's budget for trees of each step's values, trees within groups, pairs of present and missing steps,
+and the contrast of calm and busy stretches; the rest is for products. Their choice: docs/methods.md."""
 CONSTANT_SHARE = 0.15
-"""Of a series' squared length, what tells that it is there, and under which attributes."""
+"""Share of a series' squared length for the constant and the attributes' values."""
 SINGLE_SHARE = 0.1
-"""Of a chain's budget, for each step's fine bins and the levels (docs/journal/tables.md)."""
+"""Share of a chain's budget for each step's fine bins and the levels (docs/journal/tables.md)."""
 PERSISTENCE = 0.9
-"""The correlation from one step of a chain to the next of where a value stands within its group."""
+"""Correlation of a value's quantile within its group from one step of a chain to the next."""
 _Share: TypeAlias = Annotated[float, Field(ge=0.001, le=0.9)]
 _Bandwidth: TypeAlias = Annotated[float, Field(ge=1e-3, le=1e3)]
 
 
 class StatisticsSettings(MethodSettings):
-    """Which statistics are released, and how a generator learns from them."""
+    """Settings of the released statistics and of the generator's fit."""
 
     @property
     @override
@@ -57,22 +57,22 @@ class TableStatisticsSettings(StatisticsSettings):
     """The settings of ``statistics`` on tables.
 
     Attributes:
-        within: The column within whose values every other is counted, and that is drawn last; None: the target, or else
+        within: The column within whose values all others are counted, and that is drawn last; None: the target, or else
             a condition, if it has few declared values; an empty text: none.
-        groups: Into how many groups a column is joined for pairs, about; fewer where noise asks for it. None: 16, more
-            where units are many beside the noise of a pair.
-        focus: Columns and pairs (``"age & income"``) that matter most, public. They are counted more often than others,
-            at the cost of those, and a pair is counted whatever its score.
-        scored: How many pairs are scored by how far they are from independence; None: all, of a wide table those of
-            columns that stand near one another, as many as their noise lets say something.
-        paired: How many pairs are counted at most; None: up to eight a column, fewer where they would be noise.
+        groups: Approximate number of a column's groups in pairs; fewer if noise requires it. None: 16, more if units
+            are many relative to the noise of a pair.
+        focus: Public columns and pairs (``"age & income"``) that matter most. They are counted more often, at the cost
+            of others, and a pair is counted at any score.
+        scored: Number of pairs whose dependence is scored; None: all; in a wide table, as many pairs of near columns as
+            noise allows.
+        paired: Most pairs to count; None: up to eight a column, fewer if they would be noise.
         seen: Units over the noise of all releases together; filled in by the plan, which forecasts time by it.
-        components: Of the mixture that is fitted to the pairs.
-        starts: Into how many fits, each from a random start of its own, the components are divided: what one takes of
-            the noise for a pattern the others do not. A fit has 16 components at least, if there are so many.
-        fit_steps: Steps of the fit at most; it ends when the tables are matched as closely as their noise allows.
-        prior: How strongly the fit holds each component to the columns' own shares.
-        numerics: Numbers are always counted as they are.
+        components: Components of the mixture that is fitted to the pairs.
+        starts: Number of fits, from different random starts, that share the components; each fits different noise. A
+            fit has at least 16 components, if there are so many.
+        fit_steps: Most steps of the fit; it ends when the tables are matched as closely as their noise allows.
+        prior: Weight of each component's difference from the columns' own shares.
+        numerics: Numbers are always counted by value.
     """
 
     data: ClassVar[str] = "table"
@@ -91,13 +91,13 @@ class TableStatisticsSettings(StatisticsSettings):
 
     @property
     def fits(self) -> list[int]:
-        """How many components each fit has."""
+        """Number of components of each fit."""
         count = min(self.starts, max(1, self.components // _FEWEST_COMPONENTS))
         return [self.components // count + (place < self.components % count) for place in range(count)]
 
     @property
     def noise_source(self) -> str:
-        """The noise is exact."""
+        """The exact noise's source."""
         return "opendp discrete Gaussian"
 
     @property
@@ -107,12 +107,12 @@ class TableStatisticsSettings(StatisticsSettings):
 
 
 class RelationalStatisticsSettings(TableStatisticsSettings):
-    """The settings of ``statistics`` on related tables: those of each stage's table, and what each may spend.
+    """The settings of ``statistics`` on related tables: those of each stage's table, and the stages' shares.
 
     Attributes:
-        root_share: The share of the budget for the root's row and how many rows each child table has.
-        first_share: What child tables' first rows get of the rest; next rows get what is left. Several child tables
-            share alike.
+        root_share: Share of the budget for the root's row and the number of rows of each child table.
+        first_share: Share of the rest for child tables' first rows; next rows get what is left. Child tables get equal
+            shares.
     """
 
     data: ClassVar[str] = "relational"
@@ -132,34 +132,34 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
 class ImageStatisticsSettings(StatisticsSettings):
     """The settings of ``statistics`` on images.
 
-    Those that are not given are chosen by :mod:`doublure.methods.statistics.images.defaults` once the noise is known;
-    the values here are what is left where it chooses none.
+    Settings that are not given are chosen by :mod:`doublure.methods.statistics.images.defaults` once the noise is
+    known; the values here remain where it chooses none.
 
     Attributes:
-        model: What is learned of images: a ``network`` that draws them, fitted to the mean of random features; or a
-            ``gaussian`` for each label, from the products of neighbouring cosine coefficients, which no setting below
-            but ``warp`` concerns. It needs no training, and shows where textures and colours are,
-            and no outlines.
+        model: The model of images: a ``network`` that draws them, fitted to the mean of random features; or a
+            ``gaussian`` for each label, from products of neighbouring cosine coefficients, to which only ``warp``
+            below applies. A Gaussian needs no training, and draws textures and colours in their places, without
+            outlines.
         features: D, numbers released for each label.
-        bandwidths: Of the Gaussian kernels whose features these are; two images are at most some 2 apart.
-        second_order: The share of them that sees second-order scattering, and with it textures; learning takes some
-            three times as long.
-        fine_detail: The share that sees the pixels themselves, and with them where each line stands; it hardly takes
-            time.
+        bandwidths: Bandwidths of the features' Gaussian kernels; two images are at most some 2 apart.
+        second_order: Share of the features on second-order scattering, for textures; training takes some three times
+            as long.
+        fine_detail: Share of the features on the pixels themselves, for the place of each line; it hardly takes time.
         fit_steps: Steps of the generator.
         batch: Generated images in a step.
         generator_lr: Learning rate at the start (Adam); it falls along a cosine.
         generator_average: Weight of the past in the moving average of the generator's weights that is released.
-        latent: Numbers of noise an image, beside six that say how it is warped; a Gaussian has one for each of its
-            cosine coefficients, and one for contrast.
-        warp: How strongly images are turned, stretched and shifted at random, while the generator learns and when it is
-            sampled; 1 is up to 12 degrees and an eighth of the size, 0 nothing.
+        latent: Numbers of noise for an image, beside six for the warp; a Gaussian has one for each of its cosine
+            coefficients, and one for contrast.
+        warp: Strength of random rotation, scaling and shifts in training and sampling; 1 is up to 12 degrees and an
+            eighth of the size, 0 nothing.
         hidden: Units of the generator's first layer.
-        channels: Of its small map, and of each map after a doubling; where images are enlarged, 64 and 32 unless said.
-        enlargement: By which whole factor a fixed bicubic interpolation enlarges what the generator draws. None: by as
-            much as features see images averaged down; a plan of an earlier version has none, and is not enlarged.
-        doubling: How maps are doubled: by ``transposed`` convolutions, or ``bilinear`` interpolation and a convolution,
-            which leaves no grid. None: ``bilinear`` where images are enlarged (and ``transposed`` in earlier plans).
+        channels: Channels of its small map and of each map after a doubling; 64 and 32 by default where images are
+            enlarged.
+        enlargement: Whole factor of a fixed bicubic interpolation after the generator. None: the factor by which
+            features average images down; a plan of an earlier version has none, and does not enlarge.
+        doubling: Doubling of maps, by ``transposed`` convolutions, or by ``bilinear`` interpolation and a convolution,
+            which leaves no grid. None: ``bilinear`` if images are enlarged (and ``transposed`` in earlier plans).
     """
 
     data: ClassVar[str] = "images"
@@ -192,26 +192,26 @@ class ImageStatisticsSettings(StatisticsSettings):
 
     @property
     def first_order_features(self) -> int:
-        """How many features see first-order scattering."""
+        """Number of features on first-order scattering."""
         return self.features - self.second_order_features - self.fine_detail_features
 
     @property
     def second_order_features(self) -> int:
-        """How many features see second-order scattering."""
+        """Number of features on second-order scattering."""
         return 2 * round(self.second_order * self.features / 2)
 
     @property
     def fine_detail_features(self) -> int:
-        """How many features see the pixels."""
+        """Number of features on pixels."""
         return 2 * round(self.fine_detail * self.features / 2)
 
     @property
     def image_noise(self) -> int:
-        """Z, all numbers of noise that one image is made of."""
+        """Z, all numbers of noise for one image."""
         return self.latent + WARP_WIDTH
 
     def enlarged_for(self, shape: tuple[int, int, int]) -> Self:
-        """Return the settings with what the generator draws itself decided from the public size of images.
+        """Return the settings with the generator's resolution chosen from the public size of images.
 
         Args:
             shape: ``(C, H, W)``.
@@ -240,24 +240,23 @@ class SeriesStatisticsSettings(StatisticsSettings):
     """The settings of ``statistics`` on time series.
 
     Attributes:
-        model: ``copula``: normal scores of all steps and channels together; ``chains``: from step to step, channel by
-            channel. None: chains where every channel has eight values at most, which no normal score tells apart well.
-        bins: The most cells a channel is cut into.
-        curve: Cells of channels that begin at zero are of equal width in this power of the share of the bounds.
-        radius: Copula. The length that a series' normal scores are clipped to, as a share of what independent ones
-            have.
-        memory: After which share of a series' length steps are expected to have forgotten one another e-fold.
-        grouped: Attributes within whose values everything is asked; None: those for which there are units enough.
-        level_groups: Groups by a series' mean score, within each of these; None: 4 where there are units enough.
-        own_tables: Whether groups have tables of their own; None: where there are units enough.
-        exact_tables: Whether each step's table is given back exactly; None: where its noise is small.
-        calm: Whether stretches are calm or busy; None: where that can be seen through its noise.
-        cut_noise: The noise of a step's share of series on one side of a cut; filled in by the plan.
-        groups: Chains. Into how many groups a step's values are joined, at most; zero and missing are beside them.
-        levels: Into how many groups the series' levels are joined, at most.
-        prior: How strongly a step is held to all steps, and a value of an attribute to all values.
+        model: ``copula``: normal scores of all steps and channels together; ``chains``: Markov chains over steps, one a
+            channel. None: chains if every channel has at most eight values, which normal scores represent badly.
+        bins: Most cells of a channel.
+        curve: Cells of channels that begin at zero have equal width in this power of the share of the bounds.
+        radius: Copula. Norm to which a series' normal scores are clipped, as a share of that of independent scores.
+        memory: Expected correlation time of steps, as a share of a series' length.
+        grouped: Attributes whose values form groups with moments of their own; None: those with enough units.
+        level_groups: Groups by a series' mean score within each of these; None: 4 if units suffice.
+        own_tables: Whether groups have tables of their own; None: if units suffice.
+        exact_tables: Whether each step's table is reproduced exactly; None: if its noise is small.
+        calm: Whether calm and busy stretches are modelled; None: if their noise is small enough.
+        cut_noise: Noise of the share of series on one side of a cut, at one step; filled in by the plan.
+        groups: Chains. Most groups of a step's values, beside zero and missing.
+        levels: Most groups of the series' levels.
+        prior: Weight of a step's difference from all steps, and of an attribute value's from all values.
         fit_steps: Steps of each chain's fit.
-        noise_width: Numbers that a series is made of, from its length.
+        noise_width: Numbers of noise for a series, from its length.
         numerics: Channels are always counted in public bins.
     """
 
@@ -288,7 +287,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
 
     @property
     def noise_source(self) -> str:
-        """The noise is exact."""
+        """The exact noise's sources."""
         return "opendp discrete Gaussian" if self.model == "chains" else f"{_ROUNDED}; opendp discrete Gaussian"
 
     @property

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from doublure.errors import SettingError
-from doublure.private.accounting.composition import Accountant, cost_of, counted
+from doublure.private.accounting.composition import Accountant, cost_of, count_events
 from doublure.private.accounting.curves import Relation, RenyiCurve
 from doublure.private.accounting.events import Event, GaussianEvent
 from doublure.support.checks import require_number
@@ -57,7 +57,7 @@ def calibrate(
         return cost_of(events_at(noise), delta, accountant, relation, coarser=8 if rough else 1)
 
     def bracketing_cost(noise: float) -> float:
-        ready = counted(events_at(noise), accountant, relation)
+        ready = count_events(events_at(noise), accountant, relation)
         return RenyiCurve(ready, relation, stand_in=True).epsilon(delta) if ready else 0.0
 
     if accountant == "rdp":

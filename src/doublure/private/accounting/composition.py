@@ -61,7 +61,7 @@ def delta_of(
         '9.7e-06'
     """
     require_number(epsilon, "epsilon", least=0.0)
-    ready = counted(events, accountant, relation)
+    ready = count_events(events, accountant, relation)
     if not ready:
         return 0.0
     if epsilon >= _sum_of_epsilons(ready):
@@ -132,7 +132,7 @@ def log_moments(events: Sequence[Event], orders: Sequence[int]) -> tuple[list[fl
         >>> [round(moment, 9) for moment in moments], delta
         ([1.0, 3.0], 0.0)
     """
-    ready = counted(events, "rdp", "add-remove")
+    ready = count_events(events, "rdp", "add-remove")
     if not ready:
         return [0.0] * len(orders), 0.0
     curve = RenyiCurve(ready, "add-remove", orders=[order + 1.0 for order in orders])
@@ -144,7 +144,7 @@ def cost_of(
     events: Sequence[Event], delta: float, accountant: Accountant, relation: Relation, *, coarser: int = 1
 ) -> float:
     """Return the accountant's ε, or the plain sum where nothing but pure and approximate events makes it smaller."""
-    ready = counted(events, accountant, relation)
+    ready = count_events(events, accountant, relation)
     spent = sum_of_deltas(ready)
     if spent >= delta:
         raise SettingError(
@@ -169,7 +169,7 @@ def _sum_of_epsilons(events: Sequence[Counted]) -> float:
     return math.fsum(math.inf if isinstance(event, gaussian) else event.epsilon * count for event, count in events)
 
 
-def counted(events: Sequence[Event], accountant: Accountant, relation: Relation) -> list[Counted]:
+def count_events(events: Sequence[Event], accountant: Accountant, relation: Relation) -> list[Counted]:
     """Refuse unsupported events, join equal ones, and drop those without effect."""
     require_choice(accountant, "accountant", get_args(Accountant))
     require_choice(relation, "relation", get_args(Relation))

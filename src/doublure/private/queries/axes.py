@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from doublure.errors import SettingError
-from doublure.support.messages import Message, as_part, part_of
+from doublure.support.messages import Message, prefix_part, select_part
 
 IntArray = npt.NDArray[np.int64]
 
@@ -167,7 +167,7 @@ def axes_to_message(axes: Iterable[AnyAxis]) -> Message:
     for place, axis in enumerate(axes):
         said, own = _described(axis)
         words.append(said)
-        arrays |= as_part(own, place)
+        arrays |= prefix_part(own, place)
     return Message({"axes": words}, arrays)
 
 
@@ -178,7 +178,7 @@ def axes_from_message(message: Message) -> list[AnyAxis]:
         KeyError, TypeError, ValueError: The message has no form that :func:`axes_to_message` gives.
     """
     said = enumerate(message.words["axes"])
-    return [_axis_of(words, part_of(message.arrays, str(place))) for place, words in said]
+    return [_axis_of(words, select_part(message.arrays, str(place))) for place, words in said]
 
 
 def _described(axis: AnyAxis) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

@@ -135,7 +135,7 @@ class Categories(_ColumnFact):
 
     @override
     def counted(self, records: FactRecords) -> dict[str, int]:
-        return {name: count for name, count in counted_labels(self.cells(records)) if count}
+        return {name: count for name, count in count_labels(self.cells(records)) if count}
 
     @override
     def read(self, noisy: Mapping[str, int]) -> tuple[str, ...]:
@@ -164,8 +164,8 @@ class Bounds(_ColumnFact):
         cells = self.cells(records).dropna()
         if self.column.clock is not None:
             moments = cells.to_numpy().astype(f"datetime64[{self.column.clock}]").astype(np.int64)
-            return counted_on(moments.astype(np.float64), self.grid)
-        return counted_on(cells.to_numpy(dtype=np.float64), self.grid)
+            return count_on_grid(moments.astype(np.float64), self.grid)
+        return count_on_grid(cells.to_numpy(dtype=np.float64), self.grid)
 
     @override
     def read(self, noisy: IntArray) -> tuple[Any, Any]:
@@ -188,7 +188,7 @@ class Shares(_ColumnFact):
         places = {label(value): code for code, value in enumerate(self.domain)}
         fallback = places.get(label(self.column.fallback), -1)
         counts = np.zeros(len(self.domain), dtype=np.int64)
-        for name, count in counted_labels(self.cells(records)):
+        for name, count in count_labels(self.cells(records)):
             if (place := places.get(name, fallback)) >= 0:
                 counts[place] += count
         return counts
@@ -199,7 +199,7 @@ class Shares(_ColumnFact):
         return {label(value): float(share) for value, share in zip(self.domain, found, strict=True)}
 
 
-def counted_on(values: npt.NDArray[np.float64], grid: CandidateGrid) -> IntArray:
+def count_on_grid(values: npt.NDArray[np.float64], grid: CandidateGrid) -> IntArray:
     """Return the number of values in each cell of a grid ``(cells,)``; NaN is left out, and values are clamped."""
     points = grid.points
     clamped = np.clip(values[~np.isnan(values)], points[0], points[-1])
@@ -208,7 +208,7 @@ def counted_on(values: npt.NDArray[np.float64], grid: CandidateGrid) -> IntArray
     return np.bincount(cell, minlength=grid.cells)
 
 
-def counted_labels(cells: pd.Series[Any]) -> list[tuple[str, int]]:
+def count_labels(cells: pd.Series[Any]) -> list[tuple[str, int]]:
     """Return labels with their numbers of cells, in the order of the labels; missing cells are left out."""
     if isinstance(cells.dtype, pd.CategoricalDtype):
         codes = cells.cat.codes.to_numpy()
@@ -225,7 +225,7 @@ def values_path(path: str) -> str:
     return f"{path.removesuffix('.shares')}.values"
 
 
-def query_of(question: Question, schema: Schema, learned: Mapping[str, Any]) -> Fact:
+def make_fact_query(question: Question, schema: Schema, learned: Mapping[str, Any]) -> Fact:
     """Return the query for a question.
 
     Args:

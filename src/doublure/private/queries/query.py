@@ -18,7 +18,7 @@ import numpy as np
 
 from doublure.errors import SettingError
 from doublure.private.accounting import Sampling
-from doublure.support.messages import Message, malformed, required
+from doublure.support.messages import Message, malformed, require_word
 
 if TYPE_CHECKING:
     from doublure.private.queries.distances import MeasuredDistances
@@ -147,7 +147,7 @@ class MeasuredQuery(Protocol):
 def _total_of(message: Message) -> Any:
     if _TOTAL in message.arrays:
         return message.arrays[_TOTAL]
-    names, counts = (required(message.words, key, list, "answer") for key in (_NAMES, _COUNTS))
+    names, counts = (require_word(message.words, key, list, "answer") for key in (_NAMES, _COUNTS))
     if len(names) != len(counts) or len({*map(str, names)}) != len(names):
         raise malformed("answer")
     return dict(zip(names, counts, strict=True))

@@ -59,7 +59,7 @@ class DurationColumn(ParsedColumn):
             return cell.total_seconds()
         if isinstance(cell, Real) or is_plain_number(cell):
             return float(cell) * _SECONDS[self.numbers_in or ""]
-        return _seconds_of(cell)
+        return _parse_seconds(cell)
 
     @override
     @classmethod
@@ -78,7 +78,7 @@ class DurationColumn(ParsedColumn):
     @classmethod
     def claims(cls, text: str) -> bool:
         try:
-            _seconds_of(text)
+            _parse_seconds(text)
         except ValueError:
             return False
         return True
@@ -95,7 +95,7 @@ class DurationColumn(ParsedColumn):
         return pd.Series(spans)
 
 
-def _seconds_of(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     """Return the seconds of a text with units or colons.
 
     Raises:

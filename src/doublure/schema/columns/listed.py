@@ -12,7 +12,7 @@ from doublure.schema.columns.column import Column
 from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.fact_states import UNDECLARED, Fact, Learn, OptionalFact
 from doublure.schema.scalars import Misfit, Token, Value, label
-from doublure.support.guessing import meant
+from doublure.support.guessing import suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ class ChoiceColumn(Column):
 
     def advice_for(self, written: object) -> str:
         """Return the advice to give one of the values: they are public, and named where they are few."""
-        return meant(label(written), self.labels, otherwise="give a value that the schema lists")
+        return suggest(label(written), self.labels, otherwise="give a value that the schema lists")
 
     @override
     def integer_domain(self) -> IntegerDomain:

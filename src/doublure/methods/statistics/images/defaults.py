@@ -1,12 +1,12 @@
-"""What settings of images follow from public facts, where nobody sets them.
+"""Default settings of ``statistics`` on images, from public facts.
 
-Two facts decide. The schema's word for its pictures (``images.pictures``) says how strongly they may be varied:
-drawings (digits, letters) may stand askew and still show what they show; photographs, and whatever the schema has no
-word for, as good as not. And how well a label's mean will be known: its images over the noise of all releases,
-:func:`precision`, from ε, δ, units and labels.
+Two facts decide. The first is the type of pictures in the schema (``images.pictures``), which limits the random warp:
+drawings (digits, letters) stay recognisable when tilted; photographs, and pictures of undeclared type, hardly do. The
+second is the precision of a label's mean: its images over the noise of all releases, :func:`precision`, from ε, δ,
+units and labels.
 
 =================  ==========================================================  ========================================
-                   drawings                                                    photographs, or no word
+                   drawings                                                    photographs, or undeclared
 =================  ==========================================================  ========================================
 always             ``warp=1 sampled_warp=2 sampled_spread=1``                  ``warp=0.5 sampled_warp=0.5
                                                                                sampled_spread=1``
@@ -19,12 +19,12 @@ always             ``warp=1 sampled_warp=2 sampled_spread=1``                  `
 4,000, a labeller  ``labeller_share=0.6 labeller_steps=150 view_width=1000``   the same
 =================  ==========================================================  ========================================
 
-Photographs above 32 pixels are learned in ``fit_steps=2000``. Images below 16 pixels, whatever they are, get
+Photographs above 32 pixels get ``fit_steps=2000``. Images of any type below 16 pixels get
 ``fine_detail=0.5 warp=0.3 sampled_warp=0.3 sampled_spread=1 fit_steps=500`` in place of all this but the labeller's:
-strokes reach their borders, and of so few pixels wavelets do not tell light on dark from dark on light.
+strokes reach their borders, and with so few pixels wavelets do not tell light on dark from dark on light.
 
-A setting that is given stays, and so do those that only go together with it. How these were chosen is in
-docs/journal/images.md ("How the settings of guided were chosen").
+A setting given by the user is kept, and so are the usual values of those that were chosen together with it. The choice
+is described in docs/journal/images.md ("How the settings of guided were chosen").
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ S = TypeVar("S", bound=ImageStatisticsSettings)
 
 KNOWN = 1_000
 WELL_KNOWN = 4_000
-"""Of :func:`precision`. MNIST has 350 at ε = 0.2, 1,600 at ε = 1 and 11,000 at ε = 10 (δ = 1e-5)."""
+"""Thresholds of :func:`precision`. MNIST has 350 at ε = 0.2, 1,600 at ε = 1 and 11,000 at ε = 10 (δ = 1e-5)."""
 
 SMALL = 16
-"""Pixels of the longer side; below it wavelets see too little."""
+"""Pixels of the longer side, below which wavelets resolve too little."""
 
 _OF_SMALL: Mapping[str, Any] = {
     "fine_detail": 0.5, "warp": 0.3, "sampled_warp": 0.3, "sampled_spread": 1.0, "fit_steps": 500,
@@ -55,20 +55,20 @@ _LONGER_LOOK: Mapping[str, Any] = {"labeller_share": 0.6, "labeller_steps": 150,
 _SHARPER_SIGHT: Mapping[str, Any] = {"features": 16_384, "second_order": 0.25, "fine_detail": 0.5}
 _OF_GAUSSIANS: Mapping[str, Any] = {"model": "gaussian", "warp": 0.0, "sampled_warp": 0.0, "sampled_spread": 1.0}
 _TOGETHER = (frozenset({*_LONGER_LOOK, "view_images"}), frozenset(_SHARPER_SIGHT))
-"""Settings that are chosen for one another: where one is given, the others keep their usual values."""
+"""Settings that were chosen together: if one is given, the others keep their usual values."""
 
 
 def precision(schema: Schema, noise_multiplier: float) -> float:
-    """Return how many images a label has, on average, for each standard deviation of the noise."""
+    """Return the mean number of images of a label over the noise's standard deviation."""
     return schema.public_units / max(1, classes_of(schema)) / noise_multiplier
 
 
-def by_public_facts(schema: Schema, settings: S, noise_multiplier: float) -> S:
-    """Return the settings with those chosen that nobody gave; see the module's table.
+def choose_defaults(schema: Schema, settings: S, noise_multiplier: float) -> S:
+    """Return the settings with those chosen that were not given; see the module's table.
 
     Args:
         schema: The public facts.
-        settings: As given, of ``statistics`` or of a method that begins with its releases.
+        settings: Settings of ``statistics``, or of a method that begins with its releases.
         noise_multiplier: σ of all releases together.
     """
     rule, known = ImageSchema.of(schema).images, precision(schema, noise_multiplier)
@@ -87,7 +87,7 @@ def by_public_facts(schema: Schema, settings: S, noise_multiplier: float) -> S:
 
 
 def _by_gaussians(schema: Schema, settings: ImageStatisticsSettings, known: float) -> bool:
-    """Whether images are drawn by Gaussians: coloured photographs with labels, where nobody says how."""
+    """Whether the default model is a Gaussian: for coloured photographs with labels, if no setting says otherwise."""
     given = settings.model_fields_set
     if "model" in given:
         return settings.model == "gaussian"

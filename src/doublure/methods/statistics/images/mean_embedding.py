@@ -1,11 +1,11 @@
-"""The noisy mean embedding of private images, and the generator fitted to it: training of ``statistics`` on images.
+"""Training of ``statistics`` on images: the noisy mean embedding of private images, and a generator fitted to it.
 
-One release: for each label, the sum of fixed features of length 1
-(:class:`~doublure.networks.fixed_features.MeanEmbedding`) over the images that have it. Then the generator learns to
-make images whose mean features are the same: the squared distance between the two is a maximum mean discrepancy
-(Gretton et al. 2012), estimated without bias from a batch. That the labels lie inside the record costs nothing, since
-an image counts for one label only. Of other features (:class:`~doublure.networks.gaussian_images.GaussianMoments`) the
-generator follows without training.
+There is one release: for each label, the sum of fixed features of length 1
+(:class:`~doublure.networks.fixed_features.MeanEmbedding`) over its images. The generator is then trained to make images
+with the same mean features: the squared distance between the two is a maximum mean discrepancy (Gretton et al. 2012),
+estimated without bias from a batch. Separate sums for each label cost nothing more, since an image counts for one label
+only. From other features (:class:`~doublure.networks.gaussian_images.GaussianMoments`) the generator follows without
+training.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 COUNTED = 0.1
-"""What of a record's unit length tells that it is there at all: the sums then say how many images each label has."""
+"""Length of the constant part of a record's unit vector; its sums count the images of each label."""
 
 _BETAS = (0.5, 0.99)
 _LAST_RATE = 0.05
@@ -43,28 +43,28 @@ _KEPT_EVERY = 250
 _FEWEST = 1.0
 
 
-class Features(Protocol):
-    """Records to fixed features ``(B, D)`` of length 1."""
+class FeatureMap(Protocol):
+    """Extractor of fixed features ``(B, D)`` of length 1 from records."""
 
     width: int
-    """D."""
+    """D, numbers of a record."""
 
     def __call__(self, records: Tensor) -> Tensor:
         """Return the features."""
 
     def to(self, device: str) -> Self:
-        """Bring them to a device."""
+        """Move the extractor to a device."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
-    """What a generator has to reproduce.
+class MeanTarget:
+    """Noisy mean features, the target of a generator.
 
     Attributes:
-        means: ``(K, D)`` mean features of each label's images, with noise.
-        weights: ``(K,)`` how much each label counts.
-        floor: Squared length of the noise in ``means``, summed with the weights: no generator need come closer.
-        shares: ``(K,)`` how frequent each label is, at least by a little; they add up to 1.
+        means: ``(K, D)`` noisy mean features of each label's images.
+        weights: ``(K,)`` weight of each label in the loss.
+        floor: Weighted sum of the squared lengths of the noise in ``means``: no generator need come closer.
+        shares: ``(K,)`` positive share of each label; they add up to 1.
         deviations: ``(K,)`` standard deviation of the noise in ``means``.
     """
 
@@ -75,7 +75,7 @@ class Target:
     deviations: Tensor
 
 
-def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding | GaussianMoments:
+def build_features(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedding | GaussianMoments:
     """Return the features; their frequencies depend on the settings alone."""
     if settings.model == "gaussian":
         return GaussianMoments(of_images(encoder).body_shape)
@@ -89,7 +89,7 @@ def embedding(encoder: Encoder, settings: ImageStatisticsSettings) -> MeanEmbedd
     )
 
 
-def generator_for(
+def build_generator(
     encoder: Encoder, settings: ImageStatisticsSettings, seed: int
 ) -> UpsamplingGenerator | GaussianImages:
     """Return an untrained generator."""
@@ -116,13 +116,13 @@ def _network(encoder: Encoder, settings: ImageStatisticsSettings, seed: int) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned:
-    """What follows from a release of images.
+class ImageFit:
+    """A generator made from a release of images.
 
     Attributes:
-        generator: Made of it.
-        shares: ``(K,)`` how frequent each label is.
-        distance: How far a generator is from what was released; of a Gaussian there is none to hold another to.
+        generator: The generator.
+        shares: ``(K,)`` share of each label.
+        distance: A generator's squared distance from the released means; None for a Gaussian.
     """
 
     generator: UpsamplingGenerator | GaussianImages
@@ -130,29 +130,29 @@ class Learned:
     distance: Callable[[nn.Module], Tensor] | None
 
 
-def learned(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> Learned:
-    """Release the mean features of images, unless an interrupted run has, and make the generator that they ask for."""
+def fit_images(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> ImageFit:
+    """Release the mean features of images, unless an interrupted run has, and make a generator from them."""
     if settings.model == "network":
-        fit = generator_fit(job, settings, sums)
-        return Learned(generator=fit.average, shares=fit.shares, distance=fit.loss)
-    total = _total(job, sums, embedding(job.encoder, settings).to(job.device))
-    found = target(total, sums.deviations[0])
+        fit = fit_generator(job, settings, sums)
+        return ImageFit(generator=fit.average, shares=fit.shares, distance=fit.loss)
+    total = _total(job, sums, build_features(job.encoder, settings).to(job.device))
+    found = make_target(total, sums.deviations[0])
     generator = _gaussian(job.encoder, settings).knowing(found.means.cpu(), found.deviations.cpu())
-    return Learned(generator=generator.to(job.device), shares=found.shares, distance=None)
+    return ImageFit(generator=generator.to(job.device), shares=found.shares, distance=None)
 
 
-def generator_fit(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> GeneratorFit:
-    """Release the mean embedding of images, unless an interrupted run has, and fit a network to its end.
+def fit_generator(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) -> GeneratorFit:
+    """Release the mean embedding of images, unless an interrupted run has, and fit a network completely.
 
     Args:
         job: The run.
-        settings: How the generator learns.
-        sums: The mean embedding is their release.
+        settings: The generator's training.
+        sums: Makes the release.
     """
-    features = embedding(job.encoder, settings).to(job.device)
+    features = build_features(job.encoder, settings).to(job.device)
     total, kept = _total(job, sums, features), as_tensors(job.checkpoints.load() or {})
     with checkpoints.restoring():
-        fit = GeneratorFit(job, settings, features, target(total, sums.deviations[0]))
+        fit = GeneratorFit(job, settings, features, make_target(total, sums.deviations[0]))
         if "fit_step" in kept:
             fit.restore(kept)
     job.progress.stage("train the generator", settings.fit_steps)
@@ -177,17 +177,17 @@ def generator_fit(job: Job, settings: ImageStatisticsSettings, sums: NoisySums) 
     return fit
 
 
-class Embedded:
-    """What a record adds: its features, and that it is there, in the row of its label.
+class FeatureSum:
+    """A record's summand: its features and a constant, in the row of its label.
 
     Args:
-        features: Of one record, of length 1.
-        classes: K; 0 where nothing has a label.
+        features: Features of one record, of length 1.
+        classes: K; 0 without labels.
     """
 
     name: ClassVar[str] = "embedding"
 
-    def __init__(self, features: Features, classes: int) -> None:
+    def __init__(self, features: FeatureMap, classes: int) -> None:
         self._features = features
         self._classes = classes
 
@@ -197,7 +197,7 @@ class Embedded:
         return max(1, self._classes), self._features.width + 1
 
     def to_message(self) -> Message:
-        """Return nothing: the features follow from the plan."""
+        """Return an empty message: the features follow from the plan."""
         return Message()
 
     def __call__(self, records: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -207,7 +207,7 @@ class Embedded:
         return left, torch.cat([math.sqrt(1 - COUNTED**2) * self._features(records), there], dim=1)
 
 
-def _total(job: Job, sums: NoisySums, features: Features) -> Tensor:
+def _total(job: Job, sums: NoisySums, features: FeatureMap) -> Tensor:
     """Return the noisy sums ``(K, D + 1)``, drawn or as an interrupted run has kept them."""
     job.progress.stage("average the records' features", 1)
     job.mechanism.refuse_lost(*sums.accesses)
@@ -217,40 +217,40 @@ def _total(job: Job, sums: NoisySums, features: Features) -> Tensor:
     return total
 
 
-def _released(sums: NoisySums, features: Features, classes: int) -> Tensor:
+def _released(sums: NoisySums, features: FeatureMap, classes: int) -> Tensor:
     """Return the noisy sums ``(K, D + 1)``."""
-    summand = Embedded(features, classes)
+    summand = FeatureSum(features, classes)
     return sums.release(summand, shape=summand.shape)
 
 
-def target(total: Tensor, noise: float) -> Target:
-    """Return what a noisy sum asks of a generator."""
+def make_target(total: Tensor, noise: float) -> MeanTarget:
+    """Return the target of a generator from noisy sums ``(K, D + 1)``."""
     counts = (total[:, -1] / COUNTED).clamp(min=_FEWEST)
     means = total[:, :-1] / (math.sqrt(1 - COUNTED**2) * counts[:, None])
-    # A label's mean is as precise as it has images; one that has hardly any adds hardly anything.
+    # The precision of a label's mean grows with its images; a label with hardly any gets hardly any weight.
     weights = (counts / counts.mean()).clamp(max=1.0)
     deviations = noise / counts / math.sqrt(1 - COUNTED**2)
     floor = float((weights * deviations.square() * means.shape[1]).sum())
-    return Target(
+    return MeanTarget(
         means=means, weights=weights, floor=floor, shares=counts / counts.sum(),
         deviations=deviations,
     )  # fmt: skip
 
 
 class GeneratorFit:
-    """A generator, its average, and the way to the target.
+    """Training of a generator and its moving average towards a target.
 
     Args:
         job: The run.
-        settings: Of the method.
-        features: Of a record, where the job computes.
-        target: What to reproduce.
+        settings: The method's settings.
+        features: Feature extractor, on the job's device.
+        target: The noisy mean features.
 
     Attributes:
-        shares: ``(K,)`` how frequent each label is.
+        shares: ``(K,)`` share of each label.
     """
 
-    def __init__(self, job: Job, settings: ImageStatisticsSettings, features: Features, target: Target) -> None:
+    def __init__(self, job: Job, settings: ImageStatisticsSettings, features: FeatureMap, target: MeanTarget) -> None:
         self._settings = settings
         self._features = features
         self._means = target.means.to(job.device)
@@ -268,7 +268,7 @@ class GeneratorFit:
         self.distance = math.nan
 
     def loss(self, generator: nn.Module) -> Tensor:
-        """Return a generator's squared distance from the target, noise included, estimated from a batch."""
+        """Return a generator's squared distance from the noisy target, estimated from a batch without bias."""
         each = max(2, self._settings.batch // max(1, self._classes))
         labels = torch.eye(max(1, self._classes)).repeat_interleave(each, dim=0)
         noise = torch.randn(len(labels), self._settings.image_noise, generator=self._noise)
@@ -276,7 +276,7 @@ class GeneratorFit:
         with bfloat16_products(self._device):
             seen = self._features(generator(noise.to(self._device), condition))
         seen = seen.float().reshape(len(self._means), each, -1)
-        # The batch's own scatter is taken off: what is left is unbiased.
+        # Subtracting the variance of the batch's own mean makes the estimate unbiased.
         gaps = (seen.mean(1) - self._means).square().sum(1) - seen.var(1).sum(1) / each
         loss: Tensor = (self._weights * gaps).sum()
         return loss
@@ -306,7 +306,7 @@ class GeneratorFit:
 
     def state(self) -> dict[str, Tensor]:
         """Return everything that a resumed run needs."""
-        return network_states.written(*self._learning()) | {"fit_step": torch.tensor([self.done])}
+        return network_states.to_tensors(*self._learning()) | {"fit_step": torch.tensor([self.done])}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore a checkpoint."""

@@ -1,7 +1,7 @@
-"""``statistics`` on images: the noisy mean of fixed features, once, trains a generator, or makes one.
+"""``statistics`` on images: a generator trained on, or computed from, one noisy mean of fixed features.
 
-No public data and no network looks at a private image: the features are wavelets and cosines. The whole release is some
-thousand numbers for each label, with the noise of one Gaussian mechanism.
+No network sees a private image and no public data is needed: the features are wavelets and cosines. The whole release
+is some thousand numbers for each label, with the noise of one Gaussian mechanism.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import printable
-from doublure.methods.statistics.images.defaults import by_public_facts
-from doublure.methods.statistics.of_kind import StatisticsOfKind
+from doublure.methods.statistics.images.defaults import choose_defaults
+from doublure.methods.statistics.of_kind import StatisticsStrategy
 from doublure.methods.statistics.settings import ImageStatisticsSettings
 from doublure.networks.sizes import (
     DEEP,
@@ -35,7 +35,7 @@ from doublure.schema import Schema
 from doublure.schema.images import ImageSchema
 from doublure.training.image_gan_settings import classes_of, require_condition
 from doublure.training.job import Job
-from doublure.training.owned import AtOwner
+from doublure.training.owned import OwnerTasks
 from doublure.training.settings import Work
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _FEW_IMAGES = 1_000
 _NAMED = 5
 
 
-class ImageStatistics(StatisticsOfKind[S]):
+class ImageStatistics(StatisticsStrategy[S]):
     """``statistics`` on images; see the module."""
 
     @override
@@ -65,16 +65,16 @@ class ImageStatistics(StatisticsOfKind[S]):
         return True
 
     @override
-    def at_owner(self, encoder: Encoder, settings: S) -> AtOwner:
-        from doublure.methods.statistics.images.mean_embedding import Embedded, embedding
+    def at_owner(self, encoder: Encoder, settings: S) -> OwnerTasks:
+        from doublure.methods.statistics.images.mean_embedding import FeatureSum, build_features
 
-        return AtOwner(
-            summands={Embedded.name: lambda _: Embedded(embedding(encoder, settings), encoder.condition_width)}
+        return OwnerTasks(
+            summands={FeatureSum.name: lambda _: FeatureSum(build_features(encoder, settings), encoder.condition_width)}
         )
 
     @override
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
-        return self.resolve_defaults(schema, by_public_facts(schema, settings, noise_multiplier()))
+        return self.resolve_defaults(schema, choose_defaults(schema, settings, noise_multiplier()))
 
     @override
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
@@ -151,18 +151,18 @@ class ImageStatistics(StatisticsOfKind[S]):
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
-        from doublure.methods.statistics.images.mean_embedding import generator_for
+        from doublure.methods.statistics.images.mean_embedding import build_generator
         from doublure.networks.shares import with_shares
 
-        return with_shares(generator_for(encoder, settings, seed), encoder.condition_sizes.values())
+        return with_shares(build_generator(encoder, settings, seed), encoder.condition_sizes.values())
 
     @override
     def train(self, job: Job, settings: S) -> nn.Module:
-        from doublure.methods.statistics.images.mean_embedding import learned
+        from doublure.methods.statistics.images.mean_embedding import fit_images
         from doublure.networks.shares import with_shares
         from doublure.training.noisy_sums import NoisySums
 
-        fit = learned(job, settings, NoisySums(job, job.accesses))
+        fit = fit_images(job, settings, NoisySums(job, job.accesses))
         return with_shares(fit.generator, job.encoder.condition_sizes.values(), fit.shares)
 
 
@@ -177,7 +177,7 @@ def _few_by_shares(schema: Schema) -> list[tuple[str, int]]:
 
 
 def _gaussian_work(shape: tuple[int, int, int], records: int, labels: int, steps: int) -> Work:
-    """Return what the sums of moments, and the roots that follow from them, compute and hold."""
+    """Return the cost of the sums of moments and of the matrix roots computed from them."""
     seen, _, side = gaussian_work(shape)
     blocks, held = 2 * shape[0] * labels, 3 * records * (math.prod(shape) + 4)
     numbers = 2 * blocks * side**2 + 4 * labels * (cosine_pairs(shape) + cosine_numbers(shape))
@@ -190,7 +190,7 @@ def _gaussian_work(shape: tuple[int, int, int], records: int, labels: int, steps
 
 
 def drawing_work(schema: Schema, settings: ImageStatisticsSettings) -> tuple[int, int]:
-    """Return the generator's multiplications for one image, and the numbers kept of it."""
+    """Return the generator's multiplications for one image, and the numbers kept for its gradient."""
     height, width, colours = ImageSchema.of(schema).shape
     shape = (colours, height, width)
     if settings.model == "gaussian":

@@ -1,4 +1,4 @@
-"""Training of ``statistics`` on related tables: each stage's releases and fit, one after the other."""
+"""Training of ``statistics`` on related tables: the releases and the fit of each stage in turn."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from doublure.encode.table_values import TableValues
 from doublure.methods.statistics.relational.stages import (
     Stage,
     above_form,
-    above_of,
     count_name,
-    count_of,
     gap_name,
-    gap_of,
     left_name,
-    purpose_of,
+    list_stages,
+    order_gap,
+    root_gap,
+    row_count,
     rows_left,
-    stages_of,
+    stage_purpose,
 )
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
-from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
+from doublure.methods.statistics.tables.fitting import build_generator, release_and_fit
 from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.networks.related_layout import ChildPlace
 from doublure.networks.related_units import RelatedGenerator
@@ -44,30 +44,30 @@ if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
 
 _FEWEST = {False: 1.0, True: 2.0}
-"""How many rows a unit has to have of a child table, to show its first and its next one."""
+"""Fewest rows of a child table that a unit needs to count in the stages of first and of next rows."""
 
 
-def initialised(encoder: Encoder) -> RelatedGenerator:
+def build(encoder: Encoder) -> RelatedGenerator:
     """Return a generator without tables."""
     return RelatedGenerator(_related(encoder).layout, list(encoder.condition_sizes.values()))
 
 
-def fitted(job: Job, settings: RelationalStatisticsSettings) -> RelatedGenerator:
+def fit(job: Job, settings: RelationalStatisticsSettings) -> RelatedGenerator:
     """Release the tables of a job's units and fit a generator to them.
 
     Args:
         job: The run.
         settings: With defaults resolved.
     """
-    encoder, generator = _related(job.encoder), initialised(job.encoder)
+    encoder, generator = _related(job.encoder), build(job.encoder)
     published: list[NoisyTable] = []
     before = 0
-    for number, stage in enumerate(stages_of(encoder.schema)):
-        prefix = purpose_of(stage, "")
+    for number, stage in enumerate(list_stages(encoder.schema)):
+        prefix = stage_purpose(stage, "")
         accesses = tuple(access for access in job.accesses if access.purpose.startswith(prefix))
         own = _staged(job, encoder, stage, accesses, published).stage(f"stage{number}", after=before)
         tables = StageTables(own, settings, prefix, stage.known)
-        tree = finished(own, fitted_mixture(own, settings, tables))
+        tree = build_generator(own, release_and_fit(own, settings, tables))
         _tree_of(generator, stage).take(tree.tree)
         before += sum(steps_of(access) for access in accesses)
     job.hand_out(tuple(published))
@@ -75,13 +75,13 @@ def fitted(job: Job, settings: RelationalStatisticsSettings) -> RelatedGenerator
 
 
 class StageTables(NoisyTables):
-    """A stage's releases: what is given when rows are drawn stands first in the tree, and hangs on nothing else.
+    """A stage's releases, with a tree whose first nodes are given when rows are drawn, and have given parents only.
 
     Args:
-        job: The stage.
-        settings: Of the method.
-        prefix: What its releases' purposes begin with.
-        known: How many parts of a row are given; their nodes are the first ones.
+        job: The stage's job.
+        settings: The method's settings.
+        prefix: The prefix of its releases' purposes.
+        known: Number of given parts of a row; their nodes are the first ones.
     """
 
     def __init__(self, job: Job, settings: RelationalStatisticsSettings, prefix: str, known: int) -> None:
@@ -107,7 +107,7 @@ class StageTables(NoisyTables):
 def _staged(
     job: Job, encoder: RelationalEncoder, stage: Stage, accesses: tuple[Access, ...], published: list[NoisyTable]
 ) -> Job:
-    """Return the job as a stage's table asks it."""
+    """Return the job of a stage's table."""
     values, records = StageValues(encoder, stage), job.records
     part, least = (stage.child, _FEWEST[stage.following]) if stage.child >= 0 else (0, 0.0)
     return replace(
@@ -134,24 +134,24 @@ def _related(encoder: Encoder) -> RelationalEncoder:
     return encoder
 
 
-# -- a stage as an encoder: which numbers of a unit its table counts ---------------------------------------------------
+# -- a stage as an encoder: the numbers of a unit that its table counts ------------------------------------------------
 
 
 class StageValues(TableValues):
-    """A stage's rows as whole numbers: what a fit of tables asks an encoder.
+    """Encoder of a stage's rows as whole numbers, for a fit of tables.
 
     Args:
-        encoder: Of the units.
-        stage: Which.
+        encoder: The units' encoder.
+        stage: The stage.
 
     Attributes:
-        parts: ``(P,)`` where its numbers stand in a unit as it is counted.
+        parts: ``(P,)`` places of its numbers in a unit for counting.
     """
 
     def __init__(self, encoder: RelationalEncoder, stage: Stage) -> None:
         layout, root = encoder.layout, encoder.schema.root
         related = encoder.schema
-        counts = TableValues(_facts({count_name(name): count_of(related, name) for name in related.children}))
+        counts = TableValues(_facts({count_name(name): row_count(related, name) for name in related.children}))
         sources: list[tuple[TableValues, int, str]] = [(counts, place, "{}") for place in range(len(layout.children))]
         sources += [(encoder.tables[root], place, f"{root}.{{}}") for place in range(layout.root)]
         parts = list(range(len(layout.children) + layout.root))
@@ -172,13 +172,13 @@ class StageValues(TableValues):
                 if child.order >= 0:
                     order = own.columns[child.order]
                     table = TableSchema.of(related.modelled(child.name))
-                    gap = TableValues(_facts({gap_name(child.name, order): gap_of(table, order)}))
+                    gap = TableValues(_facts({gap_name(child.name, order): order_gap(table, order)}))
                     row[child.order] = (gap, 0, "{}")
                 sources += row
                 parts += [child.left, *range(child.before.start, child.next.stop)]
         self._sources = sources
         self.parts: Ints = np.array(parts, dtype=np.int64)
-        self.schema = counts.schema  # which says of a unit that it has one row
+        self.schema = counts.schema  # in which a unit has one row
         self.columns = [form.format(each.columns[place]) for each, place, form in sources]
         self.domains = tuple(each.domains[place] for each, place, _ in sources)
         self.width = len(sources)
@@ -193,9 +193,9 @@ class StageValues(TableValues):
 
 
 def _above(schema: RelationalSchema, child: ChildPlace, own: TableValues) -> list[tuple[int, str, Column]]:
-    """Return the columns that are counted by their gap above the root: place in a row, name, the gap as a column."""
+    """Return the columns counted by their gap above the root: place in a row, name, and the gap as a column."""
     return [
-        (own.columns.index(name), name, above_of(schema, child.name, name, below, together=True))
+        (own.columns.index(name), name, root_gap(schema, child.name, name, below, together=True))
         for name, below in above_root(schema, child.name).items()
     ]
 

@@ -1,8 +1,8 @@
-"""``statistics`` on related tables: noisy counts of units train a generator of units, and no unit is looked at twice.
+"""``statistics`` on related tables: a generator of units fitted to noisy counts of units.
 
-Three stages and more (:mod:`doublure.methods.statistics.relational.stages`), each with the releases and the fit of a
-table by itself (:mod:`doublure.methods.statistics.tables`): the root with how many rows each child table has; a child's
-first row beside it; and its next row beside the one before. What is drawn later is drawn given what was drawn before.
+There are three stages or more (:mod:`doublure.methods.statistics.relational.stages`), each with the releases and the
+fit of a single table (:mod:`doublure.methods.statistics.tables`): the root with the number of rows of each child table;
+a child's first row given the root; and its next row given the row before. Rows are drawn in the same order.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import printable
-from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
-from doublure.methods.statistics.relational.stages import Stage, purpose_of, stages_of
+from doublure.methods.statistics.of_kind import StatisticsStrategy, counting
+from doublure.methods.statistics.relational.stages import Stage, list_stages, stage_purpose
 from doublure.methods.statistics.settings import RelationalStatisticsSettings
 from doublure.methods.statistics.tables.method import TableStatistics
-from doublure.methods.statistics.tables.plan import counted_columns, releases
+from doublure.methods.statistics.tables.plan import counted_columns, plan_releases
 from doublure.schema import Schema
 from doublure.schema.relational import RelationalSchema
 from doublure.training.job import Job
@@ -31,7 +31,7 @@ _BYTES = 8
 _OF_TABLE: TableStatistics[RelationalStatisticsSettings] = TableStatistics()
 
 
-class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
+class RelationalStatistics(StatisticsStrategy[RelationalStatisticsSettings]):
     """``statistics`` on related tables; see the module."""
 
     @override
@@ -43,7 +43,7 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
     def explained(self, schema: Schema, settings: RelationalStatisticsSettings) -> tuple[str, ...]:
         related = RelationalSchema.of(schema)
         rows = ", ".join(f"at most {related.most(name)} rows of {printable(name)}" for name in related.children)
-        shares = ", ".join(f"{stage.name} {share:.2g}" for stage, share in shares_of(stages_of(schema), settings))
+        shares = ", ".join(f"{stage.name} {share:.2g}" for stage, share in stage_shares(list_stages(schema), settings))
         return (
             f"A unit is a row of {printable(related.root)} with {rows}, and counts once in each table of counts",
             f"Shares of the budget: {shares}",
@@ -54,10 +54,10 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
         self, schema: Schema, settings: RelationalStatisticsSettings, noise_multiplier: float
     ) -> tuple[Access, ...]:
         wanted = []
-        for stage, share in shares_of(stages_of(schema), settings):
-            planned = releases(stage.schema, "")
+        for stage, share in stage_shares(list_stages(schema), settings):
+            planned = plan_releases(stage.schema, "")
             wanted += [
-                (purpose_of(stage, purpose), tables, planned.shares[purpose] * share)
+                (stage_purpose(stage, purpose), tables, planned.shares[purpose] * share)
                 for purpose, tables in planned.tables.items()
             ]
         return counting(wanted, records=1, noise_multiplier=noise_multiplier)
@@ -80,7 +80,7 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
     @override
     def work(self, schema: Schema, settings: RelationalStatisticsSettings) -> Work:
         related = RelationalSchema.of(schema)
-        each = [_OF_TABLE.work(stage.schema, settings) for stage in stages_of(schema)]
+        each = [_OF_TABLE.work(stage.schema, settings) for stage in list_stages(schema)]
         rows = sum(related.most(name) * len(table.columns) for name, table in related.tables.items())
         return Work(
             flops=sum(own.flops for own in each),
@@ -90,18 +90,18 @@ class RelationalStatistics(StatisticsOfKind[RelationalStatisticsSettings]):
 
     @override
     def build(self, encoder: Encoder, settings: RelationalStatisticsSettings, seed: int) -> AnyGenerator:
-        from doublure.methods.statistics.relational.fitting import initialised
+        from doublure.methods.statistics.relational.fitting import build
 
-        return initialised(encoder)
+        return build(encoder)
 
     @override
     def train(self, job: Job, settings: RelationalStatisticsSettings) -> AnyGenerator:
-        from doublure.methods.statistics.relational.fitting import fitted
+        from doublure.methods.statistics.relational.fitting import fit
 
-        return fitted(job, settings)
+        return fit(job, settings)
 
 
-def shares_of(stages: tuple[Stage, ...], settings: RelationalStatisticsSettings) -> tuple[tuple[Stage, float], ...]:
+def stage_shares(stages: tuple[Stage, ...], settings: RelationalStatisticsSettings) -> tuple[tuple[Stage, float], ...]:
     """Return each stage with its share of the budget; they add up to 1."""
     children = {stage.child for stage in stages} - {-1}
     alone = {child for child in children if not any(s.child == child and s.following for s in stages)}

@@ -1,19 +1,19 @@
-"""The stages of ``statistics`` on related tables: each is a table with one row a unit, counted and fitted as one is.
+"""The stages of ``statistics`` on related tables, each a table with one row a unit.
 
 ==============  ====================================================================================================
-stage           one row a unit, of
+stage           columns, and units that count
 ==============  ====================================================================================================
-the root        the root's columns, and how many rows there are of each child table
-first rows      those, and the unit's first row of a child table; units that have one
-next rows       those, the row before, and the next one with its gap, and how many follow it; units that have two
+the root        the root's columns, and the number of rows of each child table; all units
+first rows      those, and the unit's first row of a child table; units with a row
+next rows       those, the row before, the next row with its gap, and the number of rows after it; units with two rows
 ==============  ====================================================================================================
 
-A unit adds one to one cell of each table, however many rows it has: which of its rows it shows is settled
-(:mod:`doublure.encode.relational`). Counting all of them, k in one cell, would ask for k times the noise, and so would
-the sum of a table for each place; the noise beside what is counted is least where each unit counts once.
+Each stage is counted and fitted as a single table. A unit adds one to one cell of each table, at any number of rows;
+:mod:`doublure.encode.relational` chooses the rows that represent it. Counting all k rows in one cell would need k times
+the noise, and so would the sum of a table for each place; noise relative to counts is least if each unit counts once.
 
-What is counted is called ``table.column``, or ``table, before.column`` and the like: a comma is in no table's name, so
-that no column of anybody's can have that name.
+Counted columns are named ``table.column``, or ``table, before.column`` and the like: no table's name has a comma, so
+that these names cannot clash with a column of the schema.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from doublure.schema.tables import TableSchema
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One stage, as far as it is public.
+    """The public facts of one stage.
 
     Attributes:
-        name: What its releases are told apart by.
-        child: The place of the child table; -1 of the root.
-        following: Whether it is about next rows.
-        schema: Of its table: as many columns as parts, each of as many values as it has.
-        known: How many of its parts are given when rows are drawn.
+        name: The prefix of its releases' purposes.
+        child: The place of the child table; -1 for the root.
+        following: Whether it is the stage of next rows.
+        schema: Schema of its table, with a column for each part.
+        known: Number of its parts that are given when rows are drawn.
     """
 
     name: str
@@ -50,16 +50,16 @@ class Stage:
     known: int
 
 
-def stages_of(schema: Schema) -> tuple[Stage, ...]:
-    """Return the stages, in the order in which they are fitted."""
+def list_stages(schema: Schema) -> tuple[Stage, ...]:
+    """Return the stages, in the order of fitting."""
     related = RelationalSchema.of(schema)
-    head = {count_name(name): count_of(related, name) for name in related.children}
+    head = {count_name(name): row_count(related, name) for name in related.children}
     head |= _columns(related, related.root, f"{related.root}.{{}}", together=True)
     found = [_stage(related, f"units of {related.root}", -1, False, head, 0)]
-    head = {count_name(name): count_of(related, name) for name in related.children}
+    head = {count_name(name): row_count(related, name) for name in related.children}
     head |= {
         name: _given(column) for name, column in _columns(related, related.root, f"{related.root}.{{}}").items()
-    }  # missing as a value: which are missing together would be a column more, and none of what is given
+    }  # missing is a value here: patterns of missing cells would be a further column that is not given
     for place, name in enumerate(related.children):
         first = head | _columns(related, name, f"{name}.{{}}", opening=True)
         found.append(_stage(related, f"first rows of {name}", place, False, first, len(head)))
@@ -71,33 +71,33 @@ def stages_of(schema: Schema) -> tuple[Stage, ...]:
     return tuple(found)
 
 
-def purpose_of(stage: Stage, purpose: str) -> str:
-    """Return what a stage's release is called in the plan."""
+def stage_purpose(stage: Stage, purpose: str) -> str:
+    """Return the purpose of a stage's release in the plan."""
     return f"{stage.name}: {purpose}"
 
 
 def count_name(child: str) -> str:
-    """Return what the number of a unit's rows of a child table is called."""
+    """Return the name of the number of a unit's rows of a child table."""
     return f"rows of {child}"
 
 
 def gap_name(child: str, order: str) -> str:
-    """Return what the gap from one row to the next is called."""
+    """Return the name of the gap from one row to the next."""
     return f"{child}, gap.{order}"
 
 
 def above_form(form: str, root: str) -> str:
-    """Return how a column is called that is counted by its gap above one of the root."""
+    """Return the name's form for a column that is counted by its gap above one of the root."""
     return form.replace(".{}", f", above {root}.{{}}")
 
 
 def left_name(child: str) -> str:
-    """Return what is called how many rows follow the next one."""
+    """Return the name of the number of rows after the next one."""
     return f"{child}, left"
 
 
 def rows_left(most: int) -> IntegerColumn:
-    """Return what is known of how many rows of a unit follow its next one.
+    """Return the number of a unit's rows after its next one, as a column.
 
     Args:
         most: The most rows of a unit, two or more.
@@ -112,13 +112,13 @@ def _stage(
     return Stage(name=name, child=child, following=following, schema=table, known=known)
 
 
-def count_of(schema: RelationalSchema, name: str) -> Column:
-    """Return how many rows a unit has of a child table, as a column."""
+def row_count(schema: RelationalSchema, name: str) -> Column:
+    """Return the number of a unit's rows of a child table, as a column."""
     return IntegerColumn(bounds=(0, schema.most(name)), missing=False)
 
 
 def _given(column: Column) -> Column:
-    """Return a column of the root as later stages have it: nothing is asked for by it any more."""
+    """Return a column of the root for later stages, where it is no condition any more."""
     return column.model_copy(update={"roles": (), "shares": None} if column.listed else {"roles": ()})
 
 
@@ -131,16 +131,15 @@ def _columns(
     opening: bool = False,
     gap: bool = False,
 ) -> dict[str, Column]:
-    """Return a table's columns as they are counted: as many values each, and nothing else of it.
+    """Return a table's columns for counting, reduced to their values.
 
     Args:
-        schema: Of all tables.
-        name: The table's.
-        form: What a column is called.
-        together: Whether missing cells stay what they are, so that it is counted which are missing together; else
-            they are a value like others.
-        opening: Whether it is the first row, whose order may be told by its gap above the root.
-        gap: Whether the order is told by its gap above the row before.
+        schema: The schema of all tables.
+        name: The table's name.
+        form: The form of a column's name.
+        together: Whether missing cells stay missing, so that their patterns are counted; else they are a value.
+        opening: Whether it is the first row, whose order may be counted by its gap above the root.
+        gap: Whether the order is counted by its gap above the row before.
     """
     table, order = schema.modelled(name), schema.tables[name].order
     above = {} if name == schema.root else above_root(schema, name)
@@ -149,9 +148,9 @@ def _columns(
     found: dict[str, Column] = {}
     for own in [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]:
         if gap and own == order:
-            found[gap_name(name, own)] = gap_of(table, own)
+            found[gap_name(name, own)] = order_gap(table, own)
         elif own in above and (own != order or opening):
-            found[above_form(form, schema.root).format(own)] = above_of(
+            found[above_form(form, schema.root).format(own)] = root_gap(
                 schema, name, own, above[own], together=together
             )
         else:
@@ -159,21 +158,21 @@ def _columns(
     return found
 
 
-def gap_of(table: TableSchema, own: str) -> Column:
+def order_gap(table: TableSchema, own: str) -> Column:
     """Return the gap of an order from one row to the next, as a column."""
     domain = integer_domain(table, own)
     return IntegerColumn(bounds=(0, max(1, domain.last - domain.first)), missing=False)
 
 
-def above_of(schema: RelationalSchema, child: str, own: str, below: str, *, together: bool) -> Column:
+def root_gap(schema: RelationalSchema, child: str, own: str, below: str, *, together: bool) -> Column:
     """Return the gap of a column above one of the root, as a column.
 
     Args:
-        schema: Of all tables.
-        child: The table.
-        own: The column.
-        below: The root's.
-        together: Whether missing cells stay what they are; else they are a value like others, the last.
+        schema: The schema of all tables.
+        child: The child table.
+        own: Its column.
+        below: The root's column.
+        together: Whether missing cells stay missing; else they are a value, the last one.
     """
     domain = integer_domain(schema.modelled(child), own)
     base = integer_domain(schema.modelled(schema.root), below)
@@ -186,7 +185,7 @@ def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
     column = table.columns[own]
     try:
         domain = integer_domain(table, own)
-    except SchemaError:  # a fact of it is to be learned
+    except SchemaError:  # a fact of the column is still to be bought
         missing = column.missing if together else False
         if column.listed:
             roles = tuple(r for r in column.roles if r == "condition")
@@ -202,5 +201,5 @@ def _counted(table: TableSchema, own: str, *, together: bool) -> Column:
 
 
 def _held(first: int, last: int) -> tuple[int, int]:
-    """Return bounds that a schema can hold; a bought one may lie a step beyond."""
+    """Return bounds within a schema's range; a bought bound may lie a step beyond it."""
     return max(first, -EXACT), min(last, EXACT)

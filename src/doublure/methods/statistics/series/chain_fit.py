@@ -1,10 +1,10 @@
-"""Fit Markov chains to noisy tables of neighbouring steps: all of it post-processing.
+"""Fit of Markov chains to noisy tables of neighbouring steps, by post-processing.
 
-The logits of a step are those of all steps together, plus what is this step's own, plus what an attribute adds. Each of
-these is held to where it begins by a prior with long tails, so that noisy tables move a step away from the others no
-further than their precision allows, and with much noise one chain serves all steps (the most probable parameters under
-that prior, given tables with Gaussian noise; Adam finds them). On London's days at ε = 1 this keeps the mean day of
-each weekday that chains fitted step by step lose.
+The logits of a step are those common to all steps, plus the step's own, plus the effects of attributes. A prior with
+long tails holds each of these to its starting point, so that noisy tables move a step away from the others no further
+than their precision allows, and with much noise one chain serves all steps. The estimate is the posterior mode under
+that prior, given tables with Gaussian noise; Adam finds it. On London's days at ε = 1 this keeps the mean day of each
+weekday, which chains fitted step by step lose.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from doublure.networks.chains import UNLIKELY, Chain
+from doublure.networks.chains import UNLIKELY, MarkovChain
 
 _RATE = 0.1
 _START_SPREAD, _STEP_SPREAD, _OWN_SPREAD, _EFFECT_SPREAD = 3.0, 1.0, 0.3, 0.3
@@ -24,13 +24,13 @@ _START_SPREAD, _STEP_SPREAD, _OWN_SPREAD, _EFFECT_SPREAD = 3.0, 1.0, 0.3, 0.3
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChainTables:
-    """What is known of C chains of S steps and G states, of series in R groups: each a value of every attribute.
+    """Noisy tables of C chains of S steps and G states, of series in R groups by attributes' values.
 
     Attributes:
         present: ``(S, G)`` whether a step has a state.
-        start: ``(C or 1, G)`` logits of the first step to begin with.
-        transitions: ``(C or 1, S - 1 or 1, G, G)`` logits of what follows, likewise.
-        effects: ``(K, S, G)`` what an attribute's value adds, likewise.
+        start: ``(C or 1, G)`` initial logits of the first step.
+        transitions: ``(C or 1, S - 1 or 1, G, G)`` initial logits of transitions.
+        effects: ``(K, S, G)`` initial effects of each attribute's values.
         pairs: ``(S - 1, C, G, G)`` shares of all series: class, this step's state, the next one's.
         singles: ``(S, K, G)`` shares of all series: value of an attribute, state.
         values: ``(R, K)`` the values of each group, as one-hot blocks, one an attribute.
@@ -50,7 +50,7 @@ class ChainTables:
 
     @property
     def cells(self) -> int:
-        """How many cells were counted."""
+        """Number of counted cells."""
         sizes = self.present.sum(1)
         following = int((sizes[:-1] * sizes[1:]).sum()) * self.weights.shape[1]
         return max(1, following + int(sizes.sum()) * self.values.shape[1])
@@ -59,12 +59,12 @@ class ChainTables:
 def expected(
     start: Tensor, transitions: Tensor, effects: Tensor, values: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return the tables that chains are expected to give.
+    """Return the expected tables of chains.
 
     Args:
         start: ``(C, G)`` logits of the first step.
-        transitions: ``(C, S - 1, G, G)`` logits of what follows.
-        effects: ``(K, S, G)`` what an attribute's value adds.
+        transitions: ``(C, S - 1, G, G)`` logits of transitions.
+        effects: ``(K, S, G)`` logits added by an attribute's value.
         values: ``(R, K)`` the values of each group.
         weights: ``(R, C)`` shares of all series: group, class.
 
@@ -84,7 +84,7 @@ def expected(
 
 
 def fit_chain(
-    chain: Chain, tables: ChainTables, *, steps: int, prior: float, at: Callable[[int], None] = lambda _: None
+    chain: MarkovChain, tables: ChainTables, *, steps: int, prior: float, at: Callable[[int], None] = lambda _: None
 ) -> float:
     """Fit a chain.
 
@@ -92,7 +92,7 @@ def fit_chain(
         chain: Gets the most probable logits.
         tables: The noisy tables.
         steps: Steps of Adam.
-        prior: How strongly logits are held; 1 is as much as the module's spreads say.
+        prior: Weight of the prior; 1 for the module's spreads.
         at: Called with each step's number.
 
     Returns:
@@ -115,7 +115,7 @@ def fit_chain(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
 
     def logits() -> tuple[Tensor, Tensor]:
-        """Return those of the first step ``(C, G)`` and of what follows ``(C, S - 1, G, G)``, without attributes."""
+        """Return logits of the first step ``(C, G)`` and of transitions ``(C, S - 1, G, G)``, without attributes."""
         begins = tables.start + first + (shift + masked)[0]
         return begins, tables.transitions + following + own + (shift + masked)[1:, None]
 

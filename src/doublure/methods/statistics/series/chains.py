@@ -1,10 +1,9 @@
-"""``statistics`` on series of few values: noisy tables of neighbouring steps, once, train chains.
+"""``statistics`` on series of few values: Markov chains fitted to noisy tables of neighbouring steps.
 
-Two releases, each with exact discrete Gaussian noise. First every step's values in fine public bins and every series'
-level; then each two neighbouring steps in groups that follow from the first, within each level, and each step within
-each value of each attribute. Markov chains are then fitted to the noisy tables
-(:mod:`doublure.methods.statistics.series.chain_fit`). No series is looked at twice, and the fit can be repeated for
-nothing.
+There are two releases, each with exact discrete Gaussian noise. The first counts every step's values in fine public
+bins, and every series' level. The second counts each two neighbouring steps within each level, in groups that follow
+from the first, and each step within each value of each attribute. Markov chains are then fitted to the noisy tables
+(:mod:`doublure.methods.statistics.series.chain_fit`). The fit can be repeated without cost.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from doublure.training.settings import Work
 _BYTES = 4
 _STATES = 2
 _HELD = 8
-"""Arrays of the size of all transitions that a step of the fit holds: chances, products, and their gradients."""
+"""Arrays of the size of all transitions in a step of the fit: chances, products, and their gradients."""
 _FLOPS_A_CHANCE = 1600.0
-"""What a step of the fit does with a chance of a transition, and as much again with its logit for all attributes'
-values together: element by element it waits for memory, about as long as for so many operations on matrices."""
+"""Cost of a transition's chance in a step of the fit, and again of its logit for all attributes' values, in operations
+on matrices: elementwise work waits for memory."""
 _FLOPS_A_CELL = 300_000.0
-"""Likewise, what exact noise on a cell of a table takes: some ten microseconds."""
+"""Cost of exact noise on a cell of a table, some ten microseconds, in the same unit."""
 
 
 def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_multiplier: float) -> tuple[Access, ...]:
-    """Return one access a release; their noise together is that of one Gaussian of this multiplier."""
+    """Return one access a release; together they have the noise of one Gaussian mechanism of this multiplier."""
     releases = zip(
         ("count each step's values and each series' level", "count steps in pairs, and within attributes"),
         _tables(schema),
@@ -41,7 +40,7 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
 
 
 def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:
-    """Return what counting and fitting compute and hold."""
+    """Return the cost of counting and fitting."""
     groups = settings.groups + _STATES
     values = [groups_of(one) for one in schema.attributes.values()]
     rows, channels = min(MOST_GROUPS, math.prod(values)), len(schema.channels)
@@ -55,7 +54,7 @@ def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:
 
 
 def _tables(schema: SeriesSchema) -> tuple[int, int]:
-    """Return how many tables the two releases have."""
+    """Return the numbers of tables of the two releases."""
     channels, attributes, length = len(schema.channels), len(schema.attributes), schema.length
     singles = channels * (length + 1)
     return singles, channels * (length - 1 + attributes * (length + 1)) + channels - 1

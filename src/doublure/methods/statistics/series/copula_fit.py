@@ -1,16 +1,21 @@
-"""Release trees of counts and products of normal scores, and put a generator together from them.
+"""Releases of count trees and products of normal scores, and the copula built from them.
 
-Up to five releases. Trees of counts give each step's table; where steps may be missing, pairs of steps give a chain of
-gaps; where series are many, trees within groups give each group tables of its own. A series' normal scores follow from
-the tables, and of their cosines one noisy sum of outer products is all that is asked: means, attributes' effects and
-covariances come from it. The last says how calm and busy stretches of a series differ. No series is looked at again,
-and what follows can be repeated for nothing.
+There are up to five releases:
 
-Series that end before others count in no tree after their end, and their last score goes on; what is made of them ends
-where their attribute says.
+1. Trees of counts give each step's table, ``(parts, cells + 1)`` cumulative shares; a part is a step of a channel.
+2. If steps may be missing, counts of pairs of steps give a Markov chain of gaps.
+3. If series are many, trees within groups give each group tables of its own.
+4. The tables turn a series into normal scores. One noisy sum of outer products of the scores' cosines gives means,
+   effects of attributes, and covariances.
+5. One noisy mean measures the contrast of calm and busy stretches of a series.
 
-Sensitivity of the products: what a series adds is v vᵀ with v of length 1 at most, in the block of its own group, so
-that it moves the sum by 1. v holds a constant, the one-hot values of attributes that make no groups, and weighted
+All else is post-processing, and can be repeated without cost.
+
+Series that end early count in no tree after their end, and their last score is continued; their synthetic
+counterparts end where the attribute of length says.
+
+Sensitivity of the products: a series adds v vᵀ with v of length at most 1, in the block of its own group, so that it
+changes the sum by at most 1. v holds a constant, the one-hot values of attributes that form no groups, and weighted
 cosines of normal scores, clipped to a public length.
 """
 
@@ -30,9 +35,9 @@ from torch import Tensor, nn
 
 from doublure.encode.series_places import SeriesPlaces
 from doublure.methods.statistics.series import copula_plan
-from doublure.methods.statistics.series.covariance import Latent, Moments, latent, positive
+from doublure.methods.statistics.series.covariance import ScoreMoments, ScoreProducts, estimate_moments, make_positive
 from doublure.methods.statistics.series.gap_chains import gap_chances
-from doublure.methods.statistics.series.group_scores import Scores
+from doublure.methods.statistics.series.group_scores import ScoreMap
 from doublure.methods.statistics.series.marginal_tables import (
     NoisyTree,
     cumulative,
@@ -61,23 +66,23 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _TRUSTED = 3.0
-"""How many standard deviations a noisy count of series may be off the declared number and not speak against it."""
+"""Standard deviations within which a noisy count of series is consistent with the declared number."""
 _SIMULATED, _STRENGTHS = 2000, np.linspace(0, 2, 9)
 _LEAST = 1e-9
 
 
-def untrained(encoder: Encoder, settings: SeriesStatisticsSettings) -> CopulaGenerator:
-    """Return a generator of the right shape."""
+def build(encoder: Encoder, settings: SeriesStatisticsSettings) -> CopulaGenerator:
+    """Return an untrained generator of the encoder's shape."""
     return CopulaGenerator(_shape(_of_places(encoder), settings))
 
 
-def trained(job: Job, settings: SeriesStatisticsSettings) -> nn.Module:
-    """Release what the plan pays for, and return the generator that follows from it, with its attributes' shares."""
+def fit(job: Job, settings: SeriesStatisticsSettings) -> nn.Module:
+    """Make the plan's releases, and return the generator built from them, with its attributes' shares."""
     return _Fit(job, settings).generator()
 
 
 def with_attributes(generator: CopulaGenerator, encoder: Encoder) -> nn.Module:
-    """Return a generator that knows how frequent attributes are: together, where some make groups."""
+    """Return a generator with shares of its attributes; joint shares if some attributes form groups."""
     shape, sizes = generator.shape, list(encoder.condition_sizes.values())
     if len(sizes) > 1 and any(shape.grouped):
         return WithJointShares(generator, sizes, shape.grouped)
@@ -100,17 +105,17 @@ def _shape(places: SeriesPlaces, settings: SeriesStatisticsSettings) -> CopulaSh
 
 
 class _Fit:
-    """The releases of a run, and what follows from them.
+    """The releases of a run, and the generator built from them.
 
     Args:
         job: The run.
-        settings: With everything decided.
+        settings: The plan's.
     """
 
     def __init__(self, job: Job, settings: SeriesStatisticsSettings) -> None:
         self._job, self._settings = job, settings
         self._places = _of_places(job.encoder)
-        self._made = untrained(job.encoder, settings)
+        self._made = build(job.encoder, settings)
         self._shape = self._made.shape
         self._paid = {access.purpose: access for access in job.accesses if access.path is None}
         self._order = list(self._paid)
@@ -120,14 +125,14 @@ class _Fit:
         job.progress.stage("count and add up", len(self._order))
 
     def generator(self) -> nn.Module:
-        """Return the generator."""
+        """Make the releases in order, and return the generator."""
         made, shape = self._made, self._shape
         step_tables = self._step_tables()
         made.step_tables.copy_(step_tables)
-        scores = Scores.of(shape, step_tables)
+        scores = ScoreMap.of(shape, step_tables)
         if shape.own_tables:
             tables = self._own_tables(scores, step_tables.numpy())
-            scores = Scores.of(shape, step_tables, tables)
+            scores = ScoreMap.of(shape, step_tables, tables)
         made.tables.copy_(scores.tables)
         found = self._latent(scores)
         self._place_moments(found)
@@ -155,11 +160,11 @@ class _Fit:
     def _noise(self, purpose: str, sensitivity: Sensitivity) -> float:
         return self._job.mechanism.deviation(self._paid[purpose], sensitivity)
 
-    def _trees(self, purpose: str, leaves: npt.NDArray[np.int64], sizes: list[int], scores: Scores | None) -> _Trees:
-        """Release trees of counts, with so many leaves a channel."""
+    def _trees(self, purpose: str, leaves: npt.NDArray[np.int64], sizes: list[int], scores: ScoreMap | None) -> _Trees:
+        """Release trees of counts, with ``sizes`` leaves a channel."""
         weights = [copula_plan.tree_weights(size) for size in sizes]
         depth = max(len(own) for own in weights)
-        # A shallow channel's tree ends before others: its weights are 0 there, and a series adds nothing below it.
+        # A shallow channel's tree ends early: its weights are 0 below, where a series adds nothing.
         padded = np.stack([np.pad(own, (0, depth - len(own))) for own in weights])
         query = CountTrees(
             leaves=leaves,
@@ -180,7 +185,7 @@ class _Fit:
     # -- tables ----------------------------------------------------------------------------------------------------
 
     def _step_tables(self) -> Tensor:
-        """Return each step's table ``(parts, cells + 1)``, and note how many series there are, and their gaps."""
+        """Return each step's table ``(parts, cells + 1)``, and store the number of series and the chain of gaps."""
         shape = self._shape
         sizes = list(shape.sizes)
         leaves = np.concatenate([np.tile(self._leaves(own), (shape.length, 1)) for own in sizes])
@@ -195,17 +200,17 @@ class _Fit:
             counted = roots[always, : self._shortest].mean()
             self._series = self._number(float(counted), each / math.sqrt(len(always) * self._shortest))
         if always and self._places.ends:
-            present[always] = reaching(roots[always].mean(0), self._series) / self._series
+            present[always] = count_reaching(roots[always].mean(0), self._series) / self._series
         tables = torch.ones(shape.parts, max(sizes) + 1, dtype=torch.float64)
         for channel, size in enumerate(sizes):
             tree = trees.tree(0, channel, totals=self._series * present[channel])
-            masses = step_masses(tree)[:, :size]  # of 2^depth leaves, those behind the last cell are of nothing
+            masses = step_masses(tree)[:, :size]  # of 2^depth leaves, those after the last cell are empty
             table = with_tails(cumulative(masses), unseen_share(tree))
             tables[trees.of(channel), : size + 1] = torch.from_numpy(table)
         return tables
 
     def _leaves(self, size: int) -> npt.NDArray[np.int64]:
-        """Return ``(codes,)`` the leaf of each code of a channel; of a missing step, and beyond, none."""
+        """Return ``(codes,)`` the leaf of each code of a channel; -1 for missing steps and unused codes."""
         most = max(self._places.sizes)
         depth = max(len(copula_plan.tree_weights(own)) - 1 for own in self._shape.sizes)
         own = len(copula_plan.tree_weights(size)) - 1
@@ -214,15 +219,15 @@ class _Fit:
         return found
 
     def _number(self, counted: float, deviation: float) -> float:
-        """Return how many series there are: what is public, unless what was counted speaks against it."""
+        """Return the number of series: the public one, unless the count is inconsistent with it."""
         if self._most == 1 and abs(counted - self._job.units) <= _TRUSTED * deviation:
             return float(self._job.units)
         return max(1.0, counted)
 
     def _gaps(self, present: Floats) -> float:
-        """Release pairs of steps with and without a value, note what follows, and return how many series there are.
+        """Release pairs of present and missing steps, store the chain of gaps, and return the number of series.
 
-        As many channels are counted as were paid for: one that was bought to have no gap is counted, too.
+        As many channels are counted as were paid for, even if a bought fact shows that one has no gaps.
         """
         shape, codes, access = self._shape, self._places.sizes, self._paid[copula_plan.GAPS]
         tables, length = [], shape.length
@@ -230,7 +235,8 @@ class _Fit:
         others = [channel for channel, missing in enumerate(shape.missing) if not missing]
         counted_channels = [*gappy, *others][: copula_plan.channels_counted(access, length)]
         for channel in counted_channels:
-            beyond = np.arange(codes[channel]) - shape.sizes[channel]  # a value, none where it may be, after the end
+            # Below 0: values. Then a missing step, if the channel may have one, and steps after the end.
+            beyond = np.arange(codes[channel]) - shape.sizes[channel]
             cells = np.where(beyond < 0, 0, beyond + 1 + (not shape.missing[channel]))
             states = 2 + self._places.ends
             axes = [Axis(part=channel * length + step, cells=cells, size=states) for step in range(length)]
@@ -240,12 +246,12 @@ class _Fit:
         counted = np.stack(query.split(released)).reshape(-1, length - 1, states, states).astype(np.float64)
         counted = counted[:, :, :2, :2]
         noise = self._job.mechanism.deviation(access, query.sensitivity)
-        pairs = max(1, self._shortest - 1)  # that every series has
+        pairs = max(1, self._shortest - 1)  # pairs of steps that every series has
         number = float(counted[:, :pairs].sum((2, 3)).mean())
         series = self._number(number, 2 * noise / math.sqrt(len(counted) * pairs))
         reach = np.full(length - 1, series)
         if self._places.ends:
-            reach = np.maximum(reaching(counted.sum((2, 3)).mean(0), series), 4 * noise / math.sqrt(len(counted)))
+            reach = np.maximum(count_reaching(counted.sum((2, 3)).mean(0), series), 4 * noise / math.sqrt(len(counted)))
         for place, channel in enumerate(gappy):
             chances, missing = gap_chances(counted[place], series=reach, deviation=noise)
             self._made.gaps[place] = torch.from_numpy(chances).float()
@@ -253,8 +259,8 @@ class _Fit:
             present[channel] = np.maximum((1 - missing) * alive, _LEAST)
         return series
 
-    def _own_tables(self, scores: Scores, step_tables: Floats) -> Tensor:
-        """Return each group's tables ``(groups, parts, cells + 1)``: leaves are of about equal mass over all groups."""
+    def _own_tables(self, scores: ScoreMap, step_tables: Floats) -> Tensor:
+        """Return groups' own tables ``(groups, parts, cells + 1)``, from leaves of about equal mass in all groups."""
         shape, most = self._shape, max(self._places.sizes)
         leaves, sizes = np.full((shape.parts, most), -1, dtype=np.int64), [copula_plan.OWN_LEAVES] * len(shape.sizes)
         middles = (step_tables[:, 1:] + step_tables[:, :-1]) / 2
@@ -275,7 +281,7 @@ class _Fit:
                 counted = trees.levels[0][group, part, 0]
                 totals = np.full(shape.length, max(1.0, counted.mean()))
                 if self._places.ends:
-                    totals = np.maximum(reaching(counted, math.inf), 1.0)
+                    totals = np.maximum(count_reaching(counted, math.inf), 1.0)
                 tree = trees.tree(group, channel, totals=totals)
                 spread = np.take_along_axis(step_masses(tree, expected=expected), among, 1) * within
                 tables[group, part, : size + 1] = torch.from_numpy(cumulative(spread))
@@ -283,13 +289,13 @@ class _Fit:
 
     # -- scores ----------------------------------------------------------------------------------------------------
 
-    def _latent(self, scores: Scores) -> Latent:
-        """Release the products of scores, and return what follows."""
+    def _latent(self, scores: ScoreMap) -> ScoreMoments:
+        """Release the products of scores, and return the moments estimated from them."""
         shape, settings = self._shape, self._settings
         channels, length = len(shape.sizes), shape.length
         spectrum = prior_spectrum(length, memory=settings.memory)
-        # The bound is √(Σ s w²) up to a factor, and the noise of a cosine's mean bound / w. By Cauchy and Schwarz it is
-        # least, all cosines together, where w is s^(-1/4).
+        # Up to a factor, the bound is √(Σ s w²), and the noise of a cosine's mean is bound / w. By Cauchy and Schwarz
+        # the sum of its squares over all cosines is least for w = s^(-1/4).
         weights = spectrum**-0.25
         weights = weights / weights[0]
         bound = settings.radius * math.sqrt(channels * float((spectrum * weights**2).sum()))
@@ -301,7 +307,7 @@ class _Fit:
         def vector(body: Tensor, condition: Tensor | None, group: Tensor) -> Tensor:
             found = (scores.scores(body, group) @ waves.T).transpose(1, 2).flatten(1)  # frequency by frequency
             found = found * (rest / bound)
-            # Cut to length √(1 - constant_share); constant and one-hot values have the other share: v has at most 1.
+            # Clipped to length √(1 - CONSTANT_SHARE); the constant and one-hot values have the rest, so that ‖v‖ ≤ 1.
             found = found * (rest / found.norm(dim=1, keepdim=True).clamp(min=rest))
             shifts = shape.shifts(condition, len(body)).double() * constant
             return torch.cat([torch.full((len(body), 1), constant, dtype=torch.float64), shifts, found], dim=1)
@@ -316,11 +322,12 @@ class _Fit:
         noise = self._noise(copula_plan.PRODUCTS, Sensitivity.of_length(self._most, 1))
         query = BoundedSums(factors=factors, shape=(shape.groups * size, size), max_records=self._most, noise=noise)
         sums = self._released(copula_plan.PRODUCTS, query).astype(np.float64).reshape(shape.groups, size, size)
+        # Back from v to its parts' own units: (groups, 1 + K' + D, 1 + K' + D), cosines still weighted.
         scale = np.concatenate([np.full(1 + shape.shifting, 1 / constant), np.full(shape.parts, bound / rest)])
         both = np.outer(scale, scale)
-        # What is summed is symmetric and its noise is not: the mean of both halves has less of it.
-        return latent(
-            Moments(
+        # The sum is symmetric and its noise is not: the mean of both halves has less noise.
+        return estimate_moments(
+            ScoreProducts(
                 sums=(sums + sums.transpose(0, 2, 1)) / 2 * both,
                 deviations=noise / math.sqrt(2) * both,
                 weights=weights,
@@ -330,8 +337,8 @@ class _Fit:
             )
         )
 
-    def _place_moments(self, found: Latent) -> None:
-        """Bring means, effects and covariances from cosines to steps, channel by channel."""
+    def _place_moments(self, found: ScoreMoments) -> None:
+        """Transform means, effects and covariances from cosines to steps, channel by channel."""
         made, shape = self._made, self._shape
         channels, length = len(shape.sizes), shape.length
 
@@ -345,15 +352,15 @@ class _Fit:
             made.effects.copy_(torch.from_numpy(in_steps(found.effects)))
         for group, covariance in enumerate(found.covariances):
             covariance = in_steps(in_steps(covariance).T)
-            covariance = positive((covariance + covariance.T) / 2)
+            covariance = make_positive((covariance + covariance.T) / 2)
             factor = np.linalg.cholesky(covariance + _LEAST * np.eye(len(covariance)))
             made.factors[group] = torch.from_numpy(factor)
         by_attribute = found.shares.reshape(shape.attribute_groups, shape.levels)
         ends = np.cumsum(by_attribute, axis=1) / by_attribute.sum(1, keepdims=True)
         made.level_ends.copy_(torch.from_numpy(ends))
 
-    def _strength(self, scores: Scores, found: Latent) -> float:
-        """Release how concentrated fast parts are in time, and return the strength that makes them so."""
+    def _strength(self, scores: ScoreMap, found: ScoreMoments) -> float:
+        """Release the mean concentration of fast parts in time, and return the strength that reproduces it."""
         shape, made = self._shape, self._made
         fast = fast_projection(shape.length)
 
@@ -364,7 +371,7 @@ class _Fit:
         noise = self._noise(copula_plan.CALM, Sensitivity.of_length(self._most, 1))
         query = BoundedSums(factors=factors, shape=(1, 1), max_records=self._most, noise=noise)
         wanted = float(self._released(copula_plan.CALM, query)[0]) / self._series
-        # No formula leads from how concentrated fast parts are to the strength: draw series at several, and compare.
+        # There is no formula from concentration to strength: simulate series at several strengths, and interpolate.
         source = torch.Generator().manual_seed(0)
         counts = np.maximum(1, np.round(found.shares * _SIMULATED)).astype(int)
         parts, slow = [], torch.randn(int(counts.sum()), shape.length, generator=source, dtype=torch.float64)
@@ -378,8 +385,8 @@ class _Fit:
         ]
         return float(np.interp(wanted, np.maximum.accumulate(reached), _STRENGTHS))
 
-    def _mixed(self, tables: Tensor, found: Latent) -> Tensor:
-        """Return what scores give at cells' ends, all groups together ``(parts, cells + 1)``."""
+    def _mixed(self, tables: Tensor, found: ScoreMoments) -> Tensor:
+        """Return the model's cumulative shares at cells' ends, all groups together, ``(parts, cells + 1)``."""
         made = self._made
         shifted = found.effect_shares @ made.effects.double().numpy() ** 2 if self._shape.shifting else 0.0
         total = torch.zeros(tables.shape[1:], dtype=torch.float64)
@@ -393,16 +400,16 @@ class _Fit:
         return total
 
 
-def reaching(counted: Floats, series: float) -> Floats:
-    """Return how many of so many series reach each step ``(steps,)``, from noisy counts: fewer and fewer, but one."""
+def count_reaching(counted: Floats, series: float) -> Floats:
+    """Return how many series reach each step ``(steps,)``, from noisy counts: non-increasing, and at least 1."""
     from sklearn.isotonic import isotonic_regression
 
     found: Floats = isotonic_regression(counted, y_min=1.0, y_max=max(1.0, series), increasing=False)
     return found
 
 
-def attribute_shares(shape: CopulaShape, found: Latent) -> Floats:
-    """Return ``(K,)`` how frequent each attribute's values are, side by side as in the condition."""
+def attribute_shares(shape: CopulaShape, found: ScoreMoments) -> Floats:
+    """Return the shares ``(K,)`` of each attribute's values, in the order of the condition."""
     sizes = [size for size, grouped in zip(shape.blocks, shape.grouped, strict=True) if grouped]
     together, shifting = found.shares.reshape(*sizes, shape.levels), iter(found.effect_shares)
     blocks, axis = [], 0
@@ -415,10 +422,10 @@ def attribute_shares(shape: CopulaShape, found: Latent) -> Floats:
     return np.concatenate(blocks)
 
 
-def shares_by_attributes(shape: CopulaShape, found: Latent) -> tuple[Floats, Floats]:
+def shares_by_attributes(shape: CopulaShape, found: ScoreMoments) -> tuple[Floats, Floats]:
     """Return the shares of attribute groups ``(A,)``, and of shifting attributes' values in each ``(A, K')``.
 
-    Levels are groups that no attribute knows of: an attribute group is all of its levels together.
+    Levels are independent of attributes' names: an attribute group is the sum over its levels.
     """
     by_level = found.shares.reshape(shape.attribute_groups, shape.levels)
     together = by_level.sum(1)
@@ -433,7 +440,7 @@ class _Trees:
     Attributes:
         levels: The root ``(groups, parts, 1)``, and each level's differences, coarse to fine.
         weights: ``(channels, 1 + depth)``; 0 where a channel's tree ends.
-        noise: Standard deviation where a weight is 1.
+        noise: Standard deviation for a weight of 1.
         length: Steps.
     """
 
@@ -458,14 +465,14 @@ class _Trees:
 
 
 def _concentration(fast: Tensor) -> Tensor:
-    """Return how concentrated in time fast parts ``(B, channels, length)`` are, ``(B,)`` in [0, 1]."""
+    """Return the concentration ``(B,)`` in time, in [0, 1], of fast parts ``(B, channels, length)``."""
     squares = fast.square()
     shares = squares.square().sum(2) / squares.sum(2).square().clamp(min=1e-12)
     return shares.mean(1).clamp(0, 1)
 
 
 def prior_spectrum(length: int, *, memory: float) -> Floats:
-    """Return ``(length,)`` the public spectrum of cosines of numbers that forget e-fold after a share of the length."""
+    """Return the cosine spectrum ``(length,)`` of an AR(1) process whose correlation time is a share of the length."""
     kept = math.exp(-1 / (memory * length))
     steps = np.arange(length)
     waves = dct(np.eye(length), axis=0, norm="ortho")

@@ -1,7 +1,7 @@
-"""What a copula of series is made of and what each release costs, decided from public facts before a record is read.
+"""Plan of a copula of series: its parts and the cost of each release, from public facts.
 
-One figure decides: the noise of the share of series on one side of a cut, at one step of one channel. Where it is
-small, series are put into groups of levels, groups have tables of their own, and tables are trusted more than means.
+One figure decides: the noise of the share of series on one side of a cut, at one step of one channel. If it is small,
+series are divided into groups of levels, groups have tables of their own, and tables are trusted more than means.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ TABLES, GAPS, OWN_TABLES, PRODUCTS, CALM = (
 )
 
 WEIGHT = 1024
-"""What the root's share and levels' weights are rounded to: whole numbers of one in so many."""
+"""Denominator of the weights of the root and the levels, which are whole numbers."""
 OWN_LEAVES = 64
 """Leaves of a group's own trees."""
 
 FEW_VALUES = 8
-"""A set of which every channel has no more values (missing counts) is left to chains."""
+"""Most values of every channel, missing included, for which chains are the default."""
 
 _BYTES = 4
 _FLOPS_A_NUMBER, _FLOPS_A_VALUE, _FLOPS_A_CUBE = 30_000.0, 30_000.0, 40.0
-"""What exact noise on a number takes, what a value's score takes, and what eigenvalues take of a cube, in the time of
-so many operations on matrices."""
+"""Cost of exact noise on a number, of a value's score, and of eigenvalues (times the side's cube), in operations on
+matrices."""
 _LEVELS = 4
 _MOST_NOISE_OF_CHANNELS = 0.03
 _MOST_NOISE_OF_LEVELS = 0.03
@@ -62,8 +62,8 @@ _MOST_NUMBERS = 50_000_000
 _LEAST_STEPS = 12
 
 
-def values_of(schema: SeriesSchema, channel: str) -> float:
-    """Return how many values a step of a channel has, missing included; infinite where that is not known yet."""
+def count_values(schema: SeriesSchema, channel: str) -> float:
+    """Return the number of values of a channel's step, missing included; infinite if it is not known yet."""
     column = schema.channels[channel]
     if column.grid is None or column.unit == 0:
         return math.inf
@@ -77,8 +77,8 @@ def cut_noise(schema: SeriesSchema, noise_multiplier: float) -> float:
     return noise_multiplier * math.sqrt(parts / TABLE_SHARE) / schema.public_units
 
 
-def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
-    """Return the settings with groups, tables and stretches decided, as far as they were left open."""
+def decide(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
+    """Return the settings with groups, tables and stretches decided where they were left open."""
     noise, parts = cut_noise(schema, noise_multiplier), len(schema.channels) * schema.length
     grouped, groups = list(settings.grouped or ()), 1
     if settings.grouped is None:
@@ -105,7 +105,7 @@ def decided(schema: SeriesSchema, settings: S, noise_multiplier: float) -> S:
         spread = noise_multiplier / math.sqrt(CALM_SHARE) / schema.public_units
         calm = schema.ends_at is None and schema.length >= _LEAST_STEPS and spread < _MOST_NOISE_OF_CALM / schema.length
     exact = settings.exact_tables
-    if exact is None:  # a step's table is of the series that reach it, and what all groups give is of all series
+    if exact is None:  # with early ends, a step's table covers only some series, and the model's shares cover all
         exact = schema.ends_at is None and noise < _MOST_NOISE_OF_EXACT
     return settings.model_copy(
         update={
@@ -134,7 +134,7 @@ def shares(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> dict[str
 
 
 def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_multiplier: float) -> tuple[Access, ...]:
-    """Return the releases; their noise together is that of one Gaussian of this multiplier.
+    """Return the releases; together they have the noise of one Gaussian mechanism of this multiplier.
 
     Raises:
         SettingError: The settings are of a version whose plans did not pay for gaps that are still to be bought.
@@ -158,19 +158,19 @@ def accesses(schema: SeriesSchema, settings: SeriesStatisticsSettings, noise_mul
 
 
 def gap_tables(schema: SeriesSchema) -> int:
-    """Return how many tables of neighbouring steps are counted: of each channel that may have gaps."""
+    """Return the number of tables of neighbouring steps, over all channels that may have gaps."""
     return (schema.length - 1) * sum(schema.may_have_gaps(name) for name in schema.channels)
 
 
 def channels_counted(access: Access, length: int) -> int:
-    """Return of how many channels an access pays for pairs of neighbouring steps."""
+    """Return the number of channels whose pairs of neighbouring steps an access pays for."""
     if not isinstance(access.event, DiscreteGaussianEvent):
         raise TypeError("gaps are counted with discrete Gaussian noise")
     return access.event.tables // max(1, length - 1)
 
 
 def tree_weights(leaves: int) -> Ints:
-    """Return whole numbers ``(1 + depth,)`` by which the root and levels of so many leaves count, coarse to fine."""
+    """Return the weights ``(1 + depth,)`` of the root and the levels of a tree, coarse to fine, as whole numbers."""
     depth = max(1, math.ceil(math.log2(max(2, leaves))))
     levels = 2.0 ** (-_FALL * np.arange(depth))
     found: Ints = np.rint(WEIGHT * np.append(_ROOT_WEIGHT, levels)).astype(np.int64)
@@ -178,7 +178,7 @@ def tree_weights(leaves: int) -> Ints:
 
 
 def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:
-    """Return what the releases and what follows from them compute and hold."""
+    """Return the cost of the releases and of the fit."""
     parts, records = len(schema.channels) * schema.length, schema.public_units * schema.unit.max_records
     sizes = [groups_of(one) for one in schema.attributes.values()]
     grouped = settings.grouped if settings.grouped is not None else tuple(schema.attributes)
@@ -197,7 +197,7 @@ def work(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> Work:
 
 
 def warnings(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[str, ...]:
-    """Say when units are too few for channels and steps to agree as real ones do."""
+    """Return a warning if units are too few for realistic correlations of channels and steps."""
     noise = settings.cut_noise
     if noise is None or noise <= _MOST_NOISE_OF_CHANNELS:
         return ()
@@ -213,8 +213,8 @@ def warnings(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[
     )
 
 
-def explained(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[str, ...]:
-    """Return what a plan says of its shares and groups."""
+def explain(schema: SeriesSchema, settings: SeriesStatisticsSettings) -> tuple[str, ...]:
+    """Return a plan's lines about its shares and groups."""
     parts = "; ".join(f"{purpose} {share:.0%}" for purpose, share in shares(schema, settings).items())
     lines = [f"Shares of the budget: {parts}"]
     if settings.cut_noise is not None:

@@ -1,10 +1,16 @@
-"""From a noisy sum of outer products to means and covariances of all channels' cosines: all of it post-processing.
+"""Estimation of means and covariances of all channels' cosines from a noisy sum of outer products.
 
-The noise of an entry does not depend on how many there are, so that nothing is left out beforehand; what is noise is
-shrunk afterwards. Of the covariance within groups, first what frequencies of one octave share: how strong each channel
-is, and how channels go together, in all octaves about alike. Of what is left, eigenvalues beyond the edge of noise (a
-spiked Wigner matrix), of nested blocks of the lowest frequencies. How channels go together over all frequencies is
-known best, and is brought back by one map of channels. Groups have what is theirs as far as it is no noise.
+All of it is post-processing. The noise of an entry does not depend on their number, so that all entries are released
+and noise is removed afterwards by shrinkage. For the covariance within groups, :func:`shrink_covariance` works in
+three steps:
+
+1. Frequencies of one octave share a variance for each channel and a correlation of channels, which is similar in all
+   octaves.
+2. From the rest, eigenvalues beyond the edge of noise are kept (a spiked Wigner matrix), in nested blocks of the lowest
+   frequencies.
+3. The correlation of channels over all frequencies is known best, and is restored by one linear map of channels.
+
+Groups differ from their common moments as far as noise does not explain the difference.
 """
 
 from __future__ import annotations
@@ -15,12 +21,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from doublure.methods.statistics.series.marginal_tables import Ints, octaves, shrunk
+from doublure.methods.statistics.series.marginal_tables import Ints, octaves, shrink
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _FLOOR = 0.003
-"""The least eigenvalue of a matrix of correlations."""
+"""Least eigenvalue of a correlation matrix."""
 _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _FEWEST = 5.0
 _LEAST_SHARE = 1e-6
@@ -28,16 +34,16 @@ _MOST_SCALED = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments:
+class ScoreProducts:
     """A noisy sum of outer products of ``(1, shifts, cosines)``, group by group, with the factors taken out.
 
     Attributes:
         sums: ``(groups, 1 + K + D, 1 + K + D)``, symmetric; cosines frequency by frequency, weighted.
-        deviations: Of the noise of each entry off the diagonal.
-        weights: ``(length,)`` what a frequency's cosines were multiplied by.
+        deviations: Standard deviation of the noise of each entry off the diagonal.
+        weights: ``(length,)`` weight of each frequency's cosines.
         channels: C, with D = length C.
-        blocks: How many values each attribute has that shifts the scores; K together.
-        series: N, how many series there are.
+        blocks: Number of values of each attribute that shifts the scores; K together.
+        series: N, number of series.
     """
 
     sums: Floats
@@ -54,16 +60,16 @@ class Moments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Latent:
-    """What normal scores' cosines look like, unweighted, frequency by frequency.
+class ScoreMoments:
+    """Estimated moments of normal scores' cosines, unweighted, frequency by frequency.
 
     Attributes:
         shares: ``(groups,)`` adding up to 1.
         means: ``(groups, D)``.
         covariances: ``(groups, D, D)``.
-        effects: ``(K, D)`` what each value of a shifting attribute adds to the mean.
-        effect_shares: ``(K,)`` how common each is.
-        shares_within: ``(groups, K)`` how common each is in a group.
+        effects: ``(K, D)`` shift of the mean by each value of a shifting attribute.
+        effect_shares: ``(K,)`` share of each of these values.
+        shares_within: ``(groups, K)`` their shares in each group.
     """
 
     shares: Floats
@@ -74,11 +80,11 @@ class Latent:
     shares_within: Floats
 
 
-def latent(moments: Moments) -> Latent:
+def estimate_moments(moments: ScoreProducts) -> ScoreMoments:
     """Return means and covariances.
 
-    Over all steps and series the second moment of a channel's scores is one by construction; clipping and shrinking
-    took something of it, which is given back.
+    Over all steps and series the second moment of a channel's scores is one by construction. Clipping and shrinkage
+    reduce it, which a scale for each channel corrects.
     """
     groups, size, channels = len(moments.sums), len(moments.weights), moments.channels
     first = 1 + moments.shifts
@@ -86,6 +92,7 @@ def latent(moments: Moments) -> Latent:
     weights = np.repeat(moments.weights, channels)
     counts = np.maximum(moments.sums[:, 0, 0], _FEWEST) if groups > 1 else np.array([moments.series])
     counts = counts * moments.series / counts.sum()
+    # Means: common to all groups, shrunk by octave; then effects of attributes; then each group's difference, shrunk.
     total, series = moments.sums.sum(0), moments.series
     of_mean, of_entry = moments.deviations[0, first], moments.deviations[first, first]
     together = _by_octave(total[0, first:] / series, (of_mean * groups**0.5 / series) ** 2, octave)
@@ -96,13 +103,15 @@ def latent(moments: Moments) -> Latent:
         for place, count in enumerate(counts):
             own = moments.sums[place, 0, first:] / count - together
             means[place] += _by_octave(own, (of_mean / count) ** 2, octave)
+    # Covariance within groups: second moments less those of means and effects, denoised and scaled.
     within = total[first:, first:] / series - np.einsum("g,gi,gj->ij", shares, means, means)
     within -= np.einsum("k,ki,kj->ij", effect_shares, effects, effects)
     deviation = of_entry * groups**0.5 / series
-    common = shrunk_covariance(within, deviation, channels=channels, weights=moments.weights)
+    common = shrink_covariance(within, deviation, channels=channels, weights=moments.weights)
     scaled = _scale(common, means, effects, shares, effect_shares, weights, channels)
     common = common * np.outer(scaled, scaled)
     means, effects = means * scaled, effects * scaled
+    # Each group's covariance: the common one and its difference, shrunk for each pair of octaves.
     covariances = np.empty((groups, *common.shape))
     for place, count in enumerate(counts):
         block: Floats = common
@@ -110,8 +119,8 @@ def latent(moments: Moments) -> Latent:
             found = moments.sums[place, first:, first:] / count * np.outer(scaled, scaled)
             apart = found - np.outer(means[place], means[place]) - common
             block = common + _by_blocks(apart, (of_entry * scaled.mean() ** 2 / count) ** 2, octave)
-        covariances[place] = positive(block) / np.outer(weights, weights)
-    return Latent(
+        covariances[place] = make_positive(block) / np.outer(weights, weights)
+    return ScoreMoments(
         shares=shares,
         means=means / weights,
         covariances=covariances,
@@ -121,10 +130,10 @@ def latent(moments: Moments) -> Latent:
     )
 
 
-def _effects(moments: Moments, total: Floats, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
-    """Return what values of shifting attributes add ``(K, D)``, and their shares ``(K,)``.
+def _effects(moments: ScoreProducts, total: Floats, together: Floats, octave: Ints) -> tuple[Floats, Floats]:
+    """Return the effects of shifting attributes' values ``(K, D)``, and their shares ``(K,)``.
 
-    Least squares on one-hot blocks whose products are noisy: a ridge of the noise's own size holds it.
+    The effects are a least squares fit on one-hot blocks with noisy products, with a ridge of the noise's size.
     """
     kept, first = moments.shifts, 1 + moments.shifts
     if not kept:
@@ -142,7 +151,7 @@ def _effects(moments: Moments, total: Floats, together: Floats, octave: Ints) ->
 
 
 def _shares(counted: Floats, blocks: tuple[int, ...]) -> Floats:
-    """Return the nearest shares to noisy ones, which add up to 1 in each block; none is zero."""
+    """Return positive shares nearest to noisy ones, adding up to 1 in each block (projection to the simplex)."""
     found = []
     for block in np.split(counted, np.cumsum(blocks)[:-1]):
         falling = np.sort(block)[::-1]
@@ -152,8 +161,8 @@ def _shares(counted: Floats, blocks: tuple[int, ...]) -> Floats:
     return np.concatenate(found)
 
 
-def _within(moments: Moments, counts: Floats, together: Floats) -> Floats:
-    """Return the shares of shifting attributes' values in each group, as far as they differ by more than noise."""
+def _within(moments: ScoreProducts, counts: Floats, together: Floats) -> Floats:
+    """Return the shares of shifting attributes' values in each group, with their differences shrunk."""
     if not moments.blocks:
         return np.zeros((len(counts), 0))
     found = []
@@ -161,7 +170,7 @@ def _within(moments: Moments, counts: Floats, together: Floats) -> Floats:
         apart = own[0, 1 : 1 + moments.shifts] / count - together
         noise = (moments.deviations[0, 1] / count) ** 2
         parts = np.split(apart, np.cumsum(moments.blocks)[:-1])
-        found.append(_shares(together + np.concatenate([shrunk(part, noise) for part in parts]), moments.blocks))
+        found.append(_shares(together + np.concatenate([shrink(part, noise) for part in parts]), moments.blocks))
     return np.stack(found)
 
 
@@ -174,22 +183,22 @@ def _scale(
     weights: Floats,
     channels: int,
 ) -> Floats:
-    """Return ``(D,)`` what brings each channel's second moment back to one."""
+    """Return the scales ``(D,)`` that restore each channel's second moment to one."""
     length = len(weights) // channels
-    own = np.diag(positive(common)) / weights**2
+    own = np.diag(make_positive(common)) / weights**2
     own = own + shares @ (means / weights) ** 2 + effect_shares @ (effects / weights) ** 2
     found = length / np.maximum(own.reshape(length, channels).sum(0), 1e-6)
     return np.tile(np.sqrt(np.clip(found, 1, _MOST_SCALED)), length)
 
 
-def shrunk_covariance(noisy: Floats, deviation: float, *, channels: int, weights: Floats) -> Floats:
-    """Return a covariance of weighted cosines with what is noise taken out.
+def shrink_covariance(noisy: Floats, deviation: float, *, channels: int, weights: Floats) -> Floats:
+    """Return a denoised covariance of weighted cosines ``(D, D)``; see the module.
 
     Args:
         noisy: ``(D, D)``, frequency by frequency.
-        deviation: Of the noise of an entry off the diagonal.
+        deviation: Standard deviation of the noise of an entry off the diagonal.
         channels: C.
-        weights: ``(D / C,)`` of each frequency.
+        weights: ``(D / C,)`` weight of each frequency.
     """
     size = len(weights)
     blocks = noisy.reshape(size, channels, size, channels)
@@ -202,7 +211,7 @@ def shrunk_covariance(noisy: Floats, deviation: float, *, channels: int, weights
     for block in sorted({min(block, size) for block in (*_BLOCKS, size)}):
         own = slice(0, block * channels)
         values, vectors = np.linalg.eigh((apart - seen)[own, own])
-        edge = 2 * deviation * np.sqrt(block * channels)
+        edge = 2 * deviation * np.sqrt(block * channels)  # the semicircle's edge: eigenvalues within it may be noise
         beyond = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0))
         seen[own, own] += (vectors * beyond) @ vectors.T
     found = found + seen
@@ -210,7 +219,7 @@ def shrunk_covariance(noisy: Floats, deviation: float, *, channels: int, weights
 
 
 def _shared_by_octaves(blocks: Floats, deviation: float, weights: Floats) -> tuple[Floats, Floats]:
-    """Return ``(length, C, C)`` what frequencies of an octave share, and how channels go together over all of them."""
+    """Return the covariances ``(length, C, C)`` that octaves share, and the channels' pooled correlation ``(C, C)``."""
     size, channels = blocks.shape[:2]
     octave = octaves(size)
     members = [np.flatnonzero(octave == one) for one in range(int(octave[-1]) + 1)]
@@ -230,34 +239,34 @@ def _shared_by_octaves(blocks: Floats, deviation: float, weights: Floats) -> tup
     scale = np.sqrt(np.outer(scale, scale))
     raw = whole / scale
     spread = sum(part**2 * var for part, var in zip(parts, noise, strict=True)) / scale**2
-    pooled = correlation(raw * np.maximum(0, 1 - spread / np.maximum(raw**2, 1e-12)))
+    pooled = make_correlation(raw * np.maximum(0, 1 - spread / np.maximum(raw**2, 1e-12)))
     for own, mean, strength, var in zip(members, means, strengths, noise, strict=True):
         unit = np.sqrt(np.outer(strength, strength))
         apart = mean / unit - pooled
         np.fill_diagonal(apart, 0)
         pairs, noise_of = channels * (channels - 1) / 2, (var / unit**2)[above].mean()
         share = max(0.0, 1 - noise_of * (pairs - 2) / max(float((apart[above] ** 2).sum()), 1e-12))
-        block = correlation(pooled + share * apart) * unit
+        block = make_correlation(pooled + share * apart) * unit
         np.fill_diagonal(block, strength)
         found[own] = block
     return found, pooled
 
 
 def _strengths(diagonal: Floats, noise: float, deviation: float) -> Floats:
-    """Return channels' variances in an octave: what they share, and each its own as far as it is no noise."""
+    """Return channels' variances in an octave, shrunk towards their mean."""
     channels = len(diagonal)
     if channels > 2:
         mean = max(float(diagonal.mean()), 1e-2 * deviation)
-        diagonal = mean + shrunk(diagonal - diagonal.mean(), 2 * noise * (1 - 1 / channels))
+        diagonal = mean + shrink(diagonal - diagonal.mean(), 2 * noise * (1 - 1 / channels))
         diagonal = np.maximum(diagonal, 0.1 * mean)
     found: Floats = np.maximum(diagonal, 1e-3 * max(float(diagonal.max()), deviation))
     return found
 
 
 def _with_correlations(covariance: Floats, pooled: Floats, weights: Floats, channels: int) -> Floats:
-    """Return a covariance whose channels go together, over all frequencies, as the pooled correlations say."""
+    """Return a covariance whose channels have the pooled correlations over all frequencies."""
     size = len(weights)
-    covariance = positive(covariance)
+    covariance = make_positive(covariance)
     over_all = np.einsum("kckd,k->cd", covariance.reshape(size, channels, size, channels), 1 / weights**2)
     scale = np.sqrt(np.diag(over_all))
     turn = _power(pooled, 0.5) @ _power(over_all / np.outer(scale, scale), -0.5)
@@ -272,8 +281,8 @@ def _power(matrix: Floats, power: float) -> Floats:
     return found
 
 
-def correlation(matrix: Floats) -> Floats:
-    """Return the nearest thing to a matrix of correlations: ones on the diagonal, and no eigenvalue below the floor."""
+def make_correlation(matrix: Floats) -> Floats:
+    """Return a correlation matrix near a matrix: ones on the diagonal, and eigenvalues about the floor or above."""
     matrix = matrix.copy()
     np.fill_diagonal(matrix, 1)
     values, vectors = np.linalg.eigh(matrix)
@@ -283,8 +292,8 @@ def correlation(matrix: Floats) -> Floats:
     return found
 
 
-def positive(matrix: Floats) -> Floats:
-    """Return a covariance without eigenvalues below the floor, in units of correlation; its diagonal is kept."""
+def make_positive(matrix: Floats) -> Floats:
+    """Return a positive definite covariance with the same diagonal, by a floor on the correlation's eigenvalues."""
     scale = np.sqrt(np.maximum(np.diag(matrix), 1e-9))
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     matrix = (vectors * np.maximum(values, _FLOOR)) @ vectors.T
@@ -294,16 +303,16 @@ def positive(matrix: Floats) -> Floats:
 
 
 def _by_octave(values: Floats, variance: float, octave: Ints) -> Floats:
-    """Return ``(D,)`` numbers, each octave's shrunk by itself."""
-    return np.concatenate([shrunk(values[octave == one], variance) for one in range(int(octave[-1]) + 1)])
+    """Return numbers ``(D,)`` with each octave shrunk by itself."""
+    return np.concatenate([shrink(values[octave == one], variance) for one in range(int(octave[-1]) + 1)])
 
 
 def _by_blocks(matrix: Floats, variance: float, octave: Ints) -> Floats:
-    """Return a symmetric matrix, each pair of octaves shrunk by itself."""
+    """Return a symmetric matrix with each pair of octaves shrunk by itself."""
     found = np.zeros_like(matrix)
     for one in range(int(octave[-1]) + 1):
         for other in range(one, int(octave[-1]) + 1):
             rows, columns = np.flatnonzero(octave == one), np.flatnonzero(octave == other)
-            block = shrunk(matrix[np.ix_(rows, columns)], variance)
+            block = shrink(matrix[np.ix_(rows, columns)], variance)
             found[np.ix_(rows, columns)], found[np.ix_(columns, rows)] = block, block.T
     return found

@@ -1,4 +1,4 @@
-"""From noisy counts of pairs of steps to a chain of missing steps: all of it post-processing."""
+"""A Markov chain of missing steps from noisy counts of pairs of steps, by post-processing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from doublure.methods.statistics.series.marginal_tables import shrunk
+from doublure.methods.statistics.series.marginal_tables import shrink
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -15,15 +15,15 @@ _MOST = 1 - 1e-6
 
 
 def gap_chances(counted: Floats, *, series: float | Floats, deviation: float) -> tuple[Floats, Floats]:
-    """Return a chain of missing steps.
+    """Return a Markov chain of missing steps.
 
-    How likely a gap goes on is the same at all steps; how likely a step is missing is its own, as far as that is no
-    noise. A gap then begins as often as both ask.
+    The chance that a gap goes on is the same at all steps; the share of missing cells is each step's own, shrunk
+    towards the mean. The chance that a gap begins follows from both.
 
     Args:
         counted: ``(steps - 1, 2, 2)`` noisy counts: whether a step is missing, whether the next one is.
-        series: How many series there are, or ``(steps - 1,)`` how many of them reach the second step of each pair.
-        deviation: Of the noise of a count.
+        series: Number of series, or ``(steps - 1,)`` number of those that reach the second step of each pair.
+        deviation: Standard deviation of a count's noise.
 
     Returns:
         ``(steps, 2)`` the chance that a step is missing after one with a value, and after a missing one; and
@@ -34,7 +34,7 @@ def gap_chances(counted: Floats, *, series: float | Floats, deviation: float) ->
     missing = np.concatenate([here[:1], (here[1:] + there[:-1]) / 2, there[-1:]])
     mean = float(missing.mean())
     noise = float(np.mean(np.square(deviation / np.asarray(series))))
-    missing = np.clip(mean + shrunk(missing - mean, 2 * noise), 0, _MOST)
+    missing = np.clip(mean + shrink(missing - mean, 2 * noise), 0, _MOST)
     seen = counted[:, 1].sum()
     noise = deviation * np.sqrt(2 * len(counted))
     goes_on = float(np.clip(counted[:, 1, 1].sum() / seen, 0, 1)) if seen > 2 * noise else mean

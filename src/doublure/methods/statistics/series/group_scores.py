@@ -1,6 +1,6 @@
-"""What released tables make of one series: the group it belongs to, and its normal scores in that group's tables.
+"""A series' group and its normal scores, computed by released tables.
 
-A query applies this to records, so that each series goes through it by itself.
+A query applies this to records, so that each series is computed by itself.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from torch import Tensor
 from doublure.networks.copula import CopulaShape, normal_scores, over_gaps, shares_at
 
 _LEVEL_SPREAD = 0.75
-"""About how far mean scores of series spread: levels are cut at its quantiles."""
+"""Approximate deviation of series' mean scores; levels are cut at its quantiles."""
 _FINE = 2**20
-"""Scores that decide a level are whole numbers of one in so many, so that their sum is the same in any order."""
+"""Denominator of the scores that decide a level: as whole numbers, their sum does not depend on the order."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scores:
-    """How a series becomes normal scores: its group, and its place in the group's tables. Each by itself.
+class ScoreMap:
+    """Map of a series to its group and its normal scores in that group's tables.
 
     Attributes:
-        shape: The generator's.
+        shape: The generator's sizes.
         tables: ``(groups or 1, parts, cells + 1)`` cumulative shares.
-        levels: ``(parts, cells)`` whole scores of cells' middles, which decide the level.
+        levels: ``(parts, cells)`` scores of cells' middles as whole numbers, which decide the level.
     """
 
     shape: CopulaShape
@@ -35,8 +35,8 @@ class Scores:
     levels: Tensor
 
     @classmethod
-    def of(cls, shape: CopulaShape, step_tables: Tensor, tables: Tensor | None = None) -> Scores:
-        """Return those of tables; of a group's own, where there are any."""
+    def of(cls, shape: CopulaShape, step_tables: Tensor, tables: Tensor | None = None) -> ScoreMap:
+        """Return the map of step tables, or of groups' own tables if given; levels follow from step tables."""
         middles = (step_tables[:, 1:] + step_tables[:, :-1]) / 2
         return cls(
             shape=shape,
@@ -45,12 +45,12 @@ class Scores:
         )
 
     def known(self, body: Tensor) -> Tensor:
-        """Return which steps of ``(B, channels, length)`` have a value."""
+        """Return a mask ``(B, channels, length)`` of the steps with a value."""
         sizes = torch.tensor(self.shape.sizes, device=body.device)[:, None]
         return (body >= 0) & (body < sizes)
 
     def group(self, body: Tensor, condition: Tensor | None) -> Tensor:
-        """Return each series' group ``(B,)`` int64: by attributes, then by public cuts of its mean score."""
+        """Return each series' group ``(B,)`` int64, by attributes, then by public cuts of its mean score."""
         found = self.shape.attribute_group(condition, len(body))
         if self.shape.levels == 1:
             return found
@@ -62,7 +62,7 @@ class Scores:
         return found * self.shape.levels + above.sum(1)
 
     def scores(self, body: Tensor, group: Tensor) -> Tensor:
-        """Return normal scores ``(B, channels, length)`` float64, gaps bridged."""
+        """Return normal scores ``(B, channels, length)`` float64, with gaps interpolated."""
         flat = body.double().flatten(1)
         if len(self.tables) == 1:
             shares = shares_at(self.tables[0], flat)

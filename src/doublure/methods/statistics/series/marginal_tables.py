@@ -1,10 +1,10 @@
-"""From noisy trees of counts to each step's cumulative shares: all of it post-processing.
+"""Each step's cumulative shares from noisy trees of counts, by post-processing.
 
-Coarse to fine, each split of a node is what was counted as far as that is no noise, and otherwise what it was expected
-to be: even, or as all groups together have it. Steps are neighbours: splits of one node at all steps are shrunk
-together, octave by octave of their cosine transform (James and Stein's estimator, its positive part). A half that holds
-no more, all steps together, than noise is empty, and a tail that is not seen is that of a normal, so that no far values
-are made of noise. A cumulative share is then a few splits.
+From coarse to fine, each split of a node is shrunk towards its expectation: an even split, or that of all groups
+together. Neighbouring steps are similar: splits of one node at all steps are shrunk together, in octaves of their
+cosine transform (James and Stein's estimator, positive part). A half that holds no more than noise, over all steps, is
+emptied, and a tail below the noise is replaced by a normal one, so that noise makes no extreme values. A cumulative
+share is then a sum over a few splits.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 _NOISY_CELL = 0.3
-"""A level whose noise is more than this share of a usual node is emptied with care alone."""
+"""Noise of a level, as a share of a mean node, above which halves are emptied only beside a surely full one."""
 _FULL = 1.5
-"""How many times its noise a half must hold not to be emptied."""
+"""Deviations of its noise that a half must hold not to be emptied."""
 _SURELY_FULL = 4.0
 _SEEN = 4.0
-"""How many standard deviations of its noise a tail must have to be seen."""
+"""Deviations of its noise that make a tail significant."""
 _MOST_UNSEEN = 0.2
 _FEWEST_CELLS = 2
 _LEAST_SLOPE = 0.05
 _EVEN = 1e-7
-"""What of each table is spread evenly, so that no cell is without a share."""
+"""Share of each table that is spread evenly, so that every cell has a positive share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +40,8 @@ class NoisyTree:
 
     Attributes:
         levels: Differences ``(steps, 2^level)``, coarse to fine.
-        deviations: Of each level's noise.
-        totals: ``(steps,)`` how many records have a value.
+        deviations: Standard deviation of each level's noise.
+        totals: ``(steps,)`` number of records with a value.
     """
 
     levels: list[Floats]
@@ -54,13 +54,13 @@ def octaves(count: int) -> Ints:
     return np.array([0 if k == 0 else int(np.log2(k)) + 1 for k in range(count)], dtype=np.int64)
 
 
-def shrunk(values: Floats, variance: float, *, kept: float = np.inf) -> Floats:
-    """Return a block of noisy numbers, shrunk to zero by as much as they are noise (James and Stein, positive part).
+def shrink(values: Floats, variance: float, *, kept: float = np.inf) -> Floats:
+    """Return a block of noisy numbers shrunk towards zero (James and Stein, positive part).
 
     Args:
-        values: Of any shape.
-        variance: Of the noise.
-        kept: Standard deviations beyond which a number stands out by itself and stays.
+        values: Numbers of any shape.
+        variance: Variance of the noise.
+        kept: Standard deviations beyond which a number is kept by itself.
     """
     size = values.size
     share = 1 - max(size - 2, min(size, 1.5)) * variance / max(float((values**2).sum()), 1e-30)
@@ -69,11 +69,11 @@ def shrunk(values: Floats, variance: float, *, kept: float = np.inf) -> Floats:
 
 
 def step_masses(tree: NoisyTree, *, expected: Floats | None = None) -> Floats:
-    """Return how many records are in each leaf at each step ``(steps, leaves)``; some may be negative.
+    """Return the estimated records of each leaf at each step ``(steps, leaves)``; some may be negative.
 
     Args:
-        tree: What was counted.
-        expected: ``(steps, leaves)`` shares that splits are held to; None: even splits.
+        tree: The noisy counts.
+        expected: ``(steps, leaves)`` shares towards whose splits the counts are shrunk; None: even splits.
     """
     steps = len(tree.totals)
     octave = octaves(steps)
@@ -84,7 +84,7 @@ def step_masses(tree: NoisyTree, *, expected: Floats | None = None) -> Floats:
         if deviation > 0:
             apart = dct(counted - split, axis=0, norm="ortho")
             for one in range(int(octave[-1]) + 1):
-                apart[octave == one] = shrunk(apart[octave == one], deviation**2, kept=kept)
+                apart[octave == one] = shrink(apart[octave == one], deviation**2, kept=kept)
             split = split + idct(apart, axis=0, norm="ortho")
             split = _emptied(nodes, split, deviation)
         halves = np.empty((steps, 2 * nodes.shape[1]))
@@ -94,7 +94,7 @@ def step_masses(tree: NoisyTree, *, expected: Floats | None = None) -> Floats:
 
 
 def _leanings(expected: Floats | None, level: int, steps: int) -> Floats:
-    """Return by how much each node is expected to lean to its left half, from -1 to 1, ``(steps, 2^level)``."""
+    """Return the expected difference of halves, over their sum, of each node ``(steps, 2^level)``, in [-1, 1]."""
     if expected is None:
         return np.zeros((steps, 2**level))
     halves = expected.reshape(steps, 2**level, 2, -1).sum(3)
@@ -104,12 +104,12 @@ def _leanings(expected: Floats | None, level: int, steps: int) -> Floats:
 
 
 def _emptied(nodes: Floats, split: Floats, deviation: float) -> Floats:
-    """Return splits of which a half that is nothing but noise gets nothing."""
+    """Return splits in which a half that is not significant is empty."""
     scale = np.sqrt(len(nodes))
     whole, lean = nodes.sum(0) / scale, split.sum(0) / scale
     left, right = (whole + lean) / 2, (whole - lean) / 2
     noise, least = _FULL * deviation / np.sqrt(2), -np.inf
-    if deviation > _NOISY_CELL * whole.mean():  # a usual node is noise itself: only beside a surely full half
+    if deviation > _NOISY_CELL * whole.mean():  # most nodes are noise: empty a half only beside a surely full one
         least, noise = _SURELY_FULL * noise, 2 * noise
     split = split.copy()
     to_right = (left < noise) & (right > np.maximum(left, least))
@@ -120,19 +120,19 @@ def _emptied(nodes: Floats, split: Floats, deviation: float) -> Floats:
 
 
 def unseen_share(tree: NoisyTree) -> float:
-    """Return what share of all values, all steps together, a tail must have to be seen through the noise."""
+    """Return the share of all values, over all steps, below which a tail is not significant."""
     noise = tree.deviations[0] / max(float(tree.totals.sum()) / np.sqrt(len(tree.totals)), 1e-9)
     return float(min(_SEEN * noise, _MOST_UNSEEN))
 
 
 def with_tails(table: Floats, unseen: float) -> Floats:
-    """Return cumulative shares ``(steps, cells + 1)`` whose tails beyond what is seen are those of a normal.
+    """Return cumulative shares ``(steps, cells + 1)`` with tails that are not significant replaced by normal ones.
 
-    Places of cells are taken to be straight in normal scores from half the score at which tails end on.
+    Places of cells are extrapolated linearly in normal scores, from half the score at which the tail begins.
 
     Args:
         table: Cumulative shares.
-        unseen: A tail's share that is not seen.
+        unseen: Share below which a tail is not significant.
     """
     if unseen <= 0:
         return table

@@ -1,8 +1,8 @@
-"""``statistics`` on time series: a copula of all channels and steps, or chains where channels have few values.
+"""``statistics`` on time series: a copula of all channels and steps, or chains for channels of few values.
 
-A copula (:mod:`doublure.methods.statistics.series.copula_fit`) asks each step's values and how normal scores go
-together; chains (:mod:`doublure.methods.statistics.series.chains`) ask neighbouring steps of each channel by itself.
-Both release everything once, and learn from it.
+A copula (:mod:`doublure.methods.statistics.series.copula_fit`) is fitted to each step's values and to products of
+normal scores; chains (:mod:`doublure.methods.statistics.series.chains`) to neighbouring steps of each channel. Both
+make each release once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import SettingError
-from doublure.methods.statistics.of_kind import StatisticsOfKind, counted_events
+from doublure.methods.statistics.of_kind import StatisticsStrategy, counted_events
 from doublure.methods.statistics.series import chains, copula_plan
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
 from doublure.networks.sizes import chain_noise, copula_noise
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=SeriesStatisticsSettings)
 
 
-class SeriesStatistics(StatisticsOfKind[S]):
+class TimeSeriesStatistics(StatisticsStrategy[S]):
     """``statistics`` on time series; see the module."""
 
     @override
@@ -39,7 +39,7 @@ class SeriesStatistics(StatisticsOfKind[S]):
         schema = _series(schema)
         model = settings.model
         if model is None:
-            most = max(copula_plan.values_of(schema, name) for name in schema.channels)
+            most = max(copula_plan.count_values(schema, name) for name in schema.channels)
             model = "chains" if most <= copula_plan.FEW_VALUES and schema.ends_at is None else "copula"
         if model == "chains" and schema.ends_at is not None:
             remedy = "leave it out, or take the attribute with from_length out"
@@ -48,7 +48,7 @@ class SeriesStatistics(StatisticsOfKind[S]):
         missing = sum(schema.may_have_gaps(name) for name in schema.channels)
         declared = sum(schema.may_be_missing(name) for name in schema.channels)
         width = copula_noise(channels, schema.length, missing=missing)
-        former = copula_noise(channels, schema.length, missing=declared)  # of runs before gaps that are bought counted
+        former = copula_noise(channels, schema.length, missing=declared)  # earlier versions: declared gaps only
         if model == "chains":
             width = former = chain_noise(channels, schema.length)
         if settings.noise_width not in (0, width, former):
@@ -64,7 +64,7 @@ class SeriesStatistics(StatisticsOfKind[S]):
             return settings
         if settings.cut_noise is not None:
             raise SettingError("is filled in by the plan", field="cut_noise", remedy="leave it out")
-        return copula_plan.decided(_series(schema), settings, noise_multiplier())
+        return copula_plan.decide(_series(schema), settings, noise_multiplier())
 
     @override
     def accesses(self, schema: Schema, settings: S, noise_multiplier: float) -> tuple[Access, ...]:
@@ -83,7 +83,7 @@ class SeriesStatistics(StatisticsOfKind[S]):
 
     @override
     def explained(self, schema: Schema, settings: S) -> tuple[str, ...]:
-        return () if settings.model == "chains" else copula_plan.explained(_series(schema), settings)
+        return () if settings.model == "chains" else copula_plan.explain(_series(schema), settings)
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> nn.Module:
@@ -91,16 +91,16 @@ class SeriesStatistics(StatisticsOfKind[S]):
         from doublure.networks.shares import with_shares
 
         if settings.model != "chains":
-            return copula_fit.with_attributes(copula_fit.untrained(encoder, settings), encoder)
-        return with_shares(transition_tables.initialised(encoder, settings), encoder.condition_sizes.values())
+            return copula_fit.with_attributes(copula_fit.build(encoder, settings), encoder)
+        return with_shares(transition_tables.build(encoder, settings), encoder.condition_sizes.values())
 
     @override
     def train(self, job: Job, settings: S) -> nn.Module:
         from doublure.methods.statistics.series import copula_fit, transition_tables
 
         if settings.model == "chains":
-            return transition_tables.fitted(job, settings, counted_events(job))
-        return copula_fit.trained(job, settings)
+            return transition_tables.fit(job, settings, counted_events(job))
+        return copula_fit.fit(job, settings)
 
 
 def _series(schema: Schema) -> SeriesSchema:

@@ -1,4 +1,4 @@
-"""The two releases of ``statistics`` on time series, and what of them is known of all series together."""
+"""The two releases of Markov chains on time series, with estimates over all series."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from doublure.encode.series_codes import LEVELS, SeriesCodes
 from doublure.methods.statistics import binning as grouping
-from doublure.methods.statistics.binning import Grouping, closest_counts
+from doublure.methods.statistics.binning import Grouping, project_to_simplex
 from doublure.methods.statistics.settings import SeriesStatisticsSettings
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.counts import Axis, Table
@@ -19,12 +19,12 @@ from doublure.training.checkpoints import Floats, KeptTables
 from doublure.training.job import Job
 
 LEAST_SHARE = 1e-6
-"""What no share is taken to be below, so that it has a logarithm."""
+"""Lower bound of shares, so that they have a logarithm."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Wanted:
-    """The tables of the second release: of each kind, by channel, step and attribute."""
+    """The tables of the second release, by type, channel, step and attribute."""
 
     pairs: list[list[Table]]
     steps: list[list[list[Table]]]
@@ -32,7 +32,7 @@ class _Wanted:
     between: list[Table]
 
     def flat(self) -> Iterator[Table]:
-        """Yield all of them, in the order in which they are read."""
+        """Yield all tables, in the order in which their counts are read."""
         for own in self.pairs:
             yield from own
         for of_channel in self.steps:
@@ -50,12 +50,12 @@ class StepCounts:
         job: The run.
         codes: Its encoder.
         settings: With defaults resolved.
-        events: What the plan pays for, a release each.
+        events: The plan's events, one a release.
 
     Attributes:
-        sizes: How many values each attribute has.
+        sizes: Number of values of each attribute.
         fine: Each channel's ``(codes,)`` counts, at all steps together.
-        fine_variance: Of the noise of a step's fine codes, and of a level's bins.
+        fine_variance: Variance of the noise of a step's fine codes, and of a level's bins.
         groups: Each channel's groups of codes, the same at every step.
         level_bins: Each channel's ``(LEVELS,)`` counts.
         levels: Each channel's groups of levels.
@@ -63,9 +63,9 @@ class StepCounts:
         step_values: By channel, step and attribute, ``(G, values)``.
         level_values: By channel and attribute, ``(levels, values)``.
         between: Levels of each channel and the next one.
-        variance: Of the noise of these four.
-        rows: How many series there are, by all tables together.
-        shares: Of each attribute, how its values are spread over all series: positive, adding up to 1.
+        variance: Variance of the noise of these four.
+        rows: Estimated number of series, from all tables together.
+        shares: For each attribute the shares of its values: positive, adding up to 1.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class StepCounts:
         self.shares = self._attribute_shares()
 
     def _count_pairs(self, kept: KeptTables) -> None:
-        """Release each two neighbouring steps within each level, and steps and levels within attributes."""
+        """Count each two neighbouring steps within each level, and steps and levels within attributes."""
         count, parts = self._channels, self._parts
         levels = [Axis(part=parts + c, cells=own.groups, size=own.size) for c, own in enumerate(self.levels)]
         steps = [
@@ -120,12 +120,12 @@ class StepCounts:
         self.between = list(found)
 
     def _rows(self) -> float:
-        """Estimate how many series there are from the totals of all tables, weighted by how noisy they are."""
+        """Estimate the number of series by the precision-weighted mean of all tables' totals."""
         totals, variances = np.array(self._totals).T
         return max(1.0, float((totals / variances).sum() / (1 / variances).sum()))
 
     def _attribute_shares(self) -> list[Floats]:
-        """Estimate how each attribute's values are spread."""
+        """Estimate the shares of each attribute's values."""
         found = []
         for place, size in enumerate(self.sizes):
             tables = [own[place] for own in self.level_values]
@@ -133,17 +133,17 @@ class StepCounts:
             counts = sum((table.sum(0) / len(table) for table in tables), np.zeros(size))
             precision = sum(1 / len(table) for table in tables)
             noisy = np.full(size, self.variance / precision)
-            shares = closest_counts(counts / precision, noisy, total=self.rows) / self.rows
+            shares = project_to_simplex(counts / precision, noisy, total=self.rows) / self.rows
             shares = np.maximum(shares, LEAST_SHARE)
             found.append(shares / shares.sum())
         return found
 
 
 def _grouped(counts: Floats, noise: float, most: int, states: int) -> Grouping:
-    """Return groups of codes of about equal mass, at most so many beside the states."""
-    found = grouping.ordered(counts, noise=noise, most=most, states=states)
+    """Return groups of codes of about equal mass, at most ``most`` beside the states."""
+    found = grouping.group_ordered(counts, noise=noise, most=most, states=states)
     for fewer in range(most - 1, 0, -1):
         if found.size <= most + states:
             break
-        found = grouping.ordered(counts, noise=noise, most=fewer, states=states)
+        found = grouping.group_ordered(counts, noise=noise, most=fewer, states=states)
     return found

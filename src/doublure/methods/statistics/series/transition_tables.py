@@ -1,4 +1,4 @@
-"""Release noisy tables of steps and fit a generator to them: training of ``statistics`` on series."""
+"""Training of Markov chains on time series: the releases of steps' tables, and the fit to them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from doublure.encode.series_codes import SeriesCodes
-from doublure.methods.statistics.binning import believed_counts, closest_counts
+from doublure.methods.statistics.binning import james_stein_counts, project_to_simplex
 from doublure.methods.statistics.series.chain_fit import ChainTables, expected, fit_chain
 from doublure.methods.statistics.series.step_counts import LEAST_SHARE, StepCounts
 from doublure.methods.statistics.settings import MOST_GROUPS, PERSISTENCE, SeriesStatisticsSettings
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _RAKES = 20
 _LEAST_EFFECT = 0.03
-"""The least likely that an attribute's value makes a state to begin with, beside all values together."""
+"""Least initial ratio of a state's share under an attribute's value to its share over all values."""
 _LEAST_KEPT = 0.05
-"""Of a table that chains begin with, what is as if the two steps had nothing to do with one another."""
+"""Share of independence in the transitions that chains begin with."""
 
 
-def initialised(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
-    """Return a generator of the right shape."""
+def build(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGenerator:
+    """Return an untrained generator of the encoder's shape."""
     codes = _of_series(encoder)
     return ChainGenerator(
         codes.sizes,
@@ -46,15 +46,15 @@ def initialised(encoder: Encoder, settings: SeriesStatisticsSettings) -> ChainGe
     )
 
 
-def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> nn.Module:
+def fit(job: Job, settings: SeriesStatisticsSettings, events: Sequence[DiscreteGaussianEvent]) -> nn.Module:
     """Release the tables of a job's series and fit a generator to them.
 
     Args:
         job: The run.
         settings: With defaults resolved.
-        events: What the plan pays for, a release each.
+        events: The plan's events, one a release.
     """
-    generator = initialised(job.encoder, settings)
+    generator = build(job.encoder, settings)
     job.progress.stage("count", len(events))
     codes = _of_series(job.encoder)
     counts = StepCounts(job, codes, settings, events)
@@ -87,14 +87,14 @@ def fitted(job: Job, settings: SeriesStatisticsSettings, events: Sequence[Discre
 
 
 class _StepTables:
-    """What follows from the releases.
+    """Chains' tables from the releases.
 
     Args:
         counts: The releases.
 
     Attributes:
-        values: ``(R, K)`` groups of series: what values of all attributes they have, as one-hot blocks.
-        weights: ``(R,)`` how large each group is, as if attributes had nothing to do with one another.
+        values: ``(R, K)`` attributes' values of each group of series, as one-hot blocks.
+        weights: ``(R,)`` share of each group, if attributes were independent.
     """
 
     def __init__(self, counts: StepCounts) -> None:
@@ -102,13 +102,15 @@ class _StepTables:
         self._length = len(counts.pairs[0]) + 1
         self.values, self.weights = value_groups(counts.shares)
 
-    # -- what chains are fitted to ---------------------------------------------------------------------------------
+    # -- chains' tables --------------------------------------------------------------------------------------------
 
     def of_levels(self, states: int) -> ChainTables:
-        """Return what is known of the chain of the channels' levels, with so many states."""
+        """Return the tables of the chain of the channels' levels, padded to ``states``."""
         sizes = [each.size for each in self._counts.levels]
         masses = [
-            each.join(closest_counts(counts, np.full(len(counts), self._counts.fine_variance), total=self._counts.rows))
+            each.join(
+                project_to_simplex(counts, np.full(len(counts), self._counts.fine_variance), total=self._counts.rows)
+            )
             for each, counts in zip(self._counts.levels, self._counts.level_bins, strict=True)
         ]
         logs = torch.stack([_padded_logs(mass / self._counts.rows, states) for mass in masses])
@@ -125,7 +127,7 @@ class _StepTables:
         )
 
     def of_steps(self, channel: int, weights: Tensor, states: int) -> ChainTables:
-        """Return what is known of a channel's chains, with so many states.
+        """Return the tables of a channel's chains, padded to ``states``.
 
         Args:
             channel: Its place.
@@ -163,17 +165,17 @@ class _StepTables:
         return _stacked(side_by_side, (sum(self._counts.sizes), states))
 
     def _effects(self, tables: Sequence[Sequence[Floats]], masses: Sequence[Floats] | Floats, states: int) -> Tensor:
-        """Return ``(K, S, states)``: by how much each value makes a state likelier, as far as that is no noise.
+        """Return ``(K, S, states)``: log ratio of a state's share under each value to its share, after shrinkage.
 
         Args:
             tables: By step and attribute, ``(G, values)``.
             masses: By step, ``(G,)`` shares over all values.
-            states: As many as the widest step has, or more.
+            states: At least the number of states of every step.
         """
 
         def effect(table: Floats, mass: Floats, shares: Floats) -> Floats:
             alone = np.outer(np.maximum(mass, LEAST_SHARE), shares) * self._counts.rows
-            found = believed_counts(table, alone, variance=self._counts.variance)
+            found = james_stein_counts(table, alone, variance=self._counts.variance)
             likelier: Floats = np.log(np.maximum(found / alone, _LEAST_EFFECT))
             return likelier
 
@@ -187,11 +189,11 @@ class _StepTables:
         """Return ``(groups,)`` the shares of a channel's groups over all steps."""
         counts, rows = self._counts.fine[channel], self._counts.rows * self._length
         noise = np.full(len(counts), self._counts.fine_variance * self._length)
-        masses: Floats = self._counts.groups[channel].join(closest_counts(counts, noise, total=rows)) / rows
+        masses: Floats = self._counts.groups[channel].join(project_to_simplex(counts, noise, total=rows)) / rows
         return masses
 
     def _masses_by_step(self, channel: int, masses: Floats) -> Floats:
-        """Return ``(steps, groups)`` positive shares: of each step by its tables, of all steps where that is noise."""
+        """Return positive shares ``(steps, groups)``: each step's tables shrunk towards all steps together."""
         counts, precision = np.zeros((self._length, len(masses))), np.zeros(self._length)
 
         def add(step: int, table: Floats) -> None:
@@ -207,25 +209,25 @@ class _StepTables:
                 add(step, table)
         variance = float((self._counts.variance / precision).mean())
         base = np.tile(masses * self._counts.rows, (self._length, 1))
-        found = np.maximum(believed_counts(counts / precision[:, None], base, variance=variance), LEAST_SHARE)
+        found = np.maximum(james_stein_counts(counts / precision[:, None], base, variance=variance), LEAST_SHARE)
         shares: Floats = found / found.sum(1, keepdims=True)
         return shares
 
     def _transitions(self, channel: int, masses: Floats) -> Floats:
-        """Return ``(levels, groups, groups)`` chances of what follows within each level, at all steps together.
+        """Return transition chances ``(levels, groups, groups)`` within each level, at all steps together.
 
-        Each level's table gives way to that of all levels, and this to steps that have nothing to do with one another,
-        by as much as it is noise (James and Stein's estimator, its positive part).
+        Each level's table is shrunk towards that of all levels, and the latter towards independent steps (James and
+        Stein's estimator, positive part).
         """
         tables = np.sum(self._counts.pairs[channel], axis=0)
         variance = self._counts.variance * len(self._counts.pairs[channel])
         total = self._counts.rows * len(self._counts.pairs[channel])
         alone = np.outer(masses, masses) * total
-        together = believed_counts(tables.sum(0), alone, variance=variance * len(tables))
+        together = james_stein_counts(tables.sum(0), alone, variance=variance * len(tables))
         found: Floats = np.empty_like(tables)
         for level, table in enumerate(tables):
             share = max(table.sum(), 1.0) / total
-            own = believed_counts(table, together * share, variance=variance)
+            own = james_stein_counts(table, together * share, variance=variance)
             sides = np.outer(own.sum(1), own.sum(0)) / own.sum()
             mixed = (1 - _LEAST_KEPT) * own + _LEAST_KEPT * sides + LEAST_SHARE * own.sum()
             found[level] = mixed / mixed.sum(1, keepdims=True)
@@ -233,13 +235,13 @@ class _StepTables:
 
 
 def value_groups(shares: Sequence[Floats]) -> tuple[Tensor, Tensor]:
-    """Return groups of series by the values of all attributes: every combination, or a sample of so many.
+    """Return groups of series by the values of all attributes: every combination, or a sample if there are many.
 
-    In a sample every value of an attribute stands as often as it should, once at least, and the groups' weights are
-    such that each attribute's shares are kept.
+    In a sample every value of an attribute occurs in proportion to its share, at least once, and the groups' weights
+    reproduce each attribute's shares.
 
     Args:
-        shares: Of each attribute, positive, adding up to 1.
+        shares: For each attribute positive shares of its values, adding up to 1.
 
     Returns:
         ``(R, K)`` one-hot blocks, one an attribute, and weights ``(R,)`` that add up to 1.

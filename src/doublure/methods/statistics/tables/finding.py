@@ -1,11 +1,10 @@
-"""Where a number's rows are, and which of its values repeat: reading the releases that only look.
+"""Locating a number's rows and its repeated values from the first releases.
 
-All of it is post-processing. A column is first counted in public cells; cells that are clearly not empty are cut into
+All of it is post-processing. A column is first counted in public cells. Cells that are clearly not empty are cut into
 single or round values and counted again; a gap between round values that is far heavier than its neighbours is cut once
-more. What a value has above a smooth curve is kept as far as the noise lets one believe it: values of one roundness
-(5,000; 1,500; 1,234) share how much they stand out (an empirical Bayes estimate), and what is far above the noise is
-kept whole. The curve is smoothed along the scale of the public cells. How many rows a group has is *not* read off here:
-the next release counts groups directly.
+more. A value's excess over a smooth curve is shrunk by empirical Bayes, with one variance for all values of the same
+roundness (5,000; 1,500; 1,234); an excess far above the noise is kept whole. The curve is smoothed along the scale of
+the public cells. The number of rows of a group is *not* read off here: the next release counts groups directly.
 """
 
 from __future__ import annotations
@@ -15,33 +14,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from doublure.methods.statistics.binning import shrunk_counts
-from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
+from doublure.methods.statistics.binning import constant_pieces, empirical_bayes_counts
+from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
 from doublure.private.queries.axes import Intervals
 
 _CLEAR = 4.0
-"""Noise deviations that are no chance in any of a table's cells."""
+"""Deviations of noise that are significant in any of a table's cells."""
 _BELIEVED = 4.0
-"""Of a piece's noise, from which on the curve takes it for rows."""
+"""Deviations of a piece's noise above which the curve counts its rows."""
 _SMOOTH = 3.0
-"""Cells over which the curve is smoothed (a Gaussian kernel's deviation)."""
+"""Deviation, in cells, of the Gaussian kernel that smooths the curve."""
 _SINGLES = 256
 _MOST_CUT = 128
 _WIDEST_CUT = 4096
 _OUTSTANDING = 6.0
 _ROUNDS = 6
-_PRICE = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Opened:
-    """Full cells of a column and how they are cut.
+class CutCells:
+    """Cells of a column that hold rows, cut into parts.
 
     Attributes:
-        cells: ``(h,)`` which leaves are cut.
-        starts: ``(s,)`` where their parts begin.
-        of: ``(s,)`` which of the cut leaves each part belongs to.
-        ends: ``(s,)`` where the parts end.
+        cells: ``(h,)`` the leaves that are cut.
+        starts: ``(s,)`` first value of each part.
+        of: ``(s,)`` the cut leaf of each part, as a place in ``cells``.
+        ends: ``(s,)`` last value of each part.
     """
 
     cells: Ints
@@ -50,7 +48,7 @@ class Opened:
     ends: Ints
 
     @classmethod
-    def of_parts(cls, leaves: Leaves, cells: Ints, parts: list[Ints]) -> Opened:
+    def of_parts(cls, leaves: ColumnLeaves, cells: Ints, parts: list[Ints]) -> CutCells:
         """Return the parts of some leaves."""
         none = np.zeros(0, dtype=np.int64)
         starts = np.concatenate([none, *parts])
@@ -59,8 +57,8 @@ class Opened:
         ends = np.where(last, leaves.ends[cells][of] if len(of) else none, np.append(starts[1:] - 1, 0)[: len(of)])
         return cls(cells=cells, starts=starts, of=of, ends=ends)
 
-    def axis(self, leaves: Leaves) -> Intervals:
-        """Return the axis of the parts; all that is elsewhere counts in a last cell."""
+    def axis(self, leaves: ColumnLeaves) -> Intervals:
+        """Return the axis of the parts; all other values count in a last cell."""
         elsewhere = len(self.starts)
         after = leaves.ends[self.cells] + 1
         after = after[~np.isin(after, self.starts)]
@@ -73,18 +71,18 @@ class Opened:
         )
 
 
-def full_cells(leaves: Leaves, noise: float) -> Opened:
-    """Return the cells of several values that clearly hold rows, cut; leaves have their noisy counts as mass."""
+def full_cells(leaves: ColumnLeaves, noise: float) -> CutCells:
+    """Return the cells of several values that clearly hold rows, cut; the leaves' mass is their noisy counts."""
     count = len(leaves.starts)
     wide = leaves.ends > leaves.starts
     cells = np.flatnonzero((leaves.mass[:count] > _CLEAR * noise) & wide)
     starts, ends = leaves.starts, leaves.ends
     parts = [leaves.domain.split_cell(int(starts[cell]), int(ends[cell])) for cell in cells]
-    return Opened.of_parts(leaves, cells, parts)
+    return CutCells.of_parts(leaves, cells, parts)
 
 
-def take_cells(leaves: Leaves, noise: float) -> None:
-    """Read cells that are not cut: a curve along the scale, what stands out above it, nothing where nothing is seen."""
+def take_cells(leaves: ColumnLeaves, noise: float) -> None:
+    """Estimate the mass of cells that are not cut: clear cells keep their counts, others lie on a curve or are zero."""
     count = len(leaves.starts)
     own = leaves.mass[:count]
     clear = own > _CLEAR * noise
@@ -92,15 +90,15 @@ def take_cells(leaves: Leaves, noise: float) -> None:
     leaves.mass = np.concatenate([np.maximum(found, 0), np.maximum(leaves.mass[count:], 0)])
 
 
-def take_values(leaves: Leaves, opened: Opened, counted: Floats, noise: float, part_noise: float) -> None:
-    """Cut the leaves, and give each part what cells and parts together say of it.
+def take_values(leaves: ColumnLeaves, opened: CutCells, counted: Floats, noise: float, part_noise: float) -> None:
+    """Cut the leaves, and estimate each part's mass from the counts of cells and parts together.
 
     Args:
-        leaves: With the cells' noisy counts as mass.
-        opened: How they were cut.
+        leaves: Leaves with the cells' noisy counts as mass.
+        opened: The cut.
         counted: ``(parts + 1,)`` the noisy counts of the parts.
         noise: Standard deviation of the cells' noise.
-        part_noise: Of the parts'.
+        part_noise: Standard deviation of the parts' noise.
     """
     count = len(leaves.starts)
     cells = leaves.mass[:count].copy()
@@ -126,8 +124,8 @@ def take_values(leaves: Leaves, opened: Opened, counted: Floats, noise: float, p
     leaves.replace(np.concatenate(starts), np.concatenate(mass))
 
 
-def outstanding_gaps(leaves: Leaves, opened: Opened, part_noise: float) -> Opened:
-    """Return the parts of several values that are far heavier than those around them, cut into single values."""
+def outstanding_gaps(leaves: ColumnLeaves, opened: CutCells, part_noise: float) -> CutCells:
+    """Return the parts of several values that are far denser than those around them, cut into single values."""
     count = len(leaves.starts)
     width, mass = leaves.width[:count], leaves.mass[:count]
     density = mass / width
@@ -137,11 +135,11 @@ def outstanding_gaps(leaves: Leaves, opened: Opened, part_noise: float) -> Opene
     hot = np.sort(hot[np.argsort(-mass[hot], kind="stable")][:_MOST_CUT])
     starts, ends = leaves.starts, leaves.ends
     parts = [np.arange(starts[at], ends[at] + 1, max(1, -(-int(ends[at] - starts[at] + 1) // _SINGLES))) for at in hot]
-    return Opened.of_parts(leaves, hot, parts)
+    return CutCells.of_parts(leaves, hot, parts)
 
 
-def take_repeated(leaves: Leaves, opened: Opened, counted: Floats, noise: float) -> None:
-    """Cut gaps in which single values stand out; their mass goes to those."""
+def take_repeated(leaves: ColumnLeaves, opened: CutCells, counted: Floats, noise: float) -> None:
+    """Cut gaps in which single values stand out, and move the gaps' mass to those values."""
     count = len(leaves.starts)
     starts, mass = [leaves.starts[:0]], [leaves.mass[:0]]
     clear = np.where(counted[:-1] > _CLEAR * noise, counted[:-1], 0.0)
@@ -158,18 +156,25 @@ def take_repeated(leaves: Leaves, opened: Opened, counted: Floats, noise: float)
     leaves.replace(np.concatenate(starts), np.concatenate(mass))
 
 
-def take_categories(leaves: Leaves, noise: float) -> None:
-    """Read a long list of categories, each in the light of all."""
-    leaves.mass = shrunk_counts(leaves.mass, noise=noise)
+def take_categories(leaves: ColumnLeaves, noise: float) -> None:
+    """Estimate the masses of a long list of categories, by shrinkage over all of them."""
+    leaves.mass = empirical_bayes_counts(leaves.mass, noise=noise)
 
 
 # -- inside ----------------------------------------------------------------------------------------------------------
 
 
 def _above_the_curve(
-    leaves: Leaves, opened: Opened, cells: Floats, counted: Floats, noise: float, part_noise: float
+    leaves: ColumnLeaves, opened: CutCells, cells: Floats, counted: Floats, noise: float, part_noise: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return what each part has above the curve, and of each cut cell what is left for the curve and its variance."""
+    """Return each part's excess over the curve, and each cut cell's rest for the curve with its variance.
+
+    A backfitting loop: given the curve, each part's excess is shrunk; given the excesses, the rest of each cell is
+    re-estimated from the cell's own count.
+
+    Returns:
+        ``(s,)`` excess, ``(h,)`` rest, ``(h,)`` variance of the rest.
+    """
     of, held = opened.of, cells[opened.cells]
     count = len(held)
     width = opened.ends - opened.starts + 1.0
@@ -179,7 +184,7 @@ def _above_the_curve(
     gap = ~single
     within_gaps = np.bincount(of, share * gap, count)
     smooth_share = 1.0
-    if gap.any():  # of all that is in cut cells, which share does not lie on round values
+    if gap.any():  # the share of all rows in cut cells that is not on round values, or 0 if it is not significant
         expected = max(float((held * within_gaps).sum()), 1.0)
         smooth_share = float(counted[gap].sum()) / expected
         unsure = 2 * part_noise * math.sqrt(gap.sum()) / expected
@@ -190,7 +195,7 @@ def _above_the_curve(
         curve = np.maximum(rest, 0)[of] * share
         above = counted - curve
         found = curve.copy()
-        for kind in (1, 2, 3):
+        for kind in (1, 2, 3):  # one prior variance for all values of a roundness, from those that do not stand out
             own = roundness == kind
             calm = own & (np.abs(above) < _CLEAR * part_noise)
             spread = max(0.0, float((above[calm] ** 2).mean()) - part_noise**2) if calm.any() else 0.0
@@ -201,6 +206,7 @@ def _above_the_curve(
         apart = single | heavy
         within_gaps = np.bincount(of, share * ~apart, count)
         left = held - np.bincount(of, (found - curve) * apart, count)
+        # A cell's rest is the precision-weighted mean of what its own count leaves, and of the overall smooth share.
         variance, prior = noise**2 + part_noise**2, smooth_share * held
         weak = (prior + 5) ** 2
         pooled = (left / variance + prior / weak) / (1 / variance + 1 / weak)
@@ -210,8 +216,8 @@ def _above_the_curve(
     return extra, rest, np.where(within_gaps > 0, noise**2 + part_noise**2, noise**2)
 
 
-def _shares(leaves: Leaves, opened: Opened) -> Floats:
-    """Return the share of each part's cell that it is as wide as."""
+def _shares(leaves: ColumnLeaves, opened: CutCells) -> Floats:
+    """Return each part's width as a share of its cell's."""
     width = opened.ends - opened.starts + 1.0
     whole = (leaves.ends - leaves.starts + 1.0)[opened.cells]
     found: Floats = width / whole[opened.of] if len(opened.of) else width
@@ -219,12 +225,12 @@ def _shares(leaves: Leaves, opened: Opened) -> Floats:
 
 
 def _digits(value: int) -> int:
-    """Return how many digits a value has before its zeros, 3 standing for more than two."""
+    """Return the number of significant digits of a value, with 3 for more than two."""
     return min(3, len(str(abs(int(value))).rstrip("0")) or 1)
 
 
 def _smoothed(masses: Floats, variances: Floats) -> Floats:
-    """Return masses along the scale, smoothed where they do not stand out; where there is nothing, nothing."""
+    """Return masses smoothed along the scale, except where they stand out or are zero."""
     place = np.arange(len(masses))
     kernel = np.exp(-0.5 * ((place[:, None] - place) / _SMOOTH) ** 2) * (masses > 0)
     curve = (kernel @ masses) / np.maximum(kernel.sum(1), 1e-9)
@@ -234,9 +240,9 @@ def _smoothed(masses: Floats, variances: Floats) -> Floats:
 
 
 def _runs(counts: Floats, noise: float, aside: Ints) -> Floats:
-    """Return a piecewise constant curve along each run between cells set aside, zero where it is not clear.
+    """Return a piecewise constant curve along each run between cells set aside, zero where it is not significant.
 
-    What is not clear here is counted again in blocks (:mod:`doublure.methods.statistics.tables.tails`).
+    Pieces that are not significant are counted again in blocks (:mod:`doublure.methods.statistics.tables.tails`).
     """
     found = np.zeros(len(counts))
     apart = np.zeros(len(counts), dtype=bool)
@@ -247,26 +253,3 @@ def _runs(counts: Floats, noise: float, aside: Ints) -> Floats:
             total, cells = np.bincount(piece, counts[run]), np.bincount(piece)
             found[run] = (np.where(total > _BELIEVED * noise * np.sqrt(cells), total, 0) / cells)[piece]
     return found
-
-
-def constant_pieces(scaled: Floats, *, among: int = 0) -> Ints:
-    """Return the piece of each cell: the partition into intervals in which a constant explains the counts best.
-
-    Exact, by dynamic programming (the Potts functional: Boysen et al. 2009, Annals of Statistics 37).
-
-    Args:
-        scaled: ``(n,)`` noisy counts, in deviations of their noise.
-        among: Of how many cells these are some, if not all.
-    """
-    size, price = len(scaled), _PRICE * math.log(max(2, among or len(scaled)))
-    sums = np.concatenate([[0.0], np.cumsum(scaled)])
-    best, since = np.zeros(size + 1), np.zeros(size + 1, dtype=np.int64)
-    for end in range(1, size + 1):
-        gains = best[:end] + (sums[end] - sums[:end]) ** 2 / (end - np.arange(end)) - price
-        since[end] = int(np.argmax(gains))
-        best[end] = gains[since[end]]
-    piece, end, number = np.zeros(size, dtype=np.int64), size, 0
-    while end > 0:
-        piece[since[end] : end] = number
-        end, number = int(since[end]), number + 1
-    return number - 1 - piece

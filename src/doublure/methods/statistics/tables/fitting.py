@@ -1,4 +1,4 @@
-"""Training of ``statistics`` on tables: the releases, a mixture that agrees with them, the tree in it, the target."""
+"""Training of ``statistics`` on tables: the releases, a mixture fitted to them, the tree within it, the target."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from doublure.methods.statistics.binning import closest_counts
+from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.leaves import Floats
-from doublure.methods.statistics.tables.mixture_fit import Moments, fit_mixture, misfits
-from doublure.methods.statistics.tables.noisy_tables import Noisy, NoisyTables
+from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture, squared_errors
+from doublure.methods.statistics.tables.noisy_tables import NoisyCounts, NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
-from doublure.methods.statistics.tables.published import published
+from doublure.methods.statistics.tables.published import name_tables
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
-from doublure.methods.statistics.tables.tree_fit import joint_tables
+from doublure.methods.statistics.tables.tree_fit import fit_edge
 from doublure.methods.statistics.tables.work import rows_drawn
 from doublure.networks.tree import TreeGenerator
-from doublure.networks.tree_draw import raked
+from doublure.networks.tree_draw import rake_factors
 from doublure.networks.tree_tables import LastColumn, Tree, TreeNode
 from doublure.training.job import Job
 
@@ -28,26 +28,26 @@ _FEWEST_ROWS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
-    """What was fitted to noisy tables, before columns are drawn along the tree.
+class TableFit:
+    """A mixture fitted to noisy tables, before columns are drawn along the tree.
 
     Attributes:
         tables: The releases.
-        sizes: How many groups each node has, and last how many values the target, where it is not among them.
-        probabilities: ``(K, W)`` of the mixture's components: of the groups of all nodes, side by side, the target's
-            values behind them.
-        weights: ``(K,)`` how likely each component is.
-        moments: What is known of each class's tables.
+        sizes: Number of groups of each node, then number of values of the target if it is not a node.
+        probabilities: ``(K, W)`` by component: probabilities of all nodes' groups side by side, then of the target's
+            values.
+        weights: ``(K,)`` probability of each component.
+        moments: The noisy tables of each class.
     """
 
     tables: NoisyTables
     sizes: Sequence[int]
     probabilities: Floats
     weights: Floats
-    moments: Sequence[Moments]
+    moments: Sequence[NoisyMarginals]
 
     def distance(self, probabilities: Floats) -> tuple[float, Floats]:
-        """Return how far a mixture is from the tables, in units of their noise's variance, and the gradient.
+        """Return a mixture's squared error on the tables, in units of their noise's variance, and its gradient.
 
         Args:
             probabilities: ``(K, W)`` float32, as :attr:`probabilities`.
@@ -56,24 +56,24 @@ class Fit:
         parts = np.split(np.arange(len(probabilities)), len(self.moments))
         for moments, rows in zip(self.moments, parts, strict=True):
             width = len(moments.single)
-            single, pairs, moved = misfits(probabilities[rows, :width], moments)
+            single, pairs, moved = squared_errors(probabilities[rows, :width], moments)
             total += pairs + float(single.sum()) / moments.cells
             gradient[rows, :width] = moved
         return total, gradient
 
 
-def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTables | None = None) -> Fit:
+def release_and_fit(job: Job, settings: TableStatisticsSettings, tables: NoisyTables | None = None) -> TableFit:
     """Release the tables of a job's records and fit a mixture to them.
 
     Args:
         job: The run, or a stage of it.
         settings: With defaults resolved.
-        tables: What releases them, if not what does so for a table by itself.
+        tables: Makes the releases; None: those of a single table.
     """
     tables = tables or NoisyTables(job, settings)
     tables.count()
-    job.hand_out(published(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.published))
-    moments = [moments_of(tables, own) for own in range(len(tables.class_rows))]
+    job.hand_out(name_tables(tables.encoder, tables.nodes[0].patterns if tables.nodes else None, tables.published))
+    moments = [class_marginals(tables, own) for own in range(len(tables.class_rows))]
     rng = np.random.default_rng(job.seed)
     fits = [(own, components) for own in range(len(moments)) for components in settings.fits]
     total = len(fits) * settings.fit_steps
@@ -95,11 +95,11 @@ def fitted_mixture(job: Job, settings: TableStatisticsSettings, tables: NoisyTab
     sizes = [node.size for node in tables.nodes]
     sizes += [probabilities.shape[1] - sum(sizes)] if probabilities.shape[1] > sum(sizes) else []
     weights = np.repeat(tables.class_rows / tables.class_rows.sum(), settings.components) / settings.components
-    return Fit(tables=tables, sizes=sizes, probabilities=probabilities, weights=weights, moments=moments)
+    return TableFit(tables=tables, sizes=sizes, probabilities=probabilities, weights=weights, moments=moments)
 
 
 def _with_class(probabilities: Floats, own: int, tables: NoisyTables) -> Floats:
-    """Return the probabilities, with the target's behind them where it is not among what was fitted."""
+    """Return the probabilities, followed by the target's if pairs were counted within it."""
     if not tables.pairs_within:
         return probabilities
     target = np.zeros((len(probabilities), len(tables.class_rows)), dtype=probabilities.dtype)
@@ -107,12 +107,12 @@ def _with_class(probabilities: Floats, own: int, tables: NoisyTables) -> Floats:
     return np.concatenate([probabilities, target], axis=1)
 
 
-def moments_of(tables: NoisyTables, own: int) -> Moments:
-    """Return what is known of the nodes' groups, as shares of a class's rows: each node's own, and every pair counted.
+def class_marginals(tables: NoisyTables, own: int) -> NoisyMarginals:
+    """Return the noisy tables of a class as shares of its rows: each node's groups, and every counted pair.
 
     Args:
         tables: The releases.
-        own: Which class; the only one where pairs are not counted within the target, which is then a node more.
+        own: The class; 0 if pairs are not counted within the target, which is then a node more.
     """
     nodes, rows = tables.nodes, float(tables.class_rows[own])
     known = [_class_counts(*each, own, rows) for each in tables.by_class]
@@ -123,6 +123,7 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
     doubles: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
     def add(pair: tuple[int, int], counts: Floats, variance: Floats) -> None:
+        # Several independent counts of a pair: their mean, weighted by precision.
         if pair[::-1] in doubles:
             pair, counts, variance = pair[::-1], counts.T, variance.T
         table, before = doubles.get(pair, (0.0, 0.0))
@@ -135,13 +136,14 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
         up, down = nodes[parent].coarse_of_fine, nodes[child].coarse_of_fine
         grouped = np.zeros((sizes[parent], sizes[child]))
         np.add.at(grouped, (up[:, None], down[None]), noisy.counts)
+        # A coarse cell's variance is that of the sum of its fine cells.
         add((parent, child), grouped, np.outer(np.bincount(up), np.bincount(down)) * noisy.variance)
     for place, noisy in enumerate(tables.by_target):
         add((place, len(nodes)), noisy.counts, np.full(noisy.counts.shape, noisy.variance))
-    alike = np.zeros(sum(sizes))  # of the target there is none
+    alike = np.zeros(sum(sizes))  # the target's values have no neighbours
     for node, start in zip(nodes, np.cumsum(sizes) - sizes, strict=False):
         alike[start : start + node.size] = node.neighbours
-    return Moments(
+    return NoisyMarginals(
         sizes=sizes,
         single=(np.concatenate([counts for counts, _ in known]) / rows).astype(np.float32),
         single_precision=(rows**2 / np.concatenate([variance for _, variance in known])).astype(np.float32),
@@ -151,18 +153,18 @@ def moments_of(tables: NoisyTables, own: int) -> Moments:
 
 
 def _class_counts(counts: Floats, variances: Floats, own: int, rows: float) -> tuple[Floats, Floats]:
-    """Return the likeliest counts of a node's groups in a class, and their noise's variances."""
-    return closest_counts(counts[:, own], variances[:, own], total=rows), variances[:, own]
+    """Return the most likely counts of a node's groups in a class, and their noise's variances."""
+    return project_to_simplex(counts[:, own], variances[:, own], total=rows), variances[:, own]
 
 
-def finished(job: Job, fit: Fit) -> TreeGenerator:
+def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
     """Return the generator that draws along the tree within a mixture's components, and the target last."""
     tables = fit.tables
     nodes = tables.nodes
     encoder = job.encoder
     weights = fit.weights / fit.weights.sum()
     cuts = np.cumsum([node.size for node in nodes])
-    *shares, by_component = np.split(fit.probabilities.astype(np.float64), cuts, axis=1)  # no target: nothing is left
+    *shares, by_component = np.split(fit.probabilities.astype(np.float64), cuts, axis=1)  # (K, 0) without a target
     shares = [own / own.sum(1, keepdims=True) for own in shares]
     order = [0, *(child for _, child in tables.edges)]
     turn = {place: number for number, place in enumerate(order)}
@@ -175,7 +177,7 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
             above = tables.edges[edge][0]
             parent = turn[above]
             both, seen = (shares[above], shares[place]), _seen(tables, edge)
-            ties, leaning, inner = joint_tables(nodes[above], node, seen, both, weights, within=tables.pairs_within)
+            ties, leaning, inner = fit_edge(nodes[above], node, seen, both, weights, within=tables.pairs_within)
         leaves = node.leaves
         missing = leaves.domain.nullable and node.patterns is None
         drawn.append(
@@ -202,9 +204,9 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
         bits, about = together.bits, np.array([of_part[part] for part in together.parts])
     tree = Tree(nodes=tuple(drawn), weights=weights, bits=bits, about=about)
     rng = np.random.default_rng(job.seed)
-    if not tables.pairs_within:  # else the mixture, fitted to all pairs within the target, knows columns better
+    if not tables.pairs_within:  # otherwise the mixture, fitted to all pairs, is more precise than single columns
         wanted = [nodes[place].believed / max(nodes[place].believed.sum(), _FEWEST_ROWS) for place in order]
-        factors = raked(tree, wanted, rows_drawn(len(nodes)), rng)
+        factors = rake_factors(tree, wanted, rows_drawn(len(nodes)), rng)
         tree = replace(tree, nodes=tuple(replace(node, rake=own) for node, own in zip(drawn, factors, strict=True)))
     generator = TreeGenerator(encoder.width, list(encoder.condition_sizes.values()))
     generator.take(tree)
@@ -213,11 +215,11 @@ def finished(job: Job, fit: Fit) -> TreeGenerator:
     return generator
 
 
-def _seen(tables: NoisyTables, edge: int) -> Noisy:
-    """Return what was counted of an edge's columns in fine groups, in the light of their pair in coarse ones, if any.
+def _seen(tables: NoisyTables, edge: int) -> NoisyCounts:
+    """Return an edge's table in fine groups, combined with the count of its pair in coarse groups, if any.
 
-    The two are independent: the best unbiased estimate of a coarse cell is their mean, weighted by precision, and what
-    it differs by from the fine cells' sum is shared among these alike (Hay et al. 2010, section 4.2, one level).
+    The two are independent: the best unbiased estimate of a coarse cell is their mean, weighted by precision, and its
+    difference from the fine cells' sum is shared equally among those (Hay et al. 2010, section 4.2, one level).
     """
     (parent, child), fine = tables.edges[edge], tables.fine[edge]
     pair = tables.pairs.get((parent, child)) or tables.pairs.get((child, parent))
@@ -232,13 +234,13 @@ def _seen(tables: NoisyTables, edge: int) -> Noisy:
     gain = many * fine.variance / (many * fine.variance + times * pair.variance)
     moved = (gain * (counts - grouped) / many)[np.ix_(up, down)]
     left = 1 - (gain / many)[np.ix_(up, down)]
-    return Noisy(counts=fine.counts + moved, variance=fine.variance * float(left.mean()))
+    return NoisyCounts(counts=fine.counts + moved, variance=fine.variance * float(left.mean()))
 
 
 def _last_column(
     tables: NoisyTables, generator: TreeGenerator, order: list[int], by_component: Floats, rng: np.random.Generator
 ) -> LastColumn:
-    """Return how the target is drawn: as the component says, and by the model of all columns where there is one."""
+    """Return the model of the target: by the component alone if pairs were counted within it, else by all columns."""
     values = by_component.shape[1]
     sizes = [tables.nodes[place].size for place in order]
     if tables.pairs_within:

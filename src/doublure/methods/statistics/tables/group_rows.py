@@ -1,4 +1,4 @@
-"""Rows as a critic sees them beside a mixture: of every node which group it is in, as one-hot blocks."""
+"""Rows for a critic beside a mixture: every node's group as a one-hot block."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _KEPT, _WORDS = "groups.", "words"
 
 @dataclass(frozen=True)
 class GroupRows:
-    """What networks ask an encoder: how wide rows are. Conditions are columns like others.
+    """The shapes that networks read from an encoder; conditions are columns like others.
 
     Attributes:
-        schema: Every fact known.
-        width: Of the one-hot blocks together.
-        condition_width: None is asked for.
+        schema: The schema, with every fact known.
+        width: Total width of the one-hot blocks.
+        condition_width: 0: rows have no separate condition.
     """
 
     schema: Schema
@@ -47,16 +47,16 @@ class GroupRows:
         return (self.width,)
 
 
-class InGroups:
-    """Records in groups, which follow from what was released.
+class GroupView:
+    """View of records as groups, which follow from released tables.
 
     Args:
-        axes: Of each node its groups, and of the target its values.
-        components: How many components the mixture has that a critic sees beside.
+        axes: Each node's groups, then the target's values.
+        components: Components of the mixture that the critic judges.
 
     Attributes:
-        sizes: How many groups each has.
-        components: See above.
+        sizes: Number of groups of each axis.
+        components: As given.
     """
 
     name: ClassVar[str] = "in groups"
@@ -67,15 +67,15 @@ class InGroups:
         self.components = components
 
     @classmethod
-    def from_message(cls, message: Message, parts: int) -> InGroups:
-        """Return what a message describes.
+    def from_message(cls, message: Message, parts: int) -> GroupView:
+        """Return the view that a message describes.
 
         Args:
             message: From the process that trains.
-            parts: Of a compact record.
+            parts: Numbers of a compact record.
 
         Raises:
-            SettingError: It is in no form that fits records.
+            SettingError: The message does not fit the records.
         """
         try:
             axes = axes_from_message(message)
@@ -94,15 +94,15 @@ class InGroups:
         return Message({**axes.words, "components": self.components}, axes.arrays)
 
     @classmethod
-    def of_state(cls, state: State, parts: int) -> InGroups:
-        """Return what a critic's stage has kept beside its state (:class:`CheckpointsInGroups`).
+    def of_state(cls, state: State, parts: int) -> GroupView:
+        """Return the view that a critic's stage has kept beside its state (:class:`GroupCheckpoints`).
 
         Args:
-            state: Of the stage.
-            parts: Of a compact record.
+            state: The stage's state.
+            parts: Numbers of a compact record.
 
         Raises:
-            SettingError: It has kept none, or in no form that fits records.
+            SettingError: The state holds no view, or one that does not fit the records.
         """
         kept = {name.removeprefix(_KEPT): as_array(own) for name, own in state.items() if name.startswith(_KEPT)}
         try:
@@ -119,7 +119,7 @@ class InGroups:
         return {_KEPT + name: own for name, own in arrays.items()}
 
     def shapes(self, schema: Schema) -> GroupRows:
-        """Return what networks ask an encoder."""
+        """Return the shapes that networks read from an encoder."""
         return GroupRows(schema, sum(self.sizes))
 
     def __call__(self, records: PrivateRecords) -> PrivateRecords:
@@ -133,15 +133,15 @@ class InGroups:
         return torch.cat(blocks, dim=1).float()
 
 
-class CheckpointsInGroups:
-    """A critic's state, and beside it the groups that it sees: nobody else could ask it once the run is finished.
+class GroupCheckpoints:
+    """Checkpoints of a critic with the groups of its input, without which a finished run's critic cannot be used.
 
     Args:
-        whole: The stage's.
-        groups: Which they are; they follow from noisy tables alone.
+        whole: The stage's checkpoints.
+        groups: The groups, which follow from noisy tables alone.
     """
 
-    def __init__(self, whole: Checkpoints, groups: InGroups) -> None:
+    def __init__(self, whole: Checkpoints, groups: GroupView) -> None:
         self._whole = whole
         self._groups = groups.state()
 
@@ -155,24 +155,24 @@ class CheckpointsInGroups:
         return kept and {name: own for name, own in kept.items() if not name.startswith(_KEPT)}
 
 
-def of_groups(job: Job, tables: NoisyTables, components: int) -> Job:
-    """Return the job with records in groups, which follow from what was released.
+def with_group_view(job: Job, tables: NoisyTables, components: int) -> Job:
+    """Return the job with records in groups, which follow from released tables.
 
     Args:
         job: The critic's stage.
-        tables: As released.
-        components: Of the mixture beside.
+        tables: The releases.
+        components: Components of the mixture that the critic judges.
     """
-    view = in_groups(tables, components)
-    own = CheckpointsInGroups(job.checkpoints, view)
+    view = make_group_view(tables, components)
+    own = GroupCheckpoints(job.checkpoints, view)
     return replace(job.seen(view), encoder=view.shapes(job.encoder.schema), checkpoints=own)  # type: ignore[arg-type]
 
 
-def in_groups(tables: NoisyTables, components: int = 1) -> InGroups:
-    """Return records in the groups of what was released."""
+def make_group_view(tables: NoisyTables, components: int = 1) -> GroupView:
+    """Return the view of records in the groups of released tables."""
     axes = [node.axis(node.coarse) for node in tables.nodes]
     if tables.target is not None:
         starts = np.arange(tables.target.size, dtype=np.float64)
         values = np.arange(tables.target.size)
         axes.append(Intervals(part=tables.target_part, starts=starts, cells=values, size=tables.target.size))
-    return InGroups(axes, components)
+    return GroupView(axes, components)

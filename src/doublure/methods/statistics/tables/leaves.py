@@ -1,8 +1,8 @@
-"""One column's leaves: the finest cells that are known of it, how many rows each has, and what groups they form.
+"""A column's leaves, its finest cells, with their masses and groups.
 
-A leaf is a run of whole numbers (:mod:`doublure.encode.table_values`), often a single value. Which leaves there are
-follows from what was released; within one, values are drawn evenly. Leaves are joined to groups three times: the groups
-that are counted one column at a time, coarser ones for pairs, finer ones for the tree's pairs.
+A leaf is a run of whole numbers (:mod:`doublure.encode.table_values`), often a single value. The leaves follow from
+released counts; within a leaf, values are drawn uniformly. Leaves are joined into groups three times: for counts of one
+column, coarser for pairs, and finer for the tree's pairs.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _TINY = 1e-12
 
 
 @dataclass(kw_only=True, eq=False)
-class Leaves:
-    """A column's leaves and what is known of them so far.
+class ColumnLeaves:
+    """A column's leaves and their current masses.
 
     Attributes:
         domain: The integers that stand for its values.
         part: Its place in a compact record.
-        starts: ``(n,)`` where each leaf begins.
-        mass: ``(n + 1,)`` or, where no cell may be missing, ``(n,)``: about how many rows each has, missing last.
-        cells: The public cells that it was looked for in.
-        empty: ``(n,)`` 0 where rows were seen; elsewhere the number of its block, from 1.
+        starts: ``(n,)`` first value of each leaf.
+        mass: ``(n + 1,)`` estimated rows of each leaf, missing cells last; ``(n,)`` if no cell may be missing.
+        cells: First values of the public cells in which rows were located.
+        empty: ``(n,)`` 0 where rows were found; elsewhere the number of the leaf's block, from 1.
     """
 
     domain: IntegerDomain
@@ -43,8 +43,8 @@ class Leaves:
     empty: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, domain: IntegerDomain, part: int, starts: Ints) -> Leaves:
-        """Return leaves of which nothing is known."""
+    def of(cls, domain: IntegerDomain, part: int, starts: Ints) -> ColumnLeaves:
+        """Return leaves without any mass."""
         size = len(starts) + domain.nullable
         return cls(domain=domain, part=part, starts=starts, mass=np.zeros(size), cells=starts)
 
@@ -55,7 +55,7 @@ class Leaves:
 
     @property
     def width(self) -> Floats:
-        """``(leaves,)`` how many values each has; missing counts as one."""
+        """``(leaves,)`` number of values of each; missing counts as one."""
         widths = (self.ends - self.starts + 1).astype(np.float64)
         return np.append(widths, 1.0) if self.domain.nullable else widths
 
@@ -66,14 +66,14 @@ class Leaves:
 
     @property
     def cell_shares(self) -> Floats:
-        """``(n,)`` the share of its public cell that each leaf is as wide as."""
+        """``(n,)`` each leaf's width as a share of its public cell's."""
         cell, width = self._cell, self.width[: len(self.starts)]
         found: Floats = width / np.bincount(cell, width)[cell]
         return found
 
     @property
     def smooth(self) -> Floats:
-        """``(n,)`` about how many rows each has without what stands out of its public cell: a single, heavy value."""
+        """``(n,)`` estimated rows of each leaf, with single heavy values capped near their cell's density."""
         cell, share, mass = self._cell, self.cell_shares, np.maximum(self.mass[: len(self.starts)], 0.0)
         dense = np.where(self.ends > self.starts, mass, 0.0)
         wide = np.bincount(cell, np.where(self.ends > self.starts, share, 0.0))[cell]
@@ -83,23 +83,23 @@ class Leaves:
 
     @property
     def size(self) -> int:
-        """How many leaves, missing included."""
+        """Number of leaves, missing included."""
         return len(self.starts) + self.domain.nullable
 
     def axis(self, groups: Ints, size: int | None = None) -> Intervals:
-        """Return the axis on which each leaf counts in its group ``(leaves,)``."""
+        """Return the axis that counts each leaf in its group ``(leaves,)``."""
         starts = np.append(self.starts, self.domain.last + 1) if self.domain.nullable else self.starts
         return Intervals(
             part=self.part, starts=starts.astype(np.float64), cells=groups, size=size or int(groups.max()) + 1
         )
 
     def replace(self, starts: Ints, mass: Floats) -> None:
-        """Take finer leaves, with the mass of each that is not missing."""
+        """Replace the leaves by finer ones, with the mass of each that is not missing."""
         missing = self.mass[len(self.starts) :]
         self.starts, self.mass = starts, np.concatenate([mass, missing])
 
     def spread(self, groups: Ints, counts: Floats) -> Floats:
-        """Return the leaves' masses such that groups have these counts: in proportion to what is known within each."""
+        """Return the leaves' masses for given counts of groups, in proportion to the current masses within each."""
         held = np.bincount(groups, self.mass, len(counts))
         width = self.width
         even = width / np.bincount(groups, width, len(counts))[groups]
@@ -108,10 +108,10 @@ class Leaves:
         return found
 
     def mark_empty(self) -> None:
-        """Mark where nothing was seen: beyond all that was, and in long gaps.
+        """Mark the regions without located rows: both ends of the range, and long gaps.
 
-        Such regions are counted in blocks of public cells. What a block may hold lies evenly over its cells: on a scale
-        of decades, evenly over its logarithm.
+        Such regions are counted in blocks of public cells. The rows of a block are spread evenly over its cells: on a
+        scale of decades, evenly over the logarithm.
         """
         count = len(self.starts)
         seen = np.flatnonzero(self.mass[:count] > 0)
@@ -132,24 +132,24 @@ class Leaves:
 
 
 _STANDS_OUT = 2.0
-"""Times what is even over its cell's other values, beyond which a single value stands out."""
+"""Multiple of its cell's mean density beyond which a single value stands out."""
 _GAP = 6
-"""Public cells in a row without anybody that are a region of their own."""
+"""Fewest consecutive empty public cells that form a region."""
 _BLOCK = 6
-"""Public cells in a block: a quarter of a decade, where they are of one ratio."""
+"""Public cells in a block: a quarter of a decade, if cells have a constant ratio."""
 _LITTLE = 1e-4
 _FULL = 1.25
-"""A group may hold this many times its share before it is closed."""
+"""Most mass of a group, as a multiple of its share."""
 
 
-def joined(leaves: Leaves, *, most: int, seen: float, least: float) -> Ints:
-    """Return the group of each leaf: groups of about equal mass, what stands out alone, missing alone.
+def join_leaves(leaves: ColumnLeaves, *, most: int, seen: float, least: float) -> Ints:
+    """Return the group of each leaf: groups of about equal mass, with heavy values and missing cells alone.
 
     Args:
-        leaves: Of a column.
-        most: How many groups there should be, about.
-        seen: A category with fewer rows tells nothing by itself, and shares one group with others.
-        least: Rows that a group should have; what stands out alone leaves the other groups smaller.
+        leaves: A column's leaves.
+        most: Approximate number of groups.
+        seen: Rows below which a category is rare; rare categories share one group.
+        least: Fewest rows of a group; heavy values that are alone leave less mass for the others.
     """
     count = len(leaves.starts)
     body = np.maximum(leaves.mass[:count], 0)
@@ -168,8 +168,8 @@ def joined(leaves: Leaves, *, most: int, seen: float, least: float) -> Ints:
     return np.append(groups, groups.max() + 1) if leaves.domain.nullable else groups
 
 
-def coarser(leaves: Leaves, groups: Ints, *, most: int, least: float = 0.0) -> Ints:
-    """Return coarser groups of groups, by the leaves' masses; single values with much mass stay alone."""
+def coarsen(leaves: ColumnLeaves, groups: Ints, *, most: int, least: float = 0.0) -> Ints:
+    """Return coarser groups of groups, by the leaves' masses; single heavy values stay alone."""
     size = int(groups.max()) + 1
     if size <= most + 2 or not leaves.domain.ordered:
         return groups
@@ -186,14 +186,14 @@ def coarser(leaves: Leaves, groups: Ints, *, most: int, least: float = 0.0) -> I
     return found[groups]
 
 
-def rare_joined(groups: Ints, masses: Floats, *, seen: float, nullable: bool) -> Ints:
-    """Return groups of categories, the rare ones in one; missing, the last, stays alone.
+def join_rare(groups: Ints, masses: Floats, *, seen: float, nullable: bool) -> Ints:
+    """Return groups of categories with the rare ones joined; missing, the last, stays alone.
 
     Args:
         groups: ``(leaves,)``.
         masses: ``(groups,)``.
-        seen: A group with fewer rows is rare.
-        nullable: Whether the last group is missing.
+        seen: Rows below which a group is rare.
+        nullable: Whether the last group stands for missing cells.
     """
     rare = masses < seen
     if nullable:
@@ -209,7 +209,7 @@ def rare_joined(groups: Ints, masses: Floats, *, seen: float, nullable: bool) ->
     return found[groups]
 
 
-def finer(leaves: Leaves, groups: Ints, *, most: int) -> Ints:
+def split_groups(leaves: ColumnLeaves, groups: Ints, *, most: int) -> Ints:
     """Return groups of about equal mass nested in coarser ones."""
     full = _FULL * max(leaves.mass.sum(), _TINY) / most
     found, group, held = np.zeros(len(groups), dtype=np.int64), -1, 0.0
@@ -221,7 +221,7 @@ def finer(leaves: Leaves, groups: Ints, *, most: int) -> Ints:
 
 
 def _by_mass(masses: Floats, single: npt.NDArray[np.bool_], regions: Ints, full: float) -> Ints:
-    """Return runs of about equal mass that do not cross regions, with some alone."""
+    """Return runs of about equal mass that do not cross regions, with marked ones alone."""
     groups, group, held = np.zeros(len(masses), dtype=np.int64), 0, 0.0
     for place, mass in enumerate(masses):
         crossed = place > 0 and regions[place] != regions[place - 1]
@@ -233,5 +233,5 @@ def _by_mass(masses: Floats, single: npt.NDArray[np.bool_], regions: Ints, full:
     return groups
 
 
-def _declared_or(leaves: Leaves, others: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _declared_or(leaves: ColumnLeaves, others: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return np.isin(leaves.starts, leaves.domain.spikes) | others

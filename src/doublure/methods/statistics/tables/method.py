@@ -1,10 +1,10 @@
-"""``statistics`` on tables: noisy counts train a generator, and no record is looked at twice.
+"""``statistics`` on tables: a generator fitted to noisy counts.
 
-Nine releases, each with exact discrete Gaussian noise (:mod:`doublure.methods.statistics.tables.plan`): the first ones
-find where each column's rows are and which of its values repeat, the next count columns in groups that follow from
-that, a score says which pairs depend on one another, and those are counted. A mixture of products is fitted to the
+There are nine releases, each with exact discrete Gaussian noise (:mod:`doublure.methods.statistics.tables.plan`). The
+first ones locate each column's rows and repeated values, the next count columns in groups that follow from that, a
+score selects the pairs that depend on one another, and those are counted. A mixture of products is fitted to the
 tables, a spanning tree of the strongest pairs is drawn within its components, and the target is drawn last. There are
-no noisy gradients, and the fit can be repeated for nothing.
+no noisy gradients, and the fit can be repeated without cost.
 """
 
 from __future__ import annotations
@@ -16,10 +16,16 @@ from typing_extensions import override
 
 from doublure.access import Access
 from doublure.errors import SettingError, printable
-from doublure.methods.statistics.of_kind import StatisticsOfKind, counting
+from doublure.methods.statistics.of_kind import StatisticsStrategy, counting
 from doublure.methods.statistics.settings import TableStatisticsSettings
-from doublure.methods.statistics.tables.plan import Releases, counted_columns, focused, releases, seen_pairs
-from doublure.methods.statistics.tables.work import work_of
+from doublure.methods.statistics.tables.plan import (
+    PlannedReleases,
+    affordable_pairs,
+    counted_columns,
+    parse_focus,
+    plan_releases,
+)
+from doublure.methods.statistics.tables.work import estimate_work
 from doublure.schema import Schema
 from doublure.training.job import Job
 from doublure.training.settings import Work
@@ -33,7 +39,7 @@ S = TypeVar("S", bound=TableStatisticsSettings)
 _FEW_VALUES = 4
 
 
-class TableStatistics(StatisticsOfKind[S]):
+class TableStatistics(StatisticsStrategy[S]):
     """``statistics`` on tables; see the module."""
 
     @override
@@ -45,7 +51,7 @@ class TableStatistics(StatisticsOfKind[S]):
                 "is not a column with declared values", field="within", remedy='name one, or none: within=""'
             )
         within = within if len(counted) > 1 else ""
-        focused(schema, settings.focus, within)
+        parse_focus(schema, settings.focus, within)
         return settings.model_copy(update={"within": within})
 
     @override
@@ -53,7 +59,7 @@ class TableStatistics(StatisticsOfKind[S]):
         if settings.seen is not None:
             raise SettingError("is filled in by the plan", field="seen", remedy="leave it out")
         noise = noise_multiplier()
-        scored, paired = seen_pairs(schema, settings.within or "", noise)
+        scored, paired = affordable_pairs(schema, settings.within or "", noise)
         update = {
             "scored": settings.scored or scored or 1,
             "paired": settings.paired or paired or 1,
@@ -85,7 +91,7 @@ class TableStatistics(StatisticsOfKind[S]):
 
     @override
     def work(self, schema: Schema, settings: S) -> Work:
-        return work_of(schema, settings, _planned(schema, settings))
+        return estimate_work(schema, settings, _planned(schema, settings))
 
     @override
     def build(self, encoder: Encoder, settings: S, seed: int) -> AnyGenerator:
@@ -95,17 +101,17 @@ class TableStatistics(StatisticsOfKind[S]):
 
     @override
     def train(self, job: Job, settings: S) -> AnyGenerator:
-        from doublure.methods.statistics.tables.fitting import finished, fitted_mixture
+        from doublure.methods.statistics.tables.fitting import build_generator, release_and_fit
 
-        return finished(job, fitted_mixture(job, settings))
+        return build_generator(job, release_and_fit(job, settings))
 
 
-def _planned(schema: Schema, settings: TableStatisticsSettings) -> Releases:
-    return releases(schema, settings.within or "", scored=settings.scored, paired=settings.paired, seen=settings.seen)
+def _planned(schema: Schema, own: TableStatisticsSettings) -> PlannedReleases:
+    return plan_releases(schema, own.within or "", scored=own.scored, paired=own.paired, seen=own.seen)
 
 
 def _values(schema: Schema, name: str) -> int:
-    """Return how many declared values a column has, missing included; 0 where that is not known beforehand."""
+    """Return the number of a column's declared values, missing included; 0 if it is not public."""
     column = schema.columns[name]
     domain, missing = column.domain, column.missing
     known = domain and (missing is False or isinstance(missing, (bool, tuple, list)))
@@ -113,7 +119,7 @@ def _values(schema: Schema, name: str) -> int:
 
 
 def _few_valued(schema: Schema) -> str:
-    """Return the target, or else a condition, that has few enough values to count everything within each of them."""
+    """Return the target, else a condition, with few enough values to count all else within each; empty for none."""
     for name in (*schema.with_role("target"), *schema.with_role("condition")):
         if name in counted_columns(schema) and 2 <= _values(schema, name) <= _FEW_VALUES:
             return name

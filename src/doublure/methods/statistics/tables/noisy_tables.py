@@ -1,6 +1,19 @@
-"""The releases of ``statistics`` on tables, one after the other: what each looks at follows from those before it.
+"""The releases of ``statistics`` on tables in order, each adapted to those before it.
 
-The plan (:mod:`doublure.methods.statistics.tables.plan`) has fixed how many tables each has and how noisy they are.
+The plan (:mod:`doublure.methods.statistics.tables.plan`) has fixed the number of tables of each release and their
+noise. :meth:`NoisyTables.count` makes them in this order:
+
+===  =====================================================  ============================================================
+1    patterns of missing cells, ``(2^q,)``                  which patterns are kept, as node 0
+2    wide columns in public cells, ``(cells,)``             which cells hold rows
+3    full cells in single and round values, ``(parts,)``    leaves and their masses
+4    outstanding gaps in single values, ``(parts,)``        finer leaves
+5    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
+6    each node within the target, ``(m, V)``                margins of nodes and of the target
+7    scores of pairs, one number each                       which pairs are counted, and the spanning tree
+8    pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
+9    the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
+===  =====================================================  ============================================================
 """
 
 from __future__ import annotations
@@ -15,12 +28,12 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from doublure.encode.table_values import TableValues
-from doublure.methods.statistics.binning import closest_counts
+from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import finding, plan
-from doublure.methods.statistics.tables.finding import Opened
-from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
-from doublure.methods.statistics.tables.nodes import MissingTogether, Node
+from doublure.methods.statistics.tables.finding import CutCells
+from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
+from doublure.methods.statistics.tables.nodes import MissingPatterns, Node
 from doublure.private.accounting import DiscreteGaussianEvent
 from doublure.private.queries.axes import Intervals, Patterns, Table
 from doublure.schema.columns import IntegerDomain
@@ -31,24 +44,24 @@ _FEWEST, _MOST_OWN = 10, 36
 _FEWEST_PAIRED = 8
 _LEAST_NOISE = 1e-9
 _CHANCE = 0.8
-"""√(2/π): how far, on average, a normal number lies from its mean, in deviations."""
+"""√(2/π): the mean absolute deviation of a normal number, in standard deviations."""
 _PUBLISHED = {plan.COLUMNS, plan.BY_TARGET, plan.PAIRS, plan.TREE}
-"""Releases of tables that say something by themselves."""
+"""Releases whose tables are informative by themselves."""
 _FOCUSED, _FOCUSED_IN_PART = 8.0, 2.0
-"""How much the noise of what is in focus matters: with 8 times, it is counted some four times as often as else; of a
-pair one of whose columns is."""
+"""Weight of the noise of columns and pairs in focus, and of pairs with one column in focus. A weight of 8 makes a table
+be counted some four times as often."""
 _CLEAR, _FALSE_A_NODE = 2.0, 0.25
-"""A pair is counted from so many deviations of its score's noise on: one more where units are few, and more of very
-many pairs, of which else so many would look strong by chance that little is left for those that are."""
+"""Deviations of its score's noise from which on a pair is counted (one more if units are few), and the most pairs a
+node that may pass by chance; with very many pairs, the latter raises the threshold."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Noisy:
+class NoisyCounts:
     """A noisy table.
 
     Attributes:
-        counts: Of any shape.
-        variance: Of the noise of each.
+        counts: Noisy counts, of any shape.
+        variance: Variance of each count's noise.
     """
 
     counts: Floats
@@ -56,17 +69,17 @@ class Noisy:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Counted:
+class CountedTable:
     """A table that may be published.
 
     Attributes:
-        axes: What it counts.
+        axes: The axes of its cells.
         noisy: The mean of its counts.
-        times: How often it was counted.
+        times: Number of counts.
     """
 
     axes: Table
-    noisy: Noisy
+    noisy: NoisyCounts
     times: int
 
 
@@ -74,20 +87,20 @@ class NoisyTables:
     """All releases of a job, made in order.
 
     Attributes:
-        encoder: Whose records are counted.
-        nodes: What is paired: the patterns of missing cells, if there are some, then the columns.
-        rows: How many rows there are, by all columns' counts together.
-        target: What stands for the values of the column that is drawn last, if there is one.
-        target_part: Its place in a compact record.
+        encoder: The encoder of the records.
+        nodes: The nodes of pairs: the patterns of missing cells, if they are counted, then the columns.
+        rows: Estimated number of rows, from all columns' counts together.
+        target: The values of the column that is drawn last; None without one.
+        target_part: Its place in a compact record; -1 without one.
         pairs_within: Whether pairs are counted within the target.
-        class_rows: ``(V,)`` how many rows each of its values has then; one number where they are not.
-        by_class: Of each node then ``(m, V)`` its groups within each value, and their noise's variances.
-        by_target: Of each node its groups within the target.
-        scores: ``(nodes, nodes)`` how far pairs are from independence.
-        pairs: Node numbers of each pair that was counted -> its table.
-        edges: The spanning tree from node 0: parent and child, in the order in which they are drawn.
-        fine: Of each edge its table in fine groups.
-        published: All tables of columns and pairs, as they were released.
+        class_rows: ``(V,)`` rows of each value of the target if pairs are counted within it; else ``(1,)`` all rows.
+        by_class: For each node ``(m, V)`` counts of its groups by class, and ``(m, V)`` variances of their noise.
+        by_target: For each node its table with the target, ``(m, V)``.
+        scores: ``(nodes, nodes)`` distance of pairs from independence; -inf for pairs that are not scored.
+        pairs: Node numbers of each counted pair -> its table ``(m, m', V or 1)``.
+        edges: The spanning tree from node 0: parent and child, in the order of drawing.
+        fine: For each edge its table in fine groups, ``(f, f')``.
+        published: All tables of columns and pairs, as released.
     """
 
     def __init__(self, job: Job, settings: TableStatisticsSettings) -> None:
@@ -103,7 +116,7 @@ class NoisyTables:
             if isinstance(access.event, DiscreteGaussianEvent):
                 self._events[access.purpose], self._numbers[access.purpose] = access.event, number
         self._tables = KeptTables(job)
-        self._focus = plan.focused(encoder.schema, settings.focus, settings.within or "")
+        self._focus = plan.parse_focus(encoder.schema, settings.focus, settings.within or "")
         parts = list(enumerate(encoder.domains))
         self._columns = [(part, domain) for part, domain in parts if encoder.columns[part] != settings.within]
         last = [(part, domain) for part, domain in parts if encoder.columns[part] == settings.within]
@@ -116,12 +129,12 @@ class NoisyTables:
         self.by_class: list[tuple[Floats, Floats]] = []
         self.nodes: list[Node] = []
         self.rows = 1.0
-        self.by_target: list[Noisy] = []
+        self.by_target: list[NoisyCounts] = []
         self.scores: Floats = np.zeros((0, 0))
-        self.pairs: dict[tuple[int, int], Noisy] = {}
+        self.pairs: dict[tuple[int, int], NoisyCounts] = {}
         self.edges: list[tuple[int, int]] = []
-        self.fine: list[Noisy] = []
-        self.published: list[Counted] = []
+        self.fine: list[NoisyCounts] = []
+        self.published: list[CountedTable] = []
         job.progress.stage("count", len(counted))
 
     def count(self) -> None:
@@ -134,10 +147,10 @@ class NoisyTables:
         self._count_pairs()
         self._count_tree()
 
-    # -- one after the other -----------------------------------------------------------------------------------------
+    # -- the releases in order ---------------------------------------------------------------------------------------
 
     def _count_patterns(self) -> None:
-        """Release how often each pattern of missing cells occurs."""
+        """Count each pattern of missing cells, and keep the significant ones as node 0."""
         nullable = [(part, domain) for part, domain in self._columns if domain.nullable]
         some = 2 <= len(nullable) <= plan.MOST_PATTERNS
         parts, marks = tuple(part for part, _ in nullable), tuple(domain.last + 1.0 for _, domain in nullable)
@@ -145,19 +158,21 @@ class NoisyTables:
         wanted = [(Patterns(parts=parts, marks=marks, cells=cells, size=len(cells)),)] if some else []
         for noisy in self._released(plan.PATTERNS, wanted):
             noise = math.sqrt(noisy.variance)
-            together = MissingTogether.of(parts, marks, noisy.counts, noise)
+            together = MissingPatterns.of(parts, marks, noisy.counts, noise)
             self.nodes.append(Node.of_patterns(together, noisy.counts, noise))
 
     def _find_values(self) -> None:
-        """Release where the rows of wide columns are, then which single values they have."""
-        columns = [Node(leaves=Leaves.of(own, part, own.initial_partition())) for part, own in self._columns]
+        """Locate the rows of wide columns in public cells, then their single values, in three releases."""
+        columns = [Node(leaves=ColumnLeaves.of(own, part, own.initial_partition())) for part, own in self._columns]
         self.nodes += columns
         wide = [node.leaves for node in columns if node.leaves.size > (plan.NARROW if node.ordered else plan.LISTED)]
         wide = wide[: self._places(plan.CELLS) // plan.COPIES[plan.CELLS]]
+        # Which public cells hold rows.
         looked = self._released(plan.CELLS, [(leaves.axis(np.arange(leaves.size)),) for leaves in wide])
         noises = {}
         for leaves, noisy in zip(wide, looked, strict=True):
             leaves.mass, noises[id(leaves)] = noisy.counts.copy(), math.sqrt(noisy.variance)
+        # Cells that hold rows are cut into single and round values, and counted again.
         numbers = [leaves for leaves in wide if leaves.domain.divisible]
         opened = [finding.full_cells(leaves, noises[id(leaves)]) for leaves in numbers]
         parts = self._opened(plan.VALUES, numbers, opened)
@@ -167,6 +182,7 @@ class NoisyTables:
                 finding.take_values(leaves, own, noisy.counts, noises[id(leaves)], part_noise)
             else:
                 finding.take_cells(leaves, noises[id(leaves)])
+        # Gaps between round values that are far denser than their neighbours are cut once more.
         again = [finding.outstanding_gaps(*each) for each in zip(numbers, opened, part_noises, strict=True)]
         parts = self._opened(plan.REPEATED, numbers, again)
         for leaves, own, noisy in zip(numbers, again, parts, strict=True):
@@ -176,17 +192,17 @@ class NoisyTables:
                 leaves.mark_empty()
             else:
                 finding.take_categories(leaves, noises[id(leaves)])
-        # Each table's counts add up to all rows: their median is rough, and enough until columns are counted.
+        # Each table's counts add up to all rows; the median of the sums is a rough estimate until columns are counted.
         self._seen = float(np.median([noisy.counts.sum() for noisy in looked])) if wide else 1.0
 
     def _count_columns(self) -> None:
-        """Release each column's own groups."""
+        """Count each column in groups of its leaves, and estimate the number of rows."""
         columns = [node for node in self.nodes if node.patterns is None]
         noise = self._mean_noise(plan.COLUMNS)
         pair_noise = self._mean_noise(plan.PAIRS)
         if self.target is not None and self.pairs_within:
             pair_noise *= math.sqrt(self.target.size)  # a cell of two columns is a sum over the target's values
-        # As many groups as there can be with SEEN deviations of noise in each, if rows were shared out evenly.
+        # As many groups as possible with SEEN deviations of noise in each, if all groups had equally many rows.
         most = int(np.clip(self._seen / (plan.SEEN * noise), _FEWEST, max(_MOST_OWN, self._most_groups(self._seen))))
         for node in columns:
             node.join(most=most, noise=noise, pair_noise=pair_noise)
@@ -194,7 +210,7 @@ class NoisyTables:
         counted = self._released(plan.COLUMNS, [(node.axis(node.own),) for node in columns], focus)
         for node, noisy in zip(columns, counted, strict=True):
             node.counts, node.variance = noisy.counts, noisy.variance
-        # Each node's counts add up to all rows with the noise of all its cells: weigh by precision.
+        # Each node's counts add up to all rows, with the noise of all its cells: the sums are weighted by precision.
         weights = np.array([1 / (len(node.counts) * node.variance) for node in self.nodes])
         totals = np.array([node.counts.sum() for node in self.nodes])
         self.rows = max(1.0, float((weights * totals).sum() / weights.sum()))
@@ -204,7 +220,7 @@ class NoisyTables:
             node.take_counts(self.rows, most=paired, pair_noise=pair_noise)
 
     def _count_by_target(self) -> None:
-        """Release each node's groups within the target."""
+        """Count each node's groups within the target, and use the margins for the nodes' own counts."""
         if self.target is None or self.pairs_within:
             return
         within = _each_value(self.target, self.target_part)
@@ -214,7 +230,7 @@ class NoisyTables:
             node.take_margin(noisy.counts.sum(1), noisy.counts.shape[1] * noisy.variance)
 
     def _score_pairs(self) -> None:
-        """Release how far each pair is from what its columns alone make one expect."""
+        """Score each pair by its total distance from independence, less the distance expected by chance."""
         count = len(self.nodes)
         self.scores = np.zeros((count, count))
         event = self._events.get(plan.SCORES)
@@ -222,29 +238,31 @@ class NoisyTables:
             return
         self.scores -= math.inf
         axes = [node.axis(node.coarse) for node in self.nodes]
-        shares = [closest_counts(node.single, node.single_variance, total=self.rows) / self.rows for node in self.nodes]
-        # Where not all pairs can be scored, those asked for come first, then columns that stand near one another.
+        shares = [
+            project_to_simplex(node.single, node.single_variance, total=self.rows) / self.rows for node in self.nodes
+        ]
+        # If not all pairs can be scored, pairs in focus come first, then columns that are near one another.
         both = sorted(combinations(range(count), 2), key=lambda pair: (not self._asked(pair), self._apart(pair)))
         both = both[: event.tables]
         wanted: list[Table] = [(axes[one], axes[other]) for one, other in both]
         wanted += [_nothing()] * (event.tables - len(both))
-        expected = Products(shares=shares, rows=self.rows, pairs=both, size=event.tables)
+        expected = ExpectedTables(shares=shares, rows=self.rows, pairs=both, size=event.tables)
         noisy = self._tables.scored(self._numbers[plan.SCORES], wanted, expected)
         roots = [float(np.sqrt(own).sum()) for own in shares]
         for (one, other), score in zip(both, noisy, strict=False):
-            # Rows of independent columns are off their product, too: by √(2/π) √(N p q) on average in each cell.
+            # Independent columns differ from their product too, by √(2/π) √(N p q) on average in a cell of share p q.
             by_chance = _CHANCE * math.sqrt(self.rows) * roots[one] * roots[other]
             self.scores[one, other] = self.scores[other, one] = score - by_chance
 
     def _apart(self, pair: tuple[int, int]) -> int:
-        """Return how far apart two columns stand; the patterns of missing cells stand beside what they are about."""
+        """Return the distance of two columns in the table; it is 0 from the patterns to each nullable column."""
         one, other = pair
         if self.nodes[one].patterns is None:
             return other - one
         return 0 if self.nodes[other].leaves.domain.nullable else len(self.nodes)
 
     def _count_pairs(self) -> None:
-        """Release the pairs that clearly depend on one another; every node is in one at least."""
+        """Count the pairs that clearly depend on one another; every node is in at least one if places suffice."""
         places = self._places(plan.PAIRS) // plan.COPIES[plan.PAIRS]
         chosen = self._chosen(places)
         axes = [node.axis(node.coarse) for node in self.nodes]
@@ -252,11 +270,11 @@ class NoisyTables:
         wanted = [(axes[one], axes[other], *within) for one, other in chosen]
         counted = self._released(plan.PAIRS, wanted, [self._weight(*self._both(pair)) for pair in chosen])
         counted = [
-            noisy if within else Noisy(counts=noisy.counts[:, :, None], variance=noisy.variance) for noisy in counted
+            own if within else NoisyCounts(counts=own.counts[:, :, None], variance=own.variance) for own in counted
         ]
         self.pairs = dict(zip(chosen, counted, strict=True))
         classes = counted[0].counts.shape[2] if counted else 1
-        totals, precision = np.zeros(classes), 0.0  # of classes, as every pair's table says them
+        totals, precision = np.zeros(classes), 0.0  # rows of each class: the precision-weighted mean over all pairs
         for noisy in counted:
             cells = noisy.counts.shape[0] * noisy.counts.shape[1] * noisy.variance
             totals += noisy.counts.sum((0, 1)) / cells
@@ -267,7 +285,7 @@ class NoisyTables:
             node.believe(self.rows)
 
     def _count_tree(self) -> None:
-        """Release the pairs of the maximum spanning tree of the scores in fine groups."""
+        """Count the pairs of the maximum spanning tree of the scores, in fine groups."""
         self.edges = self._spanning()
         most = plan.fine_groups(self.rows / max(self._mean_noise(plan.TREE), _LEAST_NOISE), self.rows)
         for node in self.nodes:
@@ -277,13 +295,13 @@ class NoisyTables:
         self.fine = self._released(plan.TREE, wanted, [self._weight(*self._both(edge)) for edge in self.edges])
 
     def _within_classes(self, place: int, node: Node, classes: int) -> tuple[Floats, Floats]:
-        """Return a node's groups within each class, and the variances, and let them say what they know of the node.
+        """Return a node's groups by class with their variances, ``(m, V)`` each, and update the node by them.
 
-        What the pairs say of it, by class, is made to agree with what the column's own table says of all classes
-        together, each giving way by how noisy it is.
+        The margins of the node's pairs, by class, are reconciled with the node's own counts, which sum over classes;
+        each is corrected in proportion to its variance.
         """
         counts, precision = np.zeros((node.size, classes)), 0.0
-        for pair, noisy in self.pairs.items():
+        for pair, noisy in self.pairs.items():  # the precision-weighted mean of the margins of all its pairs
             if place in pair:
                 across = 1 - pair.index(place)
                 variance = noisy.counts.shape[across] * noisy.variance
@@ -292,8 +310,8 @@ class NoisyTables:
         if not precision:
             return node.single[:, None].copy(), node.single_variance[:, None].copy()
         counts, variance = counts / precision, 1 / precision
-        # A Kalman update: pairs know each class, the column's own table knows the sum of all. The difference goes to
-        # all classes alike, and the more of it the noisier the pairs are.
+        # A Kalman update: pairs measure each class, the node's own counts measure their sum. All classes share the
+        # difference equally, and the gain grows with the pairs' variance.
         gain = (variance / (classes * variance + node.single_variance))[:, None]
         together = counts.sum(1)
         counts += gain * (node.single - together)[:, None]
@@ -307,12 +325,12 @@ class NoisyTables:
         return event.tables if event else 0
 
     def _mean_noise(self, purpose: str) -> float:
-        """Return the noise's deviation in a table that is counted as often as others; 0 where there is no release."""
+        """Return the noise's deviation in a table with the mean number of counts; 0 without such a release."""
         event = self._events.get(purpose)
         return event.scale / math.sqrt(plan.COPIES.get(purpose, 1)) if event else 0.0
 
     def _most_groups(self, rows: float) -> int:
-        """Return into how many groups a column is joined for pairs, about, where there are so many rows."""
+        """Return the approximate number of a column's groups in pairs, for a number of rows."""
         classes = self.target.size if self.target is not None and self.pairs_within else 1
         over_noise = rows / max(self._mean_noise(plan.PAIRS) * classes, _LEAST_NOISE)
         return self._settings.groups or plan.groups_for(over_noise)
@@ -321,7 +339,7 @@ class NoisyTables:
         return self.nodes[pair[0]], self.nodes[pair[1]]
 
     def _weight(self, *nodes: Node) -> float:
-        """Return how much the noise of a table of these nodes matters beside that of others."""
+        """Return the weight of the noise of a table of these nodes, relative to others."""
         names = self._names(nodes)
         within = frozenset([self._settings.within])
         if names in self._focus or names | within in self._focus:
@@ -329,55 +347,58 @@ class NoisyTables:
         return _FOCUSED_IN_PART if any(frozenset([name]) in self._focus for name in names) else 1.0
 
     def _asked(self, pair: tuple[int, int]) -> bool:
-        """Say whether a pair is asked for, whatever its score."""
+        """Say whether a pair is in focus, and so counted at any score."""
         return self._names(self._both(pair)) in self._focus
 
     def _names(self, nodes: Iterable[Node]) -> frozenset[str]:
         """Return the columns of nodes; the patterns of missing cells have no name."""
         return frozenset(self.encoder.columns[node.leaves.part] if node.patterns is None else "" for node in nodes)
 
-    def _released(self, purpose: str, wanted: Sequence[Table], weights: Sequence[float] | None = None) -> list[Noisy]:
+    def _released(
+        self, purpose: str, wanted: Sequence[Table], weights: Sequence[float] | None = None
+    ) -> list[NoisyCounts]:
         """Make a release of as many tables as were planned.
 
         Args:
-            purpose: Which.
-            wanted: What to count, at most as many as planned. Places that are left over are spent on these tables once
-                more, and their mean is taken; where there is none, on tables that say nothing.
-            weights: How much each one's noise matters; None: alike.
+            purpose: The release's purpose in the plan.
+            wanted: The tables to count, at most as many as planned. Places left over are spent on repeated counts,
+                whose mean is used; without any table, on tables without information.
+            weights: Weight of each table's noise; None: equal weights.
         """
         event = self._events.get(purpose)
         if event is None:
             return []
         times = _times([math.prod(axis.size for axis in table) for table in wanted], event.tables, weights)
         repeated = [table for table, often in zip(wanted, times, strict=True) for _ in range(often)]
-        # As many tables are released as were paid for, whatever was found: their number tells nothing.
+        # The number of released tables is always the planned one, so that it reveals nothing.
         spare = [_nothing()] * (event.tables - len(repeated))
         counted = iter(self._tables.released(self._numbers[purpose], [*repeated, *spare]))
         found = []
         for axes, often in zip(wanted, times, strict=True):
             own = [next(counted) for _ in range(often)]
-            found.append(Noisy(counts=np.mean(own, axis=0), variance=event.scale**2 / often))
+            found.append(NoisyCounts(counts=np.mean(own, axis=0), variance=event.scale**2 / often))
             if purpose in _PUBLISHED:
-                self.published.append(Counted(axes=axes, noisy=found[-1], times=often))
+                self.published.append(CountedTable(axes=axes, noisy=found[-1], times=often))
         return found
 
-    def _opened(self, purpose: str, numbers: list[Leaves], opened: list[Opened]) -> list[Noisy]:
+    def _opened(self, purpose: str, numbers: list[ColumnLeaves], opened: list[CutCells]) -> list[NoisyCounts]:
         """Release the parts of full cells."""
         return self._released(purpose, [(own.axis(leaves),) for leaves, own in zip(numbers, opened, strict=True)])
 
     def _chosen(self, places: int) -> list[tuple[int, int]]:
-        """Return the pairs to count, the strongest first."""
+        """Return the pairs to count: those in focus, then the strongest by score."""
         both = list(combinations(range(len(self.nodes)), 2))
         event = self._events.get(plan.SCORES)
         if event is None:
             return both[:places]
         both = sorted((pair for pair in both if self.scores[pair] > -math.inf), key=lambda pair: -self.scores[pair])
-        chance = min(ndtr(-_CLEAR - plan.few_seen(self._settings.seen)), _FALSE_A_NODE * len(self.nodes) / len(both))
+        # The threshold in deviations allows at most _FALSE_A_NODE false pairs a node (Bonferroni).
+        chance = min(ndtr(-_CLEAR - plan.few_units(self._settings.seen)), _FALSE_A_NODE * len(self.nodes) / len(both))
         clear = [pair for pair in both if self.scores[pair] > -ndtri(chance) * event.scale][:places]
         asked = [pair for pair in both if self._asked(pair)]
         chosen = [*asked, *(pair for pair in clear if pair not in asked)][:places]
         chosen = chosen or both[: min(places, len(self.nodes))]
-        # The mixture hears of a node's kin from its pairs alone: each node gets one, as long as there are places.
+        # The mixture learns a node's dependence from its pairs alone: each node gets one while places last.
         for place in range(len(self.nodes)):
             if len(chosen) < places and not any(place in pair for pair in chosen):
                 chosen.append(next(pair for pair in both if place in pair))
@@ -402,14 +423,14 @@ class NoisyTables:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Products(Sequence[Ints]):
-    """The tables that independent columns would have: of a wide table so many that each is made when it is looked at.
+class ExpectedTables(Sequence[Ints]):
+    """Expected tables of pairs under independence, computed on access: a wide table has too many to hold.
 
     Attributes:
-        shares: Of each node its groups.
-        rows: How many there are.
-        pairs: Of nodes; behind them stand tables of nothing.
-        size: How many tables with those.
+        shares: For each node the shares of its groups.
+        rows: Number of rows.
+        pairs: Pairs of nodes; places after them are tables without information.
+        size: Number of tables, including those.
     """
 
     shares: Sequence[Floats]
@@ -418,7 +439,7 @@ class Products(Sequence[Ints]):
     size: int
 
     def __len__(self) -> int:
-        """Return how many tables."""
+        """Return the number of tables."""
         return self.size
 
     @overload
@@ -426,7 +447,7 @@ class Products(Sequence[Ints]):
     @overload
     def __getitem__(self, at: slice) -> list[Ints]: ...
     def __getitem__(self, at: int | slice) -> Ints | list[Ints]:
-        """Return a table, or some."""
+        """Return one table ``(m, m')`` int64, or a list of them."""
         if isinstance(at, slice):
             return [self[place] for place in range(self.size)[at]]
         if range(self.size)[at] >= len(self.pairs):
@@ -436,7 +457,7 @@ class Products(Sequence[Ints]):
 
 
 def _times(cells: Sequence[int], places: int, weights: Sequence[float] | None = None) -> list[int]:
-    """Return how often to count each table: once at least, then where that takes most from the sum of all noise."""
+    """Return how often to count each table: once, then greedily where it reduces the total noise most."""
     times = np.ones(len(cells))
     size = np.array(cells, dtype=np.float64) * (1.0 if weights is None else np.array(weights))
     for _ in range(places - len(cells) if cells else 0):

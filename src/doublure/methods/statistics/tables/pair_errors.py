@@ -1,8 +1,8 @@
-"""How far a mixture's tables of pairs are from noisy ones: as one product of all columns, or pair by pair.
+"""Errors of a mixture's tables of pairs, computed as one product of all columns or pair by pair.
 
-The expected table of two columns under a mixture with probabilities P (K, W) is a block of PᵀP / K. Where many pairs
-were counted, all of that product is formed at once. Of a wide table few are; W² cells would take gigabytes, and most of
-them would say nothing, so that only the blocks of those pairs are formed, those of about one size together.
+The expected table of two columns under a mixture with probabilities P (K, W) is a block of PᵀP / K. If many pairs were
+counted, the whole product is formed at once. For a wide table few were; W² cells would take gigabytes, most of them
+unused, so that only the blocks of those pairs are formed, in batches of similar size.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ Floats: TypeAlias = npt.NDArray[Any]
 Pair: TypeAlias = tuple[int, int]
 
 _MOST_COUNTED = 1 / 3
-"""From this share of all cells on, one product is faster than many small ones."""
+"""Share of counted cells above which one product is faster than many small ones."""
 _STEP = 8
-"""Sides of blocks are rounded up to multiples of this."""
+"""Multiple to which sides of blocks are rounded up."""
 
 
 class PairErrors(Protocol):
-    """Noisy tables of pairs."""
+    """Noisy tables of pairs, compared with a mixture."""
 
     @property
     def cells(self) -> int:
-        """How many cells were counted; 1 where there is none."""
+        """Number of counted cells; 1 if there is none."""
 
     def squared(self, probabilities: Floats) -> tuple[float, Floats]:
-        """Return the sum, over all cells of pairs, of squared errors in units of their noise's variance; its gradient.
+        """Return the sum of all cells' squared errors, in units of the noise's variance, and its gradient.
 
         Args:
             probabilities: ``(K, W)`` float32, of equally likely products.
 
         Returns:
-            The sum, and what it changes by with each probability ``(K, W)``.
+            The sum, and its gradient ``(K, W)`` by the probabilities.
         """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AllPairs:
-    """One table of all groups by all groups.
+    """Errors on one table of all groups by all groups.
 
     Attributes:
         double: ``(W, W)`` float32, symmetric, shares of each pair of groups.
@@ -56,7 +56,7 @@ class AllPairs:
 
     @property
     def cells(self) -> int:
-        """How many cells were counted; 1 where there is none."""
+        """Number of counted cells; 1 if there is none."""
         return max(1, int(np.count_nonzero(self.precision)) // 2)
 
     def squared(self, probabilities: Floats) -> tuple[float, Floats]:
@@ -72,14 +72,14 @@ class AllPairs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Blocks:
-    """Pairs of one size.
+    """Pairs of one padded size.
 
     Attributes:
-        left: ``(pairs, a)`` the groups of one column.
-        right: ``(pairs, b)`` and of the other.
-        double: ``(pairs, a, b)`` float32.
-        precision: ``(pairs, a, b)`` float32; zero where a smaller table was filled up.
-        gather: ``(W, pairs * (a + b))`` adds up what is said of a group's places in left and right.
+        left: ``(pairs, a)`` groups of the first column.
+        right: ``(pairs, b)`` groups of the second column.
+        double: ``(pairs, a, b)`` float32 shares.
+        precision: ``(pairs, a, b)`` float32; zero where a smaller table was padded.
+        gather: ``(W, pairs * (a + b))`` sparse, adds up the gradients of a group's places in left and right.
     """
 
     left: Floats
@@ -91,17 +91,17 @@ class _Blocks:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChosenPairs:
-    """Only the pairs that were counted.
+    """Errors on the counted pairs only.
 
     Attributes:
-        blocks: By size.
+        blocks: The pairs by padded size.
     """
 
     blocks: Sequence[_Blocks]
 
     @property
     def cells(self) -> int:
-        """How many cells were counted; 1 where there is none."""
+        """Number of counted cells; 1 if there is none."""
         return max(1, sum(int(np.count_nonzero(block.precision)) for block in self.blocks))
 
     def squared(self, probabilities: Floats) -> tuple[float, Floats]:
@@ -122,10 +122,10 @@ class ChosenPairs:
 
 
 def pair_errors(sizes: Sequence[int], known: Mapping[Pair, tuple[Floats, Floats]]) -> PairErrors:
-    """Return noisy tables in the form that is compared with least work.
+    """Return noisy tables in the form that is faster to compare.
 
     Args:
-        sizes: How many groups each column has.
+        sizes: Number of groups of each column.
         known: Two columns -> their table, and one over its noise's variance, both ``(m, m')``.
     """
     starts, width = np.cumsum([0, *sizes]), sum(sizes)

@@ -1,8 +1,8 @@
-"""What ``statistics`` releases of a table: nine releases, whose sizes and shares are fixed before a record is read.
+"""The releases of ``statistics`` on a table: nine, with sizes and shares fixed before a record is read.
 
-Later releases look where earlier ones found something: *which* columns, cells and pairs are counted follows from what
-was released. How many tables a release has, and what it may spend, does not: it follows from the schema, and places
-that are left over are spent on tables that say nothing, or on the strongest pairs once more.
+Later releases adapt to earlier ones: *which* columns, cells and pairs are counted follows from released counts. The
+number of tables in a release, and its share of the budget, follow from the schema alone. Places left over are spent on
+repeated counts of the same tables, or on tables without information.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ SHARES = {
     PAIRS: 0.17,
     TREE: 0.24,
 }
-"""Of the budget, in 1/σ²; what a table has no use for goes to its pairs."""
+"""Shares of the budget, in 1/σ²; the shares of releases that a table does not need go to its pairs."""
 _TO_COLUMNS, _FEW, _MANY = 0.08, 1500.0, 4500.0
-"""What columns get of the tree's share where units over noise are few (:func:`few_seen`), and how many that is.
+"""Share that moves from the tree to columns where units over noise are few (:func:`few_units`), and the range of few.
 
-Where they are few, most pairs are noise whatever is spent on them, and each is off by what its columns are off."""
+With few units most pairs are noise at any share, and each pair inherits the errors of its columns."""
 
 COPIES = {CELLS: 3, COLUMNS: 4, BY_TARGET: 3, PAIRS: 2, TREE: 3}
-"""Places for each table of a release, on average. Large tables are counted more often than small ones, and the mean is
-taken: how often follows from their sizes, and how many places there are from the schema alone."""
+"""Counts of each table of a release, on average. Large tables are counted more often than small ones, and the mean is
+used. A table's number of counts follows from its size, and the total from the schema alone."""
 _COLUMNS_AS_THEY_ARE = 0.1
-"""The share of the columns where all of them are narrow, and their own counts are no finer than those of pairs."""
+"""The share of columns where all of them are narrow, and their own counts are no finer than those of pairs."""
 
 SHARES_WITHIN = {
     PATTERNS: 0.02,
@@ -57,48 +57,48 @@ SHARES_WITHIN = {
     PAIRS: 0.54,
     TREE: 0.05,
 }
-"""The same where cells are so few that all pairs are counted, each within the target."""
+"""Shares where cells are so few that all pairs are counted, each within the target."""
 
 SEEN = 12.0
-"""A group should have that many deviations of its noise."""
+"""Signal-to-noise ratio that a group's count should have."""
 NARROW = 40
-"""A column of so many values is counted as it is."""
+"""Most values of a column that is counted value by value."""
 LISTED = 512
-"""A list of categories up to which they are, too: they have no neighbours to be looked for among."""
+"""Most categories of a list that is counted value by value; categories have no neighbours to be searched by."""
 MOST_PATTERNS = 16
-"""Columns whose missing cells are counted together; of more, none are."""
+"""Most nullable columns whose patterns of missing cells are counted; with more, no patterns are."""
 _PAIRS_A_COLUMN, _FEWEST_A_COLUMN = 8, 2
 _SEEN_SCORE = 0.2
-"""Noise of a score, as a share of the units, up to which all pairs are scored; of more, those of near columns are.
+"""Noise of a score, as a share of the units, up to which all pairs are scored; beyond it, pairs of near columns are.
 
-Columns that say all of one another score about 1, and stand out from a hundred thousand others."""
+Columns that determine one another score about 1, and stand out among a hundred thousand pairs."""
 _SEEN_CELL = 1 / 64
 """Noise of a pair's cell, as a share of the units, up to which eight pairs a column are counted."""
 GROUPS = 16
-"""Groups of a column in pairs, unless units are many beside their noise."""
+"""Groups of a column in pairs, unless units over noise are many."""
 _MOST_GROUPS, _SEEN_PAIR = 48, 400.0
-"""Groups at most, and units over the noise of a pair's cell up to which there are no more than usual.
+"""Most groups, and units over the noise of a pair's cell up to which there are ``GROUPS``.
 
-A pair's error is its noise, in each of its cells, and what lies within a group and is not told apart; of a column of
-many values beside one of few their sum is least where groups grow with the root of units over noise."""
+A pair's error is the noise in each cell plus the variation within groups. For a column of many values paired with one
+of few, their sum is least if groups grow with the square root of units over noise."""
 _FINE, _FINE_OF_FEW, _FEW_UNITS = 48, 24, 10_000
 _MOST_FINE, _SEEN_EDGE = 96, 1500.0
-"""The same in the tree's pairs: usual groups, those of few units, the most, and units over noise from which on there
-are more than usual."""
+"""The same for the tree's pairs: usual groups, groups for few units, most groups, and units over noise from which on
+there are more than usual."""
 _CELLS_A_UNIT = 3.6
-"""So many cells a unit are counted within the target, and no more."""
+"""Most cells a unit of all pairs within the target, for which all pairs are counted."""
 _WIDE_GROUPS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Releases:
-    """How many tables each release has, by its purpose, in order; those without any are left out.
+class PlannedReleases:
+    """Number of tables of each release, by purpose, in order; releases without tables are left out.
 
-    Which cells are missing together is a column more, wherever columns are paired.
+    The patterns of missing cells are paired as one column more.
 
     Attributes:
-        tables: Purpose -> how many.
-        shares: Purpose -> its share of the budget; they add up to 1.
+        tables: Purpose -> number of tables.
+        shares: Purpose -> share of the budget; they add up to 1.
         pairs_within: Whether all pairs are counted, within the values of the column that is drawn last.
     """
 
@@ -107,16 +107,16 @@ class Releases:
     pairs_within: bool
 
 
-def releases(
+def plan_releases(
     schema: Schema, within: str, *, scored: int | None = None, paired: int | None = None, seen: float | None = None
-) -> Releases:
+) -> PlannedReleases:
     """Return the releases of a schema's table.
 
     Args:
-        schema: The public facts, as planned: some may still be to be learned.
+        schema: The public facts, as planned; some may be bought later.
         within: The column that is drawn last, or an empty text.
-        scored: How many pairs are scored at most; None: all.
-        paired: How many are counted at most; None: eight a column.
+        scored: Most pairs to score; None: all.
+        paired: Most pairs to count; None: eight a column.
         seen: Units over the noise of all releases together; None: many.
     """
     units = schema.public_units
@@ -131,7 +131,7 @@ def releases(
     beside = bool(within) and not pairs_within
     tables = {
         PATTERNS: patterns,
-        CELLS: sum(looked_for(schema, name) for name in names),
+        CELLS: sum(is_located(schema, name) for name in names),
         VALUES: len(numbers),
         REPEATED: len(numbers),
         COLUMNS: columns,
@@ -146,31 +146,31 @@ def releases(
     if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
-    return Releases(tables=tables, shares=shares, pairs_within=pairs_within)
+    return PlannedReleases(tables=tables, shares=shares, pairs_within=pairs_within)
 
 
-def few_seen(seen: float | None) -> float:
-    """Return whether units over noise are few: 0 where they are many or not known, 1 where they are few, or between."""
+def few_units(seen: float | None) -> float:
+    """Return 1 if units over noise are few, 0 if they are many or unknown, and a value between on a log scale."""
     return 0.0 if seen is None else min(1.0, max(0.0, math.log(_MANY / seen) / math.log(_MANY / _FEW)))
 
 
 def _shares_for(seen: float | None) -> dict[str, float]:
-    moved = round(_TO_COLUMNS * few_seen(seen), 4)
+    moved = round(_TO_COLUMNS * few_units(seen), 4)
     return {**SHARES, COLUMNS: SHARES[COLUMNS] + moved, TREE: SHARES[TREE] - moved}
 
 
-def seen_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[int, int]:
-    """Return how many pairs to score and to count: of a wide table no more than their noise lets say something.
+def affordable_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[int, int]:
+    """Return how many pairs to score and to count; for a wide table, no more than their noise allows.
 
-    The noise of a score grows with the root of how many there are. Where all of a wide table's were scored, the pairs
-    that looked strongest would be those with the largest noise.
+    The noise of a score grows with the square root of the number of scores. If all pairs of a wide table were scored,
+    the strongest scores would be those with the largest noise.
 
     Args:
         schema: The public facts.
         within: The column that is drawn last, or an empty text.
-        noise_multiplier: σ, of all releases together.
+        noise_multiplier: σ of all releases together.
     """
-    found = releases(schema, within)
+    found = plan_releases(schema, within)
     nodes, most = found.tables.get(TREE, 0) // COPIES[TREE] + 1, found.tables.get(SCORES, 0)
     seen = schema.public_units / noise_multiplier
     scored = found.shares.get(SCORES, 0.0) * (_SEEN_SCORE * seen) ** 2
@@ -182,27 +182,27 @@ def seen_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[in
 
 
 def groups_for(over_noise: float) -> int:
-    """Return into how many groups a column is joined for pairs.
+    """Return the number of groups of a column in pairs.
 
     Args:
-        over_noise: Units over the noise of a cell of a pair; of those within a value of the target, where that is.
+        over_noise: Units over the noise of a pair's cell; units of one value where pairs are counted within the target.
     """
     return int(min(_MOST_GROUPS, GROUPS * math.sqrt(max(1.0, over_noise / _SEEN_PAIR))))
 
 
 def fine_groups(over_noise: float, units: float) -> int:
-    """Return into how many groups a column is joined for the tree's pairs.
+    """Return the number of groups of a column in the tree's pairs.
 
     Args:
         over_noise: Units over the noise of a cell.
-        units: How many there are.
+        units: Number of units.
     """
     usual = _FINE if units > _FEW_UNITS else _FINE_OF_FEW
     return int(min(_MOST_FINE, max(usual, _FINE * math.sqrt(over_noise / _SEEN_EDGE))))
 
 
-def focused(schema: Schema, focus: tuple[str, ...], within: str) -> tuple[frozenset[str], ...]:
-    """Return the columns and pairs that matter most, each as the names of its columns.
+def parse_focus(schema: Schema, focus: tuple[str, ...], within: str) -> tuple[frozenset[str], ...]:
+    """Return the columns and pairs in focus, each as the names of its columns.
 
     Args:
         schema: The public facts.
@@ -210,7 +210,7 @@ def focused(schema: Schema, focus: tuple[str, ...], within: str) -> tuple[frozen
         within: The column that is drawn last, or an empty text.
 
     Raises:
-        SettingError: One is no column that is counted, or no pair of two.
+        SettingError: A text names neither a counted column nor a pair of two.
     """
     counted = counted_columns(schema)
     found = []
@@ -234,7 +234,7 @@ def focused(schema: Schema, focus: tuple[str, ...], within: str) -> tuple[frozen
 
 
 def _cells_within(schema: Schema, names: list[str], within: str) -> float:
-    """Return about how many cells all pairs of columns have within the values of another."""
+    """Return the approximate number of cells of all pairs of columns within the values of another column."""
     groups = [_groups(schema, name) for name in names]
     values = _groups(schema, within)
     return values * (sum(groups) ** 2 - sum(own**2 for own in groups)) / 2
@@ -245,19 +245,19 @@ def _groups(schema: Schema, name: str) -> int:
 
 
 def counted_columns(schema: Schema) -> list[str]:
-    """Return the columns that are counted: an id and what follows from another column are not."""
+    """Return the columns that are counted: all but ids and derived columns."""
     return [n for n, c in schema.columns.items() if c.modelled and n not in schema.derived]
 
 
-def looked_for(schema: Schema, name: str) -> bool:
-    """Return whether a column's rows are, or may have to be, looked for before they are counted."""
+def is_located(schema: Schema, name: str) -> bool:
+    """Return whether a column may first be counted in public cells, to find those that hold rows."""
     column = schema.columns[name]
-    listed = column.listed and not column.ordered and 0 < len(column.domain) < LISTED  # beside them, it may be missing
+    listed = column.listed and not column.ordered and 0 < len(column.domain) < LISTED  # one more value may be missing
     return may_be_wide(schema, name) and not listed
 
 
 def may_be_wide(schema: Schema, name: str) -> bool:
-    """Return whether a column has, or may turn out to have, too many values to be counted as it is."""
+    """Return whether a column has, or may turn out to have, too many values to be counted value by value."""
     column = schema.columns[name]
     if column.listed and not column.domain:
         return True

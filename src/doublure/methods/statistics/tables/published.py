@@ -1,4 +1,4 @@
-"""The contingency tables of a fit under public names, to be published: columns, pairs, the tree, and the target's."""
+"""The contingency tables of a fit under public names, for publication."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ import math
 import numpy as np
 
 from doublure.encode.table_values import TableValues
-from doublure.methods.statistics.tables.nodes import MissingTogether
-from doublure.methods.statistics.tables.noisy_tables import Counted
+from doublure.methods.statistics.tables.nodes import MissingPatterns
+from doublure.methods.statistics.tables.noisy_tables import CountedTable
 from doublure.private.queries.axes import AnyAxis, Intervals, Patterns
 from doublure.training.noisy_tables import NoisyTable
 
 TOGETHER = "cells that are missing together"
-"""What the axis of patterns is called."""
+"""Name of the axis of patterns."""
 _NONE = "(none)"
 _ROUNDED = 1 / 12
-"""The variance of what rounding to whole numbers adds."""
+"""Variance of rounding to whole numbers."""
 
 
-def published(encoder: TableValues, patterns: MissingTogether | None, counted: list[Counted]) -> tuple[NoisyTable, ...]:
+def name_tables(
+    encoder: TableValues, patterns: MissingPatterns | None, counted: list[CountedTable]
+) -> tuple[NoisyTable, ...]:
     """Return counted tables with names for their columns and cells.
 
     Args:
-        encoder: Whose parts the axes count.
-        patterns: Of missing cells, where they are counted.
-        counted: The tables; none that only looked for where rows are.
+        encoder: The encoder of the parts that axes count.
+        patterns: The patterns of missing cells, if they are counted.
+        counted: The tables, without those that only locate rows.
     """
-    known: dict[int, tuple[AnyAxis, tuple[str, tuple[str, ...]]]] = {}  # with each axis, so that its id stays its own
+    # Keyed by id; the axis is held beside its names, so that its id is not reused.
+    known: dict[int, tuple[AnyAxis, tuple[str, tuple[str, ...]]]] = {}
     found = []
     for table in counted:
         for axis in table.axes:
@@ -46,14 +49,14 @@ def published(encoder: TableValues, patterns: MissingTogether | None, counted: l
     return tuple(found)
 
 
-def _named(encoder: TableValues, patterns: MissingTogether | None, axis: AnyAxis) -> tuple[str, tuple[str, ...]]:
+def _named(encoder: TableValues, patterns: MissingPatterns | None, axis: AnyAxis) -> tuple[str, tuple[str, ...]]:
     if isinstance(axis, Intervals):
         return encoder.axis(axis.part, axis.starts, axis.cells, axis.size)
     if not isinstance(axis, Patterns) or patterns is None:
         raise TypeError("an axis of tables is one of intervals or of patterns")
     columns = [encoder.columns[part] for part in patterns.parts]
     parts: list[list[str]] = [[] for _ in range(axis.size)]
-    for bits in patterns.bits:  # every other pattern counts as the one of these that is most alike
+    for bits in patterns.bits:  # every other pattern counts as the most similar one of these
         missing = [column for column, bit in zip(columns, bits, strict=True) if bit]
         cell = axis.cells[int((bits << np.arange(len(bits))).sum())]
         parts[int(cell)].append(" + ".join(missing) or _NONE)

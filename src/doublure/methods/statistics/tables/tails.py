@@ -1,14 +1,16 @@
-"""Rows where none were seen: how many lie beyond what was clear, and where.
+"""Estimation of rows in regions without a significant cell, such as a distribution's tails.
 
-The thin tail of a number that is mostly zero lies over many public cells, none of which is clear by itself. Regions
-without a clear cell are counted in blocks of cells instead, a quarter of a decade each where cells are of one ratio.
-All of it is post-processing of those counts. Blocks that are clear, alone or with their neighbours, keep what was
-counted of them. Of the others one expects before that they go on as rows decrease towards them, block by block in the
-same ratio, and counts move what they hold together away from that as far as noise does not explain it. Where what is
-more than expected lies is averaged over all intervals of blocks, by how well each explains the counts (a Bayesian model
-average), and nearer is likelier before.
+The thin tail of a number that is mostly zero covers many public cells, none of which is significant by itself. Regions
+without a significant cell are counted in blocks of cells instead, a quarter of a decade each if cells have a constant
+ratio. All of this is post-processing of those counts:
 
-Where a number has so few values that none was looked for, each value that is not clear is such a block.
+- Blocks that are significant, alone or with their neighbours, keep their counts.
+- The prior for the others is that rows go on decreasing as they do towards them. The total of a run of blocks moves
+  away from the prior as far as noise does not explain the difference.
+- Rows beyond the prior are placed by a Bayesian model average over all intervals of blocks, weighted by how well each
+  explains the counts; a nearer interval is more likely a priori.
+
+If a number has so few values that its rows were not located, each value that is not significant is such a block.
 """
 
 from __future__ import annotations
@@ -19,37 +21,37 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from doublure.methods.statistics.tables.finding import constant_pieces
-from doublure.methods.statistics.tables.leaves import Floats, Ints, Leaves
+from doublure.methods.statistics.binning import constant_pieces
+from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
 
 _CLEAR = 4.0
-"""Deviations of a piece's noise that are no chance in any of a table's blocks."""
+"""Deviations of a piece's noise that are significant in any of a table's blocks."""
 _LEAST = 1e-12
 _KEPT = 0.1
-"""The least share of its variance that is left of a run whose count says nothing."""
+"""Least share of its variance that shrinkage leaves a run."""
 _SLOWEST, _FASTER = 0.4, 0.7
-"""At most this share of a block's rows is expected in the next one, and in each after it this share of that share.
+"""Largest expected ratio of a block's rows to those of the block before, and the factor of that ratio a block.
 
-A log-normal tail falls ever faster on a scale of decades. What falls slower holds enough rows to be clear."""
+A log-normal tail falls ever faster on a scale of decades. A slower tail holds enough rows to be significant."""
 _EXPLAINED = 2.0
-"""How many times its own variance a run's noise explains."""
+"""Squared difference, over the run's variance, that noise explains."""
 _FARTHER = 0.562
-"""How much less likely it is, before anything is counted, that rows reach one block farther.
+"""Prior odds that rows reach one block farther.
 
-With a quarter of a decade a block (10^-1/4), no farther decade says more of a column's mean than a nearer one."""
+With a quarter of a decade a block (10^-1/4), no decade contributes more to a column's mean than a nearer one."""
 _FARTHER_YET = _FARTHER**2
-"""The same where rows decrease towards them: a farther decade says less."""
+"""Prior odds where rows decrease towards the blocks: a farther decade then contributes less."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Blank:
-    """Blocks in a row that are not clear.
+class BlankRun:
+    """A run of blocks that are not significant.
 
     Attributes:
-        groups: ``(b,)`` which of a column's own groups.
-        expected: ``(b,)`` rows that each holds if they go on decreasing as they do towards it.
-        before: Whether rows were seen before them, on the scale.
-        after: And after them.
+        groups: ``(b,)`` their places among a column's own groups.
+        expected: ``(b,)`` rows of each by the prior, a continued decrease.
+        before: Whether rows were found before the run, on the scale.
+        after: Whether rows were found after the run.
     """
 
     groups: Ints
@@ -58,11 +60,11 @@ class Blank:
     after: bool
 
     def held(self, counts: Floats, rows: float, noise: float) -> Floats:
-        """Return ``(b,)`` how many of the rows that blocks hold together each has.
+        """Return the rows ``(b,)`` of each block, given their total.
 
         Args:
             counts: ``(b,)`` their noisy counts.
-            rows: How many they hold.
+            rows: Their total.
             noise: Standard deviation of each count.
         """
         before = float(self.expected.sum())
@@ -73,34 +75,38 @@ class Blank:
         return found
 
     def shares(self, counts: Floats, rows: float, noise: float) -> Floats:
-        """Return ``(b,)`` of rows that are more than expected, each block's share.
+        """Return each block's share ``(b,)`` of the rows beyond the prior.
 
         Args:
-            counts: ``(b,)`` their noisy counts, less what was expected.
-            rows: How many they are.
+            counts: ``(b,)`` their noisy counts, less the expected ones.
+            rows: Rows beyond the prior.
             noise: Standard deviation of each count.
         """
         size = len(counts)
         first, end = np.triu_indices(size)
         sums, length = np.concatenate([[0.0], np.cumsum(counts)]), end + 1.0 - first
+        # Log likelihood ratio, against no rows, of rows spread evenly over the blocks from ``first`` to ``end``.
         explained = rows * (sums[end + 1] - sums[first] - rows / 2) / (length * noise**2)
         reach = np.zeros(len(first)) if self.before == self.after else end if self.before else size - 1 - first
         farther = _FARTHER_YET if self.expected.any() else _FARTHER
         logs = explained + math.log(farther) * reach
         each = np.exp(logs - logs.max()) / length
+        # The average of all intervals' densities, by cumulating where they begin and end.
         steps = np.bincount(first, each, size + 1) - np.bincount(end + 1, each, size + 1)
         found: Floats = np.maximum(np.cumsum(steps)[:size], 0.0)
         found /= found.sum()
         return found
 
 
-def blank_runs(leaves: Leaves, own: Ints, counts: Floats, noise: float) -> tuple[list[Blank], npt.NDArray[np.bool_]]:
-    """Return the runs of blocks that are not clear, and which groups are blocks that are.
+def find_blanks(
+    leaves: ColumnLeaves, own: Ints, counts: Floats, noise: float
+) -> tuple[list[BlankRun], npt.NDArray[np.bool_]]:
+    """Return the runs of blocks that are not significant, and a mask ``(groups,)`` of the blocks that are.
 
     Args:
-        leaves: Of a column, marked where nothing was seen; unmarked where every value is a group.
+        leaves: A column's leaves, with regions without located rows marked; unmarked if every value is a group.
         own: ``(leaves,)`` its groups.
-        counts: ``(groups,)`` what was counted of them.
+        counts: ``(groups,)`` their noisy counts.
         noise: Standard deviation of each.
     """
     first = np.unique(own, return_index=True)[1]
@@ -119,13 +125,13 @@ def blank_runs(leaves: Leaves, own: Ints, counts: Floats, noise: float) -> tuple
     return [_blank(run, rows, wide) for run in _runs(block & ~clear)], clear
 
 
-def _blank(run: Ints, rows: Floats, wide: Floats) -> Blank:
-    """Return a run of blocks, with what is expected of them.
+def _blank(run: Ints, rows: Floats, wide: Floats) -> BlankRun:
+    """Return a run of blocks, with the rows expected by the prior.
 
     Args:
-        run: Which groups.
-        rows: ``(body,)`` rows of all groups where some were seen, without what stands out.
-        wide: ``(body,)`` how many public cells each spans.
+        run: The run's groups.
+        rows: ``(body,)`` rows of all groups with located rows, without heavy single values.
+        wide: ``(body,)`` number of public cells that each spans.
     """
     before, after = bool(run[0] > 0), bool(run[-1] < len(rows) - 1)
     expected = np.zeros(len(run))
@@ -136,23 +142,23 @@ def _blank(run: Ints, rows: Floats, wide: Floats) -> Blank:
         if near > 0 and far > 0:
             expected = _continued(near, near / far, np.append(0.0, np.cumsum(own)) / own[0])
             expected = expected if before else expected[::-1]
-    return Blank(groups=run, expected=expected, before=before, after=after)
+    return BlankRun(groups=run, expected=expected, before=before, after=after)
 
 
 def _rows_within(rows: Floats, wide: Floats, start: float, size: float) -> float:
-    """Return how many rows lie in some cells of groups in a row, evenly within each group."""
+    """Return the rows in ``size`` cells from ``start`` on, spread evenly within each group."""
     edges = np.append(0.0, np.cumsum(wide))
     first, last = np.interp([start, start + size], edges, np.append(0.0, np.cumsum(rows)))
     return float(last - first)
 
 
 def _continued(near: float, ratio: float, edges: Floats) -> Floats:
-    """Return ``(b,)`` the rows of blocks that go on from ``near`` rows, decreasing ever faster.
+    """Return the rows ``(b,)`` of blocks after one with ``near`` rows, decreasing ever faster.
 
     Args:
         near: Rows of the last block before them.
-        ratio: To those of the block before that.
-        edges: ``(b + 1,)`` where the blocks end, the first of size 1.
+        ratio: ``near`` over the rows of the block before that.
+        edges: ``(b + 1,)`` the blocks' edges, with a first block of size 1.
     """
     steps = np.arange(math.ceil(edges[-1]))
     each = near * np.cumprod(min(_FASTER * ratio, _SLOWEST) * _FASTER**steps)
@@ -160,11 +166,11 @@ def _continued(near: float, ratio: float, edges: Floats) -> Floats:
     return found
 
 
-def joined_blanks(blanks: list[Blank], counts: Floats, variances: Floats) -> tuple[Floats, Floats, Ints]:
-    """Return counts and variances with each run as one group, no farther from what is expected than noise lets one be.
+def join_blanks(blanks: list[BlankRun], counts: Floats, variances: Floats) -> tuple[Floats, Floats, Ints]:
+    """Return counts and variances with each run as one group, shrunk towards its expected rows.
 
     Returns:
-        ``(g,)`` counts, ``(g,)`` variances, and of each of the groups before which one it is in.
+        ``(g,)`` counts, ``(g,)`` variances, and the new group of each of the groups before.
     """
     into = np.arange(len(counts))
     for blank in blanks:
@@ -181,6 +187,6 @@ def joined_blanks(blanks: list[Blank], counts: Floats, variances: Floats) -> tup
 
 
 def _runs(marked: npt.NDArray[np.bool_]) -> list[Ints]:
-    """Return the places of each run of what is marked."""
+    """Return the places of each run of marked entries."""
     parts = np.split(np.arange(len(marked)), np.flatnonzero(np.diff(marked.astype(int)) != 0) + 1)
     return [part for part in parts if len(part) and marked[part[0]]]

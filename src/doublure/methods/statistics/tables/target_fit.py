@@ -1,9 +1,9 @@
-"""The column that is drawn last, as a logistic model of all others: post-processing of noisy tables.
+"""A logistic model of the column that is drawn last, fitted to noisy tables by post-processing.
 
-Each column was counted within the target. The model adds an effect for every group of every column, and is fitted so
-that the target of *drawn* rows agrees with those tables as far as their noise allows: what others say of the target
-beside a column is then taken into account, as it is in the rows that will be drawn. Groups that clearly never have a
-value of the target never get it.
+Each column was counted within the target. The model has an effect for every group of every column, and is fitted so
+that the target of *drawn* rows agrees with those tables as far as their noise allows. It thereby accounts for the
+dependence between columns in the rows that will be drawn. A group that clearly never has a value of the target never
+gets it.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from scipy import optimize, sparse, special
 
 from doublure.methods.statistics.tables.leaves import Floats, Ints
 from doublure.methods.statistics.tables.nodes import Node
-from doublure.methods.statistics.tables.noisy_tables import Noisy
+from doublure.methods.statistics.tables.noisy_tables import NoisyCounts
 
 _RIDGE = 1.0
 _ROUGH = 4.0
 _STEPS, _REMEMBERED = 150, 20
 _FLAT, _STILL = 1e-4, 1e-9
-"""Of L-BFGS: steps, and pairs of steps that are kept; the slope, and the share of the loss, at which it ends."""
+"""Settings of L-BFGS: steps, corrections kept, and the gradient and the relative decrease at which it ends."""
 _NEVER = -12.0
 _SURE = 10.0
 
 
-def target_counts(tables: list[Noisy]) -> tuple[Floats, float]:
-    """Return how many rows have each value of the target, by all tables together, and that estimate's precision."""
+def target_counts(tables: list[NoisyCounts]) -> tuple[Floats, float]:
+    """Return the rows of each value of the target, from all tables together, and that estimate's precision."""
     totals = sum(table.counts.sum(0) / (len(table.counts) * table.variance) for table in tables)
     precision = sum(1 / (len(table.counts) * table.variance) for table in tables)
     return np.maximum(totals / precision, 1.0), float(precision)
 
 
 def fit_target(
-    nodes: list[Node], tables: list[Noisy], groups: Ints, known: Floats, rows: float
+    nodes: list[Node], tables: list[NoisyCounts], groups: Ints, known: Floats, rows: float
 ) -> tuple[Floats, Floats]:
-    """Return the log-odds of each value ``(V,)``, and what each group of each node adds ``(sum of groups, V)``.
+    """Return the logits of each value ``(V,)``, and the effects of each group of each node ``(sum of groups, V)``.
 
     Args:
-        nodes: Of the columns.
-        tables: Of each its groups within the target, noisy.
+        nodes: The columns' nodes.
+        tables: For each node its noisy table with the target, ``(m, V)``.
         groups: ``(N, nodes)`` the groups of drawn rows.
-        known: ``(N, V)`` log-odds of each value in the rows' components.
-        rows: How many rows there are.
+        known: ``(N, V)`` logits of each value in the rows' components.
+        rows: Number of rows.
     """
     totals, precision = target_counts(tables)
     rate = totals / totals.sum()
@@ -80,8 +80,8 @@ def fit_target(
     return found[:values], found[values:].reshape(counts.shape) + never
 
 
-def _never(node: Node, table: Noisy, rate: Floats) -> Floats:
-    """Return what keeps a group from values of the target that it clearly does not have."""
+def _never(node: Node, table: NoisyCounts, rate: Floats) -> Floats:
+    """Return logits ``(m, V)`` that exclude values of the target which a group clearly does not have."""
     noise = np.sqrt(table.variance)
     expected = node.believed[:, None] * rate
     return np.where((table.counts < noise) & (expected > _SURE * noise), _NEVER, 0.0)

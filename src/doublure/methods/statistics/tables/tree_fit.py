@@ -1,12 +1,16 @@
-"""Joint tables of the tree's pairs within each component of a mixture: post-processing of noisy tables.
+"""Joint tables of the tree's pairs within each component of a mixture, by post-processing of noisy tables.
 
-A pair's noisy table is first made as sharp as its noise allows: what differs from the mixture's own expectation is kept
-where noise cannot explain it (of two ordered columns as wavelets, which see a ridge that no cell shows), cells of a
-row beside its one clear cell are emptied where next to nothing was counted and the mixture says there is some or
-little, and margins are the columns' own, or the mixture's where pairs were counted within the target, which it then
-knows. Then iterative proportional fitting (Deming and Stephan 1940) finds the joint tables within components that agree
-with it, with the component's share of the parent's groups and with its share of the child's. Each such table is a
-product of three factors, and only those are held.
+The steps for one edge, :func:`fit_edge`:
+
+1. :func:`denoise` denoises the noisy table around the mixture's expectation: a difference is kept where noise
+   does not explain it. For two ordered columns differences are taken as wavelets, which detect a ridge that no single
+   cell shows.
+2. :func:`empty_cells` empties the cells beside a row's one clear cell if next to nothing was counted there and the
+   mixture expects more. It then scales the table to its margins: the columns' own counts, or the mixture's if pairs
+   were counted within the target, where the mixture is more precise.
+3. :func:`fit_factors` finds the joint tables within components by iterative proportional fitting (Deming and Stephan
+   1940). They agree with the table, and with the component's shares of the parent's and of the child's groups. Each is
+   a product of three factors, and only those are held.
 """
 
 from __future__ import annotations
@@ -16,79 +20,86 @@ from typing import Any
 
 import numpy as np
 
-from doublure.methods.statistics.binning import believed_counts
+from doublure.methods.statistics.binning import james_stein_counts
 from doublure.methods.statistics.tables.leaves import Floats, Ints
 from doublure.methods.statistics.tables.nodes import Node
-from doublure.methods.statistics.tables.noisy_tables import Noisy
+from doublure.methods.statistics.tables.noisy_tables import NoisyCounts
 
 _CUT = 2.2
-"""Deviations of noise that a difference loses (the garrote: Gao 1998)."""
+"""Threshold of the garrote, in deviations of noise (Gao 1998)."""
 _SIGNAL = 0.6
-"""From this share of signal in all differences on, all of them are kept, shrunk alike."""
+"""Share of signal in all differences above which all of them are kept, with the same shrinkage."""
 _THERE, _NOT_NOISE = 4.0, 3.0
-"""Deviations from which on a cell is clearly there, and is kept beside others that are."""
+"""Deviations above which a cell is significant, and above which it is kept beside a clear one."""
 _AS_NOTHING, _LESS_THAN_SAID = 2.0, 3.0
-"""Deviations within which nothing was seen, and by which that is less than the mixture says."""
+"""Deviations below which a count is taken as empty, and by which it must be below the mixture's expectation."""
 _ALL_BUT_SURE = 0.8
-"""From this share of a row on, one cell is taken to be all of it, if the others may be noise: little is lost."""
+"""Share of a row above which one cell is taken for all of it, if the others may be noise; little is lost."""
 _TINY, _NOTHING = 1e-12, 1e-18
 
 
-def joint_tables(
-    parent: Node, child: Node, table: Noisy, shares: tuple[Floats, Floats], weights: Floats, *, within: bool = False
+def fit_edge(
+    parent: Node,
+    child: Node,
+    table: NoisyCounts,
+    shares: tuple[Floats, Floats],
+    weights: Floats,
+    *,
+    within: bool = False,
 ) -> tuple[Floats, Floats, Floats]:
     """Return the joint tables of an edge.
 
     Args:
-        parent: The tree's parent.
-        child: The column that is drawn from it.
-        table: Their noisy table in fine groups.
-        shares: ``(K, m)`` each: the groups of both within each component.
-        weights: ``(K,)`` the components'.
-        within: Whether pairs were counted within the target, so that the mixture knows columns better.
+        parent: The parent in the tree.
+        child: The column that is drawn given it.
+        table: Their noisy table in fine groups, ``(f, f')``.
+        shares: ``(K, m)`` and ``(K, m')``: shares of both nodes' coarse groups within each component.
+        weights: ``(K,)`` of the components.
+        within: Whether pairs were counted within the target, so that the mixture is more precise than column counts.
 
     Returns:
-        ``(parent's fine groups, child's groups)`` and ``(K, child's groups)``, whose product is in proportion to the
-        child's groups given parent and component; and ``(parent's fine groups, child's fine groups)`` how often each
-        fine group goes with each.
+        Three factors. ``(f, m')`` and ``(K, m')``: their product is proportional to the child's coarse groups given the
+        parent's fine group and the component. ``(f, f')``: each child's fine group as a share of its coarse group,
+        given the parent's fine group.
     """
     fine = parent.fine_counts(), child.fine_counts()
     up, down = parent.coarse_of_fine, child.coarse_of_fine
     spread = [_within(counts, of) for counts, of in zip(fine, (up, down), strict=True)]
     rows = sum(fine[0])
-    # The mixture knows coarse groups alone; within each, fine ones are shared out as the column's own counts say.
+    # The mixture models coarse groups only; within each, fine groups follow the columns' own counts.
     expected = rows * (shares[0] * weights[:, None]).T @ shares[1]
     base = expected[np.ix_(up, down)] * spread[0][:, None] * spread[1][None]
-    found = believed_table(table, base, ordered=parent.ordered and child.ordered)
+    found = denoise(table, base, ordered=parent.ordered and child.ordered)
     if within:
         fine = base.sum(1), base.sum(0)
-    likely = with_certainties(found, base, table, fine, (up, down), enough=2.0 if within else _ALL_BUT_SURE)
+    likely = empty_cells(found, base, table, fine, (up, down), enough=2.0 if within else _ALL_BUT_SURE)
+    # (f, m'): the child's fine groups added up to coarse ones, which the components' factors act on.
     grouped = np.zeros((len(up), child.size))
     np.add.at(grouped.T, down, likely.T)
     inner = likely / np.maximum(grouped[:, down], _TINY)
     inner = np.where(grouped[:, down] > 0, inner, spread[1][None])
-    ties, _, leaning = fitted(shares[0][:, up] * spread[0], shares[1], weights, grouped / grouped.sum())
-    # Only proportions within a row count: both factors are scaled to a largest entry of 1, and neither underflows.
+    ties, _, leaning = fit_factors(shares[0][:, up] * spread[0], shares[1], weights, grouped / grouped.sum())
+    # Only proportions within a row matter: both factors are scaled to a maximum of 1, so that neither underflows.
     most = np.maximum(leaning.max(0), _NOTHING)
     ties *= most
     return ties / np.maximum(ties.max(1, keepdims=True), _NOTHING), leaning / most, inner
 
 
-def believed_table(table: Noisy, base: Floats, *, ordered: bool) -> Floats:
-    """Return a noisy table as far from what the mixture says as its noise lets one believe.
+def denoise(table: NoisyCounts, base: Floats, *, ordered: bool) -> Floats:
+    """Return a noisy table denoised around the mixture's expectation, ``(f, f')``.
 
     Args:
         table: ``(f, f')``.
-        base: What the mixture says.
-        ordered: Whether neighbours on both axes are alike.
+        base: ``(f, f')`` the mixture's expectation.
+        ordered: Whether neighbours on both axes are similar.
     """
     counts, noise = table.counts, math.sqrt(table.variance)
     apart = counts - base
-    # The share of the squared differences that noise does not explain (James and Stein 1961). Where it is large, to cut
-    # single cells loses more than to shrink all of them alike.
+    # The share of the squared differences that noise does not explain (James and Stein 1961). If it is large, equal
+    # shrinkage of all cells loses less than a threshold for each.
     kept = max(0.0, 1 - apart.size * noise**2 / max(float((apart**2).sum()), _TINY))
     if kept > _SIGNAL:
-        return believed_counts(counts, base, variance=noise**2)
+        return james_stein_counts(counts, base, variance=noise**2)
     if ordered and min(counts.shape) > _FEW:
         kept_apart = _waves_kept(apart, noise)
     else:
@@ -97,31 +108,32 @@ def believed_table(table: Noisy, base: Floats, *, ordered: bool) -> Floats:
     return found
 
 
-def with_certainties(
+def empty_cells(
     believed: Floats,
     base: Floats,
-    table: Noisy,
+    table: NoisyCounts,
     margins: tuple[Floats, Floats],
     groups: tuple[Ints, Ints],
     *,
     enough: float = 2.0,
 ) -> Floats:
-    """Return a table in which what is certain by what was counted is certain, with given margins.
+    """Return a table with given margins, in which cells that the counts show to be empty are empty, ``(f, f')``.
 
     Args:
-        believed: ``(f, f')``.
-        base: What the mixture says.
-        table: What was counted.
+        believed: ``(f, f')`` the denoised table.
+        base: ``(f, f')`` the mixture's expectation.
+        table: ``(f, f')`` the noisy counts.
         margins: ``(f,)`` and ``(f',)``.
-        groups: The coarse group of each.
-        enough: The share of a row from which on one cell is taken to be all of it, if the others may be noise.
+        groups: ``(f,)`` and ``(f',)``: the coarse group of each fine one.
+        enough: Share of a row above which one cell is taken for all of it, if the others may be noise.
     """
     found, noise = believed.copy(), math.sqrt(table.variance)
+    # Rows first, then columns; transposes are views, so that both change the same table.
     for own, said, seen, of in ((found, base, table.counts, groups[0]), (found.T, base.T, table.counts.T, groups[1])):
         if own.shape[1] > 1:
             _make_sure(own, said, seen, noise, enough)
             _make_groups_sure(own, said, seen, noise, of, enough)
-    found += 1e-9  # margins have to be reached, and proportions alone move no cell away from zero
+    found += 1e-9  # scaling cannot move a cell away from zero, and every margin must be reachable
     for _ in range(30):
         found *= (margins[0] / np.maximum(found.sum(1), _TINY))[:, None]
         found *= margins[1] / np.maximum(found.sum(0), _TINY)
@@ -131,25 +143,25 @@ def with_certainties(
 _FEW = 6
 
 
-def fitted(
+def fit_factors(
     parent: Floats, child: Floats, weights: Floats, table: Floats, *, rounds: int = 25
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the factors of joint tables, adding up to 1 together, by iterative proportional fitting.
+    """Return the factors of joint tables by iterative proportional fitting; all tables together add up to 1.
 
     Args:
         parent: ``(K, p)`` shares within each component.
         child: ``(K, c)`` likewise.
         weights: ``(K,)``.
-        table: ``(p, c)`` what all components together should give.
-        rounds: How often.
+        table: ``(p, c)`` the sum of all components' tables.
+        rounds: Number of rounds.
 
     Returns:
-        ``(p, c)``, ``(K, p)`` and ``(K, c)``: the joint table of a component is the product of all three.
+        ``(p, c)``, ``(K, p)`` and ``(K, c)``: entry (p, c) of component k's table is the product of their entries.
     """
     ties = table / np.maximum(table.sum(1, keepdims=True) * table.sum(0), 1e-15)
     wanted_parent, wanted_child = parent * weights[:, None], child * weights[:, None]
     own, leaning = wanted_parent.copy(), child.copy()
-    for _ in range(rounds):
+    for _ in range(rounds):  # margins by child, then by parent, then over components
         leaning *= _towards(wanted_child, leaning * (own @ ties))
         own *= _towards(wanted_parent, own * (leaning @ ties.T))
         ties *= _towards(table, ties * (own.T @ leaning))
@@ -160,7 +172,7 @@ def fitted(
 
 
 def _towards(wanted: Floats, found: Floats) -> Floats:
-    """Return what brings sums to what is wanted; where there is nothing, nothing can be brought."""
+    """Return the factors from found sums to wanted ones; 1 where a sum is zero."""
     return np.where(found > _NOTHING, wanted / np.maximum(found, _NOTHING), 1.0)
 
 
@@ -173,9 +185,9 @@ def _within(counts: Floats, groups: Ints) -> Floats:
 
 
 def _make_sure(found: Floats, said: Floats, seen: Floats, noise: float, enough: float) -> None:
-    """Leave nothing beside one cell of a row where next to nothing was counted, and the mixture says there is some.
+    """Empty a row beside its one clear cell if next to nothing was counted there and the mixture expects more.
 
-    Each row is judged by itself, then all whose one cell is clearly there together, whose noise is less beside them.
+    Each row is tested by itself. Then all rows with a clear cell are tested together, where noise is relatively less.
     """
     at = np.arange(len(found))
     top = found.argmax(1)
@@ -195,7 +207,7 @@ def _make_sure(found: Floats, said: Floats, seen: Floats, noise: float, enough: 
 
 
 def _make_groups_sure(found: Floats, said: Floats, seen: Floats, noise: float, groups: Ints, enough: float) -> None:
-    """The same for all rows of a coarse group together, where they have one cell in common."""
+    """Do the same for all rows of a coarse group together, where they share one clear cell."""
     for group in range(int(groups.max()) + 1):
         rows = np.flatnonzero(groups == group)
         have, expected, saw = found[rows].sum(0), said[rows].sum(0), seen[rows].sum(0)
@@ -209,15 +221,16 @@ def _make_groups_sure(found: Floats, said: Floats, seen: Floats, noise: float, g
 
 
 def _nothing_there(seen: Any, expected: Any, noise: float) -> Any:
-    """Say whether what was seen fits nothing well, and what was expected badly."""
+    """Say whether a count is consistent with zero and inconsistent with the expectation."""
     return (seen < _AS_NOTHING * noise) & (expected - seen > _LESS_THAN_SAID * noise)
 
 
 def _waves_kept(apart: Floats, noise: float) -> Floats:
-    """Return differences without the wavelets that their noise explains, averaged over two placements."""
+    """Return differences without the wavelet coefficients that noise explains, averaged over two placements."""
     side = 1 << math.ceil(math.log2(max(apart.shape)))
     found = np.zeros(apart.shape)
-    # Haar wavelets end at powers of two. In another corner of the square they end elsewhere, and the mean is smoother.
+    # Haar wavelets have edges at powers of two. A placement in the opposite corner has other edges, and the mean of
+    # both is smoother (cycle spinning: Coifman and Donoho 1995).
     for down, right in ((0, 0), (side - apart.shape[0], side - apart.shape[1])):
         place = slice(down, down + apart.shape[0]), slice(right, right + apart.shape[1])
         square = np.zeros((side, side))
@@ -232,7 +245,7 @@ def _haar(square: Floats) -> Floats:
     """Return the orthonormal two-dimensional Haar transform of a table of side 2^L."""
     found, side = square.copy(), len(square)
     while side > 1:
-        for _ in range(2):  # each turn transposes: along one axis, then along the other
+        for _ in range(2):  # each pass transforms the rows and transposes, so that two passes do both axes
             block = found[:side, :side]
             even, odd = block[0::2], block[1::2]
             found[:side, :side] = (np.concatenate([even + odd, even - odd]) / math.sqrt(2)).T

@@ -1,9 +1,9 @@
-"""What a fit of ``statistics`` on a table computes and holds, from public facts.
+"""Cost of a fit of ``statistics`` on a table, from public facts.
 
-Little of it is multiplication of matrices: noise is drawn cell by cell, rows are counted table by table, and columns
-are drawn one after the other. What each takes was measured on one core and is given in floating-point operations of
-the matrices that a plan measures the machine by, so that a slow machine is slow at all of it
-(``benchmarks/wide.py`` compares forecast and fit).
+Little of it is matrix multiplication: noise is drawn cell by cell, rows are counted table by table, and columns are
+drawn one after the other. The time of each was measured on one core, and is given in floating-point operations of the
+matrix product that a plan measures the machine by, so that it scales with the machine (``benchmarks/wide.py`` compares
+forecast and fit).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import math
 
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import plan
-from doublure.methods.statistics.tables.plan import Releases, counted_columns
+from doublure.methods.statistics.tables.plan import PlannedReleases, counted_columns
 from doublure.schema import Schema
 from doublure.schema.columns import Column
 from doublure.schema.schema import domain_of
 from doublure.training.settings import Work
 
 DRAWN, FEWEST_DRAWN, CELLS_DRAWN = 20_000, 8_000, 4_000_000
-"""Rows that a fit draws to correct shares and to fit the target: so many, fewer of a table of many columns."""
+"""Rows that a fit draws to correct shares and to fit the target: the usual number, the fewest, and the most cells."""
 
 _BYTES = 8
 _LEAST_GROUPS = 8
@@ -37,16 +37,16 @@ _MOST_COUNTED, _FILLED_UP = 1 / 3, 8
 
 
 def rows_drawn(nodes: int) -> int:
-    """Return how many rows a fit draws to look at: fewer of a wide table, whose groups are seen less precisely."""
+    """Return how many rows a fit draws for its own estimates; fewer for a wide table, whose tables are noisier."""
     return min(DRAWN, max(FEWEST_DRAWN, CELLS_DRAWN // max(1, nodes)))
 
 
-def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases) -> Work:
-    """Return what counting and fitting compute and hold.
+def estimate_work(schema: Schema, settings: TableStatisticsSettings, planned: PlannedReleases) -> Work:
+    """Return the cost of counting and fitting.
 
     Args:
         schema: The public facts.
-        settings: With all decided that a plan decides.
+        settings: As the plan has decided them.
         planned: The releases.
     """
     columns = [schema.columns[name] for name in counted_columns(schema) if name != settings.within]
@@ -95,26 +95,26 @@ def work_of(schema: Schema, settings: TableStatisticsSettings, planned: Releases
 
 
 def _counted_often(sizes: list[int]) -> float:
-    """Return the size of a table's side as it is met in a release: large tables are counted more often than small."""
+    """Return a table's mean side over the counts of a release; large tables are counted more often than small ones."""
     return sum(math.pow(size, 5 / 3) for size in sizes) / max(1.0, sum(math.pow(size, 2 / 3) for size in sizes))
 
 
-def _groups(settings: TableStatisticsSettings, planned: Releases, classes: int) -> int:
-    """Return into how many groups a column is joined at most, as far as the noise is known."""
+def _groups(settings: TableStatisticsSettings, planned: PlannedReleases, classes: int) -> int:
+    """Return the most groups of a column, as far as the noise is known."""
     most = settings.groups or plan.groups_for(_over_noise(settings, planned, plan.PAIRS) / classes)
     if settings.seen is None:
         return most
     return int(min(most, max(_LEAST_GROUPS, _over_noise(settings, planned, plan.COLUMNS) / plan.SEEN)))
 
 
-def _over_noise(settings: TableStatisticsSettings, planned: Releases, purpose: str) -> float:
-    """Return units over the noise of a cell of a release's tables; 0 where that is not known or not counted."""
+def _over_noise(settings: TableStatisticsSettings, planned: PlannedReleases, purpose: str) -> float:
+    """Return units over the noise of a cell in a release; 0 if it is unknown or there is no such release."""
     tables = planned.tables.get(purpose, 0) / plan.COPIES[purpose]
     return settings.seen * math.sqrt(planned.shares[purpose] / tables) if settings.seen and tables else 0.0
 
 
-def _steps(settings: TableStatisticsSettings, planned: Releases, mean: float) -> float:
-    """Return how many steps a fit takes: the more, the less noise there is in what it has to agree with."""
+def _steps(settings: TableStatisticsSettings, planned: PlannedReleases, mean: float) -> float:
+    """Return the steps of a fit, which grow with the signal-to-noise ratio of the tables."""
     if settings.seen is None or plan.PAIRS not in planned.tables:
         return settings.fit_steps / 3
     signal = _over_noise(settings, planned, plan.PAIRS) / mean**2
@@ -122,7 +122,7 @@ def _steps(settings: TableStatisticsSettings, planned: Releases, mean: float) ->
 
 
 def _joined(column: Column, groups: int) -> int:
-    """Return into about how many groups a column is joined for pairs."""
+    """Return the approximate number of groups of a column in pairs."""
     most = 4 * groups if column.listed and not column.ordered else groups + 2
     values = len(column.domain)
     return min(most, values + 1) if values else most
