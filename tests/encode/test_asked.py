@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from doublure.data.tables.fixing import has
 from doublure.encode.asked import common
 from doublure.encode.table_values import TableValues
 from doublure.schema import Schema
@@ -70,7 +69,7 @@ def test_exactly_the_numbers_that_are_told_decode_to_what_is_asked_for(encoder, 
     rows = np.tile([own.first for own in encoder.domains], (len(numbers), 1)).astype(float)
     rows[:, part] = numbers
     decoded = encoder.decode(torch.from_numpy(rows))
-    fits = has(wanted, encoder.schema.columns[name].snapped_numbers_of(decoded[name]))
+    fits = wanted.has(encoder.schema.columns[name].snapped_numbers_of(decoded[name]))
     told = np.logical_or.reduce([(low <= numbers) & (numbers <= high) for low, high in spans])
     assert fits.any()
     assert np.array_equal(told, fits)

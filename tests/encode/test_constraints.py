@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from doublure.data.tables.opening import open_table
-from doublure.encode.constraints import keep
+from doublure.data.tables.rules import keep
 from doublure.encode.table import TableEncoder
 from doublure.errors import SchemaError
 from doublure.schema import ResolvedSchema

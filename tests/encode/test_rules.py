@@ -14,10 +14,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tiers import examples
 
-from doublure.data.tables.rules import TableRules, snapped_numbers
 from doublure.encode.table import TableEncoder
 from doublure.errors import SchemaError
 from doublure.schema import ResolvedSchema
+from doublure.schema.rules.rule_set import RuleSet
 from doublure.support import yaml12
 
 torch.set_num_threads(1)
@@ -159,7 +159,7 @@ def test_a_row_that_is_mended_alone_becomes_what_it_becomes_among_others(
         schema = schema_of(columns, rules)
     except SchemaError:
         assume(False)
-    table, rng = TableRules(schema), np.random.default_rng(seed)
+    table, rng = RuleSet(schema.constraints, schema.columns), np.random.default_rng(seed)
     numbers = {}
     for name in table.names:
         column = schema.columns[name]
@@ -239,7 +239,8 @@ def test_what_should_follow_is_drawn_from_rows_that_keep_the_rule(soft_rows: Any
 def test_a_total_follows_its_parts_and_only_as_far_as_its_bounds_go() -> None:
     columns = {name: {"type": "integer", "bounds": [0, 10], "missing": False} for name in ("a", "b")}
     columns["t"] = {"type": "integer", "bounds": [2, 15], "missing": True}
-    table = TableRules(schema_of(columns, [{"sum": {"total": "t", "of": ["a", "b"]}}]))
+    schema = schema_of(columns, [{"sum": {"total": "t", "of": ["a", "b"]}}])
+    table = RuleSet(schema.constraints, schema.columns)
     numbers = {"t": np.array([9.0, 9, 9, np.nan]), "a": np.array([3.0, 10, 0, 1]), "b": np.array([4.0, 9, 1, 1])}
     table.fix(numbers, None)
     assert numbers["t"].tolist()[:3] == [7, 15, 2]
@@ -251,24 +252,13 @@ def test_a_total_follows_its_parts_and_only_as_far_as_its_bounds_go() -> None:
 def test_a_combination_that_is_not_listed_becomes_the_one_that_agrees_most() -> None:
     columns = {name: {"type": "category", "values": ["u", "v", "w"], "missing": False} for name in "abc"}
     listed = [["u", "u", "u"], ["v", "v", "w"], ["w", "w", "w"]]
-    table = TableRules(schema_of(columns, [{"combinations": {"columns": list("abc"), "rows": listed}}]))
+    schema = schema_of(columns, [{"combinations": {"columns": list("abc"), "rows": listed}}])
+    table = RuleSet(schema.constraints, schema.columns)
     numbers = {"a": np.array([1.0, 0, 2]), "b": np.array([1.0, 0, 0]), "c": np.array([1.0, 0, 1])}
     assert table.broken(numbers).tolist() == [True, False, True]
     table.fix(numbers, None)
     assert [numbers[name][0] for name in "abc"] == [1, 1, 2]
     assert not table.broken(numbers).any()
-
-
-def test_a_method_may_ask_which_cells_are_allowed_beside_others() -> None:
-    columns = {
-        "age": {"type": "integer", "bounds": [0, 99], "missing": False},
-        "job": {"type": "category", "values": ["none", "cook", "clerk"], "missing": True},
-    }
-    rule = {"implies": {"when": {"age": [0, 14]}, "then": {"job": ["none", "missing"]}}}
-    schema = schema_of(columns, [rule])
-    frame = pd.DataFrame({"age": [10, 40]})
-    fits = TableRules(schema).allowed("job", snapped_numbers(frame, schema.columns, ["age"]))
-    assert fits.tolist() == [[True, False, False, True], [True, True, True, True]]
 
 
 def test_rules_survive_their_own_file(tmp_path: Any) -> None:

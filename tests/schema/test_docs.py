@@ -12,7 +12,7 @@ import pytest
 from doublure.drafting.draft import draft
 from doublure.schema import Schema
 from doublure.schema.columns import TYPES
-from doublure.schema.constraints import WORDS
+from doublure.schema.rules.registry import MODELS
 from doublure.support import yaml12 as yaml_text
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/schema.md").read_text(encoding="utf-8")
@@ -66,7 +66,9 @@ def test_the_unit_and_the_constraints_shown() -> None:
     columns = "columns: {patient_nbr: {type: id}, a: {type: boolean}}"
     assert Schema.parse(f"doublure: 1\nkind: table\n{unit}{columns}").unit.max_records == 2
     (constraints,) = [block for block in BLOCKS if block.startswith("constraints:")]
-    assert [next(iter(entry)) for entry in yaml_text.parse(constraints, "docs")["constraints"]] == list(WORDS)
+    assert [next(iter(entry)) for entry in yaml_text.parse(constraints, "docs")["constraints"]] == [
+        model.word for model in MODELS
+    ]
 
 
 def test_the_codebook_shown(tmp_path: Path) -> None:

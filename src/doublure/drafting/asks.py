@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from doublure.drafting.proposals import rules_for
 from doublure.errors import printable
-from doublure.schema.constraints import names_of
 from doublure.schema.schema import Schema
 from doublure.support import yaml12 as yaml_text
 
@@ -42,7 +41,7 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
             f"what is to be predicted, such as {guess}, and add condition where samples are to be asked for its values",
             "roles: [target]",
         )
-    together = [frozenset(names_of(rule)) for rule in schema.constraints]
+    together = [frozenset(rule.names) for rule in schema.constraints]
     proposed = 0
     for rule, names in rules_for(schema.columns):
         if not any(set(names) <= known for known in together):

@@ -21,11 +21,11 @@ from doublure.data.tables.arrow_cells import Raw, as_series
 from doublure.data.tables.arrow_text import unwrapped
 from doublure.data.tables.csv_records import UNREAD
 from doublure.data.tables.opening import open_table
-from doublure.data.tables.rules import TableRules, snapped_numbers
+from doublure.data.tables.rules import find_violations
 from doublure.errors import DataError, SettingError, printable
 from doublure.schema.columns import Column
-from doublure.schema.constraints import names_of, word_of
 from doublure.schema.distinct_cells import distinct
+from doublure.schema.rules.registry import MODELS
 from doublure.schema.schema import Schema
 from doublure.schema.tables import TableSchema
 from doublure.support.files import check_output, write_atomic
@@ -34,9 +34,8 @@ _HEADER = ("row", "column", "cell", "why")
 BEYOND = "lies beyond the bounds, and counts as the nearest"
 EMPTY = "is empty, and the schema says missing: false"
 _BROKEN = "the record breaks the rule {}"
-TOLERATED = frozenset(
-    {BEYOND, *(f"{_BROKEN.format(word)}, and a fit takes it all the same" for word in ("equal", "at_most"))}
-)
+_TAKEN = [f"{_BROKEN.format(model.word)}, and a fit takes it all the same" for model in MODELS if model.encoded]
+TOLERATED = frozenset({BEYOND, *_TAKEN})
 """What a fit is not refused for."""
 _UNREADABLE = "the line of this number cannot be read"
 _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
@@ -192,12 +191,9 @@ def _beyond(read: pd.Series[Any], column: Column) -> np.ndarray[Any, np.dtype[np
 
 def _of_rules(schema: TableSchema, frame: pd.DataFrame, faulty: set[str]) -> Iterator[Misfit]:
     for rule in schema.constraints:
-        names = names_of(rule)
-        if faulty & set(names) or not all(schema.columns[name].settled for name in names):
+        if faulty & set(rule.names) or not rule.settled(schema.columns):
             continue
-        alone = TableRules(schema, [rule])
-        numbers = snapped_numbers(frame, schema.columns, alone.names)
-        broken = _BROKEN.format(word_of(rule))
+        broken = _BROKEN.format(rule.word)
         why = next((reason for reason in TOLERATED if reason.startswith(broken)), broken)
-        for row in np.flatnonzero(alone.broken(numbers)):
-            yield Misfit(int(row), ", ".join(map(printable, names)), "", why)
+        for row in np.flatnonzero(find_violations(rule, frame, schema.columns)):
+            yield Misfit(int(row), ", ".join(map(printable, rule.names)), "", why)

@@ -18,6 +18,8 @@ import pandas as pd
 
 from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
 from doublure.schema.columns import Column, types
+from doublure.schema.rules.registry import MODELS
+from doublure.schema.rules.rule import Likeness
 from doublure.support import yaml12 as yaml_text
 
 _MOST_CODES = 20
@@ -204,21 +206,26 @@ _FORMS: Mapping[Storage, Callable[[Sequence[str]], Proposal | None]] = {
 }
 
 
-# -- rules and roles, by names and types alone ---------------------------------------------------------------------
+# -- rules, by names and types alone ------------------------------------------------------------------------------
 
 
 def rules_for(columns: Mapping[str, Column]) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield rules that may hold, as YAML to paste, and their columns: by the names and types of columns alone."""
+    suggested = {model.suggested_by: model for model in MODELS}
+    for likeness, pair in _alike(columns):
+        rule = suggested[likeness]
+        file = "" if rule.file_key is None else f", {rule.file_key}: FILE"
+        yield f"- {{{rule.word}: {yaml_text.inline(list(pair))}{file}}}", pair
+
+
+def _alike(columns: Mapping[str, Column]) -> Iterator[tuple[Likeness, tuple[str, str]]]:
     for name in columns:
         ending = _TWIN.search(name)
         bare = "" if ending is None else name[: ending.start()].lower()
         twin = next((other for other in columns if other.lower() == bare), None)
         if ending is not None and twin is not None:
-            pair = yaml_text.inline([twin, name])
-            coarser = ending[1].lower() in _COARSER
-            rule = f"- {{determines: {pair}, map: FILE}}" if coarser else f"- {{equal: {pair}}}"
-            yield rule, (twin, name)
+            yield "a coarser name" if ending[1].lower() in _COARSER else "one name", (twin, name)
+    times = [(name, column) for name, column in columns.items() if column.clock is not None]
     for kind in types():
-        named = [name for name, column in columns.items() if column.shown_type == kind and column.clock is not None]
-        for both in pairwise(named):
-            yield f"- {{at_most: {yaml_text.inline(list(both))}}}", both
+        for both in pairwise(name for name, column in times if column.shown_type == kind):
+            yield "two times", both

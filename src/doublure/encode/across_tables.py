@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from doublure.encode import constraints
+from doublure.data.tables import rules
 from doublure.encode.columns import Floats, grid_of
 from doublure.encode.pairwise_swapping import Ints
 from doublure.schema import ResolvedSchema
@@ -40,7 +40,7 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
             cells = _read(frames, high, schema)
             _write(frames, high, np.where(np.isnan(cells), np.nan, np.fmax(cells, floor)), schema)
     for name in {table_of(high) for _, high in pairs} - {root}:
-        frames[name] = constraints.keep(frames[name], ResolvedSchema.of(schema.modelled(name)))
+        frames[name] = rules.keep(frames[name], ResolvedSchema.of(schema.modelled(name)))
     for low, high in pairs:
         if table_of(high) == root:
             reached = np.full(len(frames[root]), -np.inf)
@@ -49,7 +49,7 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
             own = _read(frames, high, schema)
             _write(frames, high, np.where(np.isnan(own), np.nan, np.maximum(own, reached)), schema)
     if any(table_of(high) == root for _, high in pairs):
-        frames[root] = constraints.keep(frames[root], ResolvedSchema.of(schema.modelled(root)))
+        frames[root] = rules.keep(frames[root], ResolvedSchema.of(schema.modelled(root)))
     for total, of in schema.sums.items():
         _add_up(frames, total, of, parents[table_of(of)], schema)
     columns = [own for own in schema.tables[root].columns if own in frames[root]]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from doublure.data.tables.fixing import has
 from doublure.encode.columns import Discrete, RowEncoding
 from doublure.encode.grids import Floats
 from doublure.encode.numeric import IntegerEncoding
@@ -31,7 +30,7 @@ def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floa
     """
     if isinstance(own, Discrete):
         values = own.cells
-        return _listed(np.flatnonzero(has(cells, values if followed is None else followed(values))))
+        return _listed(np.flatnonzero(cells.has(values if followed is None else followed(values))))
     if not isinstance(own, IntegerEncoding):
         return None
     first, last, unit, hole = own.domain.first, own.domain.last, own.domain.unit, own.domain.nullable
@@ -39,7 +38,7 @@ def spans_of(own: RowEncoding, cells: Allowed, followed: Callable[[Floats], Floa
         if last - first > _MOST_LISTED:
             return None
         numbers = own.numbers([np.arange(first, last + 1 + hole, dtype=np.float64)], None)
-        return _listed(first + np.flatnonzero(has(cells, followed(numbers))))
+        return _listed(first + np.flatnonzero(cells.has(followed(numbers))))
     found = {round(value / unit) for value in cells.values}
     if cells.missing and hole:
         found.add(last + 1)

@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from doublure.encode.grids import Floats, Grid, grid_of
 from doublure.encode.numeric import Binned, IntegerEncoding, Number, Numerics, Part, Scaled, number_encoding
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IntegerDomain, RealColumn
-from doublure.schema.constraints import AtMost, ordered
+from doublure.schema.rules.at_most import compared_pairs, order_columns, ordered_pairs
 from doublure.schema.scalars import EXACT
 
 
@@ -106,21 +105,21 @@ def gaps_of(schema: Schema, numerics: Numerics, bins: int) -> dict[str, Gap]:
     """Return the columns that are coded as gaps, among those whose bounds are known."""
     firsts = _firsts(schema)
     gaps: dict[str, Gap] = {}
-    reaches: dict[str, _Reach] = {}
-    for name, _ in ordered(schema.constraints):
+    spans: dict[str, _Reach] = {}
+    for name, _ in order_columns(schema.constraints):
         column = schema.columns[name]
         ends = column.grid
         if column.listed or ends is None:  # an ordinal, or bounds that are still to be learned
             continue
         reach = _Reach(lower=ends[0], upper=ends[1], may_be_missing=column.may_be_missing)
         first = firsts.get(name)
-        before = reaches.get(first) if first is not None else None
+        before = spans.get(first) if first is not None else None
         if first is not None and before is not None:
             gap = _gap(schema, (first, name), before, numerics, bins)
             if gap is not None:
                 gaps[name] = gap
                 reach = _joined(reach, before) if column.may_be_missing else reach
-        reaches[name] = reach
+        spans[name] = reach
     return gaps
 
 
@@ -141,15 +140,11 @@ def in_turn(names: Iterable[str], gaps: Mapping[str, Gap]) -> list[str]:
 def _firsts(schema: Schema) -> dict[str, str]:
     """Return, for each column that is second to others, the one that it is measured from."""
     lows: dict[str, list[str]] = {}
-    for constraint in schema.constraints:
-        if isinstance(constraint, AtMost):
-            for left, right in pairwise(constraint.at_most):
-                lows.setdefault(right, []).append(left)
-    under: dict[str, set[str]] = {}
-    for name, below in ordered(schema.constraints):
-        under[name] = set(below).union(*(under[other] for other in below))
+    for left, right in compared_pairs(schema.constraints):
+        lows.setdefault(right, []).append(left)
+    reached = ordered_pairs(order_columns(schema.constraints))
     return {
-        name: next(low for low in below if not any(low in under[other] for other in below))
+        name: next(low for low in below if not any((low, other) in reached for other in below))
         for name, below in lows.items()
     }
 

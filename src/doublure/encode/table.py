@@ -19,8 +19,7 @@ import numpy as np
 import pandas as pd
 from typing_extensions import override
 
-from doublure.data.tables.rules import TableRules
-from doublure.encode import constraints
+from doublure.data.tables.rules import keep
 from doublure.encode.columns import Binned, Floats, IntegerEncoding, Numerics, RowEncoding, Scaled, encodings
 from doublure.encode.differences import Gap, in_turn
 from doublure.encode.encoder import Encoder
@@ -28,6 +27,7 @@ from doublure.encode.pairwise_swapping import Ints, pairwise_swapped
 from doublure.encode.systematic_sampling import EvenShares
 from doublure.errors import InputError
 from doublure.schema import ResolvedSchema
+from doublure.schema.rules.rule_set import RuleSet
 from doublure.support.tensors import Array, as_array
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class TableEncoder(Encoder):
         steering = schema.with_role("condition")
         modelled = [n for n, c in schema.columns.items() if c.modelled and n not in schema.derived]
         self.columns = [*(n for n in modelled if n not in steering), *(n for n in modelled if n in steering)]
-        self._rules = TableRules(schema)
+        self._rules = RuleSet(schema.constraints, schema.columns)
         self.fewest_rows = _LENDERS if self._rules.movable else 0
         self._encodings = encodings(schema, self.columns, numerics, bins)
         gaps = {name: each for name, each in self._encodings.items() if isinstance(each, Gap)}
@@ -166,7 +166,7 @@ class TableEncoder(Encoder):
         decoded = {name: self._restored(name, by_column[name], rng, before) for name in self._turns}
         numbered = pd.Series(np.arange(1, len(parts[0]) + 1, dtype=np.int64))  # ids; derived columns follow below
         frame = pd.DataFrame({name: decoded.get(name, numbered) for name in self.schema.columns})
-        return constraints.keep(frame, self.schema, rng, self._rules)
+        return keep(frame, self.schema, rng, self._rules)
 
     def _drawn(self, values: Array, rng: np.random.Generator | None) -> list[Floats]:
         """Return the code or scalar of each block."""

@@ -225,7 +225,7 @@ class ConstantSchedule:
     def at(self, step: int) -> float:
         """Return C.
 
-        >>> Constant(max_grad_norm=1.0).at(1000)
+        >>> ConstantSchedule(max_grad_norm=1.0).at(1000)
         1.0
         """
         return self.max_grad_norm

@@ -24,14 +24,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from doublure.data.records import taken
-from doublure.data.tables.fixing import has
-from doublure.data.tables.rules import TableRules
 from doublure.encode.attribute_groups import codes_within
 from doublure.errors import SettingError, printable
 from doublure.schema import ResolvedSchema
 from doublure.schema.allowed import Allowed, between, one_of
 from doublure.schema.columns import Column, label
-from doublure.schema.rule_checks import clash
+from doublure.schema.rules.rule_set import RuleSet
 
 if TYPE_CHECKING:
     from doublure.encode.encoder import Encoder
@@ -65,7 +63,7 @@ class Conditions:
         """Return the records that meet the conditions."""
         for name, cells in {**self.by_rejection, **self.checked}.items():
             beside = records if hasattr(records, "__getitem__") else records.attributes
-            records = taken(records, has(cells, self.schema.columns[name].snapped_numbers_of(beside[name])))
+            records = taken(records, cells.has(self.schema.columns[name].snapped_numbers_of(beside[name])))
         return records
 
 
@@ -122,7 +120,7 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
     fixed: dict[str, tuple[int, ...]] = {}
     by_rejection: dict[str, Allowed] = {}
     checked: dict[str, Allowed] = {}
-    conditions, held = set(schema.with_role("condition")), set(TableRules(schema).names if schema.only_columns else ())
+    conditions = set(schema.with_role("condition"))
     for asked, value in given.items():
         name = schema.asked(asked)
         column = schema.columns.get(name)
@@ -138,7 +136,7 @@ def _one(given: Mapping[str, object], schema: ResolvedSchema, encoder: Encoder) 
             by_rejection[name] = cells
             continue
         fixed[name] = _listed(cells)
-        if name in held:
+        if schema.only_columns and any(name in rule.names for rule in schema.constraints):
             checked[name] = cells
     _refuse_clash({**by_rejection, **checked}, schema)
     return Conditions(schema=schema, fixed=fixed, by_rejection=by_rejection, checked=checked)
@@ -150,7 +148,7 @@ def _refuse_clash(asked: Mapping[str, Allowed], schema: ResolvedSchema) -> None:
     Raises:
         SettingError: Naming the columns.
     """
-    if schema.only_columns and (names := clash(schema.columns, schema.constraints, asked)):
+    if schema.only_columns and (names := RuleSet(schema.constraints, schema.columns).clash(asked)):
         field = f"given {', '.join(map(printable, names))}"
         remedy = "ask for cells that the schema's constraints allow"
         raise SettingError("is what no row can be by the declared rules", field=field, remedy=remedy)

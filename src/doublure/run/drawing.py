@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from doublure.data.records import taken
-from doublure.data.tables.fixing import has
 from doublure.errors import SettingError, printable
 from doublure.networks.array_generator import AnyGenerator, Array
 from doublure.networks.sampling import rows_of
@@ -79,7 +78,7 @@ class ConditionalSampler:
         rows = self._rows(_PILOT, rng)
         frame = self._encoder.decode(rows, rng)
         for name in unsure:
-            fits = has(asked[name], self.given.schema.columns[name].snapped_numbers_of(frame[name]))
+            fits = asked[name].has(self.given.schema.columns[name].snapped_numbers_of(frame[name]))
             said = np.ones(len(fits), dtype=np.bool_)
             for part, spans in self._encoder.spans({name: asked[name]}).items():
                 own = rows[:, part]

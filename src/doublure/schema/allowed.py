@@ -10,12 +10,17 @@ import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
 from doublure.schema.columns import Column
 from doublure.schema.scalars import Value, label
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 MISSING = "missing"
 """How a rule writes an empty cell."""
@@ -53,12 +58,23 @@ class Allowed:
     missing: bool = False
     slack: float = 0.0
 
-    def has(self, number: float) -> bool:
-        """Say whether a cell is one of them; NaN is an empty one."""
-        if math.isnan(number):
-            return self.missing
-        within = self.span is not None and self.span[0] - self.slack <= number <= self.span[1] + self.slack
-        return within or any(abs(number - value) <= self.slack for value in self.values)
+    def has(self, numbers: Any) -> Any:
+        """Return ``(N,)``: which numbers are among them, NaN for an empty cell; of one float, whether it is."""
+        if isinstance(numbers, float):
+            within = self.span is not None and self.span[0] - self.slack <= numbers <= self.span[1] + self.slack
+            near = within or any(abs(numbers - value) <= self.slack for value in self.values)
+            return self.missing if math.isnan(numbers) else near
+        import numpy as np
+
+        found = np.isnan(numbers) & self.missing
+        if self.span is not None:
+            found |= (self.span[0] - self.slack <= numbers) & (numbers <= self.span[1] + self.slack)
+        if self.values:
+            values = np.sort(np.asarray(self.values))
+            places = np.clip(np.searchsorted(values, numbers), 1, max(1, len(values) - 1))
+            for beside in (values[np.minimum(places, len(values) - 1)], values[places - 1]):
+                found |= np.abs(numbers - beside) <= self.slack
+        return found
 
 
 def allowed(column: Column, written: Any) -> Allowed:

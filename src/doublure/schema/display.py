@@ -6,7 +6,7 @@ shows what was bought as the mechanism gave it out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from markupsafe import Markup
@@ -57,7 +57,7 @@ def html(schema: Any) -> str:
     if rows:
         parts.append(views.grid(("column", "type", "cells", "missing", "roles"), rows))
     if schema.constraints:
-        rules = [_rule(each.model_dump(mode="json", exclude_none=True)) for each in schema.constraints]
+        rules = [each.explain() for each in schema.constraints]
         parts.append(views.fold(f"Constraints: {len(rules)}", *(views.line(rule, "plain") for rule in rules)))
     return views.view(f"{type(schema).__name__}: {schema.summary}", *parts)
 
@@ -96,16 +96,4 @@ def _of_its_kind(schema: Any) -> Iterator[tuple[str, str]]:
     for key, held in schema.to_plain().items():
         if key not in _OWN_KEYS and key in ("images", "series"):
             for name, value in held.items():
-                yield name.replace("_", " "), " × ".join(map(str, value)) if name == "shape" else _plain(value)
-
-
-def _rule(rule: Mapping[str, Any]) -> str:
-    return "; ".join(f"{key}: {_plain(value)}" for key, value in rule.items())
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_plain(each)}" for key, each in value.items())
-    if isinstance(value, (list, tuple)):
-        return views.shorten([_plain(each) for each in value])
-    return str(value)
+                yield name.replace("_", " "), " × ".join(map(str, value)) if name == "shape" else views.in_words(value)

@@ -10,8 +10,8 @@ from typing_extensions import override
 
 from doublure.errors import SchemaError
 from doublure.schema.columns import CategoryColumn, Role
-from doublure.schema.constraints import Constraint
 from doublure.schema.fact_states import UNDECLARED, Frozen, Undeclared, blank_is_undeclared, listed, plain
+from doublure.schema.rules.rule import Rule
 from doublure.schema.scalars import whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.support import yaml12 as yaml_text
@@ -97,7 +97,7 @@ class ImageSchema(Schema):
         return {} if self.label is None else {LABEL: self.label}
 
     @property
-    def constraints(self) -> tuple[Constraint, ...]:
+    def constraints(self) -> tuple[Rule, ...]:
         """None: they go between columns."""
         return ()
 

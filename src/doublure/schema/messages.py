@@ -9,11 +9,13 @@ from pydantic import ValidationError
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import MODELS, models, types
+from doublure.schema.rules.registry import MODELS as RULES
 from doublure.support.guessing import nearest_name
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+_RULES = [model.word for model in RULES]
 _FORMS = {
     "bounds": "must be [lower, upper], {learn: epsilon} or undeclared",
     "missing": 'must be true, false, a list of texts such as ["?"], {learn: epsilon} or undeclared',
@@ -27,7 +29,7 @@ _FORMS = {
     "max_silos": "must be a whole number of at least 1",
     "need": "must be a whole number of at least 1",
     "columns": "must give every column its description, as in age: {type: integer, bounds: [0, 120], missing: false}",
-    "constraints": "must be a list of rules: equal, at_most, implies, determines, sum or combinations",
+    "constraints": f"must be a list of rules: {', '.join(_RULES[:-1])} or {_RULES[-1]}",
     "tables": "must give every table its key or parent, and its columns, as docs/relational.md shows",
     "max_children": "must be a whole number from 1 to 1000, or undeclared",
     "foreign_key": "must be the name of a column",

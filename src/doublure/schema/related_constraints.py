@@ -7,17 +7,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from pydantic import Discriminator, StrictStr, Tag
+from pydantic import StrictStr
+from typing_extensions import override
 
 from doublure.errors import printable
-from doublure.schema.columns import Column, IntegerColumn, RealColumn
-from doublure.schema.constraints import AtMost, Equal, names_of
+from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen, Learn
 from doublure.schema.related_table import RelatedTable
-from doublure.schema.rule_checks import check_constraints
+from doublure.schema.rules.at_most import AtMost, compared_pairs
+from doublure.schema.rules.equal import Equal
+from doublure.schema.rules.registry import make_union
+from doublure.schema.rules.rule import Rule
+from doublure.schema.rules.rule_set import check_rules
 
 
 class Summed(Frozen):
@@ -32,23 +35,23 @@ class Summed(Frozen):
     of: StrictStr
 
 
-class ChildSum(Frozen):
+class ChildSum(Rule):
     """A column of the root is the sum of a column over its children; it is not modelled, but added up."""
+
+    word: ClassVar[str] = "sum"
 
     sum: Summed
 
-
-def _which(data: object) -> str | None:
-    for name, model in (("equal", Equal), ("at_most", AtMost), ("sum", ChildSum)):
-        if isinstance(data, model) or (isinstance(data, Mapping) and name in data):
-            return name
-    return None
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return (self.sum.total, self.sum.of)
 
 
-RelatedConstraint: TypeAlias = Annotated[
-    Annotated[Equal, Tag("equal")] | Annotated[AtMost, Tag("at_most")] | Annotated[ChildSum, Tag("sum")],
-    Discriminator(_which),
-]
+if TYPE_CHECKING:
+    RelatedConstraint: TypeAlias = Rule
+else:
+    RelatedConstraint = make_union((Equal, AtMost, ChildSum))
 
 
 def table_of(name: str) -> str:
@@ -56,85 +59,74 @@ def table_of(name: str) -> str:
     return name.partition(".")[0]
 
 
-def within_table(constraints: Sequence[RelatedConstraint], table: str) -> tuple[Equal | AtMost, ...]:
-    """Return the constraints that look at one table alone, by its own names."""
-    found: list[Equal | AtMost] = []
-    for each in constraints:
-        if isinstance(each, ChildSum) or {table_of(name) for name in names_of(each)} != {table}:
-            continue
-        own = tuple(name.partition(".")[2] for name in names_of(each))
-        found.append(Equal(equal=own) if isinstance(each, Equal) else AtMost(at_most=own))
-    return tuple(found)
-
-
-def across_tables(constraints: Sequence[RelatedConstraint]) -> tuple[tuple[str, str], ...]:
-    """Return the pairs ``(low, high)`` of columns of two tables of which the first is at most the second."""
+def within_table(rules: Sequence[Rule], table: str) -> tuple[Rule, ...]:
+    """Return the rules that look at one table alone, by its own names."""
+    own = [rule for rule in rules if {table_of(name) for name in rule.names} == {table}]
     return tuple(
-        (low, high)
-        for each in constraints
-        if isinstance(each, AtMost) and len({table_of(name) for name in each.at_most}) > 1
-        for low, high in pairwise(each.at_most)
-        if table_of(low) != table_of(high)
+        type(rule).model_validate({rule.word: [name.partition(".")[2] for name in rule.names]}) for rule in own
     )
 
 
-def sums(constraints: Sequence[RelatedConstraint]) -> dict[str, str]:
+def across_tables(rules: Sequence[Rule]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs ``(low, high)`` of columns of two tables of which the first is at most the second."""
+    return tuple((low, high) for low, high in compared_pairs(rules) if table_of(low) != table_of(high))
+
+
+def sums(rules: Sequence[Rule]) -> dict[str, str]:
     """Return the columns of the root that are sums: ``{total: of}``, as ``table.column``."""
-    return {each.sum.total: each.sum.of for each in constraints if isinstance(each, ChildSum)}
+    return {rule.sum.total: rule.sum.of for rule in rules if isinstance(rule, ChildSum)}
 
 
-def check_related(constraints: Sequence[RelatedConstraint], tables: Mapping[str, RelatedTable], root: str) -> None:
-    """Refuse constraints that no unit could keep.
+def check_related(rules: Sequence[Rule], tables: Mapping[str, RelatedTable], root: str) -> None:
+    """Refuse rules that no unit could keep.
 
     Raises:
         ValueError: With a message for the schema's author.
     """
     columns = {f"{name}.{own}": column for name, table in tables.items() for own, column in table.columns.items()}
-    for each in constraints:
-        if isinstance(each, ChildSum):
-            _check_sum(each.sum, columns, tables, root)
-    check_constraints([each for each in constraints if not isinstance(each, ChildSum)], columns)
-    totals = [each.sum.total for each in constraints if isinstance(each, ChildSum)]
+    added = [rule.sum for rule in rules if isinstance(rule, ChildSum)]
+    others = [rule for rule in rules if not isinstance(rule, ChildSum)]
+    for each in added:
+        _check_sum(each, columns, tables, root)
+    check_rules(others, columns)
+    totals = [each.total for each in added]
     if len(set(totals)) != len(totals):
         raise ValueError("two sums give one total; keep one")
-    for each in constraints:
-        if isinstance(each, ChildSum):
-            continue
-        names = names_of(each)
-        if set(totals) & set(names):
-            raise ValueError(f"{printable(next(n for n in names if n in totals))} is a sum; leave it to that rule")
-        for name in names if isinstance(each, AtMost) else ():
+    for rule in others:
+        for name in rule.names:
+            if name in totals:
+                raise ValueError(f"{printable(name)} is a sum; leave it to that rule")
+        for name in () if rule.derives else rule.names:
             if isinstance(columns[name].fact("bounds"), Learn):
                 raise ValueError(f"{printable(name)} is compared with another column; declare its bounds")
-        if len({table_of(name) for name in names}) > 1:
-            _check_across(each, columns, root)
-        for name in names[1:]:
+        if len({table_of(name) for name in rule.names}) > 1:
+            _check_across(rule, columns, root)
+        for name in rule.names[1:]:
             table = tables[table_of(name)]
-            if table.order is not None and name.partition(".")[2] == table.order and table_of(names[0]) != root:
+            if table.order is not None and name.partition(".")[2] == table.order and table_of(rule.names[0]) != root:
                 raise ValueError(f"{printable(name)} is the order of its table; name it first")
 
 
-def _check_across(each: Equal | AtMost, columns: Mapping[str, Column], root: str) -> None:
-    if isinstance(each, Equal):
+def _check_across(rule: Rule, columns: Mapping[str, Column], root: str) -> None:
+    if rule.derives:
         raise ValueError("equal names columns of two tables; keep the column in one of them")
-    others = {table_of(name) for name in each.at_most} - {root}
-    if len(others) > 1:
+    if len({table_of(name) for name in rule.names} - {root}) > 1:
         raise ValueError("at_most names two child tables; go through the root, one child table a rule")
-    for name in each.at_most:
+    for name in rule.names:
         if not columns[name].bounded:
             raise ValueError(f"{printable(name)} is compared across tables; use numbers, dates or moments")
 
 
 def _check_sum(rule: Summed, columns: Mapping[str, Column], tables: Mapping[str, RelatedTable], root: str) -> None:
     for name in (rule.total, rule.of):
-        if not isinstance(columns.get(name), IntegerColumn | RealColumn):
+        if name not in columns or not columns[name].adds_up:
             raise ValueError(f"sum names {printable(name)}, which is no number of a table; write table.column")
     if table_of(rule.total) != root or table_of(rule.of) == root:
         raise ValueError("sum adds up a column of a child table for the root; fix total and of")
     total, part = columns[rule.total], columns[rule.of]
     if total.missing is not False or part.missing is not False:
         raise ValueError("sum needs missing: false of both; declare it")
-    if total.unit != part.unit or type(total) is not type(part):
+    if total.unit != part.unit or not total.alike(part):
         raise ValueError("sum needs one type, precision and step of both; declare them alike")
     if total.roles:
         raise ValueError(f"{printable(rule.total)} is a sum, which has no role; remove it")

@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema.columns import Column
-from doublure.schema.constraints import AtMost, Equal
 from doublure.schema.fact_states import UNDECLARED, plain
 from doublure.schema.related_constraints import RelatedConstraint, check_related, sums, within_table
 from doublure.schema.related_table import RelatedTable, check_table
@@ -33,7 +32,7 @@ class RelationalSchema(TextForm, Schema):
 
     kind: Literal["relational"]
     tables: Mapping[str, RelatedTable]
-    constraints: tuple[RelatedConstraint, ...] = ()  # type: ignore[assignment]  # sums beside a table's own
+    constraints: tuple[RelatedConstraint, ...] = ()
 
     one_record: ClassVar[bool] = True
     asked_by_cells: ClassVar[bool] = True
@@ -200,8 +199,7 @@ class RelationalSchema(TextForm, Schema):
 
     @override
     def _fixed(self, learned: Mapping[str, Any]) -> dict[str, Any]:
-        plain_ones = tuple(each for each in self.constraints if isinstance(each, Equal | AtMost))
-        return agree(self.columns, plain_ones, learned, self.path_of)
+        return agree(self.columns, self.constraints, learned, self.path_of)
 
 
 class ResolvedRelationalSchema(RelationalSchema, ResolvedSchema):

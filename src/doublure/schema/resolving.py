@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from doublure.schema.columns import MOST_VALUES, Column
-from doublure.schema.constraints import Rule, ordered
 from doublure.schema.fact_states import Learn
+from doublure.schema.rules.at_most import order_columns
+from doublure.schema.rules.rule import Rule
 
 
 def agree(
@@ -49,7 +50,7 @@ def agree(
 
 def _meet(columns: Mapping[str, Column], constraints: Sequence[Rule], answers: dict[str, Any]) -> None:
     """Raise learned upper bounds, else lower learned lower bounds, until every ordered pair has a common range."""
-    chains = ordered(constraints)
+    chains = order_columns(constraints)
     bounds = {name: answers.get(f"columns.{name}.bounds", columns[name].fact("bounds")) for name, _ in chains}
     under: dict[str, list[str]] = {}
     for name, below in chains:

@@ -1,4 +1,4 @@
-"""What stands in a file beside the schema: rules, and lists of values.
+"""Rules and lists of values that stand in files beside the schema.
 
 Each is read once, and is part of the schema (and of its hash) from then on.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from doublure.errors import SchemaError
+from doublure.schema.rules.registry import MODELS
+from doublure.schema.rules.rule import Rule
 
 MOST_ROWS = 1_000_000
 _LARGEST_FILE = 50_000_000
@@ -69,35 +70,11 @@ def _listed(column: Any, folder: Path, field: str) -> Any:
 def _inlined(rule: Any, folder: Path, number: int) -> Any:
     if not isinstance(rule, dict):
         return rule
-    field = f"constraints.{number}"
-    if isinstance(rule.get("map"), str):
-        names = rule.get("determines")
-        wanted = sorted(map(str, names)) if isinstance(names, list) else None
-        return rule | {"map": _read(folder, rule["map"], f"{field}.map", lambda header: _map(header, wanted, names))}
-    if isinstance(rule.get("combinations"), str):
-        return rule | {"combinations": _read(folder, rule["combinations"], f"{field}.combinations", _table)}
+    for model in MODELS:
+        key = model.file_key
+        if key is not None and isinstance(rule.get(key), str):
+            return rule | {key: _read(folder, rule[key], f"constraints.{number}.{key}", model, rule)}
     return rule
-
-
-_Reader = Callable[[list[list[str]]], Any]
-
-
-def _map(rows: list[list[str]], wanted: list[str] | None, names: Any) -> Any:
-    header, *pairs = rows
-    if wanted is not None and sorted(header) != wanted:
-        raise ValueError("needs a header that names the two columns")
-    turned = wanted is not None and header != list(map(str, names))
-    found: dict[str, str] = {}
-    for pair in pairs:
-        first, second = reversed(pair) if turned else pair
-        if found.setdefault(first, second) != second:
-            raise ValueError("gives one value two")
-    return found
-
-
-def _table(rows: list[list[str]]) -> Any:
-    header, *cells = rows
-    return {"columns": header, "rows": cells}
 
 
 def _text(folder: Path, name: str, field: str) -> str:
@@ -115,7 +92,7 @@ def _text(folder: Path, name: str, field: str) -> str:
         raise SchemaError("names a file that is no CSV in UTF-8", field=field, remedy="export it again") from None
 
 
-def _read(folder: Path, name: str, field: str, reader: _Reader) -> Any:
+def _read(folder: Path, name: str, field: str, model: type[Rule], rule: Any) -> Any:
     text = io.StringIO(_text(folder, name, field), newline="")
     try:
         rows = [[cell.strip() for cell in row] for row in csv.reader(text, strict=True) if row]
@@ -125,6 +102,6 @@ def _read(folder: Path, name: str, field: str, reader: _Reader) -> Any:
         remedy = f"write a header and at most {MOST_ROWS:,} lines of as many cells, separated by commas"
         raise SchemaError("names a file without lines, or with lines of several lengths", field=field, remedy=remedy)
     try:
-        return reader(rows)
+        return model.from_file(rows, rule)
     except ValueError as error:
         raise SchemaError(f"names a file that {error}", field=field, remedy="fix the file") from None

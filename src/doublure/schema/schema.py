@@ -22,12 +22,13 @@ from pydantic import Field, StrictStr, TypeAdapter, ValidationError, model_valid
 from doublure.errors import SchemaError, printable
 from doublure.schema import display
 from doublure.schema.columns import Column, Value, label
-from doublure.schema.constraints import Constraint, derived_by
 from doublure.schema.defaults import with_defaults
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
 from doublure.schema.release_words import ReleaseWords
 from doublure.schema.rule_files import with_files
+from doublure.schema.rules.rule import Rule
+from doublure.schema.rules.rule_set import derived_by
 from doublure.schema.scalars import Misfit, Positive
 from doublure.schema.written import Written
 from doublure.support import yaml12 as yaml_text
@@ -133,7 +134,7 @@ class Schema(Frozen):
             """Name -> column."""
 
         @property
-        def constraints(self) -> tuple[Constraint, ...]:
+        def constraints(self) -> tuple[Rule, ...]:
             """What is known of columns together."""
 
     def __repr__(self) -> str:

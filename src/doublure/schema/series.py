@@ -11,9 +11,9 @@ from typing_extensions import override
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import CategoryColumn, Column, DatetimeColumn, IntegerColumn, RealColumn
-from doublure.schema.constraints import Constraint
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, listed, plain
 from doublure.schema.resolving import agree
+from doublure.schema.rules.rule import Rule
 from doublure.schema.scalars import Value, Zone, check_name, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.series_attributes import ATTRIBUTE_TYPES as ATTRIBUTE_TYPES
@@ -227,7 +227,7 @@ class SeriesSchema(TextForm, Schema):
         return {**self.channels, **self.attributes}
 
     @property
-    def constraints(self) -> tuple[Constraint, ...]:
+    def constraints(self) -> tuple[Rule, ...]:
         """None: they go between columns of a table."""
         return ()
 

@@ -10,10 +10,10 @@ from typing_extensions import override
 
 from doublure.errors import SchemaError, printable
 from doublure.schema.columns import AnyColumn
-from doublure.schema.constraints import Constraint
 from doublure.schema.fact_states import plain
 from doublure.schema.resolving import agree
-from doublure.schema.rule_checks import check_constraints
+from doublure.schema.rules.registry import AnyRule
+from doublure.schema.rules.rule_set import check_rules
 from doublure.schema.scalars import check_name
 from doublure.schema.schema import ResolvedSchema, Schema
 from doublure.schema.written import TextForm, Written
@@ -30,7 +30,7 @@ class TableSchema(TextForm, Schema):
 
     kind: Literal["table"]
     columns: Mapping[str, AnyColumn]
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[AnyRule, ...] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -46,7 +46,7 @@ class TableSchema(TextForm, Schema):
             raise ValueError(f"unit.id names {printable(self.unit.id)}; describe that column with type: id")
         if len(self.with_role("target")) > 1:
             raise ValueError("two columns have the role target; keep one")
-        check_constraints(self.constraints, self.columns)
+        check_rules(self.constraints, self.columns)
         return self
 
     @property

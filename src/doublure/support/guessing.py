@@ -29,7 +29,7 @@ def suggest(name: str, known: Iterable[str], *, otherwise: str = "") -> str:
         otherwise: Advice where there are too many to list and none is near.
 
     Example:
-        >>> meant("statistic", ["statistics", "guided"])
+        >>> suggest("statistic", ["statistics", "guided"])
         'did you mean statistics? use one of: statistics, guided'
     """
     names = list(known)

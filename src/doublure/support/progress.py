@@ -119,7 +119,7 @@ def format_seconds(number: float) -> str:
     """Return a time in short words.
 
     Example:
-        >>> seconds(0.4), seconds(11.4), seconds(4000)
+        >>> format_seconds(0.4), format_seconds(11.4), format_seconds(4000)
         ('1 s', '11 s', '67 min')
     """
     return f"{max(1, round(number))} s" if number < 90 else f"{round(number / 60)} min"

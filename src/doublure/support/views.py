@@ -7,7 +7,7 @@ escaped; callers pass public facts, or say that they are internal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -109,11 +109,18 @@ def shorten(values: Sequence[object], most: int = 6) -> str:
     return named if len(values) <= most else f"{named}, … ({len(values):,})"
 
 
+def in_words(value: object) -> str:
+    """Return plain data as text, long lists shortened."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {in_words(each)}" for key, each in value.items())
+    return shorten([in_words(each) for each in value]) if isinstance(value, (list, tuple)) else str(value)
+
+
 def list_values(values: Sequence[str], most: int) -> str:
     """Return the first values in one line, quoted where one contains a comma, and the number of the others.
 
     Example:
-        >>> listed(["Seattle, WA", "Boston, MA", "Paris"], 2)
+        >>> list_values(["Seattle, WA", "Boston, MA", "Paris"], 2)
         '"Seattle, WA", "Boston, MA" and 1 more'
     """
     quote = '"' if any("," in value for value in values) else ""

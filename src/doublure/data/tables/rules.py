@@ -1,194 +1,28 @@
-"""Declared rules on whole tables: which rows break one, and what those rows become.
+"""Records as the rules of their schema make them, and sampled rows that keep every rule (post-processing: free).
 
-Turn by turn, and within a turn in this order: ``combinations``, ``implies``, ``sum`` (each as listed), ``at_most``;
-after every change the columns that ``equal`` and ``determines`` derive follow. Rows that still break a rule after the
-last turn take all columns that the rule holds together from another *sampled* row that keeps them all; where there is
-none, from the row that showed that the schema's rules can be kept (:func:`doublure.schema.rule_checks.witness`).
-
-Sampled rows may lend one another cells, at random. Records may not: without a source of randomness a row becomes what a
-public rule says of that row alone.
+Of sampled rows most keep an ``at_most`` already: numbers that it orders are decoded from the gap between them
+(:mod:`doublure.encode.differences`). What breaks a rule is fixed by :mod:`doublure.schema.rules.rule_set`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from doublure.data.tables.cells import Floats
-from doublure.data.tables.fixing import AddsUp, Draw, Fires, Fixing, InTurn, Listed
 from doublure.errors import DataError, printable
-from doublure.schema import Schema
+from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.columns import Column
-from doublure.schema.constraints import AtMost, Equal, names_of, word_of
-from doublure.schema.rule_checks import witness
-from doublure.schema.rules import Adds, Derived, Follows, InOrder, Kept, OneOf, rules_of
+from doublure.schema.rules.rule import Rule
+from doublure.schema.rules.rule_set import RuleSet
 
-Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+if TYPE_CHECKING:
+    from doublure.schema.allowed import Mask
 
-_TURNS = 6
-_ORDER: tuple[type[Kept], ...] = (OneOf, Follows, Adds, InOrder)
-
-
-class TableRules:
-    """The rules of a schema, all facts of whose columns are known.
-
-    Args:
-        schema: Its rules.
-        own: Which of them; all if not given.
-
-    Attributes:
-        names: The columns that rules are about.
-    """
-
-    def __init__(self, schema: Schema, own: Sequence[Any] | None = None) -> None:
-        rules = schema.constraints if own is None else own
-        self._columns = schema.columns
-        self._rules = rules_of(schema.columns, rules)
-        self._derived = [(each, _function(each)) for each in self._rules.derived]
-        self._roots = {each.name: each.source for each in self._rules.derived}
-        self.names = tuple(dict.fromkeys(name for rule in rules for name in names_of(rule)))
-        kept = sorted(self._rules.kept, key=lambda rule: _ORDER.index(type(rule)))
-        self._fixing: list[Fixing] = [self._made(rule, rules) for rule in kept]
-
-    def _made(self, rule: Any, rules: Sequence[Any]) -> Fixing:
-        if isinstance(rule, OneOf):
-            return Listed(rule)
-        if isinstance(rule, Follows):
-            return Fires(rule, self._columns, {name: self.root_of(name) for name in rule.then})
-        if isinstance(rule, Adds):
-            return AddsUp(rule, self._columns)
-        return InTurn(rule, self._columns, [each for each in rules if isinstance(each, AtMost)])
-
-    def root_of(self, name: str) -> tuple[str, Callable[[Floats], Floats]]:
-        """Return the modelled column that another follows from (often itself), and how."""
-        steps: list[Callable[[Floats], Floats]] = []
-        while name in self._roots:
-            steps.append(next(function for each, function in self._derived if each.name == name))
-            name = self._roots[name]
-
-        def followed(numbers: Floats) -> Floats:
-            for step in reversed(steps):
-                numbers = step(numbers)
-            return numbers
-
-        return name, followed
-
-    @property
-    def movable(self) -> frozenset[str]:
-        """The modelled columns that fixing may change, but for rows that no turn fixes."""
-        moved: set[str] = set()
-        for rule in self._rules.kept:
-            names = rule.then if isinstance(rule, Follows) else rule.names
-            moved |= {self.root_of(name)[0] for name in names}
-        return frozenset(moved)
-
-    # -- asking ------------------------------------------------------------------------------------------------------
-
-    def broken(self, numbers: Mapping[str, Floats]) -> Mask:
-        """Return ``(N,)``: which rows break any rule."""
-        found = np.zeros(_length(numbers), dtype=np.bool_)
-        for each, function in self._derived:
-            found |= ~_same(numbers[each.name], function(numbers[each.source]))
-        for rule in self._fixing:
-            found |= rule.broken(numbers)
-        return found
-
-    def allowed(self, name: str, others: Mapping[str, Floats]) -> Mask:
-        """Return ``(N, size)``: which values of a discrete column a row could have, beside cells that it has.
-
-        A method may ask while it samples; it need not, for decoded rows are fixed anyway.
-
-        Args:
-            name: A category, ordinal or boolean; its last value here is an empty cell, where there may be one.
-            others: Column -> ``(N,)`` numbers of cells that are drawn already.
-        """
-        column = self._columns[name]
-        values = [*map(float, range(len(column.domain))), *([np.nan] if column.may_be_missing else [])]
-        rows = _length(others)
-        fits = np.ones((rows, len(values)), dtype=np.bool_)
-        for place, value in enumerate(values):
-            known = {**others, name: np.full(rows, value)}
-            for each, function in self._derived:
-                if each.source in known:
-                    follows = function(known[each.source])
-                    if each.name in others:
-                        fits[:, place] &= _same(others[each.name], follows)
-                    known[each.name] = follows
-            for rule in self._fixing:
-                if set(rule.names) <= set(known):
-                    fits[:, place] &= ~rule.broken(known)
-        return fits
-
-    # -- fixing -----------------------------------------------------------------------------------------------------
-
-    def fix(self, numbers: dict[str, Floats], rng: np.random.Generator | None) -> None:
-        """Change cells in place until every row keeps every rule.
-
-        Args:
-            numbers: Column -> ``(N,)``, all of :attr:`names`.
-            rng: Lets sampled rows lend one another cells; without it each row is fixed by itself.
-        """
-        self._follow(numbers)
-        for turn in range(_TURNS):
-            moved = False
-            for rule in self._fixing:
-                off = rule.broken(numbers)
-                if off.any():
-                    moved = True
-                    rule.fix(numbers, off, Draw(rng=rng, turn=turn, sound=~self.broken(numbers)))
-                    self._follow(numbers)
-            if not moved:
-                return
-        for component in self._rules.components:
-            self._replace(numbers, component, rng)
-
-    def _follow(self, numbers: dict[str, Floats]) -> None:
-        for each, function in self._derived:
-            numbers[each.name] = function(numbers[each.source])
-
-    def _replace(self, numbers: dict[str, Floats], component: frozenset[str], rng: np.random.Generator | None) -> None:
-        """Give rows that no turn has fixed the cells of one that keeps all rules."""
-        off = np.zeros(_length(numbers), dtype=np.bool_)
-        for rule in self._fixing:
-            if set(rule.names) <= component:
-                off |= rule.broken(numbers)
-        if not off.any():
-            return
-        lenders = np.flatnonzero(~off)
-        if rng is not None and len(lenders):
-            chosen = self._alike(numbers, component, np.flatnonzero(off), lenders, rng)
-            for name in component:
-                numbers[name] = numbers[name].copy()
-                numbers[name][off] = numbers[name][chosen]
-            return
-        row = witness(component, self._columns, self._rules)
-        if row is None:  # refused when the schema was read
-            raise ValueError("no row keeps all rules")
-        for name in component:
-            numbers[name] = np.where(off, row[name], numbers[name])
-
-    def _alike(
-        self,
-        numbers: Mapping[str, Floats],
-        component: frozenset[str],
-        rows: np.ndarray[Any, np.dtype[np.int64]],
-        lenders: np.ndarray[Any, np.dtype[np.int64]],
-        rng: np.random.Generator,
-    ) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return a lender for each row: one with the same conditions, where there is one."""
-        chosen = rng.choice(lenders, len(rows))
-        for name in sorted(component):
-            if "condition" not in self._columns[name].roles:
-                continue
-            for value in np.unique(numbers[name][rows]):
-                own, lending = numbers[name][rows] == value, lenders[numbers[name][lenders] == value]
-                if len(lending):
-                    chosen[own] = rng.choice(lending, int(own.sum()))
-            break
-        return chosen
+    Cells: TypeAlias = pd.DataFrame | Mapping[str, pd.Series[Any]]
 
 
 def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -203,50 +37,52 @@ def checked(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     Raises:
         DataError: One breaks a rule, and the schema refuses that.
     """
-    own = [rule for rule in schema.constraints if not isinstance(rule, (Equal, AtMost))]
+    own = [rule for rule in schema.constraints if not rule.encoded]
     if not own:
         return frame
     if schema.misfit == "refuse":
         for rule in own:
-            alone = TableRules(schema, [rule])
-            if alone.broken(snapped_numbers(frame, schema.columns, alone.names)).any():
-                named = ", ".join(map(printable, alone.names))
+            if find_violations(rule, frame, schema.columns).any():
+                named = ", ".join(map(printable, rule.names))
                 remedy = "fix the rule or the data, or write misfit: coerce"
-                raise DataError(f"has records that break the rule {word_of(rule)}", field=named, remedy=remedy)
+                raise DataError(f"has records that break the rule {rule.word}", field=named, remedy=remedy)
         return frame
-    rules = TableRules(schema, own)
+    rules = RuleSet(own, schema.columns)
     numbers = snapped_numbers(frame, schema.columns, rules.names)
     rules.fix(numbers, None)  # written back in every row: else one that is fixed would change how others are read
     return frame.assign(**{name: schema.columns[name].loaded_cells_of(numbers[name]) for name in rules.names})
 
 
-def snapped_numbers(frame: pd.DataFrame, columns: Mapping[str, Column], names: Iterable[str]) -> dict[str, Floats]:
+def keep(
+    frame: pd.DataFrame, schema: ResolvedSchema, rng: np.random.Generator | None = None, rules: RuleSet | None = None
+) -> pd.DataFrame:
+    """Return the frame with every rule kept in every row and derived columns filled in.
+
+    Args:
+        frame: Decoded rows, in the schema's own dtypes.
+        schema: Every fact known.
+        rng: Lets rows that break a rule draw cells from those that keep it; without it they take the nearest.
+        rules: The schema's rules, if they are at hand.
+    """
+    rules = rules or RuleSet(schema.constraints, schema.columns)
+    if not rules.names:
+        return frame
+    modelled = [name for name in rules.names if name not in schema.derived]
+    numbers = snapped_numbers(frame, schema.columns, modelled)
+    before = dict(numbers)
+    rules.fix(numbers, rng)
+    frame = frame.copy(deep=False)
+    for name in rules.names:
+        if name not in before or not np.array_equal(numbers[name], before[name], equal_nan=True):
+            frame[name] = schema.columns[name].cells_of(numbers[name])
+    return frame
+
+
+def find_violations(rule: Rule, frame: Cells, columns: Mapping[str, Column]) -> Mask:
+    """Return ``(N,)``: which rows of canonical cells break a rule, every fact of whose columns is known."""
+    return RuleSet([rule], columns).broken(snapped_numbers(frame, columns, rule.names))
+
+
+def snapped_numbers(frame: Cells, columns: Mapping[str, Column], names: Iterable[str]) -> dict[str, Floats]:
     """Return the numbers of some columns' cells, each the nearest that a cell can have."""
     return {name: columns[name].snapped_numbers_of(frame[name]) for name in names}
-
-
-def _function(derived: Derived) -> Callable[[Floats], Floats]:
-    """Return how a whole column follows from another."""
-    if derived.pairs is None:
-        return lambda numbers: numbers * derived.times + derived.shift
-    keys = np.array(sorted(derived.pairs))
-    cells = np.array([derived.pairs[key] for key in keys])
-
-    def followed(numbers: Floats) -> Floats:
-        places = np.clip(np.searchsorted(keys, numbers), 0, len(keys) - 1)
-        return np.where(np.isnan(numbers), derived.hole, cells[places])
-
-    return followed
-
-
-def _same(left: Floats, right: Floats) -> Mask:
-    close = np.abs(left - right) <= 1e-9 * np.maximum(1.0, np.abs(left))
-    found: Mask = close | (np.isnan(left) & np.isnan(right))
-    return found
-
-
-def _length(numbers: Mapping[str, Floats]) -> int:
-    return len(next(iter(numbers.values()), ()))
-
-
-__all__ = ["TableRules", "checked"]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
 from doublure.data.tables import cells
-from doublure.data.tables.cells import Floats
-from doublure.data.tables.rules import TableRules
+from doublure.data.tables.rules import find_violations
 from doublure.intervals import Result
 from doublure.schema import ResolvedSchema
-from doublure.schema.constraints import word_of
 
 
 class RuleViolations(Result):
@@ -40,9 +39,9 @@ def broken_rules(schema: ResolvedSchema, synthetic: pd.DataFrame, real: pd.DataF
     """
     found = []
     for rule in schema.constraints:
-        alone = TableRules(schema, [rule])
-        counts = [int(alone.broken(_numbers(schema, frame, alone.names)).sum()) for frame in (synthetic, real)]
-        found.append(RuleViolations(rule=word_of(rule), columns=alone.names, synthetic=counts[0], real=counts[1]))
+        frames = (_read(schema, frame, rule.names) for frame in (synthetic, real))
+        counts = [int(find_violations(rule, frame, schema.columns).sum()) for frame in frames]
+        found.append(RuleViolations(rule=rule.word, columns=rule.names, synthetic=counts[0], real=counts[1]))
     return tuple(found)
 
 
@@ -55,12 +54,11 @@ def sentence(rules: Sequence[RuleViolations]) -> str:
     return f"Synthetic rows break declared rules: {told}."
 
 
-def _numbers(schema: ResolvedSchema, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Floats]:
-    """Return cells as numbers; a missing cell is NaN, even where the schema says that none is missing."""
+def _read(schema: ResolvedSchema, frame: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.Series[Any]]:
+    """Return canonical cells; a missing cell is one, even where the schema says that none is missing."""
     found = {}
     for name in names:
         column = schema.columns[name]
         open_to_holes = column if column.may_be_missing else column.model_copy(update={"missing": True})
-        canonical = cells.canonical_again(frame[name].reset_index(drop=True), open_to_holes, name)
-        found[name] = column.snapped_numbers_of(canonical)
+        found[name] = cells.canonical_again(frame[name].reset_index(drop=True), open_to_holes, name)
     return found

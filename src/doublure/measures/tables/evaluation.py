@@ -27,7 +27,7 @@ from doublure.measures.tables.marginals import Marginals, marginals
 from doublure.measures.tables.overall import OverallScore, overall
 from doublure.measures.tables.quantiles import JOINT_BINS, ONE_WAY_BINS
 from doublure.measures.tables.regression import Regression, regression
-from doublure.measures.tables.rules import Rules, rules
+from doublure.measures.tables.rules import StateRules, rules
 from doublure.measures.tables.special_values import SpecialValues, special_values
 from doublure.measures.tables.summaries import NumberSummary, summaries
 from doublure.measures.tables.utility import MOST_ROWS, TrainedOn, Utility, measured_utility, prepare
@@ -61,7 +61,7 @@ class TableEvaluation(Evaluation):
     marginals: Marginals
     special_values: SpecialValues
     summaries: tuple[NumberSummary, ...]
-    rules: Rules
+    rules: StateRules
     queries: CountQueries
     utility: Utility | None
     groups: Subgroups | None

@@ -12,7 +12,6 @@ import pandas as pd
 from doublure.measures.classification import Labels
 from doublure.measures.tables.coding import Coded, Coder, Integers
 from doublure.schema import ResolvedSchema
-from doublure.schema.constraints import Determines, Equal, names_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -94,9 +93,9 @@ def make_features(coder: Coder, table: Coded) -> FeatureTable:
 
 def _target_and_its_equals(schema: ResolvedSchema) -> set[str]:
     banned = {schema.target} if schema.target else set()
-    for constraint in schema.constraints:
-        if isinstance(constraint, (Equal, Determines)) and schema.target in names_of(constraint):
-            banned |= set(names_of(constraint))
+    for rule in schema.constraints:
+        if rule.derives and schema.target in rule.names:
+            banned |= set(rule.names)
     return {name for name in banned if name is not None}
 
 

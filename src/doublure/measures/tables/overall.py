@@ -34,7 +34,7 @@ from doublure.measures.scores import Score
 from doublure.measures.tables.count_queries import CountQueries
 from doublure.measures.tables.marginals import Marginals
 from doublure.measures.tables.regression import Regression
-from doublure.measures.tables.rules import Rules
+from doublure.measures.tables.rules import StateRules
 from doublure.measures.tables.utility import Utility
 
 _ROLES = ("value", "baseline", "real")
@@ -108,7 +108,7 @@ def overall(
     utility: Utility | None,
     regression: Regression | None,
     queries: CountQueries,
-    rules: Rules,
+    rules: StateRules,
     resamples: Resamples,
 ) -> OverallScore:
     """Return the score of a table from its figures."""
@@ -244,7 +244,7 @@ def _counts(found: CountQueries) -> list[_PartFigure]:
     return _measured(found.scores[1] if found.asked else None, "counts", "count queries", formula, _less, 0.0)
 
 
-def _coherence(found: Marginals, rules: Rules) -> list[_PartFigure]:
+def _coherence(found: Marginals, rules: StateRules) -> list[_PartFigure]:
     broken = "(i − b) ÷ (i − b of other real rows), b = share of rows that break a rule, i = b of independent columns"
     off = (
         "(i − a) ÷ (i − a of other real rows), a = Σ|V − V of real rows| over all pairs, Cramér’s V, i = a of "

@@ -34,7 +34,7 @@ _MOST_STATES = 2_000
 _Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 
-class Rule(Result):
+class StateRule(Result):
     """One rule.
 
     Attributes:
@@ -60,7 +60,7 @@ class Rule(Result):
         return f"{left} = {one} always with {right} = {other}"
 
 
-class Rules(Result):
+class StateRules(Result):
     """All rules that real rows keep.
 
     Attributes:
@@ -74,7 +74,7 @@ class Rules(Result):
     score: Score
     found: int
     broken: int
-    rules: tuple[Rule, ...]
+    rules: tuple[StateRule, ...]
     states: int
 
 
@@ -94,7 +94,7 @@ class _State:
         return np.asarray(table.codes[:, self.place] == self.code, dtype=np.bool_)
 
 
-def rules(coder: Coder, tables: Tables) -> Rules:
+def rules(coder: Coder, tables: Tables) -> StateRules:
     """Return the rules that real rows keep, and how often others break them."""
     states, marks = _states(coder, tables.train)
     rows = len(tables.train)
@@ -165,7 +165,7 @@ def _meetings(marks: _Marks) -> Floats:
     return total
 
 
-def _broken(states: Sequence[_State], found: Mapping[tuple[int, int, bool], float], tables: Tables) -> Rules:
+def _broken(states: Sequence[_State], found: Mapping[tuple[int, int, bool], float], tables: Tables) -> StateRules:
     needed = {number for left, right, _ in found for number in (left, right)}
     each: dict[str, dict[tuple[int, int, bool], float]] = {}
     either: dict[str, float] = {}
@@ -188,7 +188,7 @@ def _broken(states: Sequence[_State], found: Mapping[tuple[int, int, bool], floa
     )
     value = each["value"]
     listed = [
-        Rule(
+        StateRule(
             kind="never" if never else "always",
             columns=(states[left].column, states[right].column),
             states=(states[left].label, states[right].label),
@@ -199,7 +199,7 @@ def _broken(states: Sequence[_State], found: Mapping[tuple[int, int, bool], floa
         )
         for left, right, never in sorted(found, key=lambda key: -value[key])[:MOST_LISTED]
     ]
-    return Rules(
+    return StateRules(
         score=tables.resamples.sure(score),
         found=len(found),
         broken=sum(share > 0 for share in value.values()),

@@ -10,7 +10,7 @@ from doublure.measures.scores import Score, figure, interval
 from doublure.measures.tables.groups import Subgroups
 from doublure.measures.tables.marginals import FurthestColumns
 from doublure.measures.tables.overall import OverallScore
-from doublure.measures.tables.rules import Rules
+from doublure.measures.tables.rules import StateRules
 from doublure.measures.tables.special_values import SpecialValue, SpecialValues
 from doublure.measures.tables.summaries import NumberSummary, round_figure
 from doublure.measures.tables.utility import Utility
@@ -30,7 +30,7 @@ def verdict(
     found: Sequence[Score],
     utility: Utility | None,
     groups: Subgroups | None,
-    rules: Rules,
+    rules: StateRules,
     special: SpecialValues,
     summaries: Sequence[NumberSummary],
     overall: OverallScore,
@@ -200,7 +200,7 @@ def _warnings(scores: Sequence[Score], utility: Utility | None, kept_aside: bool
     return tuple(found)
 
 
-def _incoherent(rules: Rules) -> list[str]:
+def _incoherent(rules: StateRules) -> list[str]:
     """Return the warning where more rows break a rule than real rows kept aside do."""
     value, real = rules.score.value or 0.0, rules.score.real or 0.0
     if value < max(_HARDLY, 2 * real):

@@ -1,0 +1,111 @@
+"""``{sum: {total: t, of: [a, b]}}``: t is a + b."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar
+
+from pydantic import StrictStr
+from typing_extensions import override
+
+from doublure.errors import printable
+from doublure.schema.allowed import Allowed
+from doublure.schema.columns import Column
+from doublure.schema.fact_states import Frozen
+from doublure.schema.rules.rule import CellSource, Floats, Mask, Names, NumericRule, Rule
+
+
+class Addition(Frozen):
+    """A total and its parts."""
+
+    total: StrictStr
+    of: Names
+
+
+class Sum(Rule):
+    """The total is the sum of the parts (in rows where none of them is missing)."""
+
+    word: ClassVar[str] = "sum"
+    takes_derived: ClassVar[bool] = False
+
+    sum: Addition
+
+    @property
+    @override
+    def names(self) -> tuple[str, ...]:
+        return (self.sum.total, *self.sum.of)
+
+    @override
+    def check(self, columns: Mapping[str, Column]) -> None:
+        super().check(columns)
+        every, name = [columns[each] for each in self.names], printable(self.sum.total)
+        total, *parts = every
+        for column in parts:
+            if not (column.alike(total) and column.adds_up):
+                raise ValueError(f"sum needs {name} and its parts to be all integer, or all real; fix")
+            if column.unit != total.unit:
+                raise ValueError(f"sum adds up to {name}; give total and parts the same precision and step")
+        known = [column.grid for column in every if column.grid is not None]
+        if len(known) < len(every) or any(column.may_be_missing for column in every):
+            return
+        (lowest, highest), *own = known
+        if sum(low for low, _ in own) > highest or sum(high for _, high in own) < lowest:
+            raise ValueError(f"no parts add up to a value of {name}; fix the bounds")
+
+    @override
+    def in_numbers(self, columns: Mapping[str, Column], beside: Sequence[Rule]) -> Iterator[NumericRule]:
+        unit = columns[self.sum.total].unit
+        slack, leads = 0.25 * unit if unit else 1e-9, (self.sum.total,)
+        yield ColumnSum(names=self.names, columns=columns, leads=leads, slack=slack, relative=not unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSum(NumericRule):
+    """``sum``: the total follows the parts; where it cannot, or every second turn, the parts follow the total."""
+
+    slack: float
+    relative: bool
+
+    @override
+    def named(self) -> Iterator[tuple[str, Allowed]]:
+        ends = Allowed(values=tuple(end for name in self.names for end in self.columns[name].limits))
+        yield from ((name, ends) for name in self.names)
+
+    @override
+    def completed(self, name: str, row: Mapping[str, float]) -> Iterator[float]:
+        total, *parts = self.names
+        rest = sum(row[each] for each in parts if each != name)
+        yield rest if name == total else row[total] - rest
+
+    @override
+    def broken(self, numbers: Mapping[str, Any]) -> Any:
+        total, *parts = (numbers[name] for name in self.names)
+        off, slack = abs(total - reduce(add, parts)), self.slack
+        return (off > slack) & (off > slack * abs(total)) if self.relative else off > slack
+
+    @override
+    def fix(self, numbers: dict[str, Floats], off: Mask, source: CellSource) -> None:
+        """Move the total to what the parts add up to, within its bounds, or the parts to the total, the last first."""
+        import numpy as np
+
+        name, *parts = self.names
+        ends = {each: self.columns[each].limits for each in self.names}
+        added, total = self._added(numbers), numbers[name]
+        rest = (total if source.turn % 2 else np.clip(added, *ends[name])) - added
+        for part in reversed(parts):
+            moved = self._rounded(np.clip(numbers[part] + rest, *ends[part]))
+            rest = self._rounded(rest - (moved - numbers[part]))
+            numbers[part] = np.where(off, moved, numbers[part])
+        numbers[name] = np.where(off, np.clip(self._added(numbers), *ends[name]), total)
+
+    def _added(self, numbers: Mapping[str, Floats]) -> Floats:
+        return self._rounded(reduce(add, (numbers[name] for name in self.names[1:])))
+
+    def _rounded(self, values: Floats) -> Floats:
+        import numpy as np
+
+        decimals = self.columns[self.names[0]].decimals
+        return values if decimals is None else np.round(values, decimals)
