@@ -72,7 +72,8 @@ def test_they_go_from_a_file_to_a_card(tmp_path):
     assert rows.took.between(pd.Timedelta(hours=1), pd.Timedelta(hours=2)).all()
     assert (rows.pause.isna() | (rows.pause <= rows.took)).all()
     assert rows.early[rows.began <= dt.time(8, 45)].all()
-    assert 0.01 < rows.pause.isna().mean() < 0.3  # a tenth of the shifts, give or take noise
+    missing = syn.sample(600, seed=2).pause.isna().mean()
+    assert 0.02 < missing < 0.25, missing  # a tenth of the shifts, give or take noise
 
     db.release(syn, tmp_path / "bundle", n=200, seed=1)
     assert db.verify(tmp_path / "bundle")["files"] == 4

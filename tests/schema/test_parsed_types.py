@@ -265,12 +265,19 @@ constraints:
   - {equal: [began, start]}
   - {sum: {total: total, of: [work, rest]}}
   - {implies: {when: {began: ["22:00", "23:59"]}, then: {night: true}}}
+  - {combinations: {columns: [rest, night], rows: [["1:00:00", true], [PT1H, false]]}}
 """
 KEEPS = {"began": "22:30", "start": "22:30", "work": "PT7H", "rest": "1:00:00", "total": "8 h", "night": True}
 
 
 @pytest.mark.parametrize(
-    ("changed", "word"), [({}, None), ({"total": "7:59:00"}, "sum"), ({"night": False}, "implies")]
+    ("changed", "word"),
+    [
+        ({}, None),
+        ({"total": "7:59:00"}, "sum"),
+        ({"night": False}, "implies"),
+        ({"rest": "2:00:00", "total": "9 h"}, "combinations"),
+    ],
 )
 def test_times_and_durations_keep_rules(changed, word):
     schema = Schema.parse(RULED)
