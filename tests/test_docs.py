@@ -18,6 +18,7 @@ from tiers import exhaustive
 import doublure as db
 from doublure.attack import registry as table
 from doublure.cli.main import VERBS, app
+from doublure.errors import GateFailed
 from doublure.releasing.bundle import verify
 from doublure.schema import Schema
 from doublure.schema.series import Windows
@@ -85,13 +86,33 @@ TYPED = {"choosing-epsilon", "index", "which-method"}
 PAGES = pytest.mark.parametrize("page", [ATTACKS, IMAGES, LATENT, RELATIONAL, SERIES], ids=lambda page: page.name)
 
 
-def test_what_is_added_from_outside_works(tmp_path):
-    """In a process of its own, since what is registered stays. Rows as good as the real ones may be suspected."""
-    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+EXTENDING = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def lines_of(code, folder):
+    """Run an example in a process of its own, since what is registered stays; real-looking rows may be suspected."""
     warned = ["-W", "error", "-W", "ignore:real"]
-    done = subprocess.run([sys.executable, *warned, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, *warned, "-c", code], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    claim, typed, sampled, attacked, measured = done.stdout.splitlines()
+    return done.stdout.splitlines()
+
+
+def test_a_type_of_a_new_nature_works(tmp_path):
+    """From a draft to a bundle, with rules, conditions and an evaluation."""
+    drafted, ready, asked, evaluated, released = lines_of(EXTENDING[1], tmp_path)
+    assert drafted == "['pace', 'pace', 'category']"
+    assert ready == "True"
+    assert asked == "True True True"
+    assert evaluated == "One-way TVD"
+    assert released == "4 True"
+    assert re.search(r"[34]:\d\d/km", (tmp_path / "runners.html").read_text(encoding="utf-8"))  # on an axis
+    with pytest.raises(GateFailed, match="names the type pace, which is not registered where it is verified"):
+        verify(tmp_path / "bundle")
+    assert "3:00/km to 7:00/km" in (tmp_path / "bundle" / "card.html").read_text(encoding="utf-8")
+
+
+def test_what_is_added_from_outside_works(tmp_path):
+    claim, typed, sampled, attacked, measured = lines_of(EXTENDING[0], tmp_path)
     assert claim.startswith("(ε=1, δ=1e-06)-differentially private for one person")
     assert typed == "True department"
     assert sampled == "0.2 1"
@@ -104,10 +125,10 @@ def test_what_is_added_from_outside_works(tmp_path):
 @exhaustive
 def test_what_is_added_from_outside_is_typed(tmp_path):
     """As strictly as this package. Types of columns are told by a Literal, which their class has as another one."""
-    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    example = tmp_path / "example.py"
-    example.write_text(code, encoding="utf-8")
-    checked = [sys.executable, "-m", "mypy", "--no-error-summary", example]
+    examples = [tmp_path / f"example_{place}.py" for place, _ in enumerate(EXTENDING)]
+    for example, code in zip(examples, EXTENDING, strict=True):
+        example.write_text(code, encoding="utf-8")
+    checked = [sys.executable, "-m", "mypy", "--no-error-summary", *examples]
     said = subprocess.run(checked, cwd=DOCS.parent, capture_output=True, text=True)
     assert not said.stderr
     assert [line for line in said.stdout.splitlines() if 'defined the type as "Literal' not in line] == []

@@ -14,6 +14,7 @@ from planting import plant
 from doublure.data.tables import arrow_cells, cells
 from doublure.errors import DataError
 from doublure.schema import Schema
+from doublure.schema.columns import NumberColumn, calendar_cells, number_cells
 
 SCHEMA = Schema.parse("""
 doublure: 1
@@ -123,14 +124,26 @@ def test_most_columns_take_the_shortcut(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "edit", "column", "of"),
+    ("owner", "name", "edit", "column", "of"),
     [
-        ("_numbers", ("np.count_nonzero(np.isnan(numbers)) == read.null_count", "True"), "odd 'NAN'", "real"),
-        ("_moments", ("[*column.missing_tokens, *cells.NOT_A_TIME]", "['2024-01-31']"), "text 1", "day"),
-        ("canonical", ("cells.fitting_numbers(numbers, column, name, misfit)", "numbers"), "int64", "whole"),
+        (
+            number_cells,
+            "numbers_at_once",
+            ("np.count_nonzero(np.isnan(numbers)) == read.null_count", "True"),
+            "odd 'NAN'",
+            "real",
+        ),
+        (
+            calendar_cells,
+            "moments_at_once",
+            ("pa.array(tokens, raw.type)", "pa.array(['2024-01-31'], raw.type)"),
+            "text 1",
+            "day",
+        ),
+        (NumberColumn, "read_at_once", ("fitting_numbers(found, self, name, misfit)", "found"), "int64", "whole"),
     ],
 )
-def test_a_shortcut_that_reads_otherwise_is_caught(monkeypatch, name, edit, column, of):
-    plant(monkeypatch, arrow_cells, name, edit)
+def test_a_shortcut_that_reads_otherwise_is_caught(monkeypatch, owner, name, edit, column, of):
+    plant(monkeypatch, owner, name, edit)
     with pytest.raises(AssertionError):
         check(column, of, "refuse")

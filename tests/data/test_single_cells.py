@@ -21,7 +21,6 @@ from tiers import examples
 
 from doublure.data.series import open_series
 from doublure.data.tables.cells import canonical, unit_ids
-from doublure.data.tables.distinct_cells import distinct
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError
 from doublure.schema import Schema
@@ -35,6 +34,7 @@ from doublure.schema.columns import (
     OrdinalColumn,
     RealColumn,
 )
+from doublure.schema.distinct_cells import distinct
 
 UTC, EAST = dt.UTC, dt.timezone(dt.timedelta(hours=2))
 LATE = dt.datetime(2001, 1, 1, 23, tzinfo=UTC)

@@ -65,7 +65,12 @@ def test_forms_of_cells(cells: list[object], storage: str) -> None:
         (pd.Series(pd.to_datetime(["2020-01-31T12:00"])).dt.tz_localize("Europe/Paris"), "datetime"),
         (pd.Series(pd.arrays.SparseArray([1, 0])), "integer"),
         (pd.Series(np.array([1j])), "text"),
-        (pd.Series(pd.to_timedelta(["1D"])), "text"),
+        (pd.Series(pd.to_timedelta(["1D"])), "duration"),
+        (pd.Series(["26:10:00", "1:30:00", "PT5M"]), "duration"),
+        (pd.Series([dt.time(7, 30), None]), "time"),
+        (pd.Series([27_000, None], dtype=pd.ArrowDtype(pa.time32("s"))), "time"),
+        (pd.Series(["07:30", "7:45", "?", "23:59:59"]), "time"),
+        (pd.Series(["07:30", "25:00"]), "text"),
     ],
 )
 def test_types_of_containers(cells: pd.Series, storage: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import natures
 import numpy as np
@@ -14,7 +14,7 @@ import pytest
 
 from doublure.errors import DataError
 from doublure.schema import columns
-from doublure.schema.columns import CategoryColumn, DateColumn, RealColumn
+from doublure.schema.columns import CategoryColumn, DateColumn, ParsedColumn, RealColumn
 from doublure.schema.fact_states import Fact
 
 INF = math.inf
@@ -61,12 +61,31 @@ class DepartmentColumn(CategoryColumn):
     values: Fact[tuple[str, ...]] = ("01", "02", "03")
 
 
+class PaceColumn(ParsedColumn):
+    """Minutes and seconds a kilometre: like no type of the package."""
+
+    type: Literal["pace"] = "pace"
+    bounds: Fact[tuple[str, str]] = ("2:00/km", "10:00/km")
+    examples: ClassVar[dict[Any, float]] = {"5:12/km": 312.0}
+
+    def parse(self, cell: Any) -> float:
+        minutes, seconds = cell.removesuffix("/km").split(":")
+        if not cell.endswith("/km"):
+            raise ValueError(cell)
+        return 60 * int(minutes) + int(seconds)
+
+    @classmethod
+    def format(cls, number: float) -> str:
+        return f"{round(number) // 60}:{round(number) % 60:02}/km"
+
+
 class TermColumn(DateColumn):
     type: Literal["term"] = "term"
     bounds: Fact[tuple[dt.date, dt.date]] = (dt.date(2020, 1, 1), dt.date(2020, 12, 31))
 
 
 NO_INTEGER, NO_REAL = "has cells that are no integer", "has cells that are no real"
+NO_TIME, NO_DURATION = "has cells that are no time", "has cells that are no duration"
 NO_WHOLE, INFINITE, UNLISTED = "no whole number", "has infinite cells", "has values outside the schema's list"
 DAY, DAYS, HOURS = 86_400.0, 18_262.0, 438_288 * 3600.0  # 2020-01-01
 NATURES = {
@@ -174,6 +193,43 @@ NATURES = {
         {0: "false", 1: "true"},
         ("bool", "boolean"), "category", texts={"true": 1, True: 1, "no": 0},
     ),
+    "time": Nature(
+        "{type: time, bounds: ['06:00', '20:00'], step: 900, missing: false}",
+        {"06:00": 21_600, "7:15": 26_100, dt.time(12, 30): 45_000, "19:45:00.25": 71_100, "20:00:00": 72_000},
+        {"7.15": None, "25:00": None, "07:60": None, "24:00": 21_600, "23:00": 72_000, 7: None, True: None},
+        {"7.15": NO_TIME, "24:01": NO_TIME, 7: NO_TIME, dt.time(7, tzinfo=dt.UTC): NO_TIME, b"07:00": NO_TIME},
+        {24: "06:00:00", 79: "19:45:00"},
+        ("time32[s][pyarrow]", "time32[s][pyarrow]"), "float64", unit=900,
+        texts={"07:15": 26_100, dt.time(19, 45): 71_100},
+    ),
+    "time of the whole day": Nature(
+        "{type: time, missing: false}",
+        {"00:00": 0, "24:00": 0, "7:00:01": 25_201, "23:59:59": 86_399},
+        {"midnight": None},
+        {"midnight": NO_TIME},
+        {25_201: "07:00:01"},
+        ("time32[s][pyarrow]", "time32[s][pyarrow]"), "float64", texts={"23:59:59": 86_399},
+    ),
+    "duration": Nature(
+        "{type: duration, bounds: ['-0:30:00', PT6H], step: 60, numbers_in: min, missing: false}",
+        {
+            "-0:30:00": -1800, "1:30:00": 5400, "PT1H30M": 5400, "90 min": 5400, 90: 5400, "90": 5400, 0: 0,
+            dt.timedelta(hours=2): 7200, np.timedelta64(7200, "s"): 7200, "0 days 02:00:00": 7200, "P0DT1H0.0S": 3600,
+            "-1 days +23:45:00": -900, "6 h": 21_600,
+        },
+        {"long": None, "1:30": None, "1 day": 21_600, "-2:00:00": -1800, "P": None, "1:60:00": None, "P1Y": None},
+        {"long": NO_DURATION, "1:30": NO_DURATION, "PT": NO_DURATION, True: NO_DURATION, (1,): NO_DURATION},
+        {90: "1:30:00", -30: "-0:30:00", 0: "0:00:00"},
+        ("timedelta64[s]", "timedelta64[s]"), "float64", unit=60, texts={"1:30:00": 5400, "PT1H": 3600, 6: 360},
+    ),
+    "pace": Nature(
+        "{type: pace, missing: false}",
+        {"2:00/km": 120, " 5:12/km ": 312, "10:00/km": 600},
+        {"5:12": None, 312: None, "1:00/km": 120, "fast": None},
+        {"5:12": "has cells that are no pace", "fast": "has cells that are no pace"},
+        {312: "5:12/km"},
+        ("str", "str"), "float64", texts={"5:12/km": 312},
+    ),
     "date": Nature(
         "{type: date, bounds: [2020-01-01, 2020-12-31], missing: false}",
         {"2020-01-01": DAYS, dt.date(2020, 3, 1): DAYS + 60, "2020-12-31T23:00:00+01:00": DAYS + 365},
@@ -217,11 +273,11 @@ NATURES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _registered():
-    """Let three types be registered here."""
+    """Let four types be registered here."""
     with pytest.MonkeyPatch.context() as patch:
         for name, empty in (("_REGISTERED", {}), ("_WITH_REGISTERED", [])):
             patch.setattr(columns.registry, name, empty)
-        for own in (PercentColumn, DepartmentColumn, TermColumn):
+        for own in (PercentColumn, DepartmentColumn, TermColumn, PaceColumn):
             columns.register(own)
         yield
 
@@ -263,7 +319,10 @@ def test_numbers_become_cells_and_the_same_numbers_again(nature, nullable, loade
     twice = natures.cells_of(column, again, loaded=loaded)
     pd.testing.assert_series_equal(twice, made)
     if loaded:
-        pd.testing.assert_series_equal(natures.read(column, [*made.astype(object).where(made.notna(), None)]), made)
+        pd.testing.assert_series_equal(natures.reread(column, made), made)
+    if not isinstance(column, ParsedColumn) or not loaded:  # whose numbers are no cells
+        read = natures.read(column, [*made.astype(object).where(made.notna(), None)])
+        pd.testing.assert_series_equal(read, natures.reread(column, made))
 
 
 def test_an_ordinal_keeps_its_order_and_a_category_has_none():
@@ -395,6 +454,16 @@ def test_what_is_declared_of_cells_is_in_the_tree():
     assert {0, 1} <= {*natures.domain_of(NATURES["integer with zeros"].text).starts.tolist()}
 
 
+def test_times_are_looked_for_where_clocks_divide_the_day():
+    day = NATURES["time of the whole day"].text
+    assert {*range(0, 86_400, 900)} <= {*natures.domain_of(day).starts.tolist()}
+    assert {*range(900, 1800, 60)} <= {*natures.parts_of(day, 900, 1799).tolist()}  # whole minutes, each alone
+    span = "{type: duration, bounds: ['0:00:00', '99:00:00'], missing: false}"
+    assert {*range(36_000, 72_001, 1800)} <= {*natures.parts_of(span, 36_000, 72_000).tolist()}
+    in_minutes = span.replace("missing", "step: 60, missing")
+    assert {*range(600, 1201, 30)} <= {*natures.parts_of(in_minutes, 600, 1200).tolist()}
+
+
 # -- what is bought ----------------------------------------------------------------------------------------------------
 
 BOUNDS = {
@@ -404,6 +473,8 @@ BOUNDS = {
     "{type: datetime, bounds: {learn: 1}, timezone: Europe/Paris, missing: false}": (
         ["1999-05-01", "2020-01-01T12:00:00"], (dt.datetime, dt.datetime),
     ),
+    "{type: time, bounds: {learn: 1}, missing: false}": (["06:50", "07:00", "19:10"], (str, str)),
+    "{type: duration, bounds: {learn: 1}, missing: false}": (["0:50:00", "PT2H", "3 d"], (str, str)),
     "{type: percent, bounds: {learn: 1}, missing: false}": ([0.5, 2.5, 99.0], (float, float)),
 }  # fmt: skip
 
@@ -420,7 +491,9 @@ def test_bounds_are_bought_over_a_public_grid(text):
     for one in range(len(raw)):  # a record moves one cell by one
         fewer = natures.counted(text, "bounds", natures.read(column, raw[:one] + raw[one + 1 :]))
         assert np.abs(counts - fewer).sum() == 1
-    far = {"integer": 10**17, "real": 1e20, "percent": 1e20}.get(column.type, "9000-01-01")
+    far = {"integer": 10**17, "real": 1e20, "percent": 1e20, "time": "23:59:59", "duration": "9000000:00:00"}.get(
+        column.type, "9000-01-01"
+    )
     beyond = natures.counted(text, "bounds", natures.read(column, [far]))
     assert beyond.sum() == 1
     assert beyond[-1] == 1

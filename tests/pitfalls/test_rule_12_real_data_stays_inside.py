@@ -240,7 +240,7 @@ INSIDE = tuple(
         "auditing",
         "data.tables.opening",
         "data.tables.cells",
-        "data.tables.distinct_cells",
+        "schema.distinct_cells",
         "data.tables.csv_files",
         "private.records",
         "run.fitting",

@@ -22,6 +22,7 @@ from doublure.errors import DoublureError
 from doublure.ledger import Ledger
 from doublure.run import fitting
 from doublure.schema import Schema
+from doublure.schema.columns import listed_cells
 
 TEXT, NUMBER, DAY = "Qv9Sentinel", 918273.5546, datetime.date(1937, 3, 21)
 SECRETS = (TEXT, "918273", "5546", "1937", "03-21", "3-21", "Qv9")
@@ -118,7 +119,7 @@ def refusal(source, schema):
     return None
 
 
-REFUSED = "_no_such_type(column, name)"
+REFUSED = "DataError(f'has cells that are no {column.type}', field=name, remedy=column.expected)"
 
 
 def check_frames_tell_nothing():
@@ -136,16 +137,17 @@ def test_tables_in_memory_tell_nothing():
 
 
 @pytest.mark.parametrize(
-    ("name", "edit"),
+    ("owner", "name", "edit"),
     [
-        ("canonical", (f"raise {REFUSED} from None", "raise DataError(str(list(raw)), field=name, remedy='mend it')")),
-        ("canonical", (f"raise {REFUSED} from None", f"raise {REFUSED}")),
-        ("_place_the_rest", ('"has values outside the schema\'s list"', "f'{text} is not listed'")),
+        (cells, "_refusals",
+         (f"raise {REFUSED} from None", "raise DataError(str(sys.exc_info()[1]), field=name, remedy='mend it')")),
+        (cells, "_refusals", (f"raise {REFUSED} from None", f"raise {REFUSED}")),
+        (listed_cells, "_other_places", ('"has values outside the schema\'s list"', "f'{text} is not listed'")),
     ],
     ids=["cells shown", "cause shown", "value shown"],
 )  # fmt: skip
-def test_a_message_that_shows_a_cell_is_caught(lab, name, edit):
-    lab.plant(cells, name, edit)
+def test_a_message_that_shows_a_cell_is_caught(lab, owner, name, edit):
+    lab.plant(owner, name, edit)
     with lab.caught():
         check_frames_tell_nothing()
 

@@ -21,11 +21,11 @@ from doublure.data.images import open_images
 from doublure.data.images import opening as image_sources
 from doublure.data.series import open_series
 from doublure.data.series import rows as series_rows
-from doublure.data.tables import cells, csv_records, distinct_cells
+from doublure.data.tables import cells, csv_records
 from doublure.data.tables.opening import open_table
 from doublure.errors import DataError, SchemaError
 from doublure.guarantee import ANY_DATA, QUOTING, REFUSALS
-from doublure.schema import Schema
+from doublure.schema import Schema, distinct_cells
 
 FEW = {"components": 2, "fit_steps": 1, "starts": 1}  # of ``statistics``
 LATE = datetime.datetime(2001, 1, 1, 23, tzinfo=datetime.UTC)

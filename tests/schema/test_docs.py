@@ -50,7 +50,7 @@ def test_every_type_and_key_is_described() -> None:
             "type",
             "values",
         ),
-        *("edges", "scale", "spikes", "zero_inflated"),
+        *("edges", "numbers_in", "scale", "spikes", "zero_inflated"),
     }
     for name in (*TYPES, *keys):
         assert f"`{name}" in PAGE

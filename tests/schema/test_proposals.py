@@ -13,6 +13,7 @@ from doublure.drafting.draft import drafted
 from doublure.drafting.proposals import rules_for
 from doublure.errors import DataError, SchemaError
 from doublure.schema import Schema
+from doublure.schema.columns import type_named
 
 N = 200
 DRAW = np.random.default_rng(3)
@@ -123,8 +124,9 @@ def test_the_pattern_that_says_most_of_a_name_describes_it(tmp_path: Path) -> No
 
 
 def test_rules_are_proposed_by_names_and_types() -> None:
-    columns = {"education": "ordinal", "education-num": "integer", "INDP": "category", "INDP_CAT": "category"}
-    columns |= {"start": "date", "end": "date", "seen": "datetime", "num": "integer"}
+    named = {"education": "ordinal", "education-num": "integer", "INDP": "category", "INDP_CAT": "category"}
+    named |= {"start": "date", "end": "date", "seen": "datetime", "num": "integer"}
+    columns = {name: type_named(type_)() for name, type_ in named.items()}
     assert [rule for rule, _ in rules_for(columns)] == [
         "- {equal: [education, education-num]}",
         "- {determines: [INDP, INDP_CAT], map: FILE}",

@@ -53,6 +53,11 @@ def read(column: Any, raw: list[Any], misfit: str = "refuse") -> pd.Series[Any]:
     return cells.canonical(pd.Series(given, dtype=object), column, "a", misfit)  # type: ignore[arg-type]
 
 
+def reread(column: Any, made: pd.Series[Any]) -> pd.Series[Any]:
+    """Return canonical or sampled cells in canonical form."""
+    return cells.canonical_again(made, column, "a")
+
+
 def numbers_of(column: Any, canonical: pd.Series[Any]) -> Floats:
     """Return canonical or sampled cells as numbers, NaN for missing."""
     return column.snapped_numbers_of(canonical)

@@ -7,7 +7,7 @@ by itself (Ganev and De Cristofaro 2023). Beside a holdout they do show one thin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from doublure.data.series import Series
 from doublure.encode.columns import Floats
 from doublure.intervals import Interval, wilson
 from doublure.measures.divergence import Rows, nearest
+from doublure.schema.columns import Column
 from doublure.schema.kinds import ByKind
 
 THREAT_MODEL = ThreatModel(
@@ -135,23 +136,25 @@ def _of_series(data: AttackData, real: Series, who: Rows, pairs: Rows) -> tuple[
 
 def _of_rows(data: AttackData, real: pd.DataFrame, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
     names = [name for name, column in data.schema.columns.items() if column.modelled]
+    made = _written(data.released[names].iloc[pairs], data.schema.columns)
+    near = _written(real[names].iloc[who[pairs]], data.schema.columns)
     rows = []
-    for pair in pairs:
-        rows.append(("synthetic", *_cells(data.released[names].iloc[pair])))
-        rows.append(("real", *_cells(real[names].iloc[who[pair]])))
+    for place in range(len(pairs)):
+        rows += [("synthetic", *_cells(made.iloc[place])), ("real", *_cells(near.iloc[place]))]
     return (Picture(title=_TITLE, header=("", *names), rows=tuple(rows)),)
 
 
 def _of_related(data: AttackData, real: RelatedRows, who: Rows, pairs: Rows) -> tuple[Picture, ...]:
-    return tuple(_of_one_table(data.released, real, name, who, pairs) for name in real.frames)
+    return tuple(_of_one_table(data, real, name, who, pairs) for name in real.frames)
 
 
-def _of_one_table(released: RelatedRows, real: RelatedRows, table: str, who: Rows, pairs: Rows) -> Picture:
+def _of_one_table(data: AttackData, real: RelatedRows, table: str, who: Rows, pairs: Rows) -> Picture:
     """Return the rows of the nearest pairs in one table."""
     names, rows = list(real.frames[table].columns), []
     for pair in pairs:
-        for side, units, place in (("synthetic", released, pair), ("real", real, who[pair])):
-            own = units.take(np.array([place])).frames[table]
+        for side, units, place in (("synthetic", data.released, pair), ("real", real, who[pair])):
+            columns = {name: data.schema.columns[f"{table}.{name}"] for name in names}
+            own = _written(units.take(np.array([place])).frames[table], columns)
             rows += [(side, *_cells(own.iloc[number])) for number in range(min(len(own), _MOST_SHOWN))]
     return Picture(title=f"{_TITLE}. {table}", header=("", *names), rows=tuple(rows))
 
@@ -160,6 +163,12 @@ _PICTURES: ByKind[Callable[[AttackData, Any, Rows, Rows], tuple[Picture, ...]]] 
     "pictures of nearest pairs", table=_of_rows, images=_of_images, series=_of_series, relational=_of_related
 )
 """Kind of data -> its nearest pairs side by side. Private."""
+
+
+def _written(frame: pd.DataFrame, columns: Mapping[str, Column]) -> pd.DataFrame:
+    """Return canonical or sampled cells alike, as files have them."""
+    frame = frame.reset_index(drop=True)
+    return frame.assign(**{name: columns[name].csv_cells(frame[name]) for name in frame.columns})
 
 
 def _cells(row: Any) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def asks_of(schema: Schema) -> Iterator[Ask]:
         )
     together = [frozenset(rule.names) for rule in schema.constraints]
     proposed = 0
-    for rule, names in rules_for({name: column.shown_type for name, column in schema.columns.items()}):
+    for rule, names in rules_for(schema.columns):
         if not any(set(names) <= known for known in together):
             proposed += 1
             yield Ask("constraints", f"may hold, by the names of {' and '.join(map(printable, names))}", rule)

@@ -224,9 +224,7 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
 
 def _price(column: Column, fact: str, *, derived: bool) -> str | None:
     """Return the YAML that buys a fact; None where it cannot be bought."""
-    ordered = column.ordered and fact == "values"
-    fixed = "condition" in column.roles and fact == "missing"
-    if derived or ordered or fixed:
+    if derived or not column.learnable(fact):
         return None
     other = ", other: Other" if fact == "values" and column.fallback is None else ""
     return f"{fact}: {{learn: {LEARN_EPSILON:g}}}{other}"
@@ -381,7 +379,7 @@ def _notes_on(column: Column) -> Iterator[str]:
             "counts draw them equally often; declare or learn shares"
         )
     yield from column.notes()
-    if column.grid is not None and column.bounded and column.clock is None:
+    if column.grid is not None and column.plain:
         for token in column.missing_tokens:
             if _inside(token, column.grid):
                 yield f"{printable(token)} means missing and lies within bounds, so it may also be sampled as a number"

@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from doublure.errors import InputError, SchemaError, printable
-from doublure.schema.columns import MOST_VALUES, TYPES, AnyColumn
+from doublure.schema.columns import MOST_VALUES, AnyColumn, types
 from doublure.schema.fact_states import Frozen
 from doublure.schema.messages import finding
 
@@ -37,7 +37,6 @@ _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 _RANGE = re.compile(r"([+-]?[0-9]+)\s*\.\.\s*([+-]?[0-9]+)")
 _KEY_OF = {"bounds": "lower"} | {key: key for key in ("values", "missing", "description", *FURTHER)}
 _EXAMPLES = {
-    "type": f"give one of {', '.join(TYPES)}",
     "values": "separate values by |, and write whole numbers from -2 to 8 as -2..8",
     "missing": "write false, true, or the texts that mean missing, separated by |",
 }
@@ -176,8 +175,8 @@ def _check_header(header: list[str], name: str) -> None:
 def _facts(cells: Mapping[str, str], place: str) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if type_ := cells.get("type", "").lower():
-        if type_ not in TYPES:
-            raise SchemaError("is no type", field=f"{place}, type", remedy=_EXAMPLES["type"])
+        if type_ not in types():
+            raise SchemaError("is no type", field=f"{place}, type", remedy=f"give one of {', '.join(types())}")
         facts["type"] = type_
     if values := cells.get("values", ""):
         facts["values"] = _values(values, place)

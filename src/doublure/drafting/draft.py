@@ -24,7 +24,7 @@ from doublure.drafting.codebook import Entry, entry_for, read_codebook
 from doublure.drafting.opening import SKELETON, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
-from doublure.drafting.storage_types import Storage, first_cells, storage_types
+from doublure.drafting.storage_types import PLAIN, Storage, first_cells, storage_types
 from doublure.errors import SchemaError, printable
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.kinds import KINDS, ByKind
@@ -313,7 +313,7 @@ def _columns(made: Draft) -> str:
         text += f"  {yaml_text.inline(name)}: {yaml_text.inline(column)}\n"
         if (proposal := made.proposals.get(name)) is not None:
             text += f"  # {_proposed_line(name, proposal)}\n"
-    rules = [rule for rule, _ in rules_for({name: column["type"] for name, column in columns.items()})]
+    rules = [rule for rule, _ in rules_for(made.schema.columns)]
     return text + "\n" + _ASKED + "".join(f"# {line}\n" for line in ["constraints:", *(rules or _RULES)])
 
 
@@ -338,12 +338,13 @@ def _drafted_series(data: Any, codebook: str | Path | None, keys: Mapping[str, s
     """Draft from a table of readings, or from arrays: moments, numbers and texts have their places."""
     source, suggested = opened(open_series, data, keys)
     lengths: set[int] = set()
-    columns: Mapping[str, str] = {}
+    columns: Mapping[str, str] = {}  # a channel, or an attribute, is of no type but these
     found: dict[str, Proposal] = {}
     if isinstance(source, ArraySource):
         columns, lengths = source.storage()
     elif isinstance(source, RowSource):
-        columns, found = _stored(source.table)
+        stored, found = _stored(source.table)
+        columns = {name: storage if storage in PLAIN else "text" for name, storage in stored.items()}
     dates = [name for name, proposal in found.items() if "date_format" in proposal.keys]
     moments = [name for name, storage in columns.items() if storage in ("date", "datetime")]
     plain: dict[str, Any] = {"doublure": 1, "kind": "series", **(keys or {})}

@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from doublure.data.tables import cells, distinct_cells
+from doublure.data.tables import cells
 from doublure.data.tables.arrow_cells import Raw, as_series
+from doublure.data.tables.arrow_text import unwrapped
 from doublure.data.tables.csv_records import UNREAD
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.rules import find_violations
 from doublure.errors import DataError, SettingError, printable
 from doublure.schema.columns import Column
+from doublure.schema.distinct_cells import distinct
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.schema import Schema
 from doublure.schema.tables import TableSchema
@@ -119,7 +121,7 @@ def misfits(schema: TableSchema, data: str | Path | pd.DataFrame) -> Iterator[Mi
         rows = 0
         lost = _unread(raw)
         for name, column in wanted.items():
-            series = distinct_cells.unwrapped(as_series(raw[name], name))
+            series = unwrapped(as_series(raw[name], name))
             rows = len(series)
             found, frame[name] = _of_column(series, column, name)
             for misfit in found:
@@ -142,7 +144,7 @@ def _unread(raw: Mapping[str, Raw]) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def _of_column(raw: pd.Series[Any], column: Column, name: str) -> tuple[list[Misfit], pd.Series[Any]]:
     """Return what does not fit, rows counted from 0, and the column's canonical cells; empty where one is none."""
-    codes, uniques = distinct_cells.distinct(raw)
+    codes, uniques = distinct(raw)
     lenient = column.model_copy(update={"missing": True}) if column.missing is False else column
     why = _reasons(uniques, lenient, name)
     fitting = [cell if reason is None else None for cell, reason in zip(uniques, why, strict=True)]

@@ -16,7 +16,8 @@ from typing import Any
 
 import pandas as pd
 
-from doublure.drafting.storage_types import SHARE, Storage, is_blank, storage_of
+from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
+from doublure.schema.columns import Column, types
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Likeness
 from doublure.support import yaml12 as yaml_text
@@ -35,6 +36,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)", re.ASCII)
 _DECIMALS = re.compile(r"[+-]?\d*\.?(\d*)", re.ASCII)
 _COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?", re.ASCII)
 _TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?", re.ASCII)
+_NO_CLOCKS = {*PLAIN} - {"text"}
 _HOUR = re.compile(r"hr|hour|hours|time|clock", re.IGNORECASE)
 _WORDS = re.compile(r"\S+\s+\S+\s+\S.*", re.DOTALL)
 _TWIN = re.compile(r"[ _.-]?(num|number|nr|code|name|label|text|desc|description|cat|category|group|decile)$", re.I)
@@ -78,7 +80,7 @@ def _with_missing(found: Proposal | None, storage: Storage, blanks: Counter[str]
     """Add that a text such as a question mark means missing, where one in 20 cells is one beside numbers or dates."""
     if max(blanks.values(), default=0) < _SOME * cells:
         return found
-    if found is None and storage in ("integer", "real", "date", "datetime"):
+    if found is None and storage not in ("text", "boolean"):
         column = {"type": storage, "bounds": "undeclared", "missing": ["TEXT"]}
         return Proposal(why="one text in it means missing", column=column, keys={})
     if found is None or found.column is None or found.column["type"] == "id":
@@ -183,7 +185,7 @@ def is_clock(name: str, storage: Storage, cells: pd.Series[Any]) -> bool:
     if storage == "integer":
         return _HOUR.fullmatch(name) is not None
     texts = [text.strip() for text in map(str, cells.dropna()) if not is_blank(text)]
-    return storage == "text" and len(texts) >= _FEWEST and _most(_TIME, texts)
+    return storage not in _NO_CLOCKS and len(texts) >= _FEWEST and _most(_TIME, texts)
 
 
 def _common(matches: Sequence[re.Match[str]], group: int, of: int) -> str | None:
@@ -207,12 +209,8 @@ _FORMS: Mapping[Storage, Callable[[Sequence[str]], Proposal | None]] = {
 # -- rules, by names and types alone ------------------------------------------------------------------------------
 
 
-def rules_for(columns: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield rules that may hold, as YAML to paste, and their columns: by the names and types of columns alone.
-
-    Args:
-        columns: Name -> type.
-    """
+def rules_for(columns: Mapping[str, Column]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield rules that may hold, as YAML to paste, and their columns: by the names and types of columns alone."""
     suggested = {model.suggested_by: model for model in MODELS}
     for likeness, pair in _alike(columns):
         rule = suggested[likeness]
@@ -220,13 +218,14 @@ def rules_for(columns: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]
         yield f"- {{{rule.word}: {yaml_text.inline(list(pair))}{file}}}", pair
 
 
-def _alike(columns: Mapping[str, str]) -> Iterator[tuple[Likeness, tuple[str, str]]]:
+def _alike(columns: Mapping[str, Column]) -> Iterator[tuple[Likeness, tuple[str, str]]]:
     for name in columns:
         ending = _TWIN.search(name)
         bare = "" if ending is None else name[: ending.start()].lower()
         twin = next((other for other in columns if other.lower() == bare), None)
         if ending is not None and twin is not None:
             yield "a coarser name" if ending[1].lower() in _COARSER else "one name", (twin, name)
-    for kind in ("date", "datetime"):
-        for both in pairwise(name for name, type_ in columns.items() if type_ == kind):
+    times = [(name, column) for name, column in columns.items() if column.clock is not None]
+    for kind in types():
+        for both in pairwise(name for name, column in times if column.shown_type == kind):
             yield "two times", both

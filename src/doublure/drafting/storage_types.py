@@ -1,4 +1,4 @@
-"""How a table's columns are stored: whole numbers, real numbers, truth values, dates, moments or text.
+"""How a table's columns are stored: whole numbers, real numbers, truth values, dates, moments, text, forms of types.
 
 A draft of a schema may take names and storage types from private data, and nothing else. A typed container says the
 type itself; in text it is guessed from the form of the first thousand cells, and a form counts only if 19 in 20 share
@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 
-from doublure.data.tables.cells import ISO
-from doublure.data.tables.distinct_cells import distinct, unwrapped
+from doublure.data.tables.arrow_text import unwrapped
 from doublure.data.tables.opening import TableSource
 from doublure.errors import DataError
+from doublure.schema.columns import Column, models
+from doublure.schema.columns.calendar_cells import ISO
+from doublure.schema.distinct_cells import UNREADABLE, distinct
 
-Storage: TypeAlias = Literal["integer", "real", "boolean", "date", "datetime", "text"]
+Storage: TypeAlias = str
+"""One of :data:`PLAIN`, or the name of a column type whose form cells have."""
+PLAIN = ("integer", "real", "boolean", "date", "datetime", "text")
 
 _ROWS = 1_000
 SHARE = 0.95
 _BLANK = {"", "?", "-", ".", "na", "n/a", "nan", "<na>", "nat", "null", "none"}
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,14})")  # 007 and long digits are codes, not numbers
 _REAL = re.compile(r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
-_UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
 
 
 def storage_types(source: TableSource) -> dict[str, Storage]:
@@ -63,19 +66,36 @@ def storage_of(cells: pd.Series[Any]) -> Storage:
         plain = unwrapped(cells)
         kind = "O" if isinstance(plain.dtype, (pd.StringDtype, pd.CategoricalDtype)) else plain.dtype.kind
         if kind in "biuf":
-            return {"b": "boolean", "f": "real"}.get(kind, "integer")  # type: ignore[return-value]
+            return {"b": "boolean", "f": "real"}.get(kind, "integer")
         if kind == "M":
             days = plain.notna() & (plain == plain.dt.normalize())
             return "date" if days.sum() >= SHARE * max(1, plain.notna().sum()) else "datetime"
         codes, uniques = distinct(plain)
-    except _UNREADABLE:
+    except UNREADABLE:
         return "text"
     forms = [_form(unique) for unique in uniques]
-    return _majority([forms[code] for code in codes if code >= 0])
+    found = _majority([forms[code] for code in codes if code >= 0])
+    return found if found != "text" else _claimed([uniques[code] for code in codes if code >= 0])
+
+
+def _claimed(cells: list[object]) -> Storage:
+    """Return the first column type that enough cells have the form of; text where there is none."""
+    texts = [text for cell in cells if not is_blank(text := str(cell).strip())]
+    for model in models() if texts else ():
+        if sum(_claims(model, text) for text in texts) >= SHARE * len(texts):
+            return str(model.model_fields["type"].default)
+    return "text"
+
+
+def _claims(model: type[Column], text: str) -> bool:
+    try:
+        return model.claims(text)
+    except Exception:  # a type from elsewhere raises anything
+        return False
 
 
 def _majority(forms: list[str]) -> Storage:
-    counts = {form: forms.count(form) for form in ("integer", "real", "boolean", "date", "datetime", "text")}
+    counts = {form: forms.count(form) for form in PLAIN}
     enough = SHARE * sum(counts.values())
     if not enough:
         return "text"

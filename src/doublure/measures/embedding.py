@@ -109,7 +109,7 @@ def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
     coders = UnitCoder.of(schema)
     root = embed_table(coders.root, units.root)
     parts = {f"{schema.root}.{name}": root.values[:, block] for name, block in root.blocks.items()}
-    discrete = {f"{schema.root}.{name}" for name in root.corners}
+    corners = {f"{schema.root}.{name}" for name in root.corners}
     for child in schema.children:
         many = units.content.counts(child)
         parts[f"rows of {child}"] = many[:, None] / schema.most(child)
@@ -125,7 +125,7 @@ def _of_related(schema: RelationalSchema, content: Any, what: str) -> Points:
         ends[0, some], ends[1, some] = own.values[first[some]], own.values[(first + many - 1)[some]]
         for name, block in own.blocks.items():
             parts[f"{child}.{name}"] = np.concatenate([mean[:, block], ends[0, :, block], ends[1, :, block]], axis=1)
-    return _joined(parts, discrete)
+    return _joined(parts, corners)
 
 
 POINTS: ByKind[Callable[[Any, Any, str], Points]] = ByKind(
@@ -135,15 +135,15 @@ POINTS: ByKind[Callable[[Any, Any, str], Points]] = ByKind(
 
 def embed_table(coder: Coder, table: Coded) -> Points:
     """Return the rows of a coded table as points."""
-    parts, discrete = {}, set()
+    parts, corners = {}, set()
     for place, (name, size) in enumerate(zip(coder.names, coder.sizes, strict=True)):
         if name in table.numbers:
             share = coder.place(name, table.numbers[name])
             parts[name] = np.stack([np.nan_to_num(share), np.isnan(share)], axis=1)
         else:
             parts[name] = _corner(table.codes[:, place], size)
-            discrete.add(name)
-    return _joined(parts, discrete)
+            corners.add(name)
+    return _joined(parts, corners)
 
 
 def _channel(schema: SeriesSchema, name: str, values: Floats) -> Floats:
@@ -163,10 +163,10 @@ def _corner(codes: np.ndarray[Any, Any], size: int) -> Floats:
     return np.asarray(np.eye(size)[codes] / math.sqrt(2), dtype=np.float64)
 
 
-def _joined(parts: Mapping[str, Floats], discrete: Any) -> Points:
+def _joined(parts: Mapping[str, Floats], corners: Any) -> Points:
     blocks, first = {}, 0
     for name, part in parts.items():
         blocks[name] = slice(first, first + part.shape[1])
         first += part.shape[1]
     values = np.concatenate(list(parts.values()), axis=1).astype(np.float64)
-    return Points(values=values, blocks=blocks, corners=frozenset(discrete))
+    return Points(values=values, blocks=blocks, corners=frozenset(corners))

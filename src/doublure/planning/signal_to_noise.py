@@ -13,7 +13,6 @@ import math
 from doublure.access import Access
 from doublure.errors import printable
 from doublure.methods.statistics.tables.plan import COLUMNS, COPIES, SCORES, SEEN
-from doublure.noisy_counts import CandidateGrid
 from doublure.private.accounting import ApproximateEvent, DiscreteGaussianEvent, Event, GaussianEvent
 from doublure.schema import Schema
 
@@ -94,10 +93,12 @@ def bounds_warnings(schema: Schema, *, priced: bool) -> tuple[str, ...]:
     found = []
     for question in schema.questions:
         column = schema.columns.get(question.column or "")
-        if question.fact != "bounds" or question.magnitude is not None or column is None or column.clock is not None:
+        if question.fact != "bounds" or question.magnitude is not None or column is None:
             continue
         records = schema.most_records * schema.cells_of(question.column, "bounds")
-        grid = CandidateGrid.from_decades(integer=column.integral, precision=column.decimals)
+        grid = column.partition(None)
+        if grid.given:  # such as years, which are looked for one by one
+            continue
         limit, units = grid.limit(epsilon=question.epsilon, max_records=records), schema.public_units
         noise = limit > units * records / 2
         if not noise and (records == 1 or limit <= units / 2):

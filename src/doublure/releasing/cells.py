@@ -11,11 +11,9 @@ category, ordinal, boolean          object: labels as a file has them; None wher
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -23,17 +21,14 @@ import numpy as np
 import pandas as pd
 
 from doublure.data.tables.writing import defused
-from doublure.schema.columns import EPOCH, SECONDS, Clock, Column, type_named
-from doublure.schema.scalars import label
+from doublure.schema.columns import SECONDS, Column, type_named
+from doublure.schema.scalars import is_plain_number, label
 
 Cells: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 _BOOLEANS = ("false", "true")
-_OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2}(?::[0-9]{2})?)$")
+_DAY_AND_CLOCK = re.compile(r"(?<=[0-9])T(?=[0-9]{2}:)")
 _MISSING = "(missing)"
-_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)?")
-_LONGEST = len(repr(-sys.float_info.min * (2 - sys.float_info.epsilon)))  # no float64 takes more
 # A value on a decimal grid is computed as a multiple of the last decimal, with float64's own error; arrays in single
 # precision hold it to half a unit of their 24th binary digit.
 _ROUNDING = {"d": 1e-9, "f": 2.0**-23}
@@ -55,6 +50,7 @@ class DescribedColumn:
         bounds: The lowest and the highest number; None where the dictionary has none.
         precision: Decimals; None where the dictionary has none.
         tokens: Texts of missing cells in a CSV file.
+        defused: Whether text that a spreadsheet would run has an apostrophe before it.
         nullable: Whether a cell may be missing.
     """
 
@@ -65,6 +61,7 @@ class DescribedColumn:
     bounds: tuple[float, float] | None = None
     precision: int | None = None
     tokens: frozenset[str] = frozenset({""})
+    defused: bool = False
     nullable: bool = False
 
     @classmethod
@@ -81,7 +78,7 @@ class DescribedColumn:
         """
         model, missing, bounds = type_named(str(entry["type"])), entry["missing"], entry["bounds"]
         values = [str(value) for value in entry["values"] or (_BOOLEANS if model.truth else ())]
-        ends = None if bounds is None or model.listed else tuple(_parse_number(model.clock, end) for end in bounds)
+        ends = None if bounds is None or model.listed else tuple(map(model.released_number, bounds))
         if ends is not None and len(ends) != 2:
             raise ValueError(own)
         precision = entry.get("precision")
@@ -93,6 +90,7 @@ class DescribedColumn:
             bounds=None if ends is None else (ends[0], ends[1]),
             precision=None if precision is None else int(precision),
             tokens=frozenset({"", *(missing if isinstance(missing, list) else ())}),
+            defused=safe,
             nullable=bool(missing),
         )
 
@@ -110,7 +108,7 @@ class DescribedColumn:
         """
         column = np.array(texts, dtype=object)
         missing = np.isin(column, list(self.tokens))
-        return self._read(column, missing, _parse_number)
+        return self._read(column, missing)
 
     def of_values(self, column: pd.Series[Any] | Cells) -> Cells:
         """Read cells of a Parquet file or an array.
@@ -127,9 +125,9 @@ class DescribedColumn:
             return np.where(missing, np.nan, seconds / SECONDS[self.model.clock])
         if not self.model.listed and series.dtype.kind in "iuf":
             return series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return self._read(series.to_numpy(dtype=object), missing, _parse_number)
+        return self._read(series.to_numpy(dtype=object), missing)
 
-    def _read(self, column: Cells, missing: Cells, number: Callable[[Clock | None, Any], float]) -> Cells:
+    def _read(self, column: Cells, missing: Cells) -> Cells:
         """Read cells, each distinct one once."""
         codes, different = pd.factorize(np.where(missing, "", column).astype(object))
         wanted = np.zeros(len(different), dtype=bool)
@@ -140,16 +138,16 @@ class DescribedColumn:
             found = np.array([*labels, None], dtype=object)
         else:
             try:
-                read = [
-                    number(self.model.clock, each) if used else math.nan
-                    for each, used in zip(different, wanted, strict=True)
-                ]
+                read = [self._number(each) if used else math.nan for each, used in zip(different, wanted, strict=True)]
             except (TypeError, ValueError, OverflowError):
                 raise InvalidCell from None
             if not np.isfinite(np.array(read, dtype=np.float64)[wanted]).all():
                 raise InvalidCell
             found = np.array([*read, math.nan], dtype=np.float64)
         return found[np.where(missing, -1, codes)]
+
+    def _number(self, cell: Any) -> float:
+        return self.model.released_number(cell.removeprefix("'") if self.defused and isinstance(cell, str) else cell)
 
     # -- checking ------------------------------------------------------------------------------------------------------
 
@@ -179,8 +177,8 @@ class DescribedColumn:
             return _MISSING
         if self.model.listed:
             return str(cell)
-        if self.model.clock is not None:
-            return str(np.array(int(cell), dtype=f"datetime64[{self.model.clock}]")).replace("T", " ")
+        if (text := self.model.axis_text(float(cell))) is not None:
+            return _DAY_AND_CLOCK.sub(" ", text)
         if self._fractional:
             return f"{cell:.6g}" if self.precision is None else f"{cell:.{max(0, self.precision)}f}"
         return label(float(cell))
@@ -206,32 +204,4 @@ def _labelled(value: Any, known: Iterable[str]) -> str:
         return text
     if text in ("True", "False"):
         return text.lower()
-    return label(float(text)) if _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    """Return whether every reader parses the same number: ASCII, no space or underscore, no digits beyond float64."""
-    return len(text) <= _LONGEST and _NUMBER.fullmatch(text) is not None
-
-
-def _parse_number(clock: Clock | None, value: Any) -> float:
-    """Return a bound or a cell as a number.
-
-    Raises:
-        TypeError, ValueError: It is no number, or no time of this clock.
-    """
-    if clock is None:
-        if isinstance(value, bool):
-            raise TypeError(value)
-        if isinstance(value, str) and not _is_number(value):
-            raise ValueError(value)
-        return float(value)
-    if isinstance(value, str):
-        if _DAY.fullmatch(value := _OFFSET.sub("", value)) is None:
-            raise ValueError(value)
-        moment = datetime.datetime.fromisoformat(value)
-    elif isinstance(value, datetime.datetime):
-        moment = value.replace(tzinfo=None)
-    else:
-        moment = datetime.datetime(value.year, value.month, value.day)
-    return (moment - EPOCH).total_seconds() / SECONDS[clock]
+    return label(float(text)) if is_plain_number(text) else text

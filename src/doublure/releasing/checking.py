@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from doublure.errors import InputError
+from doublure.errors import InputError, printable
 from doublure.releasing.cells import same
 from doublure.releasing.reading import (
     FORMS,
@@ -38,6 +38,7 @@ from doublure.releasing.reading import (
 )
 from doublure.releasing.tables import FOLDER, table_columns, table_path
 from doublure.run import published
+from doublure.schema.columns import types
 from doublure.schema.kinds import ByKind
 from doublure.schema.series import SERIES, STEP
 from doublure.support import files
@@ -86,6 +87,11 @@ def _check_dictionary(described: Mapping[str, Any], card: Mapping[str, Any]) -> 
     meant = {entry["name"]: entry["description"] for entry in described["columns"] if entry.get("description")}
     if card.get("columns") is not None and meant != card["columns"]:
         raise ContentMismatch("says something else of a column than the card", DICTIONARY)
+    unknown = sorted({str(entry["type"]) for entry in described["columns"]} - {*types()})
+    if unknown:
+        raise ContentMismatch(
+            f"names the type {printable(unknown[0])}, which is not registered where it is verified", DICTIONARY
+        )
 
 
 # -- tables, related tables, series ----------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from doublure.measures.tables.distributions import ColumnFrequencies, NumberDens
 from doublure.measures.tables.quantiles import QuantileShares
 from doublure.report.drawing import BASELINE, FAINT, INK, REAL, RULE, SYNTHETIC, draw
 from doublure.report.page import show_name
+from doublure.schema.columns import type_named
 
 Drawable: TypeAlias = ColumnFrequencies | NumberDensity | ChannelProfile | ChannelCurve
 
@@ -30,7 +31,6 @@ _ALONG = {"autocorrelation": ("lag, steps", "correlation"), "spectrum": ("cycles
 _DASHES: Mapping[str, Any] = {REAL: "solid", SYNTHETIC: (0, (4, 1.6)), BASELINE: (0, (1, 1.6))}
 _AREA = 0.3
 _NEAR = 0.13
-_TIMES = frozenset({"date", "datetime"})
 
 _STRENGTH = LinearSegmentedColormap.from_list("strength", ["#f4f5f7", "#a9b3c1", "#4a586d", "#1b2431"])
 _GAP = LinearSegmentedColormap.from_list("gap", ["#1f5fa8", "#9fc0e2", "#f4f5f7", "#f0b493", "#c4410f"])
@@ -198,7 +198,7 @@ def _quantile_bins(axes: Axes, entry: QuantileShares) -> None:
     places = np.arange(len(entry.bins) + 1)
     _areas(axes, np.asarray(entry.real), np.asarray(entry.synthetic), places)
     axes.set_xlim(0, places[-1])
-    most = 3 if entry.kind in _TIMES else 5
+    most = 3 if _is_named(entry.kind) else 5
     at = np.unique(np.linspace(0, len(entry.bins) - 1, min(most, len(entry.bins))).round().astype(int))
     bins = [entry.bins[int(place)] for place in at]
     told = [next((edge for edge in edges if edge is not None), 0.0) for edges in bins]
@@ -364,7 +364,7 @@ def _whole_ticks(first: float, last: float, kind: str) -> np.ndarray[Any, Any]:
     """Return a few round positions between two numbers; of days and moments, whose labels are long, the middle."""
     from matplotlib.ticker import MaxNLocator
 
-    if kind in _TIMES:
+    if _is_named(kind):
         return np.asarray([(first + last) / 2])
     ticks = MaxNLocator(5, integer=kind == "integer").tick_values(first, last)
     return np.asarray([tick for tick in ticks if first <= tick <= last])
@@ -392,19 +392,18 @@ def _percent_axis(axis: Any, highest: float, set_limits: Callable[[float, float]
     set_limits(0, highest * 1.08)
 
 
+def _is_named(kind: str) -> bool:
+    """Whether a column type names its numbers, as days and moments have names."""
+    return type_named(kind).axis_text(0.0) is not None
+
+
 def _ticks(values: Iterable[float], kind: str) -> list[str]:
-    """Return tick labels; of moments with the clock, where two are of one day."""
-    names = [_tick(float(value), kind) for value in values]
-    if kind != "datetime" or len(set(names)) == len(names):
-        return names
-    moments = np.asarray([round(value) for value in values]).astype("datetime64[s]")
-    return [f"{np.datetime_as_string(moment, 'm')[11:]}\n{day}" for moment, day in zip(moments, names, strict=True)]
+    """Return tick labels."""
+    numbers = [float(value) for value in values]
+    return type_named(kind).axis_texts(numbers) or [_tick(number, kind) for number in numbers]
 
 
 def _tick(value: float, kind: str) -> str:
-    if kind in _TIMES:
-        moment = np.datetime64(round(value), "D" if kind == "date" else "s")
-        return str(moment.astype("datetime64[D]"))
     if value != round(value) or abs(value) >= 1e4:
         value = float(f"{value:.3g}")  # possibly the next power of ten
     size = abs(value)

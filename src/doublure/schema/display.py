@@ -72,7 +72,7 @@ def _cells(column: Any) -> str:
     if not isinstance(found, tuple):
         return _state(found)
     if column.bounded:
-        step = f", step {column.unit:g}" if column.clock is None and column.unit not in (0, 1) else ""
+        step = f", step {column.unit:g}" if column.plain and column.unit not in (0, 1) else ""
         return f"{label(found[0])} to {label(found[1])}{step}"
     return views.shorten([label(value) for value in column.domain])
 

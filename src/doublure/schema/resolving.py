@@ -60,7 +60,7 @@ def _meet(columns: Mapping[str, Column], constraints: Sequence[Rule], answers: d
             if not (isinstance(lowest, tuple) and isinstance(highest, tuple)):
                 continue
             (floor, top), (bottom, ceiling) = lowest, highest
-            if floor <= ceiling:
+            if columns[low].number_of(floor) <= columns[name].number_of(ceiling):
                 continue
             if f"columns.{name}.bounds" in answers:
                 bounds[name] = answers[f"columns.{name}.bounds"] = (bottom, floor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import sys
 import unicodedata
 from decimal import Decimal
 from typing import Annotated, Literal, TypeAlias
@@ -25,6 +26,8 @@ Value: TypeAlias = StrictBool | StrictInt | StrictFloat | StrictStr
 Misfit: TypeAlias = Literal["refuse", "coerce"]
 """What becomes of a cell, or of a record, that does not fit the schema: the data is refused, or a public rule says."""
 
+_PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+_LONGEST_NUMBER = len(repr(-sys.float_info.min * (2 - sys.float_info.epsilon)))  # no float64 takes more
 EXACT = 2**53  # above it float64 skips whole numbers
 _LONGEST_NAME = 500
 LONGEST_MEANING = 1_000
@@ -43,6 +46,11 @@ def label(value: object) -> str:
     if isinstance(value, Decimal) and value.is_finite():
         return label(float(value))
     return str(value).strip()
+
+
+def is_plain_number(text: str) -> bool:
+    """Return whether every reader reads the same number: ASCII, no space, no underscore, no digit beyond float64's."""
+    return len(text) <= _LONGEST_NUMBER and _PLAIN_NUMBER.fullmatch(text) is not None
 
 
 def whole(value: object) -> object:

@@ -422,9 +422,9 @@ MODELS: dict[str, tuple[type[Schema], type[ResolvedSchema]]] = {}
 
 
 def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:
-    """Return a column's values; none where it has no list, or there is no such column."""
+    """Return the values of a column's list; none where it has no list, or there is no such column."""
     column = schema.columns.get(name)
-    return () if column is None else column.domain
+    return () if column is None else tuple(column.domain)
 
 
 def _as_files_say(definitions: dict[str, Any]) -> None:

@@ -126,18 +126,3 @@ class Written:
     def rewrites(self) -> bool:
         """Whether cells have to be rewritten before they are read."""
         return bool(self.date_format or self.decimal or self.thousands)
-
-
-def pattern_of(date_format: str) -> re.Pattern[str]:
-    """Return the form of a date, with a group for each part; where it has no hours, a time of ISO 8601 may follow.
-
-    Example:
-        >>> pattern_of("DD.MM.YYYY").fullmatch("31.01.2024")["YYYY"]
-        '2024'
-    """
-    digits = {"YYYY": r"\d{4}", "MM": r"\d{1,2}", "DD": r"\d{1,2}", "hh": r"\d{1,2}", "mm": r"\d{2}", "ss": r"\d{2}"}
-    parts = re.split(r"(YYYY|MM|DD|hh|mm|ss)", date_format)
-    form = "".join(f"(?P<{part}>{digits[part]})" if part in digits else re.escape(part) for part in parts)
-    if "hh" not in date_format:
-        form += r"(?:[T ](?P<hh>\d{1,2}):(?P<mm>\d{2})(?::(?P<ss>\d{2}))?)?"
-    return re.compile(form, re.ASCII)

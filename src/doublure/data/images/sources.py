@@ -20,9 +20,11 @@ from doublure.data.images.faults import LABEL_MISFIT
 from doublure.data.images.pictures import Reader
 from doublure.data.images.records import Images, ImageSet, ImagesOnDisk, Pixels
 from doublure.data.npz import LARGEST, damaged
-from doublure.data.tables import cells, distinct_cells
+from doublure.data.tables import cells
+from doublure.data.tables.arrow_text import unwrapped
 from doublure.errors import DataError, Fault, FaultyRecords, printable
 from doublure.schema.columns import label
+from doublure.schema.distinct_cells import distinct
 from doublure.schema.images import LABEL, ImageSchema, LabelColumn, Pictures
 from doublure.schema.scalars import Misfit, whole
 from doublure.schema.schema import Schema
@@ -268,7 +270,7 @@ def _ends_of(stored: np.dtype[Any]) -> tuple[int, int]:
 
 def _misfits(given: pd.Series[Any], column: LabelColumn) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which labels the schema does not take; each distinct one is tried by itself."""
-    codes, uniques = distinct_cells.distinct(distinct_cells.unwrapped(given))
+    codes, uniques = distinct(unwrapped(given))
     wrong = np.ones(len(uniques) + 1, dtype=np.bool_)  # the last is for those that have none
     for place, cell in enumerate(uniques):
         one = pd.Series([cell], dtype=object)

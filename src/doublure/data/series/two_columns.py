@@ -16,8 +16,8 @@ from typing_extensions import override
 
 from doublure.data.tables.arrow_cells import Raw, as_series
 from doublure.data.tables.csv_records import Unread
-from doublure.data.tables.rewriting import MISFIT
 from doublure.data.tables.source import TableSource
+from doublure.schema.columns.spelling import MISFIT
 from doublure.schema.scalars import Misfit
 
 _CLOCK = re.compile(r"(\d{1,2})(?:[:.h](\d{2})(?:[:.](\d{2})(?:[.,]0+)?)?)?", re.ASCII)

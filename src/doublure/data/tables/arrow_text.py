@@ -8,21 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from doublure.data.tables.csv_records import UNREAD
+from doublure.schema.distinct_cells import is_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is one of Arrow's texts."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def readable(raw: Column) -> Column:
@@ -107,3 +102,17 @@ def _text(cell: bytes | None) -> str | None:
         return None if cell is None else cell.decode()
     except UnicodeDecodeError:
         return UNREAD
+
+
+def unwrapped(raw: pd.Series[Any]) -> pd.Series[Any]:
+    """Return Arrow-backed, sparse and foreign columns as numpy's of this machine, pandas' nullable or object ones."""
+    if isinstance(raw.dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        plain: pa.Array | pa.ChunkedArray = readable(pa.array(raw.array))
+        return in_pandas(plain)
+    if isinstance(raw.dtype, pd.SparseDtype):
+        return pd.Series(np.asarray(raw))
+    if isinstance(raw.dtype, np.dtype) and not raw.dtype.isnative:  # pandas counts none in another byte order
+        return raw.astype(raw.dtype.newbyteorder("="))
+    return raw

@@ -99,6 +99,10 @@ class TableRows:
 
     def add(self, frame: pd.DataFrame) -> None:
         """Write the rows of a frame of the schema's own dtypes."""
+        if self._form == ".csv":
+            columns = self._schema.columns
+            written = {name: columns[name].csv_cells(frame[name]) for name in frame.columns if name in columns}
+            frame = frame.assign(**written)
         frame = _without_formulas(frame) if self._safe else frame
         if self._form == ".csv":
             self._add_csv(frame)
@@ -158,6 +162,8 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
                 # by place: two values may become one, which a list of categories cannot hold
                 texts = np.array([*texts_of, None], dtype=object)
                 frame[name] = pd.Series(texts[column.cat.codes.to_numpy()], index=frame.index, dtype=object)
+        elif isinstance(column.dtype, pd.StringDtype):
+            frame[name] = column.map(defused)
     return frame
 
 

@@ -101,7 +101,7 @@ class Coder:
         for place, (name, column) in enumerate(self.columns.items()):
             if name not in frame.columns:
                 raise DataError(f"is not a column of {what}", field=name, remedy="evaluate tables of one schema")
-            cell = cells.canonical(frame[name].reset_index(drop=True), column, name)
+            cell = cells.canonical_again(frame[name].reset_index(drop=True), column, name)
             codes[:, place] = self._encodings[name].compact(cell)[0]
             if column.bounded:
                 numbers[name] = column.numbers_of(cell)

@@ -60,5 +60,5 @@ def _read(schema: ResolvedSchema, frame: pd.DataFrame, names: Sequence[str]) -> 
     for name in names:
         column = schema.columns[name]
         open_to_holes = column if column.may_be_missing else column.model_copy(update={"missing": True})
-        found[name] = cells.canonical(frame[name].reset_index(drop=True), open_to_holes, name)
+        found[name] = cells.canonical_again(frame[name].reset_index(drop=True), open_to_holes, name)
     return found

@@ -127,7 +127,7 @@ def _states(coder: Coder, train: Coded) -> tuple[list[_State], _Marks]:
     for place, (name, column) in enumerate(coder.columns.items()):
         if column.bounded:
             known.append(_State(place=place, column=name, label=MISSING, code=coder.sizes[place] - 1))
-            if column.clock is None:
+            if column.plain:
                 known.append(_State(place=place, column=name, label="0", code=None))
         else:
             labels = coder.labels(name)

@@ -18,6 +18,7 @@ from doublure.intervals import Result, wilson
 from doublure.measures.scores import Score, distance_score
 from doublure.measures.tables.coding import Coded, Coder
 from doublure.measures.tables.fidelity import Tables
+from doublure.schema.columns import type_named
 
 What: TypeAlias = Literal["missing", "negative", "zero", "lowest", "highest", "repeated", "multiple"]
 _Marks: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
@@ -164,18 +165,14 @@ def _candidates(coder: Coder, tables: Tables) -> Iterator[_Candidate]:
             )
         if column.bounded:
             numbers = {role: table.numbers[name] for role, table in everything.items()}
-            yield from _of_numbers(
-                name, column.shown_type, numbers, coder.bounds(name)[2], moments=column.clock is not None
-            )
+            yield from _of_numbers(name, column.shown_type, numbers, coder.bounds(name)[2], plain=column.plain)
 
 
 def _listed(shares: dict[str, float]) -> bool:
     return max(shares["train"], shares["value"]) >= LEAST_SHARE
 
 
-def _of_numbers(
-    name: str, kind: str, numbers: dict[str, Floats], unit: float, *, moments: bool
-) -> Iterator[_Candidate]:
+def _of_numbers(name: str, kind: str, numbers: dict[str, Floats], unit: float, *, plain: bool) -> Iterator[_Candidate]:
     def candidate(what: What, value: float | None, label: str, holds: _Holds) -> _Candidate:
         shares = {role: float(holds(values).mean()) for role, values in numbers.items()}
         return _Candidate(
@@ -191,7 +188,7 @@ def _of_numbers(
     if not len(present):
         return
     done: set[float] = set()
-    if not moments:
+    if plain:
         found = [
             candidate("negative", None, "below zero", lambda values: values < 0),
             candidate("zero", 0.0, "= 0", lambda values: values == 0),
@@ -207,7 +204,7 @@ def _of_numbers(
     repeated = [value for value in _repeated(numbers) if value not in done]
     for value in repeated[:_MOST_REPEATED]:
         yield candidate("repeated", value, f"= {write_number(value, kind)}", _equal_to(value))
-    if not moments and (step := _step(present, unit)) is not None:
+    if plain and (step := _step(present, unit)) is not None:
         yield candidate(
             "multiple", step, f"multiples of {write_number(step, kind)}", lambda values: _divides(step, values)
         )
@@ -249,9 +246,8 @@ def _divides(step: float, values: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def write_number(value: float, kind: str) -> str:
-    """Return a number, day or moment as text."""
-    if kind in ("date", "datetime"):
-        moment = np.datetime64(round(value), "D" if kind == "date" else "s")
-        return str(moment)
+    """Return a number as text, as its type writes it."""
+    if (named := type_named(kind).axis_text(value)) is not None:
+        return named
     text = f"{value:.12g}" if 1000 <= abs(value) < 10_000 else f"{value:,.12g}"  # a year has no comma
     return text.replace("-", "−")

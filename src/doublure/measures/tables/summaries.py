@@ -54,7 +54,7 @@ def summaries(coder: Coder, tables: Tables) -> tuple[NumberSummary, ...]:
     """
     found: list[NumberSummary] = []
     for name, column in coder.columns.items():
-        if column.listed or column.clock is not None:
+        if not column.plain:
             continue
         numbers = [present_numbers(table, name) for table in (tables.synthetic, tables.train, tables.holdout)]
         if min(map(len, numbers)) >= _FEWEST:

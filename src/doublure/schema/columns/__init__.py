@@ -13,6 +13,7 @@ from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, 
 from doublure.schema.columns.listed import MOST_VALUES, ChoiceColumn, ListedColumn
 from doublure.schema.columns.number import BoundedColumn, NumberColumn
 from doublure.schema.columns.ordinal import OrdinalColumn
+from doublure.schema.columns.parsed import ParsedColumn
 from doublure.schema.columns.real import RealColumn
 from doublure.schema.columns.registry import (
     MODELS,
@@ -49,6 +50,7 @@ __all__ = [
     "NumberColumn",
     "NumberDomain",
     "OrdinalColumn",
+    "ParsedColumn",
     "PublicBins",
     "RealColumn",
     "Role",

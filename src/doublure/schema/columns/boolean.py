@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from typing_extensions import override
 
 from doublure.schema.columns.listed import ChoiceColumn
-from doublure.schema.scalars import Value, label
+from doublure.schema.scalars import Misfit, Value, label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +30,12 @@ class BooleanColumn(ChoiceColumn):
     @override
     def domain(self) -> tuple[Value, ...]:
         return (False, True)
+
+    @override
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        from doublure.schema.columns.listed_cells import labels
+
+        return labels(raw, self, name, misfit, word=truth_of)
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:

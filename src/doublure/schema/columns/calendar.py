@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
@@ -11,16 +12,21 @@ from typing_extensions import override
 from doublure.schema.columns.column import Clock
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
 from doublure.schema.columns.number import PARTS, BoundedColumn
+from doublure.schema.scalars import Misfit
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
+    from doublure.schema.columns.spelling import Spelling
 
 EPOCH = datetime.datetime(1970, 1, 1)
 SECONDS = {"D": 86_400.0, "s": 1.0}
 """The length of a clock's unit."""
+_OFFSET = re.compile(r"(?:Z|[+-][0-9]{2}:?[0-9]{2}(?::[0-9]{2})?)$")
+_RELEASED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?)?")
 _COARSE_DAYS = 31.0
 _YEARS = range(1850, 2151)
 """The years whose first days may be bought bounds."""
@@ -30,6 +36,29 @@ class CalendarColumn(BoundedColumn):
     """A column of times: whole units of :attr:`clock` since 1970, on the column's own clock."""
 
     clock: ClassVar[Clock]
+
+    @override
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        import pandas as pd
+
+        from doublure.schema.columns.calendar_cells import moments
+
+        return pd.Series(moments(raw, self, name, misfit))
+
+    @override
+    def read_at_once(self, raw: pa.Array, name: str, misfit: Misfit) -> pd.Series[Any] | None:
+        import pandas as pd
+
+        from doublure.schema.columns.calendar_cells import NOT_A_TIME, fitting_moments, moments_at_once
+
+        found = moments_at_once(raw, [*self.missing_tokens, *NOT_A_TIME])
+        return None if found is None else pd.Series(fitting_moments(found, self, misfit))
+
+    @override
+    def spelling(self, date_format: str | None, decimal: str | None, thousands: str | None) -> Spelling | None:
+        from doublure.schema.columns.spelling import respelt_dates
+
+        return None if date_format is None else respelt_dates(date_format, self.missing_tokens)
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
@@ -112,9 +141,36 @@ class CalendarColumn(BoundedColumn):
 
     @override
     def text_of(self, number: float) -> str:
+        return self.axis_text(number)
+
+    @override
+    @classmethod
+    def axis_text(cls, number: float) -> str:
         import numpy as np
 
-        return str(np.datetime64(round(number), self.clock))
+        return str(np.datetime64(round(number), cls.clock))
+
+    @override
+    @classmethod
+    def axis_texts(cls, numbers: Sequence[float]) -> list[str] | None:
+        """Return days; of moments the clock, too, where two are of one day."""
+        days, _, clocks = zip(*(cls.axis_text(number).partition("T") for number in numbers), strict=True)
+        if len(set(days)) == len(days) or not all(clocks):
+            return list(days)
+        return [f"{clock[:5]}\n{day}" for clock, day in zip(clocks, days, strict=True)]
+
+    @override
+    @classmethod
+    def released_number(cls, cell: Any) -> float:
+        if isinstance(cell, str):
+            if _RELEASED.fullmatch(cell := _OFFSET.sub("", cell)) is None:
+                raise ValueError
+            found = datetime.datetime.fromisoformat(cell)
+        elif isinstance(cell, datetime.datetime):
+            found = cell.replace(tzinfo=None)
+        else:
+            found = datetime.datetime(cell.year, cell.month, cell.day)
+        return (found - EPOCH).total_seconds() / SECONDS[cls.clock]
 
 
 def moment(written: object) -> datetime.datetime:

@@ -13,13 +13,15 @@ from doublure.schema.allowed import MISSING, Allowed
 from doublure.schema.columns.bins import PublicBins
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
-from doublure.schema.scalars import Meaning, Token, Value, label
+from doublure.schema.scalars import Meaning, Misfit, Token, Value, is_plain_number, label
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    import pyarrow as pa
 
     from doublure.noisy_counts import CandidateGrid
+    from doublure.schema.columns.spelling import Spelling
 
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -39,8 +41,8 @@ class Column(Frozen):
     if TYPE_CHECKING:
         type: str
 
-    like: ClassVar[str]
-    """The column type of this package that it is, or behaves like."""
+    like: ClassVar[str | None] = None
+    """The column type of this package that it is, or behaves like; None where there is none."""
     facts: ClassVar[tuple[str, ...]] = ("missing",)
     """The names of its facts, in the order in which a schema lists them."""
     modelled: ClassVar[bool] = True
@@ -53,6 +55,8 @@ class Column(Frozen):
     """Whether its values are a list."""
     bounded: ClassVar[bool] = False
     """Whether its values are numbers or times between bounds."""
+    plain: ClassVar[bool] = False
+    """Whether its cells are its numbers, so that zero, signs and round ones mean something to a reader."""
     ordered: ClassVar[bool] = False
     """Whether a range of its values means something."""
     integral: ClassVar[bool] = False
@@ -78,8 +82,8 @@ class Column(Frozen):
 
     @property
     def shown_type(self) -> str:
-        """The column type of this package that data dictionaries and reports name."""
-        return self.like
+        """The column type that data dictionaries and reports name: one of this package where it behaves like one."""
+        return self.like or self.type
 
     @property
     def read_as(self) -> Column:
@@ -114,7 +118,7 @@ class Column(Frozen):
 
     def alike(self, other: Column) -> bool:
         """Return whether another column holds values of the same kind."""
-        return self.like == other.like
+        return self.shown_type == other.shown_type
 
     def placeholder(self, fact: str) -> str:
         """Return the YAML that declares a fact, with words in capitals to replace."""
@@ -226,6 +230,40 @@ class Column(Frozen):
         return 0.0 in self.repeated
 
     @abstractmethod
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        """Return ``(N,)`` raw cells in canonical form, each read by itself.
+
+        Args:
+            raw: Cells of NumPy's or pandas' own types, or Python's objects.
+            name: The column's name.
+            misfit: What becomes of a cell that does not fit.
+
+        Raises:
+            DataError: A cell does not fit; it names the column and the rule, never the cell.
+            TypeError: A cell is none of this type; like it what else ``distinct_cells.UNREADABLE`` names.
+        """
+
+    def read_at_once(self, raw: pa.Array, name: str, misfit: Misfit) -> pd.Series[Any] | None:
+        """Return what :meth:`read` returns of Arrow's cells, all read together; None where it has to be asked.
+
+        Raises:
+            DataError: As :meth:`read`.
+        """
+        return None
+
+    def reread(self, cells: pd.Series[Any], name: str) -> pd.Series[Any]:
+        """Return ``(N,)`` canonical or sampled cells in canonical form.
+
+        Raises:
+            DataError, TypeError: As :meth:`read`.
+        """
+        return self.read(cells, name, "refuse")
+
+    def spelling(self, date_format: str | None, decimal: str | None, thousands: str | None) -> Spelling | None:
+        """Return how texts in a table's own spelling are rewritten before they are read; None where they stay."""
+        return None
+
+    @abstractmethod
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:
         """Return the ``(N,)`` numbers of canonical or sampled cells, NaN for a missing one."""
 
@@ -236,6 +274,10 @@ class Column(Frozen):
     @abstractmethod
     def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
         """Return ``(N,)`` numbers as canonical cells, as loaded tables have them."""
+
+    def csv_cells(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+        """Return ``(N,)`` canonical or sampled cells as a CSV file is to have them."""
+        return cells
 
     def rounded(self, numbers: Floats) -> Floats:
         """Return ``(N,)`` numbers with no more decimals than cells have."""
@@ -275,6 +317,43 @@ class Column(Frozen):
             self.text_of(low) if low >= high else f"{self.text_of(low)}..{self.text_of(high)}"
             for low, high in intervals
         ]
+
+    @classmethod
+    def axis_text(cls, number: float) -> str | None:
+        """Return a number as a page names it; None for one that is shown as it is."""
+        return None
+
+    @classmethod
+    def axis_texts(cls, numbers: Sequence[float]) -> list[str] | None:
+        """Return numbers as the places of an axis are named; None for those that are shown as they are."""
+        found = [text for number in numbers if (text := cls.axis_text(number)) is not None]
+        return found if len(found) == len(numbers) else None
+
+    @classmethod
+    def released_number(cls, cell: Any) -> float:
+        """Return the number of a cell of a released file, or of a bound in its dictionary.
+
+        Raises:
+            TypeError, ValueError: It has none.
+        """
+        if isinstance(cell, bool):
+            raise TypeError
+        if isinstance(cell, str) and not is_plain_number(cell):
+            raise ValueError
+        return float(cell)
+
+    @classmethod
+    def claims(cls, text: str) -> bool:
+        """Say whether a cell of a table without a schema has the form of this type, so that a draft may name it.
+
+        Args:
+            text: A cell as text, without spaces around. Private.
+        """
+        return False
+
+    def learnable(self, fact: str) -> bool:
+        """Return whether a fact can be bought."""
+        return not (self.ordered and fact == "values") and not ("condition" in self.roles and fact == "missing")
 
     def partition(self, magnitude: float | None) -> CandidateGrid:
         """Return the public grid over which bounds are bought; a query clips numbers onto it itself.

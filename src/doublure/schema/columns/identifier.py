@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 from pydantic import model_validator
 from typing_extensions import override
@@ -11,6 +11,10 @@ from doublure.errors import SchemaError
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns.column import Column, Missing
 from doublure.schema.fact_states import Fact, Learn
+from doublure.schema.scalars import Misfit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class IdColumn(Column):
@@ -26,6 +30,12 @@ class IdColumn(Column):
     def _refuse(self, *given: Any, **more: Any) -> NoReturn:
         """Refuse: ids have no numbers."""
         raise SchemaError("an id is not encoded")
+
+    @override
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        from doublure.schema.columns.listed_cells import labels
+
+        return labels(raw, self, name, misfit)
 
     numbers_of = cells_of = loaded_cells_of = integer_domain = bins = _refuse  # type: ignore[pydantic-field]  # methods
 

@@ -31,6 +31,9 @@ _DECADES = 1_000.0
 _SINGLE = 64
 """A full cell of so many values is cut into single ones."""
 _ROUND = 32
+_DAY = 86_400
+_CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200)
+"""Seconds that clocks and plans are divided by, up to half a day."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,9 +149,13 @@ class NumberDomain(IntegerDomain):
 
         if last - first + 1 <= _SINGLE:
             return np.arange(first, last + 1)
-        step = next(step for step in _round_steps() if last // step - -(-first // step) < _ROUND)
+        step = next(step for step in self.round_steps() if last // step - -(-first // step) < _ROUND)
         alone = np.arange(-(-first // step), last // step + 1) * step
         return np.unique(np.concatenate([[first], alone, alone[alone < last] + 1])).astype(np.int64)
+
+    def round_steps(self) -> Iterator[int]:
+        """Yield the steps between values that people write, ascending, without end."""
+        return (times * 10**power for power in range(19) for times in (1, 2, 5))
 
     def _cells(self) -> Ints:
         import numpy as np
@@ -173,6 +180,17 @@ class TimeDomain(NumberDomain):
         return np.arange(first, last + 1) if last - first + 1 <= _SINGLE else _even(first, last, _ROUND)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SecondsDomain(NumberDomain):
+    """The integers of a number of seconds: people write whole minutes, quarters of an hour, hours and days."""
+
+    @override
+    def round_steps(self) -> Iterator[int]:
+        days = (_DAY * times * 10**power for power in range(14) for times in (1, 2, 5))
+        yield from (round(step / self.unit) for step in (*_CLOCK_STEPS, *days) if step % self.unit == 0)
+        yield from super().round_steps()
+
+
 def _checked(starts: Any, first: int, last: int, where: str) -> Ints:
     import numpy as np
 
@@ -191,10 +209,6 @@ def _even(first: int, last: int, cells: int) -> Ints:
     import numpy as np
 
     return np.unique(np.linspace(first, last + 1, cells + 1).astype(np.int64)[:-1])
-
-
-def _round_steps() -> Iterator[int]:
-    return (times * 10**power for power in range(19) for times in (1, 2, 5))
 
 
 def _spans_decades(first: int, last: int) -> bool:

@@ -12,7 +12,7 @@ from doublure.schema.columns.bins import PublicBins
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.integer_domain import IntegerDomain
 from doublure.schema.fact_states import UNDECLARED, Fact, Learn, OptionalFact
-from doublure.schema.scalars import Token, Value, label
+from doublure.schema.scalars import Misfit, Token, Value, label
 from doublure.support.guessing import suggest
 
 if TYPE_CHECKING:
@@ -49,6 +49,12 @@ class ChoiceColumn(Column):
     @override
     def size(self) -> int | None:
         return len(self.domain) or None
+
+    @override
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        from doublure.schema.columns.listed_cells import labels
+
+        return labels(raw, self, name, misfit)
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:

@@ -15,13 +15,15 @@ from doublure.schema.allowed import Allowed
 from doublure.schema.columns.bins import BinRules, PublicBins
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
-from doublure.schema.scalars import EXACT
+from doublure.schema.scalars import EXACT, Misfit
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
+    from doublure.schema.columns.spelling import Spelling
 
 MOST_CELLS = 1_000
 """Edges or spikes of a column."""
@@ -147,6 +149,7 @@ class BoundedColumn(Column):
 class NumberColumn(BoundedColumn):
     """A column of plain numbers, and how they are spread."""
 
+    plain: ClassVar[bool] = True
     adds_up: ClassVar[bool] = True
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [LOWER, UPPER]"}
     expected: ClassVar[str] = (
@@ -173,6 +176,30 @@ class NumberColumn(BoundedColumn):
     @override
     def repeated(self) -> tuple[float, ...]:
         return tuple(sorted({*self.spikes, *((0.0,) if self.zero_inflated else ())}))
+
+    @override
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        import pandas as pd
+
+        from doublure.schema.columns.number_cells import numbers
+
+        return pd.Series(numbers(raw, self, name, misfit))
+
+    @override
+    def read_at_once(self, raw: pa.Array, name: str, misfit: Misfit) -> pd.Series[Any] | None:
+        import pandas as pd
+
+        from doublure.schema.columns.number_cells import NOT_A_NUMBER, fitting_numbers, numbers_at_once
+
+        found = numbers_at_once(raw, [*self.missing_tokens, *NOT_A_NUMBER])
+        return None if found is None else pd.Series(fitting_numbers(found, self, name, misfit))
+
+    @override
+    def spelling(self, date_format: str | None, decimal: str | None, thousands: str | None) -> Spelling | None:
+        from doublure.schema.columns.spelling import respelt_numbers
+
+        marked = decimal or thousands
+        return respelt_numbers(decimal or ".", thousands, self.missing_tokens) if marked else None
 
     @override
     def numbers_of(self, cells: pd.Series[Any]) -> Floats:

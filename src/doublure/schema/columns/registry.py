@@ -17,10 +17,13 @@ from doublure.schema.columns.category import CategoryColumn
 from doublure.schema.columns.column import Column
 from doublure.schema.columns.date import DateColumn
 from doublure.schema.columns.datetime import DatetimeColumn
+from doublure.schema.columns.duration import DurationColumn
 from doublure.schema.columns.identifier import IdColumn
 from doublure.schema.columns.integer import IntegerColumn
 from doublure.schema.columns.ordinal import OrdinalColumn
+from doublure.schema.columns.parsed import ParsedColumn, check_parsing
 from doublure.schema.columns.real import RealColumn
+from doublure.schema.columns.time import TimeColumn
 
 MODELS: tuple[type[Column], ...] = (
     IntegerColumn,
@@ -30,11 +33,17 @@ MODELS: tuple[type[Column], ...] = (
     BooleanColumn,
     DateColumn,
     DatetimeColumn,
+    TimeColumn,
+    DurationColumn,
     IdColumn,
 )
-TYPES = tuple(model.like for model in MODELS)
-_MEET_CELLS = ("numbers_of", "loaded_cells_of", "rounded", "snap", "snapped_numbers_of")
-"""Methods that are given a whole column of private cells, and must read each cell by itself."""
+TYPES: tuple[str, ...] = tuple(model.model_fields["type"].default for model in MODELS)
+_MEET_CELLS = (
+    "read", "read_at_once", "reread", "spelling", "numbers_of", "cells_of", "loaded_cells_of", "rounded", "snap",
+    "snapped_numbers_of",
+)  # fmt: skip
+"""Methods that are given whole columns of private cells, each to be read by itself, or that write what those read."""
+_BASES: tuple[Any, ...] = (*MODELS, ParsedColumn)
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _REGISTERED: dict[str, type[Column]] = {}
 _WITH_REGISTERED: list[TypeAdapter[Any]] = []
@@ -78,15 +87,16 @@ def register(model: type[Any]) -> None:
     """Let the schema of a table name a column type that is defined elsewhere. It holds for this process.
 
     Args:
-        model: A subclass of one of :data:`MODELS`, which it behaves like, with a type of its own:
-            ``type: Literal["percent"] = "percent"``. Another one of its name that was registered before is replaced.
+        model: A subclass of one of :data:`MODELS`, which it behaves like, or of ``ParsedColumn``, which says what one
+            cell means; with a type of its own: ``type: Literal["percent"] = "percent"``. Another one of its name that
+            was registered before is replaced.
 
     Raises:
-        SettingError: It is no column, has no name of its own, or reads private cells in its own way, in which one
-            record could change how others are counted.
+        SettingError: It is no column, has no name of its own, reads private cells in its own way, in which one record
+            could change how others are counted, or does not read its own examples as it says.
     """
-    if not (isinstance(model, type) and issubclass(model, MODELS)):
-        classes = ", ".join(each.__name__ for each in MODELS)
+    if not (isinstance(model, type) and issubclass(model, _BASES)):
+        classes = ", ".join(each.__name__ for each in _BASES)
         raise SettingError(
             "is not the class of a column", field="column type", remedy=f"derive it from one of {classes}"
         )
@@ -98,7 +108,13 @@ def register(model: type[Any]) -> None:
         raise SettingError(
             f"{name!r} is a column type of doublure", field="column type", remedy=f"{own}, with a NAME that is free"
         )
-    base = next(each for each in MODELS if issubclass(model, each))
+    base = next(each for each in _BASES if issubclass(model, each))
+    if model.like not in (base.like, name):
+        raise SettingError(
+            f"{model.__name__} is like another type than {base.__name__}",
+            field="column type",
+            remedy="take its like out",
+        )
     for method in _MEET_CELLS:
         if getattr(model, method) is not getattr(base, method):
             raise SettingError(
@@ -106,6 +122,8 @@ def register(model: type[Any]) -> None:
                 field="column type",
                 remedy=f"take it out: cells are read as those of {base.__name__}",
             )
+    if issubclass(model, ParsedColumn):
+        check_parsing(model)
     _REGISTERED[name] = model
     every: Any = reduce(or_, models())
     _WITH_REGISTERED[:] = [TypeAdapter(Annotated[every, Field(discriminator="type")])]
@@ -122,12 +140,12 @@ def unmodelled_types() -> tuple[str, ...]:
 
 
 def type_named(name: str) -> type[Column]:
-    """Return a column type of this package.
+    """Return a column type by its name.
 
     Raises:
         KeyError: There is none of this name.
     """
-    return dict(zip(TYPES, MODELS, strict=True))[name]
+    return {model.model_fields["type"].default: model for model in models()}[name]
 
 
 def types() -> tuple[str, ...]:

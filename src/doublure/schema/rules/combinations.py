@@ -53,7 +53,7 @@ class Combinations(Rule):
     def check(self, columns: Mapping[str, Column]) -> None:
         super().check(columns)
         for name in self.names:
-            if not (columns[name].listed or columns[name].integral or columns[name].clock):
+            if columns[name].plain and not columns[name].integral:
                 raise ValueError(f"combinations names {printable(name)}, a real number; take values that can be listed")
 
     @override

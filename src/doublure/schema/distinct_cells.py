@@ -9,35 +9,28 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from doublure.data.tables.arrow_text import in_pandas, readable
 from doublure.schema.scalars import Misfit
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Cell = TypeVar("Cell")
+
+
+class NulByte(ValueError):
+    """A text that no CSV file or terminal shows whole."""
+
 
 UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
 """What reading a cell that fits no rule may raise."""
 _NOTHING = frozenset({type(None), type(pd.NA), type(pd.NaT)})
 _ALIKE = frozenset({str, bool, int, float, datetime.date})
 """The types of which equal cells read alike: of one of these, and of no two together."""
-
-
-def unwrapped(raw: pd.Series[Any]) -> pd.Series[Any]:
-    """Return Arrow-backed, sparse and foreign columns as numpy's of this machine, pandas' nullable or object ones."""
-    if isinstance(raw.dtype, pd.ArrowDtype):
-        import pyarrow as pa
-
-        plain: pa.Array | pa.ChunkedArray = readable(pa.array(raw.array))
-        return in_pandas(plain)
-    if isinstance(raw.dtype, pd.SparseDtype):
-        return pd.Series(np.asarray(raw))
-    if isinstance(raw.dtype, np.dtype) and not raw.dtype.isnative:  # pandas counts none in another byte order
-        return raw.astype(raw.dtype.newbyteorder("="))
-    return raw
 
 
 def distinct(raw: pd.Series[Any]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[object]]:
@@ -93,6 +86,13 @@ def _is_missing(cell: object) -> bool:
 def is_listed(raw: pd.Series[Any]) -> bool:
     """Whether cells have to be read one by one: text, objects, or categories of either."""
     return isinstance(raw.dtype, (pd.StringDtype, pd.CategoricalDtype)) or raw.dtype == object
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is one of Arrow's texts."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def each(uniques: Iterable[object], read: Callable[[object], Cell], otherwise: Cell, misfit: Misfit) -> list[Cell]:
