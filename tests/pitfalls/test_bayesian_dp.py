@@ -505,7 +505,7 @@ def test_the_estimate_stays_inside(usual, tmp_path, monkeypatch):
 )
 def test_an_estimate_that_tells_more_is_caught(lab, usual, tmp_path, monkeypatch, owner, name, edit):
     lab.plant(owner, name, edit)
-    made = planned() if name == "guarantee" else usual
+    made = planned() if name == "planned_claim" else usual
     with pytest.raises((AssertionError, SettingError)):
         check_the_estimate_stays_inside(made, tmp_path, monkeypatch)
 

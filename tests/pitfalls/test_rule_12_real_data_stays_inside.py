@@ -165,8 +165,8 @@ def test_nothing_reads_internal(lab, declared_plan, tmp_path):
 
 LOADED = "tensors = folder.load_weights(schema, plan)"
 LOOKS = "__import__('doublure').support.tensors.sha256_of(folder.internal / 'checkpoint.safetensors')"
-ADDED = "card['files'] = [*card['files'], entry_of(staging, PAGE)]"
-PAGE = "page = page_of(folder, card, described).encode()"
+ADDED = "card['files'] = [*card['files'], file_entry(staging, PAGE)]"
+PAGE = "page = draw_page(folder, card, described).encode()"
 
 
 @pytest.mark.parametrize(

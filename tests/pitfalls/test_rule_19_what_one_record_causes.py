@@ -295,7 +295,7 @@ THROWN_AWAY = {
 
 @pytest.mark.parametrize("ended", THROWN_AWAY)
 def test_a_run_that_is_thrown_away_though_an_owner_may_be_charged_is_caught(monkeypatch, tmp_path, ended):
-    plant(monkeypatch, Clients, "given_back", THROWN_AWAY[ended])
+    plant(monkeypatch, Clients, "release_charges", THROWN_AWAY[ended])
     with pytest.raises(AssertionError):
         check_the_run_is_kept(monkeypatch, tmp_path, ended)
 
