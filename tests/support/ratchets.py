@@ -23,7 +23,7 @@ CEILINGS = ROOT / "tests" / "ratchets.json"
 
 OWN = ("schema/columns.py", "schema/columns/")
 """Where a column may know its type."""
-ASKED = frozenset({"numeric", "discrete", "nature", "steers", "one_clock"})
+ASKED = frozenset({"numeric", "discrete", "nature", "steers"})
 """Attributes that say a column's type in other words."""
 FACTS = frozenset(
     {

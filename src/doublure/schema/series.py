@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr, model_validator
 from typing_extensions import override
 
 from doublure.errors import SchemaError, printable
-from doublure.schema.columns import CategoryColumn, Column, DatetimeColumn, IntegerColumn, RealColumn
+from doublure.schema.columns import CategoryColumn, Column, DatetimeColumn, IntegerColumn, RealColumn, type_named
 from doublure.schema.fact_states import UNDECLARED, Frozen, Learn, Undeclared, blank_is_undeclared, listed, plain
 from doublure.schema.resolving import agree
 from doublure.schema.rules.rule import Rule
-from doublure.schema.scalars import Value, Zone, check_name, whole
+from doublure.schema.scalars import Misfit, Value, Zone, check_name, whole
 from doublure.schema.schema import ResolvedSchema, Schema, Unit
 from doublure.schema.series_attributes import ATTRIBUTE_TYPES as ATTRIBUTE_TYPES
 from doublure.schema.series_attributes import Attribute, refuse_lengths
 from doublure.schema.series_attributes import FromTime as FromTime
 from doublure.schema.written import TextForm, Written
 from doublure.support import yaml12 as yaml_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SERIES, STEP, CLOCK = "series", "step", "clock"
 """The columns that tell synthetic series, and the steps of each, apart; and the time of day, where that is one."""
@@ -111,7 +114,13 @@ class Windows(Frozen):
 class MomentsColumn(DatetimeColumn):
     """When readings were taken; one without is left out, or refused."""
 
-    one_clock: ClassVar[bool] = True
+    @override
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        import pandas as pd
+
+        from doublure.schema.columns.calendar_cells import moments
+
+        return pd.Series(moments(raw, self, misfit, warned_of=name))
 
 
 class StateChannel(IntegerColumn):
@@ -139,31 +148,6 @@ class StateChannel(IntegerColumn):
         if self.zero_inflated or self.unit != 1:
             raise ValueError("is a channel of states; give it type, values and missing alone")
         return self
-
-    @property
-    @override
-    def shown_type(self) -> str:
-        return self.type
-
-    @property
-    @override
-    def states(self) -> tuple[Value, ...]:
-        return self.values
-
-    @property
-    @override
-    def shown_values(self) -> tuple[Value, ...]:
-        return self.values
-
-    @property
-    @override
-    def shown_bounds(self) -> None:
-        return None
-
-    @property
-    @override
-    def read_as(self) -> CategoryColumn:
-        return CategoryColumn(values=self.values, missing=self.missing)
 
 
 Channel = Annotated[IntegerColumn | RealColumn | StateChannel, Field(discriminator="type")]
@@ -223,8 +207,14 @@ class SeriesSchema(TextForm, Schema):
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """The channels, then the attributes."""
-        return {**self.channels, **self.attributes}
+        """The channels, then the attributes; a channel of states is its list here, and the places in it there."""
+        lists = {
+            name: type_named(self.channels[name].type).model_validate(
+                {key: self.channels[name].fact(key) for key in ("values", "missing", "description")}
+            )
+            for name in self.states
+        }
+        return {**self.channels, **lists, **self.attributes}
 
     @property
     def constraints(self) -> tuple[Rule, ...]:
@@ -240,7 +230,7 @@ class SeriesSchema(TextForm, Schema):
     @property
     @override
     def written(self) -> Written | None:
-        return self.written_as({**self.columns, **self.moments}, numbered=True)
+        return self.written_as({**self.channels, **self.attributes, **self.moments}, numbered=True)
 
     @property
     def source(self) -> str | None:
@@ -258,7 +248,7 @@ class SeriesSchema(TextForm, Schema):
     @property
     def states(self) -> dict[str, tuple[Value, ...]]:
         """The values of channels that are no numbers, by whose places in the list they are reckoned with."""
-        return {name: each.states for name, each in self.channels.items() if each.states}
+        return {name: found for name, each in self.channels.items() if (found := each.fact("values"))}
 
     @property
     def length(self) -> int:
@@ -312,11 +302,11 @@ class SeriesSchema(TextForm, Schema):
         always = {"length": self.series.length, "gaps": self.series.gaps}
         written = self.series.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         data["series"] = {key: (always | written)[key] for key in Windows.model_fields if key in always | written}
-        for name, column in self.columns.items():
+        for name, column in {**self.channels, **self.attributes}.items():
             facts = {fact: listed(plain(column.fact(fact))) for fact in column.facts}
             own = column.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
             found: dict[str, Any] = {"type": column.type} | facts | own
-            if column.states:
+            if name in self.states:
                 found.pop("bounds", None)
             if isinstance(found.get("bounds"), list):
                 found |= {"bounds": [whole(end) for end in found["bounds"]]}

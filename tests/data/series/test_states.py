@@ -9,6 +9,7 @@ import pytest
 import doublure as db
 from doublure.data.series import open_series
 from doublure.data.series.writing import write_series
+from doublure.drafting.check import check
 from doublure.errors import DataError, SchemaError
 from doublure.schema import Schema
 
@@ -45,6 +46,18 @@ def test_states_are_read_by_their_places_and_come_out_by_their_names(tmp_path):
         again = open_series(path).load(schema).content
         assert np.array_equal(again.values, content.values, equal_nan=True)
     assert np.array_equal(open_series(content).load(schema).content.values, content.values, equal_nan=True)
+
+
+@pytest.mark.parametrize("type_", ["category", "ordinal"])
+def test_a_channel_of_states_is_shown_as_its_list_and_reckoned_with_as_its_places(type_):
+    schema = Schema.parse(TEXT.replace("category", type_).replace("missing: true", "missing: ['1'], description: d"))
+    column, places = schema.columns["door"], schema.channels["door"]
+    assert (column.type, column.domain, column.ordered) == (type_, ("shut", "ajar", "open"), type_ == "ordinal")
+    assert (column.missing_tokens, column.description) == (places.missing_tokens, "d")
+    assert places.grid == (0, 2)
+    assert list(schema.columns) == ["door", "heat"]
+    assert "<td>shut, ajar, open</td>" in schema._repr_html_()
+    assert not [each for each in check(schema).findings if each.path == "channels.door"]
 
 
 def test_of_several_states_in_a_step_the_last_stays():

@@ -223,13 +223,13 @@ class ArraySource(SeriesSource):
         arrays = [np.asarray(self.array(name)) for name in layout.values]
         length, channels = schema.length, len(schema.channels)
         parts = [*arrays[0].reshape(count, length, channels).transpose(2, 0, 1)] if len(arrays) == 1 else arrays
-        values = np.empty((count, length, channels))
-        for number, ((name, channel), part) in enumerate(zip(schema.channels.items(), parts, strict=True)):
+        values, columns = np.empty((count, length, channels)), schema.columns
+        for number, (name, part) in enumerate(zip(schema.channels, parts, strict=True)):
             named = self._headers.get(f"{STATES}{name}")
             if named is not None and len(layout.values) == 1 and name in schema.states:
                 part = _of_places(part, np.asarray(self.array(f"{STATES}{name}")))
             raw = cells.raw_column(part.reshape(-1))
-            column = cells.canonical(raw, readable(channel, schema), name, self._misfit(name, schema))
+            column = cells.canonical(raw, readable(columns[name], schema), name, self._misfit(name, schema))
             values[:, :, number] = numbers_of(column).reshape(count, length)
         return values
 

@@ -11,7 +11,7 @@ from doublure.data.series import clock
 from doublure.data.series.clock import Changes, Flags, Whole
 from doublure.data.series.records import Values
 from doublure.data.tables import cells
-from doublure.schema.columns import Column, IntegerColumn, RealColumn
+from doublure.schema.columns import Column
 from doublure.schema.scalars import label
 from doublure.schema.series import SeriesSchema
 
@@ -88,11 +88,10 @@ def complete(attributes: pd.DataFrame, starts: Whole, schema: SeriesSchema) -> p
     return pd.DataFrame(found, index=pd.RangeIndex(len(starts)))
 
 
-def readable(channel: IntegerColumn | RealColumn, schema: SeriesSchema) -> Column:
-    """Return a channel whose empty cells are left to the rule for gaps, unless they are to be refused anyway."""
-    column = channel.read_as
+def readable(column: Column, schema: SeriesSchema) -> Column:
+    """Return a channel's column, its empty cells left to the rule for gaps, unless they are to be refused anyway."""
     open_ = schema.series.gaps == "drop" or schema.misfit == "coerce" or schema.ends_at is not None
-    if channel.missing is False and open_:
+    if column.missing is False and open_:
         return column.model_copy(update={"missing": True})
     return column
 

@@ -112,7 +112,8 @@ class _Form:
 
     def values(self) -> Mapping[str, Column]:
         """The columns that hold values; an empty cell is a gap, which the schema's rule deals with."""
-        return {name: readable(column, self.schema) for name, column in self.schema.channels.items()}
+        columns = self.schema.columns
+        return {name: readable(columns[name], self.schema) for name in self.schema.channels}
 
     def attributes(self) -> dict[str, Column]:
         """The columns of attributes; those that follow from the time or the length are computed where they are none."""

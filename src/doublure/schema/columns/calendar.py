@@ -43,7 +43,7 @@ class CalendarColumn(BoundedColumn):
 
         from doublure.schema.columns.calendar_cells import moments
 
-        return pd.Series(moments(raw, self, name, misfit))
+        return pd.Series(moments(raw, self, misfit))
 
     @override
     def read_at_once(self, raw: pa.Array, name: str, misfit: Misfit) -> pd.Series[Any] | None:

@@ -35,8 +35,11 @@ _CALENDAR = (np.datetime64("0001-01-01T12:00:00", "s"), np.datetime64("9999-12-3
 """The first and the last moment, in UTC, that every zone's calendar reaches."""
 
 
-def moments(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> Moments:
+def moments(raw: pd.Series[Any], column: Column, misfit: Misfit, warned_of: str = "") -> Moments:
     """Return ``(N,)`` raw cells as moments in canonical form.
+
+    The owner of a column is warned, by the name ``warned_of``, where some moments have an offset from UTC and some have
+    none; not where that is empty, or cells are coerced.
 
     Raises:
         TypeError: A cell is no moment; like it what else ``distinct_cells.UNREADABLE`` names.
@@ -50,7 +53,6 @@ def moments(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit) -> M
     elif is_listed(raw) or misfit == "coerce":
         codes, uniques = distinct(raw)
         tokens = {*column.missing_tokens, *NOT_A_TIME}
-        warned_of = name if column.one_clock and misfit == "refuse" else ""
         array = np.append(_moment_of_each(uniques, _zone(column), tokens, misfit, warned_of), _NO_TIME)[codes]
     else:
         raise TypeError
@@ -102,16 +104,13 @@ def _zone(column: Column) -> str | None:
 def _moment_of_each(
     uniques: Sequence[object], zone: str | None, tokens: Collection[str], misfit: Misfit, warned_of: str = ""
 ) -> Moments:
-    """Return distinct moments on the clock of ``zone``; None leaves each on the clock that it is written in.
-
-    The owner of a column is warned of it where some moments have an offset from UTC and some have none.
-    """
+    """Return distinct moments on the clock of ``zone``; None leaves each on the clock that it is written in."""
     read: list[tuple[np.datetime64, int | None]]
     read = each(uniques, partial(_moment, tokens=tokens), (_NO_TIME, None), misfit)
     found = np.array([moment for moment, _ in read], dtype="datetime64[s]")
     aware = np.array([offset is not None for _, offset in read], dtype=bool)
     if zone is not None and aware.any():
-        if warned_of and not (aware | np.isnat(found)).all():
+        if warned_of and misfit == "refuse" and not (aware | np.isnat(found)).all():
             said = "some moments have an offset from UTC and some have none; those without are read as they stand"
             warnings.warn(f"{printable(warned_of)}: {said} in {zone}", DataWarning, stacklevel=2)
         offsets = np.array([offset for _, offset in read if offset is not None], dtype="timedelta64[s]")

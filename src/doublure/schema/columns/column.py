@@ -65,8 +65,6 @@ class Column(Frozen):
     """The unit of its numbers, where they are times."""
     steers: ClassVar[bool] = False
     """Whether it may be a condition."""
-    one_clock: ClassVar[bool] = False
-    """Whether moments with an offset from UTC and without are worth a warning."""
     example: ClassVar[str | None] = None
     """The remedy for bounds of another form."""
     expected: ClassVar[str] = "use texts or numbers"
@@ -84,16 +82,6 @@ class Column(Frozen):
     def shown_type(self) -> str:
         """The column type that data dictionaries and reports name: one of this package where it behaves like one."""
         return self.like or self.type
-
-    @property
-    def read_as(self) -> Column:
-        """The column that says how its cells are read."""
-        return self
-
-    @property
-    def states(self) -> tuple[Value, ...]:
-        """Values that are no numbers, and count as their places in this list; empty where there are none."""
-        return ()
 
     @property
     def missing_tokens(self) -> tuple[str, ...]:
