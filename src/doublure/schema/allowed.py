@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 MISSING = "missing"
-"""How a rule writes an empty cell."""
+"""The word for an empty cell in a rule."""
 
 
 def _plain(value: object) -> object:
