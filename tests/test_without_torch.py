@@ -94,7 +94,7 @@ from pathlib import Path
 import doublure as db
 from doublure.federated.clients import Clients
 from doublure.federated.silo import Silo
-from doublure.federated.simulate import fit_elsewhere
+from doublure.federated.simulate import fit_remotely
 
 class Hands:
     def __init__(self, owners):
@@ -115,7 +115,7 @@ owners = {
 }
 ledger = db.Ledger.create("all.ledger", dataset="all", epsilon=9.0, delta=1e-3)
 asked = Clients(Hands(owners), plan)
-syn = fit_elsewhere(asked, plan, ledger=ledger, out=Path("owned"))
+syn = fit_remotely(asked, plan, ledger=ledger, out=Path("owned"))
 assert not any(each.missed for each in asked.rounds), asked.rounds
 assert len(syn.sample(20)) == 20
 print("whole")

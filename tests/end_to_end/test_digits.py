@@ -290,12 +290,12 @@ def test_other_records_do_not_go_on_with_what_these_have_taught(tmp_path, digits
         "fewer": {name: values[1:] for name, values in digits.items()},
         "another order": {name: values[::-1] for name, values in digits.items()},
     }
-    drawn, before = len(watch.draws), answers(tmp_path).kept((0, 0)).noisy
+    drawn, before = len(watch.draws), answers(tmp_path).read((0, 0)).noisy
     for others in [*changed.values(), changed["an image"]]:  # nor does one that was refused before
         with pytest.raises(RunFolderError, match="was begun with other records, or in another order"):
             resumed(others, plans[method], book, tmp_path)
     assert len(watch.draws) == drawn
-    assert np.array_equal(answers(tmp_path).kept((0, 0)).noisy, before)
+    assert np.array_equal(answers(tmp_path).read((0, 0)).noisy, before)
     resumed(digits, plans[method], book, tmp_path)
     assert closed(book)[-1] == ("done", plans[method].steps)
     assert book.spent.epsilon == 2.0

@@ -531,7 +531,7 @@ def test_signs_zeros_top_codes_and_round_values_come_back_whatever_the_bounds(tm
     assert ((made["bill"] % 5000 == 0) & (made["bill"] > 0)).mean() > 0.12  # real: 0.2; spread evenly: 0.0002
     cuts = [-1e9, 0, 1, 1000, 5000, 10_000, 20_000, 50_000, 100_000, 1e9]
     shares = [np.histogram(rows["bill"], cuts)[0] / len(rows) for rows in (real, made)]
-    assert 0.5 * np.abs(shares[0] - shares[1]).sum() < 0.03
+    assert 0.5 * np.abs(shares[0] - shares[1]).sum() < 0.04  # noise of nine cells and 8,000 drawn rows: .02 to .03
 
 
 def test_steps_edges_and_spikes_are_kept(tmp_path):

@@ -124,10 +124,10 @@ def test_code_outside_the_core_takes_whole_steps_and_no_parts():
         "from doublure.private.clipping import clipped_sum",
         "from doublure.private.sampling import FixedSizeSampler",
         "from doublure.private.noise import OsKeyedNoise",
-        "from doublure.private.queries.facts import counted_on",
+        "from doublure.private.queries.facts import count_on_grid",
         "from doublure.private import noise\nx = noise.OsKeyedNoise()",
         "query.counted(records)",
-        "from doublure.private.queries.facts import query_of",
+        "from doublure.private.queries.facts import make_fact_query",
         "from doublure.private.gradients import batch_gradient",
         "import doublure.private.clipping as c",
         "from doublure.private.queries.counts import _flat",
@@ -143,7 +143,7 @@ def test_what_reads_noisy_counts_is_given_no_others():
     """It stands outside the core, and asks for nothing in it but a refusal; a query hands it what a mechanism gave."""
     users = [path for path in SOURCE.rglob("*.py") if "noisy_counts import" in path.read_text()]
     columns = {path for path in users if path.parent.name == "columns"}
-    assert {path.name for path in users if path not in columns} == {"facts.py", "signal_to_noise.py"}
+    assert {path.name for path in users if path not in columns} == {"facts.py"}
     for path in columns:  # a column names a partition, which is public, and is given no count
         nodes = ast.walk(ast.parse(path.read_text()))
         taken = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "doublure.noisy_counts"]

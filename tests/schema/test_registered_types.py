@@ -10,11 +10,15 @@ import pandas as pd
 import pytest
 
 import doublure as db
+from doublure.data.tables.cells import canonical
+from doublure.data.tables.rules import checked
 from doublure.drafting.check import check
 from doublure.errors import DataError, SchemaError, SettingError
 from doublure.releasing.bundle import dictionary
 from doublure.schema import Schema, columns
-from doublure.schema.columns import CategoryColumn, IdColumn, RealColumn
+from doublure.schema.allowed import Allowed
+from doublure.schema.columns import CategoryColumn, IdColumn, IntegerColumn, NumberDomain, RealColumn
+from doublure.schema.columns.time import TimeColumn
 from doublure.schema.fact_states import Fact
 
 TEXT = """
@@ -213,3 +217,119 @@ def test_what_cannot_be_a_type_is_refused(model, said, remedy):
     assert caught.value.remedy.startswith(remedy)
     assert "\n" not in str(caught.value)
     assert columns.types() == columns.TYPES
+
+
+# -- ways around -------------------------------------------------------------------------------------------------------
+
+
+def greatest(raw, *_):
+    return pd.Series(np.full(len(raw), float(raw.astype(float).max())))
+
+
+def looked_up(self, name):
+    return greatest if name == "read" else object.__getattribute__(self, name)
+
+
+class Watching(type(RealColumn)):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("hook", "body"),
+    [
+        ("__getattribute__", {"__getattribute__": looked_up}),
+        ("model_post_init", {"model_post_init": lambda self, _: object.__setattr__(self, "read", greatest)}),
+        ("csv_cells", {"csv_cells": lambda self, cells: greatest(cells)}),
+        ("a metaclass", {}),
+    ],
+)
+def test_a_type_that_could_read_cells_in_another_way_is_refused(hook, body):
+    meta = Watching if hook == "a metaclass" else type(RealColumn)
+    fields = {"__module__": __name__, "__annotations__": {"type": Literal["odd"]}, "type": "odd"}
+    with pytest.raises(SettingError, match=f"{hook} of its own"):
+        columns.register(meta("Odd", (RealColumn,), fields | body))
+
+
+class AllIfAny(Allowed):
+    def has(self, numbers):
+        return np.full(np.shape(numbers), bool(np.any(numbers == 99)))
+
+
+def check_a_rule_reads_each_record_by_itself():
+    class Code(IntegerColumn):
+        type: Literal["code99"] = "code99"
+
+        def ruled(self, written):
+            return AllIfAny(**vars(super().ruled(written)))
+
+    columns.register(Code)
+    schema = Schema.parse(
+        """
+        doublure: 1
+        kind: table
+        unit: {name: p}
+        units: 10
+        misfit: coerce
+        columns:
+          a: {type: code99, bounds: [0, 99], missing: false}
+          k: {type: boolean, missing: false}
+        constraints:
+          - {implies: {when: {a: [0, 5]}, then: {k: true}}}
+        """
+    )
+    for last in (98, 99):
+        raw = pd.DataFrame({"a": [3, 11, 12, last], "k": [False] * 4})
+        read = pd.DataFrame({name: canonical(raw[name], schema.columns[name], name, "coerce") for name in raw})
+        assert checked(read, schema)["k"].tolist() == ["true", "false", "false", "false"]
+
+
+def test_cells_that_a_type_allows_are_compared_by_the_package_alone(monkeypatch):
+    check_a_rule_reads_each_record_by_itself()
+    monkeypatch.setattr(Allowed, "from_answer", lambda answer: answer)
+    with pytest.raises(AssertionError):
+        check_a_rule_reads_each_record_by_itself()
+
+
+def test_a_subclass_of_a_type_that_reads_single_cells_needs_no_examples():
+    class Office(TimeColumn):
+        type: Literal["office"] = "office"
+        bounds: Fact[tuple[str, str]] = ("09:00", "17:00")
+
+    columns.register(Office)
+    assert columns.type_named("office") is Office
+
+
+EQUAL = """
+doublure: 1
+kind: table
+units: 10
+columns:
+  a: {type: A}
+  b: {type: B}
+constraints:
+  - {equal: [a, b]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ('time, bounds: ["06:00", "20:00"]', 'time, bounds: ["06:00:00", "20:00:00"]', None),
+        ('duration, bounds: ["0 min", "2 h"]', 'duration, bounds: ["0 min", "120 min"]', None),
+        ("duration, bounds: [0, 90], numbers_in: min", "duration, bounds: [0, 90], numbers_in: s", "the same bounds"),
+        ("duration, bounds: [0, 90], numbers_in: min", "real, bounds: [0, 90]", "to be of one type"),
+    ],
+)
+def test_equal_compares_what_bounds_mean(one, other, said):
+    text = EQUAL.replace("A}", one + ", missing: false}").replace("B}", other + ", missing: false}")
+    if said is None:
+        assert Schema.parse(text).derived == {"b": "a"}
+    else:
+        with pytest.raises(SchemaError, match=said):
+            Schema.parse(text)
+
+
+@pytest.mark.parametrize("unit", [0.0, -1.0, float("nan"), float("inf")])
+def test_integers_have_a_unit_that_is_a_positive_number(unit):
+    with pytest.raises(SchemaError, match="unit"):
+        NumberDomain(first=0, last=5, nullable=False, unit=unit)

@@ -1,4 +1,7 @@
-"""NPZ files: headers first, arrays when they are loaded; written as they come. Nothing is pickled or unpickled."""
+"""Read and write NPZ files without pickling.
+
+Headers are read first, arrays when they are loaded; a large array is written block by block.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ LARGEST = 32 * 2**30
 """The most bytes that are held in memory of one set."""
 
 DAMAGED = (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, KeyError, RuntimeError)
-"""What reading a damaged, encrypted or hostile file raises."""
+"""Errors raised by reading a damaged, encrypted or hostile file."""
 
 _LONGEST_TEXT = 10_000  # bytes; each text of an array takes as many as the longest
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -98,9 +101,9 @@ def refuse_fields(name: str, header: Header) -> None:
 
 
 def in_memory(values: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return an array that somebody has in memory; a list becomes one of objects, so that each cell stays its own.
+    """Return values in memory as an array; a list becomes an array of objects, so that each cell keeps its type.
 
-    Of ``[1, "a"]`` numpy makes two texts, of ``[True, 2]`` two numbers: one cell would change how others are read.
+    NumPy reads ``[1, "a"]`` as two texts and ``[True, 2]`` as two numbers: one cell would change how others are read.
     """
     return np.array(values, dtype=object) if isinstance(values, (list, tuple)) else np.asarray(values)
 

@@ -91,7 +91,7 @@ def _holds_several(folder: Path) -> bool:
     headers = set()
     for path in sorted(inside):
         if table_name(path) is not None:
-            with suppress(DataError):  # whoever opens it says so
+            with suppress(DataError):  # the fault is reported on opening
                 headers.add(tuple(open_table(path).columns))
     return len(headers) > 1
 

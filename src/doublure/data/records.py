@@ -31,7 +31,7 @@ class Loaded:
 
         @property
         def content(self) -> Any:
-            """What the kind's encoder reads."""
+            """The records in the form that the kind's encoder reads."""
 
         @property
         def frame(self) -> pd.DataFrame:
@@ -39,7 +39,7 @@ class Loaded:
 
     @property
     def most_records(self) -> int:
-        """How many records the unit with the most has. Private."""
+        """The largest number of records of one unit. Private."""
         return int(np.bincount(self.unit, minlength=1).max())
 
     def cells(self, column: str, fact: str) -> pd.Series[Any]:

@@ -54,7 +54,7 @@ def only(names: Sequence[str], container: str) -> str:
     """Return the one name that holds a thing.
 
     Raises:
-        DataError: Several could be meant, and nobody could tell which.
+        DataError: Several names could be meant.
     """
     if len(names) > 1:
         both = " and ".join(printable(name) for name in names[:2])
@@ -66,7 +66,7 @@ def labels_among(names: Sequence[str], container: str) -> str:
     """Return the name of the labels: beside ``label`` a ``y`` is something else.
 
     Raises:
-        DataError: Several could be meant, and nobody could tell which.
+        DataError: Several names could be meant.
     """
     words = {name: set(name.lower().split("_")) for name in names}
     sure = any(each & {"label", "labels"} for each in words.values())

@@ -1,6 +1,6 @@
-"""What a schema may say and does not: a target, conditions, rules. No plan needs them, and much hangs on them.
+"""Ask for optional entries of a schema that affect quality: a target, conditions and rules.
 
-All of it is asked by names and types alone; a person decides.
+No plan needs them. They are proposed by names and types alone; a person decides.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is still missing in a schema, field by field, as YAML to paste.
+"""Check a schema for missing facts, field by field, with YAML to paste.
 
-The schema is looked at, and of the data no more than its header, but for readings that no column tells apart: their
-owner should know whether two of them have one moment.
+The check reads the schema, and of the data only the header. One exception: readings that no column tells apart are
+read, because their owner should know whether two of them have the same moment.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BLOCKING = ("undeclared", "absent", "doubled")
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing about a schema that somebody has to decide or should know.
+    """An open decision or a notice about a schema.
 
     Attributes:
         kind: ``undeclared``: a fact is open. ``absent``: the data lacks a column. ``doubled``: the data has it twice.
@@ -76,7 +76,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """What a schema still lacks.
+    """The findings about a schema.
 
     Attributes:
         findings: In the schema's order; notes last.

@@ -1,6 +1,6 @@
-"""Every cell of a table that does not fit its schema, for the eyes of whoever owns the data.
+"""List the cells of a table that do not fit its schema, for the data owner only.
 
-What is found is private, and goes into a file of mode 0600 alone; a terminal shows columns, rules and counts.
+The list is private, and is written only to a file of mode 0600; a terminal shows columns, rules and counts.
 Declare what is public of any such table, never what you see in the list.
 """
 
@@ -36,7 +36,7 @@ EMPTY = "is empty, and the schema says missing: false"
 _BROKEN = "the record breaks the rule {}"
 _TAKEN = [f"{_BROKEN.format(model.word)}, and a fit takes it all the same" for model in MODELS if model.encoded]
 TOLERATED = frozenset({BEYOND, *_TAKEN})
-"""What a fit is not refused for."""
+"""Misfits that a fit tolerates."""
 _UNREADABLE = "the line of this number cannot be read"
 _SPREADSHEET = ("=", "+", "-", "@", "\t", "\r")
 

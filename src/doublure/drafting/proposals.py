@@ -1,8 +1,8 @@
-"""What a column may be beside what its storage says: proposals in comments, for a data steward to confirm.
+"""Propose column types beyond the storage type, as comments for a data steward to confirm.
 
 A proposal follows from a column's name, and from the form of its first thousand cells: a form counts only if 19 in 20
 cells share it, so that no single record decides. No value, bound, category or count leaves this module: where one
-has to be written, the proposal holds a word in capitals. How many decimals most numbers have is a form.
+has to be written, the proposal holds a word in capitals. The number of decimals of most numbers is a form.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _COARSER = {"cat", "category", "group", "decile"}
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """What a column may be.
+    """A proposed description of a column.
 
     Attributes:
-        why: In a few words, after "if".
-        column: Its description then, with words in capitals to replace; None where it had better not be described.
+        why: The condition in a few words, after "if".
+        column: The description, with words in capitals to replace; None where it had better not be described.
         keys: Keys of the file that go with it, such as ``date_format``.
     """
 
@@ -156,7 +156,7 @@ def _of_numbers_and_a_code(texts: Sequence[str]) -> Proposal | None:
 def _date_format(texts: Sequence[str]) -> str | None:
     """Return how dates are written, as a schema's ``date_format``; of 03-04-2024, whichever part passes 12 is the day.
 
-    Where none does in 19 of 20, nobody can tell, and the day comes first.
+    Where none does in 19 of 20, the order is ambiguous, and the day comes first.
     """
     if found := _common([match for text in texts if (match := _YEAR.fullmatch(text))], 1, len(texts)):
         return None if found == "-" else f"YYYY{found}MM{found}DD"  # with hyphens it is ISO 8601, or nearly

@@ -1,4 +1,4 @@
-"""Which tables hang together, by the names of their columns alone: a proposal for whoever drafts a schema."""
+"""Propose relations between tables by the names of their columns alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORDS = ("id", "key", "nr", "no", "number", "code")
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """How a child table hangs on the root.
+    """The link of a child table to the root.
 
     Attributes:
         foreign_key: The column that holds the root's key.

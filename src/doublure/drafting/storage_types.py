@@ -1,4 +1,4 @@
-"""How a table's columns are stored: whole numbers, real numbers, truth values, dates, moments, text, forms of types.
+"""Storage types of columns: integer, real, boolean, date, datetime, text, or a registered type's form.
 
 A draft of a schema may take names and storage types from private data, and nothing else. A typed container says the
 type itself; in text it is guessed from the form of the first thousand cells, and a form counts only if 19 in 20 share

@@ -1,9 +1,9 @@
-"""Columns of a child table that a rule puts above one of the root: counted by their gap, and the rule holds as drawn.
+"""Child columns that a rule bounds below by a column of the root, counted by their gap.
 
-``{at_most: [customers.since, orders.placed]}``: what is counted is how long after the customer's first day an order was
-placed. Drawn one by one and put in order afterwards, far too many orders would lie on that day. Where the bounds of the
-two have little in common the gap says less than the value (a birth and a stay in one of three years): then the value is
-counted, and the rule kept when a unit is decoded (:mod:`doublure.encode.across_tables`).
+Rows then obey the rule as drawn. Of ``{at_most: [customers.since, orders.placed]}`` the time from the customer's first
+day to the order is counted. Drawn one by one and put in order afterwards, far too many orders would lie on that day.
+Where the bounds of the two have little in common the gap says less than the value (a birth and a stay in one of three
+years): then the value is counted, and the rule kept when a unit is decoded (:mod:`doublure.encode.across_tables`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What series are recorded under, as codes: a value of a list, or the public group that a number falls in.
+"""Encode attributes of series as codes: a listed value, or the public group of a number.
 
-Groups are the bins that a number of a table has, but few: each is one block of a condition, and one more thing that a
-method has to know of series apart. ``edges`` of the schema cut them elsewhere.
+Groups are the bins of a table's number, but few: each is one block of a condition, and a method has to learn the series
+of each group apart. ``edges`` of the schema cut them elsewhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What series were recorded under, as one-hot blocks behind their bodies, and back."""
+"""Encode attributes of series as one-hot blocks behind their bodies, and decode them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Attributes:
 
 
 class SeriesRows(Encoder):
-    """What the encoders of series share: their conditions are the attributes."""
+    """Base of the series encoders: their conditions are the attributes."""
 
     schema: SeriesSchema
     body_shape: tuple[int, int]

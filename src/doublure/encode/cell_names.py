@@ -1,4 +1,4 @@
-"""What the cells of a table of counts are called: values, ranges of a number, missing.
+"""Names of the cells of a table of counts: values, ranges of a number, missing.
 
 A range ``30..39`` holds both ends, as ``doublure sample --given`` reads them. Cells that join several values name them
 all: neighbouring numbers by one range, others with ``|`` between them.

@@ -1,4 +1,4 @@
-"""Which encoder takes records of a schema, and what a method chooses of it."""
+"""Choose the encoder of a schema's records by the options of a method."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingChoice:
-    """How records are encoded, where their kind leaves a choice.
+    """Encoding options, where a kind of data leaves a choice.
 
     Attributes:
         numerics: Numbers as public bins, as scaled values or, in tables, in steps of their unit. None: tables in bins,

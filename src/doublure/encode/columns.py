@@ -1,4 +1,4 @@
-"""How one column becomes codes and scalars, and back.
+"""Encode one column as codes and scalars, and decode it.
 
 A column is compact first (one small number a cell), expanded to blocks only for the rows in hand:
 

@@ -103,7 +103,7 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reach:
-    """What a later column may be measured from: the values of a column and, where it is missing, of those before it."""
+    """Range that a later column is measured from: a column's values, or where it is missing those of columns before."""
 
     lower: float
     upper: float

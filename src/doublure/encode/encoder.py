@@ -1,4 +1,4 @@
-"""What every kind's encoder does, so that a method need not know the kind."""
+"""The encoder interface of all kinds of data, so that a method need not know the kind."""
 
 from __future__ import annotations
 

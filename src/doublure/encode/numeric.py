@@ -58,7 +58,7 @@ class NumericEncoding(ABC):
 
     @property
     def states(self) -> int:
-        """How many states a cell has beside the numbers in order."""
+        """The number of states of a cell beside the numbers in order."""
         return int(self.zero) + int(self.column.may_be_missing)
 
     def _present(self, values: Floats) -> Floats:

@@ -1,9 +1,9 @@
-"""Which row of its kind gets which value: what two columns have to do with one another, shared out evenly too.
+"""Pairwise swapping: exchange values between rows until two-way tables match their probabilities.
 
 Rows with the same probabilities are of one kind, and :class:`~doublure.encode.systematic_sampling.EvenShares` gives
-each kind the right number of every value. Which of its rows gets which is left to chance, and in a table of two columns
-chance is noise. Within a kind columns are independent, so that any of its rows may have any of its values: two of them
-exchange theirs wherever that brings the tables of all pairs nearer to what the probabilities say.
+each kind the right number of every value. It assigns values to the rows of a kind at random, which adds sampling noise
+to two-way tables. Within a kind columns are independent, so that any row may have any of the kind's values: two rows
+exchange theirs wherever that brings the tables of all pairs nearer to the probabilities.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _SWEEPS = 2
 _AT_ONCE = 32
 """Meetings that are judged by the same tables: of many, all would fix the same cell."""
 _MOST_BLOCKS = 64
-"""Whose pairs are swapped; of more blocks, those that chance puts together."""
+"""The most blocks whose pairs are swapped together; of more, groups are drawn at random."""
 _MOST_CELLS = 4096
-"""Of such blocks together; in a block with more codes than its part of them the rarest share one."""
+"""The most cells of such blocks together; in a block with more codes than its part of them the rarest share one."""
 _MOST_JUDGED = 30_000_000
 """Blocks that are looked at in all, a few seconds: of very many rows or blocks, some are left to chance."""
 _MOST_STRATA = 16

@@ -27,7 +27,7 @@ from doublure.support.tensors import Array, as_tensor
 
 _MIDDLE = 0.5
 _LAST_PLACE = 1 - 2.0**-10
-"""How far into a cell a place is at most, so that float32 does not round it into the next."""
+"""The largest place within a cell, so that float32 does not round it into the next."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

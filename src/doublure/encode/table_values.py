@@ -1,8 +1,8 @@
-"""ENCODE: rows of a table as whole numbers, one a column, and back: what is counted and drawn cell by cell.
+"""ENCODE: rows of a table as whole numbers, one a column, counted and drawn cell by cell, and back.
 
-Of a category the number is its place in the list; of a number, a date or a moment its value in steps of the column's
-unit; missing is the number after the last. Nothing is joined to bins: which values belong together is decided where
-they are counted (:mod:`doublure.methods.statistics.tables`). Constraints are kept as :class:`TableEncoder` keeps them.
+A category's number is its index in the list; that of a number, a date or a moment is its value in steps of the column's
+unit; missing is the number after the last. No values are binned here: they are grouped where they are counted
+(:mod:`doublure.methods.statistics.tables`). Constraints are kept as :class:`TableEncoder` keeps them.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from doublure.private import accounting
 from doublure.private.accounting import GaussianEvent
 from doublure.private.owner_partitions import EmptyRecords, OwnerPartitions
 from doublure.private.queries.counts import Counts
-from doublure.private.queries.facts import Fact, FactRecords, Shares
+from doublure.private.queries.facts import Fact, FactRecords
 from doublure.run.record_sources import RemoteSource
 from doublure.schema import Schema
 from doublure.support import files
@@ -367,7 +367,8 @@ class Clients(RemoteSource):
     def _encode_fact(self, query: Fact) -> Message:
         asked = query.question
         learned = any(each.column == asked.column and each.fact == "values" for each in self._plan.schema.questions)
-        values = {"values": [str(each) for each in query.domain]} if isinstance(query, Shares) and learned else {}
+        known = query.counted_values if learned else ()
+        values = {"values": [str(each) for each in known]} if known else {}
         return Message({"path": asked.path, **values})
 
     # -- rounds --------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Questions of a federation as messages (:mod:`doublure.support.messages`).
 
 Nothing that arrives is trusted: malformed messages are refused by name. Both ends state their version of this format,
-which must be the same.
+which must be the same. Answers are written by :meth:`doublure.private.queries.query.Answer.to_message`.
 """
 
 from __future__ import annotations

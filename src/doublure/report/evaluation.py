@@ -319,7 +319,7 @@ def _page_context(report: Report, content: PageContent) -> dict[str, Any]:
 
 PAGES: ByKind[EvaluationPage] = ByKind(
     "page",
-    table=EvaluationPage(TableEvaluation, "evaluation.html.j2", _table),
+    table=EvaluationPage(TableEvaluation, "tables.html.j2", _table),
     images=EvaluationPage(ImageEvaluation, "images.html.j2", _images),
     series=EvaluationPage(SeriesEvaluation, "series.html.j2", _series),
     relational=EvaluationPage(RelationalEvaluation, "relational.html.j2", _related),

@@ -168,7 +168,7 @@ def _listed(cells: Allowed) -> tuple[int, ...]:
 
 def _cells(column: Column, value: object, field: str) -> Allowed:
     try:
-        return column.asked(value)
+        return Allowed.from_answer(column.asked(value))
     except ValueError as error:
         message, _, remedy = str(error).partition("; ")
         raise SettingError(message, field=field, remedy=remedy or "see schema.yaml") from None

@@ -1,4 +1,4 @@
-"""What is public about private data: columns, their facts in three states, constraints, the unit of privacy."""
+"""Public facts about private data: columns, facts in three states, constraints, the unit of privacy."""
 
 from doublure.schema import kinds as kinds  # registers them all
 from doublure.schema.fact_states import UNDECLARED, Learn, known

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 MISSING = "missing"
-"""How a rule writes an empty cell."""
+"""The word for an empty cell in a rule."""
 
 
 def _plain(value: object) -> object:
@@ -51,6 +51,13 @@ class Allowed:
     span: tuple[float, float] | None = None
     missing: bool = False
     slack: float = 0.0
+
+    @classmethod
+    def from_answer(cls, answer: Allowed) -> Allowed:
+        """Return a column type's answer in plain numbers, as whole private columns are compared with it."""
+        span = None if answer.span is None else (float(answer.span[0]), float(answer.span[1]))
+        values = tuple(float(value) for value in answer.values)
+        return cls(values=values, span=span, missing=bool(answer.missing), slack=float(answer.slack))
 
     def has(self, numbers: Any) -> Any:
         """Return ``(N,)``: which numbers are among them, NaN for an empty cell; of one float, whether it is."""

@@ -27,7 +27,7 @@ class NulByte(ValueError):
 
 
 UNREADABLE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, NotImplementedError)
-"""What reading a cell that fits no rule may raise."""
+"""Errors raised by reading a cell that fits no rule."""
 _NOTHING = frozenset({type(None), type(pd.NA), type(pd.NaT)})
 _ALIKE = frozenset({str, bool, int, float, datetime.date})
 """The types of which equal cells read alike: of one of these, and of no two together."""

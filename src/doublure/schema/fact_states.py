@@ -1,7 +1,7 @@
 """The three states a fact about private data can be in.
 
 A fact is *declared* (the value itself, public knowledge), *learned* (``{learn: epsilon}``: bought from the data with
-a differentially private mechanism, inside the plan's budget) or *undeclared* (nobody has decided yet; the plan
+a differentially private mechanism, inside the plan's budget) or *undeclared* (not decided yet; the plan
 refuses, naming the field and the ways out). An omitted fact equals ``undeclared``.
 """
 

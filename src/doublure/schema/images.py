@@ -26,7 +26,7 @@ Shape: TypeAlias = tuple[_Side, _Side, _Channels]
 
 
 class Pictures(Frozen):
-    """What every image of the set is.
+    """The public facts of every image of a set.
 
     ``on_mismatch`` is the public rule for an image of another size, or of other colours (grey for colour, with
     transparency, a palette or 16 bits): the data is refused, or the image is converted and resized. It looks at that

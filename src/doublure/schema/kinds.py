@@ -1,8 +1,8 @@
-"""The kinds of data: what everybody may know of each, and tables of what a folder does with each.
+"""The kinds of data: the public facts of each, and tables of the parts that handle it.
 
 A :class:`Kind` holds public facts: the models of its schema, its words and its limits. What is done with its records
 stands in the folder that does it, as that folder's :class:`ByKind`: how data is opened (:mod:`doublure.data.opening`),
-drafted, checked, encoded, measured, evaluated, shown and written. Nobody else asks which kind something is.
+drafted, checked, encoded, measured, evaluated, shown and written. No other code asks for the kind.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Kind:
 
     @property
     def called(self) -> str:
-        """What many of its records are called in a title."""
+        """The name of its records in a title, in the plural."""
         return self.records.removeprefix("units of ")
 
 

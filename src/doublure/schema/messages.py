@@ -1,4 +1,4 @@
-"""One line about what is wrong with a schema: which key, what it may hold, what to do; and which other keys are."""
+"""One-line messages about a faulty schema: the key, its allowed values, the remedy, and other faulty keys."""
 
 from __future__ import annotations
 

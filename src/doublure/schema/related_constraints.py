@@ -24,7 +24,7 @@ from doublure.schema.rules.rule_set import check_rules
 
 
 class Summed(Frozen):
-    """What is added up.
+    """The columns of a sum over child rows.
 
     Attributes:
         total: A column of the root.

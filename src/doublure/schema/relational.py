@@ -1,7 +1,7 @@
-"""The public facts of related tables: a root table whose rows are the units, and child tables that hang on it.
+"""The public facts of related tables: a root table whose rows are units, and its child tables.
 
-A unit is one row of the root with everything that hangs on it. What is kept of a unit follows from public rules that
-look at that unit alone: the first row of a key, at most ``max_children`` rows of each child table, the first ones by
+A unit is one row of the root with all rows that refer to it. The rows kept of a unit follow from public rules that look
+at that unit alone: the first row of a key, at most ``max_children`` rows of each child table, the first ones by
 ``order`` or, without one, in the order of the file. Rows whose parent is not there are left out.
 """
 

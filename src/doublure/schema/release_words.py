@@ -1,7 +1,7 @@
-"""What a steward says of what will be released, once for all releases: what it is, who may use it, whom to ask.
+"""A steward's statements for all releases: title, description, licence, citation, contact and links.
 
-It stands under ``release`` in a schema's file, as it is as public as the rest; what is said with a release comes first.
-Nothing here is made up or looked up: what nobody declares is on no card.
+They stand under ``release`` in a schema's file, as they are as public as the rest; statements made with a release take
+precedence. Nothing here is made up or looked up: an undeclared statement is on no card.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Link: TypeAlias = Annotated[StrictStr, AfterValidator(_link)]
 
 
 class ReleaseWords(Frozen):
-    """What a schema declares of its releases; None for what it does not.
+    """A schema's statements about its releases; None where undeclared.
 
     Attributes:
         title: The card's title.

@@ -1,4 +1,4 @@
-"""The plain values that a schema's YAML may hold, read leniently where that is safe and refused where it is a slip."""
+"""Plain values of a schema's YAML, read leniently where safe and refused where likely a slip."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from doublure.errors import escaped, printable
 
 Value: TypeAlias = StrictBool | StrictInt | StrictFloat | StrictStr
 Misfit: TypeAlias = Literal["refuse", "coerce"]
-"""What becomes of a cell, or of a record, that does not fit the schema: the data is refused, or a public rule says."""
+"""Treatment of a cell or record that does not fit the schema: refuse the data, or apply a public rule."""
 
 _PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _LONGEST_NUMBER = len(repr(-sys.float_info.min * (2 - sys.float_info.epsilon)))  # no float64 takes more
@@ -120,5 +120,5 @@ Day: TypeAlias = Annotated[datetime.date, BeforeValidator(_iso)]
 Moment: TypeAlias = Annotated[datetime.datetime, BeforeValidator(_iso), AfterValidator(_plain_moment)]
 Token: TypeAlias = Annotated[StrictStr, BeforeValidator(_token), WithJsonSchema({"type": ["string", "number"]})]
 Meaning: TypeAlias = Annotated[StrictStr, AfterValidator(_meaning)]
-"""What a column means, on one line: public text of the steward, no fact about private data."""
+"""The meaning of a column, on one line: public text of the steward, no fact about private data."""
 Zone: TypeAlias = Annotated[StrictStr, AfterValidator(_known_zone)]

@@ -35,7 +35,7 @@ from doublure.support import yaml12 as yaml_text
 
 
 class Unit(Frozen):
-    """Whom the guarantee protects: the unit of privacy.
+    """The unit of privacy, which the guarantee protects.
 
     ``id`` names the column that tells units apart when a unit has several records; at most ``max_records`` of each
     are used (the first ones in file order; of series, ones drawn at random).
@@ -80,7 +80,7 @@ class Schema(Frozen):
     """The public facts of some private data; :meth:`parse` and :meth:`load` return the class of its kind.
 
     Attributes:
-        unit: Whom the guarantee protects.
+        unit: The unit of privacy.
         units: How many there are.
         misfit: What becomes of private data that does not fit: it is refused, or coerced by public rules. Left out, it
             is refused; with ``federated`` coerced, as the others would learn of a refusal that one record caused.
@@ -135,7 +135,7 @@ class Schema(Frozen):
 
         @property
         def constraints(self) -> tuple[Rule, ...]:
-            """What is known of columns together."""
+            """The rules that several columns obey together."""
 
     def __repr__(self) -> str:
         """Return what it describes in one line; its facts would fill pages."""
@@ -306,7 +306,7 @@ class Schema(Frozen):
 
     @property
     def undeclared(self) -> tuple[str, ...]:
-        """The paths of the facts nobody has decided yet.
+        """The paths of the facts that are not decided yet.
 
         Example:
             >>> db.draft("people.csv").undeclared
@@ -323,17 +323,17 @@ class Schema(Frozen):
 
     @property
     def written(self) -> Written | None:
-        """How the text of its files is to be read; None where that needs no saying."""
+        """The text form of its files; None where it is the default."""
         return None
 
     @property
     def cautions(self) -> tuple[tuple[str, str], ...]:
-        """What may mean something else than is meant, by public facts alone: (path, message)."""
+        """Entries that may be misunderstood, by public facts alone: (path, message)."""
         return ()
 
     @property
     def summary(self) -> str:
-        """What it describes, in two words."""
+        """Its content in two words."""
         return "1 column" if len(self.columns) == 1 else f"{len(self.columns)} columns"
 
     def path_of(self, name: str) -> str:
@@ -350,12 +350,12 @@ class Schema(Frozen):
 
     @property
     def max_silos(self) -> int:
-        """How many owners have records of the same unit, at most."""
+        """The most owners that have records of the same unit."""
         return 1 if self.federated is None else self.federated.max_silos
 
     @property
     def most_records(self) -> int:
-        """How many records of a unit are used, at most, over all owners."""
+        """The most records of a unit that are used, over all owners."""
         return self.unit.max_records * self.max_silos
 
     @property

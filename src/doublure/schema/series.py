@@ -1,4 +1,4 @@
-"""The public facts of a set of time series: where one begins and ends, its channels, and what it was recorded under."""
+"""The public facts of a set of time series: start and end, channels and attributes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VALUES, CHANNELS = "values", "channels"
 """The arrays that hold synthetic series, and the names of their channels."""
 
 STATES = "states_"
-"""What stands before a channel's name where its states are listed beside an array of their places."""
+"""Prefix of the array that lists a channel's states, beside an array of their places."""
 
 ABOUT = ("doublure", "watermark", "guarantee")
 """The texts that stand beside them."""
@@ -41,7 +41,7 @@ JOINED = (
     "neither it nor unit.id is named, so that all readings of a moment count as one series, wherever they come from; "
     "name either if they come from several places"
 )
-"""What is said of readings that nothing tells apart."""
+"""The notice about readings that nothing tells apart."""
 
 LONGEST = 10_000
 MOST_CHANNELS, MOST_STATES = 100, 256

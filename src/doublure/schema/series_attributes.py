@@ -1,4 +1,4 @@
-"""What series are recorded under: values from a list, numbers in public groups, and how many steps a series has."""
+"""Attributes of series: values from a list, numbers in public groups, and the number of steps."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from doublure.schema.scalars import label
 ATTRIBUTE_TYPES = ("category", "ordinal", "boolean", "integer", "real")
 
 FromTime: TypeAlias = Literal["weekday", "weekend", "month", "hour"]
-"""What follows from the moment at which a series begins: Monday is 0, January 1."""
+"""Attributes computed from the moment at which a series begins: Monday is 0, January 1."""
 
 _OF_TIME = {"weekday": range(7), "month": range(1, 13), "hour": range(24)}
 
 
 class _Attribute(Column):
-    """What an attribute has beside a column's own facts: it always steers, and may follow from the time."""
+    """A column that series are conditioned on: it always steers, and may follow from the time."""
 
     steers: ClassVar[bool] = True
 
@@ -75,7 +75,7 @@ class BooleanAttribute(_Attribute, BooleanColumn):
 
 
 class _Number(_Attribute):
-    """What numbers have for facts: they steer by the public group that they fall in."""
+    """A numeric attribute, which steers by its public group."""
 
     @model_validator(mode="after")
     def _no_state_apart(self) -> _Number:

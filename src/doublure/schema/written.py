@@ -1,4 +1,4 @@
-"""How text stands for numbers and dates in files of rows, and how these are encoded: public, once for all."""
+"""The public text form of rows in files: numbers, dates, encoding and delimiters."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class TextForm(Frozen):
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """How the text of rows is to be read.
+    """The text form of rows in a file.
 
     Attributes:
         date_format: Of days and moments, such as ``DD-MM-YYYY``; ISO 8601 where None.
@@ -97,7 +97,7 @@ class Written:
         encoding: Of the bytes.
         delimiter: Between fields; the header tells it where None.
         multiline: Whether quoted cells of CSV files may hold line ends, and quoting is part of the form.
-        columns: What is public of the columns.
+        columns: The public facts of the columns.
         numbered: Whether ``litres_0``, ``litres_1``, … are cells of the column ``litres``.
     """
 

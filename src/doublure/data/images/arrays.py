@@ -1,4 +1,7 @@
-"""Images as arrays: NPZ files, IDX pairs, and arrays in memory. Read a block at a time; nothing is unpickled."""
+"""Images as arrays: NPZ files, IDX pairs, and arrays in memory.
+
+They are read a block at a time; nothing is unpickled.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which images of a set break which public rule: counted in messages, named in an internal list alone."""
+"""Images that break a public rule: counted in messages, named in an internal list only."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FIXED_BY_RESIZING = frozenset({MOVING, SIZE, COLOURS})
 
 
 class Faults:
-    """Which pictures broke which rule.
+    """Images that break a public rule.
 
     Attributes:
-        rows: Their places, from 0.
+        rows: Their indices, from 0.
     """
 
     def __init__(self) -> None:

@@ -186,7 +186,7 @@ def _quoted(text: str) -> str:
 
 
 def class_of(folder: str, known: Collection[str] = ()) -> str:
-    """Return the class of a folder, which somebody may have named by hand, or :func:`folder_name`.
+    """Return the class of a folder that was named by hand or by :func:`folder_name`.
 
     Args:
         folder: Its name. Letters with marks may be composed or not: file systems differ.

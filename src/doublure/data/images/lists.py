@@ -42,7 +42,7 @@ def lists_pictures(path: Path) -> bool:
         if not is_list(path) or not named(open_table(path).columns, FILE_NAMES, None, before=False):
             return False
         return any(file.suffix.lower() in ENDINGS for shape in ("*", "*/*") for file in path.parent.glob(shape))
-    except (DataError, OSError):  # whoever opens it says so
+    except (DataError, OSError):  # the fault is reported on opening
         return False
 
 

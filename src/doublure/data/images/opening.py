@@ -1,8 +1,8 @@
-"""Opening a set of images by its form: NPZ, IDX, Parquet, a folder, a table of names, or arrays. None is read.
+"""Open a set of images by its form: NPZ, IDX, Parquet, a folder, a table of names, or arrays.
 
-What holds the pixels is called ``images``, ``image``, ``img`` or ``x``; what holds the labels ``labels``, ``label``,
-``class`` or ``y``. In an NPZ file or a mapping a split may follow, as in ``x_train`` and ``y_train``; of several splits
-one is named behind the path: ``mnist.npz#train``.
+No image is read. The array or column of pixels is called ``images``, ``image``, ``img`` or ``x``; that of labels
+``labels``, ``label``, ``class`` or ``y``. In an NPZ file or a mapping a split may follow, as in ``x_train`` and
+``y_train``; of several splits one is named behind the path: ``mnist.npz#train``.
 """
 
 from __future__ import annotations

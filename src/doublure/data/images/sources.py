@@ -1,7 +1,7 @@
-"""A set of images before it is read: what its container says, and how its images come out under a schema.
+"""Image sources: containers opened by their headers, and images read under a schema.
 
-Two passes never mix: a container is opened by its headers and names alone (before anything is reserved),
-:meth:`ImageSource.load` reads the images. What comes out is ``(N, H, W, C)`` uint8 and a label of the schema's list; at
+The two passes never mix: a container is opened by its headers and names alone (before anything is reserved), and
+:meth:`ImageSource.load` reads the images. It returns ``(N, H, W, C)`` uint8 and a label of the schema's list, for at
 most ``max_records`` images of each unit.
 """
 

@@ -1,4 +1,4 @@
-"""LOAD: related tables from a folder with a file for each, or from a mapping, and which of their rows are kept.
+"""LOAD: related tables from a folder of files or from a mapping, bounded by unit.
 
 Each table is opened and read as one is (:mod:`doublure.data.tables.opening`). Then public rules say what belongs to
 which unit; none is an error, and none looks at another unit:
@@ -181,9 +181,9 @@ def _kept(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
     """Return the places of the rows that are kept, unit by unit and in order.
 
     Args:
-        unit: ``(M,)`` whose each row is; -1: nobody's.
-        order: ``(M,)`` by what they follow one another; None: as they stand.
-        most: How many of a unit.
+        unit: ``(M,)`` the unit of each row; -1: none.
+        order: ``(M,)`` the sort key within a unit; None: as they stand.
+        most: The most rows kept of a unit.
     """
     by: np.ndarray[Any, Any] = np.zeros(len(unit))
     if order is not None:  # missing ones last

@@ -1,4 +1,6 @@
-"""Series from arrays: an NPZ file or a mapping. An array for each channel, named as it is, or one for all of them.
+"""Time series from arrays: an NPZ file or a mapping.
+
+Each channel has an array of its name, or one array holds all channels.
 
 =====================================  ================================================================================
 an array                               is

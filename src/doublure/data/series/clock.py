@@ -1,4 +1,4 @@
-"""Windows on the wall clock: where a series begins, at which step a moment falls, and what clock changes do to it.
+"""Windows on the wall clock: their starts, the steps of moments, and the effect of clock changes.
 
 Everything here is a function of public rules and of one moment. A moment is a number of seconds since 1970 on the wall
 clock of the schema's time zone: midnight is midnight, whatever the offset.
@@ -49,7 +49,7 @@ def places_of(moments: Whole, length: int, seconds: int) -> Places:
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What clock changes do to windows.
+    """The effect of clock changes on windows.
 
     Attributes:
         skipped: ``(N, length)``, steps that begin in the hour that clocks leave out.

@@ -1,4 +1,4 @@
-"""Opening a set of time series by its form: rows of a table, or arrays. No reading is read."""
+"""Open a set of time series, as rows of a table or as arrays, without loading its readings."""
 
 from __future__ import annotations
 

@@ -52,14 +52,14 @@ class Series:
 
     @property
     def steps(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """How many steps each series has, ``(N,)``."""
+        """The number of steps of each series, ``(N,)``."""
         if self.ends_at is None:
             return np.full(len(self), self.length, dtype=np.int64)
         return self.attributes[self.ends_at].to_numpy(dtype=np.int64).clip(0, self.length)
 
     @property
     def inside(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which steps of each series come before its end, ``(N, length)``."""
+        """The mask of steps before each series' end, ``(N, length)``."""
         found: np.ndarray[Any, np.dtype[np.bool_]] = np.arange(self.length) < self.steps[:, None]
         return found
 

@@ -1,7 +1,7 @@
-"""All that a set of series is refused for, in one error, so that a file or a schema is fixed once.
+"""Collect every refusal of a set of series in one error, so that a file or schema is fixed once.
 
-A refusal is raised where it is found, and reading stops there. Then the series are read again by rules under which that
-refusal is none, until nothing else is refused. Nothing is learned from what is read so.
+A refusal is raised where it is found, and reading stops there. The series are then read again under rules that tolerate
+it, until nothing else is refused. Nothing is learned from these readings.
 """
 
 from __future__ import annotations

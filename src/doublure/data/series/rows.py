@@ -40,7 +40,7 @@ COINCIDING = (
     "several readings have one moment, and count as one series, as nothing says where they come from; name "
     "series.source, or unit.id, if they come from several places"
 )
-"""What the owner of readings is told, of whom two have one moment."""
+"""The notice to the owner of readings of which two have the same moment."""
 
 
 class RowSource(SeriesSource):
@@ -95,7 +95,7 @@ class RowSource(SeriesSource):
 
 
 class _Form:
-    """How a table holds series."""
+    """The layout of series in a table."""
 
     timed = False
     lenient: Collection[str] = ()

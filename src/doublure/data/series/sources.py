@@ -1,8 +1,8 @@
-"""A set of time series before it is read: how series are found in a container, and which of them stay.
+"""Sources of time series: find series in a container, and bound their number for each unit.
 
 As with tables and images, two passes never mix: :meth:`SeriesSource.check` looks at headers alone (before anything is
-reserved), :meth:`SeriesSource.load` reads the readings. What comes out is ``(N, length, channels)`` float64, attributes
-in canonical form, and at most ``max_records`` series of each unit.
+reserved), :meth:`SeriesSource.load` reads the readings. It returns ``(N, length, channels)`` float64 and attributes in
+canonical form, for at most ``max_records`` series of each unit.
 
 No rule looks at more than one series, except the bounding by unit: of a unit with more, ``max_records`` are drawn at
 random, from the operating system's entropy, because the first in time would be the winter's. Nothing of the draw is

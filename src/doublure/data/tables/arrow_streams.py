@@ -1,8 +1,8 @@
-"""A table that comes as a stream of Arrow: pyarrow tables and readers, Polars, DuckDB relations, ADBC, Spark 4.
+"""Tables from Arrow streams: pyarrow tables and readers, Polars, DuckDB relations, ADBC, Spark 4.
 
-Whoever gives an object with ``__arrow_c_stream__`` need not know this package, nor this package them (the Arrow
-PyCapsule protocol). The stream is asked for its header first, and for records only once they are paid for. Many streams
-can be read once only; so is each here.
+An object with ``__arrow_c_stream__`` need not know this package, nor this package its library (the Arrow PyCapsule
+protocol). The stream is asked for its header first, and for records only once they are paid for. Many streams can be
+read only once, so each is read once here.
 """
 
 from __future__ import annotations

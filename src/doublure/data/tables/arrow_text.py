@@ -1,7 +1,8 @@
-"""Columns of Arrow in which a cell has bytes that are no UTF-8, or is none of Python: it is a misfit, and no other is.
+"""Read Arrow columns with cells that are invalid UTF-8 or no Python value.
 
-Arrow takes such bytes unseen, from a foreign library or a file, and refuses the whole column when it is asked for
-texts. It refuses a column for a time of day beyond 24 hours, too, and for a moment in a list that no calendar reaches.
+Such a cell is a misfit, and no other cell is. Arrow accepts invalid bytes unseen, from a foreign library or a file, and
+refuses the whole column when it is asked for texts. It also refuses a column for a time of day beyond 24 hours, and for
+a moment in a list that no calendar reaches.
 """
 
 from __future__ import annotations

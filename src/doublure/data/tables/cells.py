@@ -49,7 +49,7 @@ def canonical(raw: pd.Series[Any], column: Column, name: str, misfit: Misfit = "
         DataError: Naming the column and the rule, never the cell; with ``misfit="coerce"`` never.
     """
     with _refusals(column, name):
-        values = column.read(unwrapped(raw), name, misfit)
+        values = type(column).read(column, unwrapped(raw), name, misfit)  # no other than the one registered
     return admitted(values, column, name, misfit)
 
 
@@ -60,7 +60,7 @@ def canonical_again(made: pd.Series[Any], column: Column, name: str) -> pd.Serie
         DataError: Naming the column and the rule, never the cell.
     """
     with _refusals(column, name):
-        values = column.reread(unwrapped(made), name)
+        values = type(column).reread(column, unwrapped(made), name)
     return admitted(values, column, name, "refuse")
 
 

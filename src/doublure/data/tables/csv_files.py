@@ -37,13 +37,13 @@ _REMEDIES = {
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
-class Header(NamedTuple):
-    """What a CSV file says before its records.
+class CsvHeader(NamedTuple):
+    """The header of a CSV file.
 
     Attributes:
         names: Of the columns.
-        size: How many bytes it takes, its line end included.
-        dialect: How the records are written.
+        size: Its length in bytes, line end included.
+        dialect: The form of the records.
     """
 
     names: list[str]
@@ -53,7 +53,7 @@ class Header(NamedTuple):
 
 def read_header(
     path: Path, encoding: str | None = None, delimiter: str | None = None, *, multiline: bool = False
-) -> Header:
+) -> CsvHeader:
     """Return what a file's header says.
 
     A delimiter that is not given is the one of ``, ; tab |`` that stands most often in the header, outside quotes.
@@ -87,7 +87,7 @@ def read_header(
     if not all(names):
         raise DataError("the header has an empty column name", field=path.name, remedy="name every column")
     own = "utf-8" if encoding in (None, "utf-8-sig") else str(encoding)  # a mark at the head of a record is content
-    return Header(names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline))
+    return CsvHeader(names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline))
 
 
 def _first_record(path: Path, encoding: str | None, *, multiline: bool) -> tuple[str, int]:
@@ -123,7 +123,7 @@ def _end_of_record(start: bytes) -> int:
 
 def read_batches(
     path: Path,
-    header: Header,
+    header: CsvHeader,
     wanted: list[str],
     chunk_rows: int,
     plain: Collection[str] = (),
@@ -209,7 +209,7 @@ def _table(content: bytes, dialect: Dialect, numbers: list[str], types: Mapping[
         return None
 
 
-def unread_in(path: Path, header: Header) -> list[Unread]:
+def unread_in(path: Path, header: CsvHeader) -> list[Unread]:
     """Return the records that cannot be read. Private.
 
     Raises:
@@ -223,7 +223,7 @@ def unread_in(path: Path, header: Header) -> list[Unread]:
         raise _unreadable(path) from None
 
 
-def spans_lines(path: Path, header: Header) -> bool:
+def spans_lines(path: Path, header: CsvHeader) -> bool:
     """Whether a name or, among the first records, a quoted cell holds a line end: for the eyes of the owner alone.
 
     Args:

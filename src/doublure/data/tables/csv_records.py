@@ -62,11 +62,11 @@ class Unread(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a file's records are written: public.
+    """The form of a CSV file's records: public.
 
     Attributes:
         delimiter: Between fields.
-        fields: How many a record has.
+        fields: Their number in a record.
         encoding: Of the bytes.
         multiline: Whether quoted cells may hold line ends.
     """

@@ -1,4 +1,4 @@
-"""A table in many files: a folder or a pattern of Parquet or CSV, read one after the other in the order of names."""
+"""A table in many files: a folder or a pattern of Parquet or CSV, read in name order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A table in canonical form that is larger than memory: spilled once, column by column, and read in parts.
 
-What is spilled are the canonical cells (:mod:`doublure.data.tables.cells`), because facts may have to be learned of
-them before they can be encoded. The file has no name: nobody can go on with a run that was cut off while it learned.
+The canonical cells (:mod:`doublure.data.tables.cells`) are spilled, because facts may have to be learned of them before
+they can be encoded. The file has no name: a run that is cut off while it learns cannot be resumed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TablePart:
 
     @property
     def content(self) -> pd.DataFrame:
-        """What the encoder reads. Private."""
+        """The frame that the encoder reads. Private."""
         table = self._table
         frame = pd.DataFrame({name: table.column(name, self._block, self._used) for name in table.columns})
         return checked(frame, table.schema) if table.changed else frame

@@ -1,6 +1,6 @@
-"""A table that has been opened: its header is known, and its records come in canonical form when they are asked for.
+"""An opened table: its header is known, and its records are read on demand in canonical form.
 
-What comes out is canonical: numbers as ``float64``, days and moments as ``datetime64[s]``, discrete values as
+The canonical form: numbers as ``float64``, days and moments as ``datetime64[s]``, discrete values as
 categoricals of labels, missing cells as NaN/NaT, and at most ``max_records`` records of each unit. No rule here looks
 at more than one record, except the bounding by unit: what does not fit is refused, or with ``misfit: coerce`` counts as
 what :mod:`doublure.data.tables.cells` says, whatever else there is.
@@ -41,7 +41,7 @@ class Table(Loaded):
 
     @property
     def content(self) -> pd.DataFrame:
-        """What the encoder reads: the frame."""
+        """The frame, as the encoder reads it."""
         return self.frame
 
 

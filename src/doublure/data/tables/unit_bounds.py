@@ -1,4 +1,4 @@
-"""Which records of a unit are used, where the ids of all units do not fit in memory.
+"""Bound the records of each unit where the ids of all units do not fit in memory.
 
 A unit's records are its first ``max_records`` in the order in which they come, as in memory. Of each id 128 bits of a
 keyed hash (SipHash-2-4, twice) are kept, on disk, under keys of the operating system that live as long as this process:
@@ -37,14 +37,14 @@ PART_RECORDS = 2**21
 
 
 class Bounded(NamedTuple):
-    """Which records are used.
+    """The records in use after bounding.
 
     Attributes:
-        used: ``(N,)`` whether a record is.
+        used: ``(N,)`` whether a record is used.
         first: ``(N,)`` whether it is its unit's first.
-        units: How many units there are.
-        most: How many records the unit with the most has then.
-        owner: ``(N,)`` of each record that is used the place of its unit's first one; None where nobody has asked.
+        units: The number of units.
+        most: The most records of one unit after bounding.
+        owner: ``(N,)`` for each used record, the index of its unit's first one; None unless it was asked for.
     """
 
     used: npt.NDArray[np.bool_]

@@ -71,6 +71,11 @@ class Fact(ABC):
         """Sensitivity where all cells of a unit may be counted in one."""
         return Sensitivity(l1=float(self.moved), l2=float(self.moved))
 
+    @property
+    def counted_values(self) -> tuple[Any, ...]:
+        """The known values that are counted; empty where the counts are of something else."""
+        return ()
+
     def refuse_unfit(self, records: FactRecords) -> None:
         """Refuse units with more records than planned."""
         require_records(records.most_records, self.max_records)
@@ -182,6 +187,11 @@ class Shares(_ColumnFact):
     """
 
     domain: tuple[Any, ...]
+
+    @property
+    @override
+    def counted_values(self) -> tuple[Any, ...]:
+        return self.domain
 
     @override
     def counted(self, records: FactRecords) -> IntArray:

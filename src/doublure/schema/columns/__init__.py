@@ -1,4 +1,4 @@
-"""The column types of a table, one file a type, each with the facts that must be public, bought, or refused."""
+"""The column types of a table, one file a type, with facts to be declared, learned or refused."""
 
 from doublure.schema.columns.bins import PublicBins
 from doublure.schema.columns.boolean import BooleanColumn, truth_of

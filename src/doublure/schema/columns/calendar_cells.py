@@ -29,7 +29,7 @@ ISO = re.compile(
 )
 _PLAIN_ISO = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?)?$"
 MIDNIGHT = ("24:00", "24:00:00")
-"""How ISO 8601, and meters that stamp an hour by its end, may write the end of a day."""
+"""The end of a day in ISO 8601, and in files of meters that stamp an hour by its end."""
 _NO_TIME = np.datetime64("NaT", "s")
 _CALENDAR = (np.datetime64("0001-01-01T12:00:00", "s"), np.datetime64("9999-12-31T09:59:59", "s"))
 """The first and the last moment, in UTC, that every zone's calendar reaches."""

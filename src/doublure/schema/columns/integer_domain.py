@@ -8,6 +8,7 @@ no sensitivity.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -69,6 +70,12 @@ class IntegerDomain:
                 f"{type(self).__name__} has ends that are no integers in order",
                 field="integer domain",
                 remedy="give first and last as integers, first <= last",
+            )
+        if not 0 < float(self.unit) < math.inf or any(type(spike) is not int for spike in self.spikes):
+            raise SchemaError(
+                f"{type(self).__name__} has a unit that is no positive number, or spikes that are no integers",
+                field="integer domain",
+                remedy="give a finite unit above 0, and spikes as integers",
             )
 
     @property

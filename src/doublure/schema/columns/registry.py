@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import reduce
+from inspect import getattr_static
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args
 
@@ -40,9 +41,13 @@ MODELS: tuple[type[Column], ...] = (
 TYPES: tuple[str, ...] = tuple(model.model_fields["type"].default for model in MODELS)
 _MEET_CELLS = (
     "read", "read_at_once", "reread", "spelling", "numbers_of", "cells_of", "loaded_cells_of", "rounded", "snap",
-    "snapped_numbers_of",
+    "snapped_numbers_of", "csv_cells",
 )  # fmt: skip
 """Methods that are given whole columns of private cells, each to be read by itself, or that write what those read."""
+_HOOKS = (
+    "__getattribute__", "__getattr__", "__setattr__", "__init__", "__new__", "__post_init__", "model_post_init",
+)  # fmt: skip
+"""Methods by which a class could put others in the place of those."""
 _BASES: tuple[Any, ...] = (*MODELS, ParsedColumn)
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _REGISTERED: dict[str, type[Column]] = {}
@@ -122,7 +127,17 @@ def register(model: type[Any]) -> None:
                 field="column type",
                 remedy=f"take it out: cells are read as those of {base.__name__}",
             )
-    if issubclass(model, ParsedColumn):
+    own_classes = [each for each in model.__mro__ if each not in base.__mro__]
+    hooks = [hook for hook in _HOOKS if any(hook in vars(each) for each in own_classes)]
+    if hooks or type(model) is not type(base):
+        raise SettingError(
+            f"{model.__name__} has {hooks[0] if hooks else 'a metaclass'} of its own, which could read cells otherwise",
+            field="column type",
+            remedy="take it out: declare fields, and override methods that are given one cell or public facts",
+        )
+    if issubclass(model, ParsedColumn) and any(
+        getattr_static(model, word) is not getattr_static(base, word) for word in ("parse", "format")
+    ):
         check_parsing(model)
     _REGISTERED[name] = model
     every: Any = reduce(or_, models())

@@ -46,12 +46,19 @@ def _check_pair(source: str, name: str, columns: Mapping[str, Column]) -> None:
         raise ValueError(f"{pair} are equal; declare the same missing for both")
     sizes = first.size, column.size
     if sizes[0] is None or sizes[1] is None:
+        if first.bounded and column.bounded and not first.alike(column):
+            raise ValueError(f"equal needs {pair} to be of one type; change one, or leave the rule out")
         if not first.alike(column) or first.listed:
             raise ValueError(f"equal needs declared values or bounds for {pair}; declare them")
-        if any(first.fact(fact) != column.fact(fact) for fact in ("bounds", "precision", "step", "timezone")):
+        if _meaning(first) != _meaning(column):
             raise ValueError(f"{pair} are equal; declare the same bounds, precision and step for both")
     elif sizes[0] != sizes[1]:
         raise ValueError(f"{printable(source)} has {sizes[0]} values and {printable(name)} has {sizes[1]}; fix one")
+
+
+def _meaning(column: Column) -> tuple[object, ...]:
+    """Return what its facts mean, however they are written."""
+    return column.ends, column.unit, column.decimals, column.zone
 
 
 def _make_conversion(source: Column, column: Column) -> Callable[[Any], Any]:

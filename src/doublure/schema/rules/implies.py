@@ -59,7 +59,7 @@ class Implies(Rule):
 
 def _allowed(column: Column, name: str, cells: object) -> Allowed:
     try:
-        return column.ruled(cells)
+        return Allowed.from_answer(column.ruled(cells))
     except ValueError as error:
         raise ValueError(f"implies at {printable(name)} {error}") from None
 

@@ -6,7 +6,7 @@ The files in the order of the algorithm:
 stage           file
 ==============  ======================================================================================================
 plan            ``plan``: nine releases, each with a number of tables and a share of the budget, from public facts
-                alone; ``work``: the fit's cost; ``method``: both in the form of the method's contract
+                alone, and constants; ``work``: the cost; ``method``: both in the form of the method's contract
 count           ``noisy_tables``: the releases in order, and the results of each. They are patterns of missing cells,
                 wide columns, single values, repeated values, columns in groups, columns within the target, scores of
                 pairs, pairs, and the tree's pairs
