@@ -52,7 +52,7 @@ def pids(workers):
     return workers._client.run(os.getpid)
 
 
-@pytest.mark.parametrize("asked", ["read", "answered"])
+@pytest.mark.parametrize("asked", ["read", "answer"])
 def test_a_worker_that_is_killed_changes_nothing(monkeypatch, tmp_path, workers, asked):
     """One dies while pieces are read, or between the first answers: what it held is read again by the other."""
     held = fitted(monkeypatch, people(), BOTH, tmp_path / "held")
@@ -108,7 +108,7 @@ def test_data_that_is_changed_before_it_is_read_again_ends_the_run(monkeypatch, 
     each, killed = type(workers).each, []
 
     def killing(own, does, *given):
-        if does.__name__ == "answered" and not killed:
+        if does.__name__ == "answer" and not killed:
             for path in data.iterdir():
                 people(100).to_csv(path, index=False)
             killed.extend(pids(own).values())
@@ -203,7 +203,7 @@ def test_a_cluster_that_goes_stops_the_run_and_another_goes_on(monkeypatch, tmp_
     def gone(own, does, *given):
         asked.append(does.__name__)
         found = each(own, does, *given)
-        if asked.count("answered") == 3:
+        if asked.count("answer") == 3:
             client.cancel(found, force=True)
         return found
 
@@ -228,7 +228,7 @@ def test_workers_that_go_and_do_not_come_back_stop_the_run_and_others_go_on(monk
 
     def gone(own, does, *given):
         asked.append(does.__name__)
-        if asked.count("answered") == 3:
+        if asked.count("answer") == 3:
             cluster.scale(0)
             while client.nthreads():
                 time.sleep(0.1)
