@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import traceback
 import warnings
 from typing import Any, ClassVar, Literal
@@ -190,7 +191,7 @@ REFUSED = {
     "it reads otherwise": (pace(examples={"5:12": 5.2}), "OwnColumn does not read its examples as it says"),
     "it cannot be read back": (
         pace(format=classmethod(lambda cls, number: f"{number} s")),
-        "OwnColumn writes a number of its examples as another one",
+        "OwnColumn writes a number of its examples or points as another one",
     ),
     "it is like a type that reads otherwise": (_Two, "_Two is like another type than ParsedColumn"),
     "it is like another type than its base": (_Late, "_Late is like another type than TimeColumn"),
@@ -310,3 +311,57 @@ def test_a_text_that_a_spreadsheet_would_run_is_defused_and_read_back(tmp_path):
         assert described.text(found[0]) == "-0:30:00"
     with pytest.raises(InvalidCell):
         described.of_texts(["1:30"])
+
+
+@pytest.mark.parametrize("step", [1, 60, 7, 3600, 7200, 604_800, 864_000_000, 10**12])
+@pytest.mark.parametrize("name", ["time", "duration", "datetime"])
+def test_whatever_bounds_are_bought_a_schema_with_a_step_takes_them(name, step):
+    own = Schema.parse(f"doublure: 1\nkind: table\ncolumns:\n  a: {{type: {name}, step: {step}, missing: false}}\n")
+    bare = own.columns["a"].model_copy(update={"bounds": "undeclared"})
+    points = bare.partition(None).points
+    for first, last in [(points[0], points[1]), (points[-2], points[-1]), (points[0], points[-1]), (0.0, 900.0)]:
+        bounds = bare.countable(bare.bought(first, last))
+        made = type(bare).model_validate({**bare.model_dump(), "bounds": bounds})
+        lower, upper = made.known_grid
+        assert lower <= upper
+        if bare.widest[0] <= first - step and last + step <= bare.widest[1]:
+            assert lower <= first
+            assert last <= upper
+
+
+@pytest.mark.parametrize("step", [2, 500, 1000, 10**6])
+def test_whole_numbers_with_a_step_keep_bounds_where_noise_puts_both_beyond_what_is_exact(step):
+    own = f"{{type: integer, step: {step}, bounds: {{learn: 1}}, missing: false}}"
+    text = f"doublure: 1\nkind: table\ncolumns:\n  a: {own}\n"
+    bare = Schema.parse(text).columns["a"]
+    points = bare.partition(None).points
+    for first, last in [(points[-2], points[-1]), (points[0], points[1]), (points[0], points[-1])]:
+        lower, upper = bare.countable(bare.bought(first, last))
+        assert lower < upper
+        type(bare).model_validate({**bare.model_dump(), "bounds": (lower, upper)})
+
+
+@pytest.mark.parametrize(
+    ("own", "token", "cells", "kept"),
+    [
+        ("time", "00:00", ["00:00", "0:00:00", "24:00", datetime.time(0), "01:00"], [3600.0]),
+        ("duration, numbers_in: min", "-1", ["-1", -1, -1.0, "-1 min", pd.Timedelta(-1, "min"), "1 min"], [60.0]),
+    ],
+)
+def test_what_means_missing_does_so_however_it_is_written(own, token, cells, kept):
+    bounds = "['00:00', '23:00']" if own == "time" else "['0 h', '2 h']"
+    text = f"doublure: 1\nkind: table\ncolumns:\n  a: {{type: {own}, bounds: {bounds}, missing: ['{token}']}}\n"
+    found = read(Schema.parse(text).columns["a"], cells)
+    assert [number for number in found if number == number] == kept
+
+
+@pytest.mark.parametrize("points", [(1.0,), (2.0, 1.0), (0.0, float("nan")), (0.0, 1.0, 1.0), ("a", "b")])
+def test_points_that_are_no_grid_are_refused(points):
+    with pytest.raises(SettingError, match="has points that are no grid"):
+        columns.register(pace(points=points))
+
+
+def test_points_that_are_written_as_other_numbers_are_refused():
+    coarse = classmethod(lambda cls, number: PaceColumn.format(100.0 if number == 300.0 else number))
+    with pytest.raises(SettingError, match="examples or points as another one"):
+        columns.register(pace(format=coarse, points=(100.0, 300.0)))

@@ -125,6 +125,16 @@ class CalendarColumn(BoundedColumn):
         (lower, upper), unit = self.known_grid, self.integer_unit
         return TimeDomain(first=round(lower / unit), last=round(upper / unit), nullable=self.may_be_missing, unit=unit)
 
+    @property
+    @override
+    def widest(self) -> tuple[float, float]:
+        ends = (
+            (end - EPOCH).total_seconds()
+            for end in (datetime.datetime.min, datetime.datetime(9999, 12, 31, 23, 59, 59))
+        )
+        lower, upper = (end // SECONDS[self.clock] for end in ends)
+        return lower, upper
+
     @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:
         tick = datetime.timedelta(seconds=SECONDS[self.clock])

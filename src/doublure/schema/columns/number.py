@@ -54,9 +54,24 @@ class BoundedColumn(Column):
         return first * self.unit, last * self.unit
 
     @property
+    def widest(self) -> tuple[float, float]:
+        """The lowest and the highest number that the type has, whatever a schema declares."""
+        return -math.inf, math.inf
+
+    @property
     @override
     def slack(self) -> float:
         return _NEARLY * self.unit
+
+    @override
+    def countable(self, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
+        if self.fact("step") in (None, 1):
+            return bounds
+        # Ends move outwards to multiples of the step, so that there is a value between them, whatever was bought.
+        first = math.floor(self.number_of(bounds[0]) / self.unit) * self.unit
+        last = max(math.ceil(self.number_of(bounds[1]) / self.unit) * self.unit, first + self.unit)
+        lower, upper = self.widest
+        return self.bought(max(first, lower), min(last, upper))
 
     @override
     def snap(self, numbers: Floats) -> Floats:
@@ -269,7 +284,7 @@ class NumberColumn(BoundedColumn):
 
     @override
     def bought(self, first: float, last: float) -> tuple[Any, Any]:
-        most = EXACT * self.unit if self.unit else math.inf
+        most = EXACT if self.integral else EXACT * self.unit if self.unit else math.inf
         lower, upper = max(-most, min(first, most)), max(-most, min(last, most))
         if not lower < upper:  # noise has put both beyond it: keep that side of zero
             lower, upper = (lower, 0.0) if lower < 0 else (0.0, upper)

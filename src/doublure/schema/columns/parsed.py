@@ -184,8 +184,8 @@ def check_parsing(model: type[ParsedColumn]) -> None:
     """Try a type from elsewhere on its own examples: forwards, backwards and with a nonsense between.
 
     Raises:
-        SettingError: It has none, or reads one otherwise than it says, or otherwise each time; or what it writes is
-            read as another number.
+        SettingError: It has none, or reads one otherwise than it says, or otherwise each time; what it writes is read
+            as another number; or its points are no grid.
     """
     name, field = model.__name__, "column type"
     if not model.examples:
@@ -197,10 +197,16 @@ def check_parsing(model: type[ParsedColumn]) -> None:
             if parsed_number(column, cell) != model.examples[cell]:
                 remedy = "mend its parse: what it returns may depend on the cell and on nothing else"
                 raise SettingError(f"{name} does not read its examples as it says", field=field, remedy=remedy)
-    for number in model.examples.values():
+    points = [each for each in model.points if type(each) in (int, float) and math.isfinite(each)]
+    if len(points) != len(model.points) or len(points) == 1 or points != sorted(set(points)):
+        remedy = "give at least two finite numbers in ascending order, or none"
+        raise SettingError(f"{name} has points that are no grid", field=field, remedy=remedy)
+    for number in (*model.examples.values(), *points):
         if parsed_number(column, text_in(model, number)) != number:
             remedy = "mend its format: parse has to read what it writes as the same number"
-            raise SettingError(f"{name} writes a number of its examples as another one", field=field, remedy=remedy)
+            raise SettingError(
+                f"{name} writes a number of its examples or points as another one", field=field, remedy=remedy
+            )
 
 
 def _undeclared(model: type[ParsedColumn]) -> ParsedColumn:

@@ -33,6 +33,7 @@ def parsed(
     """
     codes, uniques = distinct(raw)
     tokens = {*missing, *NOT_A_TIME}
+    coded = {number_of(token) for token in missing if token} - {None}  # what means missing, however it is written
 
     def number(cell: object) -> float:
         if isinstance(cell, np.generic):
@@ -42,7 +43,7 @@ def parsed(
         found = number_of(cell)
         if found is None:
             raise ValueError
-        return found
+        return np.nan if found in coded else found
 
     with warnings.catch_warnings(action="ignore"):  # what a type warns of may hold a cell
         numbers: Floats = np.array([*each(uniques, number, np.nan, misfit), np.nan])[codes]

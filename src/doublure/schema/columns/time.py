@@ -40,6 +40,11 @@ class TimeColumn(ParsedColumn):
 
     @property
     @override
+    def widest(self) -> tuple[float, float]:
+        return 0.0, _DAY - 1.0
+
+    @property
+    @override
     def cuts(self) -> tuple[float, ...]:
         return self.points[1:-1]  # no time of day is small: public cells are quarters of an hour
 
