@@ -53,7 +53,8 @@ class NumberSummary(Result):
 def summaries(coder: Coder, tables: Tables) -> tuple[NumberSummary, ...]:
     """Return mean, standard deviation and 99th percentile of each number, the largest difference first.
 
-    Columns with fewer than 20 cells in any of the tables are left out, and so are dates and times of day, which do not add up.
+    Columns with fewer than 20 cells in any of the tables are left out, and so are dates and times of day: they do not
+    add up.
     """
     found: list[NumberSummary] = []
     for name, column in coder.columns.items():

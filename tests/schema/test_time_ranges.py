@@ -1,0 +1,53 @@
+"""The end of the day, the texts of whole minutes, and missing texts that a request names."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pandas as pd
+import pytest
+
+from doublure.drafting.codebook import FURTHER
+from doublure.schema import Schema
+
+TEXT = """
+doublure: 1
+kind: table
+units: 9
+columns:
+  ended: {type: time, bounds: ["06:00", "24:00"], step: 900, missing: ["n/a", "99"]}
+  exact: {type: time, missing: false}
+  age: {type: integer, bounds: [0, 120], missing: ["?", "99"]}
+"""
+COLUMNS = Schema.parse(TEXT).columns
+
+
+def test_an_upper_end_of_24_00_is_the_end_of_the_day():
+    ended = COLUMNS["ended"]
+    assert ended.ends == (21_600, 86_399)
+    assert ended.grid == (21_600, 85_500)
+    assert ended.asked("23:00..24:00").span == (82_800, 85_500)
+    assert ended.ruled(["23:00", "24:00"]).span == (82_800, 85_500)
+    assert COLUMNS["exact"].number_of("24:00") == 0
+
+
+def test_a_range_past_midnight_is_two():
+    with pytest.raises(ValueError, match="write two ranges, one up to 24:00 and one from 00:00"):
+        COLUMNS["exact"].asked("22:00..02:00")
+
+
+def test_whole_minutes_are_written_without_seconds():
+    cells = pd.Series([dt.time(7, 30), None], dtype=object)
+    assert COLUMNS["ended"].csv_cells(cells)[0] == "07:30"
+    assert COLUMNS["exact"].csv_cells(cells)[0] == "07:30:00"
+
+
+@pytest.mark.parametrize("asked", ["?", "99", 99, ["?"], ""])
+def test_a_text_that_means_missing_is_a_missing_cell(asked):
+    found = COLUMNS["age"].asked(asked)
+    assert (found.missing, found.values) == (True, ())
+    assert COLUMNS["age"].asked("?,40").values == (40,)
+
+
+def test_a_codebook_knows_the_unit_of_bare_numbers():
+    assert "numbers_in" in FURTHER
