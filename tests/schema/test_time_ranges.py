@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from doublure.drafting.codebook import FURTHER
+from doublure.drafting.draft import drafted
 from doublure.schema import Schema
 
 TEXT = """
@@ -51,3 +52,16 @@ def test_a_text_that_means_missing_is_a_missing_cell(asked):
 
 def test_a_codebook_knows_the_unit_of_bare_numbers():
     assert "numbers_in" in FURTHER
+
+
+@pytest.mark.parametrize(
+    ("second", "proposed"),
+    [
+        (":15", "# a: {type: duration, bounds: undeclared}  # if it says how long, not when"),
+        ("", "# a: {type: time, step: 60}  # if its times are of whole minutes"),
+    ],
+)
+def test_a_draft_proposes_what_a_clock_may_be(second, proposed):
+    made = drafted(pd.DataFrame({"a": [f"{hour % 9}:{hour:02}{second}" for hour in range(50)]}))
+    assert made.schema.columns["a"].type == "time"
+    assert proposed in made.to_yaml()
