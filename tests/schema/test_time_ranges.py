@@ -7,7 +7,6 @@ import datetime as dt
 import pandas as pd
 import pytest
 
-from doublure.drafting.codebook import FURTHER
 from doublure.drafting.draft import drafted
 from doublure.schema import Schema
 
@@ -50,8 +49,10 @@ def test_a_text_that_means_missing_is_a_missing_cell(asked):
     assert COLUMNS["age"].asked("?,40").values == (40,)
 
 
-def test_a_codebook_knows_the_unit_of_bare_numbers():
-    assert "numbers_in" in FURTHER
+def test_a_codebook_knows_the_unit_of_bare_numbers(tmp_path):
+    (tmp_path / "codes.csv").write_text("column,type,lower,upper,numbers_in\na,duration,0:00:00,2:00:00,min\n")
+    made = drafted(pd.DataFrame({"a": [1, 2]}), tmp_path / "codes.csv")
+    assert made.schema.columns["a"].fact("numbers_in") == "min"
 
 
 @pytest.mark.parametrize(
