@@ -83,7 +83,7 @@ def test_they_go_from_a_file_to_a_card(tmp_path):
     stored = pq.read_table(tmp_path / "bundle/data.parquet")
     assert [stored.schema.field(name).type for name in ("began", "took")] == [pa.time32("ms"), pa.duration("s")]
     texts = pd.read_csv(tmp_path / "bundle/data.csv", dtype=str, keep_default_na=False)
-    assert texts.began.str.fullmatch(r"\d\d:(00|15|30|45):00").all()
+    assert texts.began.str.fullmatch(r"\d\d:(00|15|30|45)").all()
     assert texts.pause.str.fullmatch(r"[012]:\d\d:00|\?").all()
     card = (tmp_path / "bundle/card.html").read_text(encoding="utf-8")
     assert "06:00:00 to 20:00:00" in card
@@ -101,7 +101,12 @@ def test_they_go_from_a_file_to_a_card(tmp_path):
     assert {entry.column: entry.kind for entry in report.table.frequencies} == {
         "began": "time", "took": "duration", "pause": "duration", "early": "boolean",
     }  # fmt: skip
+    spans = [entry for entry in report.table.summaries if entry.column == "took"]  # durations add up
+    assert [entry.what for entry in spans].count("mean") == 1
     report.save(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert re.search(r"0[6-9]:(00|15|30|45):00", page)  # an axis of times
     assert "0 days" not in page
+    totals = page[page.index("Are totals and averages right?") : page.index("Does a row make sense?")]
+    assert re.search(r"<b>\d+:\d\d:\d\d</b>", totals)
+    assert "began" not in totals

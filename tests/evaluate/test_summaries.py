@@ -74,7 +74,7 @@ def test_a_few_rows_far_out_are_named():
     assert [entry.off for entry in found.summaries] == [True] * len(off) + [False] * (12 - len(off))
     (said,) = [warning for warning in found.verdict.warnings if "averages" in warning]
     mean = next(entry for entry in found.summaries if (entry.column, entry.what) == ("paid", "mean"))
-    assert f"paid, mean {round_figure(mean.value)} (real {round_figure(mean.real)})" in said
+    assert f"paid, mean {round_figure(mean.value, mean.kind)} (real {round_figure(mean.real, mean.kind)})" in said
     assert "age," not in said
 
 
@@ -89,4 +89,4 @@ def test_a_mean_that_hardly_moves_is_not_off():
     ("value", "said"), [(5708.6, "5,709"), (-1234.5, "−1,234"), (0.59311, "0.593"), (3.3, "3.3"), (0.0, "0")]
 )
 def test_a_statistic_is_written_short(value, said):
-    assert round_figure(value) == said
+    assert round_figure(value, "real") == said

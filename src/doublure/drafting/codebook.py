@@ -8,7 +8,7 @@
     BILL_AMT*,integer,,-1000000,1000000,false,Bill of one month
 
 A ``*`` stands for any text: one row describes columns of one kind. Further keys say what else a schema's column may:
-``other, step, precision, scale, spikes, zero_inflated, timezone, roles``.
+``other, step, precision, scale, spikes, zero_inflated, timezone, numbers_in, roles``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from doublure.schema.fact_states import Frozen
 from doublure.schema.messages import finding
 
 KEYS = ("column", "type", "values", "lower", "upper", "missing", "description")
-FURTHER = ("other", "step", "precision", "scale", "spikes", "zero_inflated", "timezone", "roles")
+FURTHER = ("other", "step", "precision", "scale", "spikes", "zero_inflated", "timezone", "numbers_in", "roles")
 """Keys of a schema's column that fit in a cell as they are."""
 _LISTS = ("spikes", "roles")
 _LARGEST_FILE = 50_000_000

@@ -36,6 +36,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)", re.ASCII)
 _DECIMALS = re.compile(r"[+-]?\d*\.?(\d*)", re.ASCII)
 _COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?", re.ASCII)
 _TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?", re.ASCII)
+_WITH_SECONDS = re.compile(r"\d+:\d{2}:\d{2}(?:[.,]\d+)?", re.ASCII)
 _NO_CLOCKS = {*PLAIN} - {"text"}
 _HOUR = re.compile(r"hr|hour|hours|time|clock", re.IGNORECASE)
 _WORDS = re.compile(r"\S+\s+\S+\s+\S.*", re.DOTALL)
@@ -195,6 +196,16 @@ def _common(matches: Sequence[re.Match[str]], group: int, of: int) -> str | None
     return mark if count >= SHARE * of and count else None
 
 
+def _of_clocks(texts: Sequence[str]) -> Proposal | None:
+    """Return what times of day may be beside that: spans, where texts have seconds; else times in whole minutes."""
+    if _most(_WITH_SECONDS, texts):
+        why = "it says how long, not when"
+        return Proposal(why=why, column={"type": "duration", "bounds": "undeclared"}, keys={})
+    if _most(_TIME, texts):
+        return Proposal(why="its times are of whole minutes", column={"type": "time", "step": 60}, keys={})
+    return None
+
+
 def _most(form: re.Pattern[str], texts: Sequence[str]) -> bool:
     return sum(form.fullmatch(text) is not None for text in texts) >= SHARE * len(texts)
 
@@ -203,6 +214,7 @@ _FORMS: Mapping[Storage, Callable[[Sequence[str]], Proposal | None]] = {
     "integer": _of_codes,
     "text": _of_texts,
     "real": _of_decimals,
+    "time": _of_clocks,
 }
 
 

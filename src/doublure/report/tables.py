@@ -132,7 +132,11 @@ def _summaries(table: TableEvaluation) -> dict[str, Any]:
             {
                 "column": name,
                 "figures": [
-                    {"value": round_figure(one.value), "real": round_figure(one.real), "off": one.off}
+                    {
+                        "value": round_figure(one.value, one.kind),
+                        "real": round_figure(one.real, one.kind),
+                        "off": one.off,
+                    }
                     for one in sorted(entries, key=lambda entry: order.index(entry.what))
                 ],
             }

@@ -14,6 +14,7 @@ from doublure.encode.columns import Floats
 from doublure.intervals import Result
 from doublure.measures.tables.coding import Coder
 from doublure.measures.tables.fidelity import Tables, present_numbers
+from doublure.schema.columns import type_named
 
 Statistic: TypeAlias = Literal["mean", "standard deviation", "99th percentile"]
 
@@ -27,6 +28,7 @@ class NumberSummary(Result):
 
     Attributes:
         column: The column.
+        kind: Its type.
         what: Mean, standard deviation or 99th percentile, in the column's unit.
         value: Of the synthetic rows.
         real: Of the real rows that were fitted.
@@ -39,6 +41,7 @@ class NumberSummary(Result):
     """
 
     column: str
+    kind: str
     what: Statistic
     value: float
     real: float
@@ -50,25 +53,28 @@ class NumberSummary(Result):
 def summaries(coder: Coder, tables: Tables) -> tuple[NumberSummary, ...]:
     """Return mean, standard deviation and 99th percentile of each number, the largest difference first.
 
-    Columns with fewer than 20 cells in any of the tables are left out, and so are dates.
+    Columns with fewer than 20 cells in any of the tables are left out, and so are dates and times of day: they do not
+    add up.
     """
     found: list[NumberSummary] = []
     for name, column in coder.columns.items():
-        if not column.plain:
+        if not column.adds_up:
             continue
         numbers = [present_numbers(table, name) for table in (tables.synthetic, tables.train, tables.holdout)]
         if min(map(len, numbers)) >= _FEWEST:
-            found += _of_column(name, *numbers)
+            found += _of_column(name, column.shown_type, *numbers)
     return tuple(sorted(found, key=lambda entry: (not entry.off, -(entry.gap or 0.0))))
 
 
-def round_figure(value: float) -> str:
-    """Return a statistic with three digits, or all before the decimal point."""
+def round_figure(value: float, kind: str) -> str:
+    """Return a statistic as its type writes it, else with three digits, or all before the decimal point."""
+    if (named := type_named(kind).axis_text(value)) is not None:
+        return named
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return text.replace("-", "−")
 
 
-def _of_column(name: str, synthetic: Floats, real: Floats, holdout: Floats) -> list[NumberSummary]:
+def _of_column(name: str, kind: str, synthetic: Floats, real: Floats, holdout: Floats) -> list[NumberSummary]:
     spread = float(real.std())
     errors = [math.hypot(*each) for each in zip(_errors(synthetic), _errors(real), strict=True)]
     enough = (
@@ -87,6 +93,7 @@ def _of_column(name: str, synthetic: Floats, real: Floats, holdout: Floats) -> l
         found.append(
             NumberSummary(
                 column=name,
+                kind=kind,
                 what=what,
                 value=value,
                 real=fitted,

@@ -242,7 +242,8 @@ def _far(summaries: Sequence[NumberSummary]) -> list[str]:
     if not off:
         return []
     named = [
-        f"{printable(entry.column)}, {entry.what} {round_figure(entry.value)} (real {round_figure(entry.real)})"
+        f"{printable(entry.column)}, {entry.what} {round_figure(entry.value, entry.kind)} "
+        f"(real {round_figure(entry.real, entry.kind)})"
         for entry in list(off.values())[:_MOST_NAMED]
     ]
     more = f" and {len(off) - _MOST_NAMED} more columns" if len(off) > _MOST_NAMED else ""

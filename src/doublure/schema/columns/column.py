@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, StrictBool, model_validator
@@ -50,6 +51,7 @@ class Column(Frozen):
     truth: ClassVar[bool] = False
     """Whether its values are true and false."""
     adds_up: ClassVar[bool] = False
+    backwards: ClassVar[str] = "write the lower end first"
     """Whether sums of its values are values of its kind."""
     listed: ClassVar[bool] = False
     """Whether its values are a list."""
@@ -295,6 +297,14 @@ class Column(Frozen):
         """
         return self.number_of(written)
 
+    def upper_number_of(self, written: object) -> float:
+        """Return the number of a written upper end of a range.
+
+        Raises:
+            ValueError: It has none; ``message; remedy``.
+        """
+        return self.number_of(written)
+
     @abstractmethod
     def text_of(self, number: float) -> str:
         """Return a number as labels and axes show it."""
@@ -388,6 +398,8 @@ class Column(Frozen):
         Raises:
             ValueError: It has no such cell; ``message; remedy``.
         """
+        if self._is_token(value):
+            return self.one_of([None])
         if isinstance(value, str) and self.ordered and ".." in value and not self._lists(value):
             low, _, high = value.partition("..")
             return self.between(low.strip() or None, high.strip() or None)
@@ -404,9 +416,9 @@ class Column(Frozen):
         if isinstance(value, (list, tuple, set, frozenset)):
             if not value:
                 raise ValueError("is an empty list; give a value")
-            return [None if each is None or each == "" else each for each in value]
+            return [None if each is None or self._is_token(each) else each for each in value]
         if isinstance(value, str) and not self._lists(value):
-            return [part.strip() or None for part in value.split(",")]
+            return [None if self._is_token(part.strip()) else part.strip() for part in value.split(",")]
         return [value]
 
     def ruled(self, written: object) -> Allowed:
@@ -443,13 +455,19 @@ class Column(Frozen):
             raise ValueError("has no order; give a list of values")
         first, last = self.limits
         start = first if low is None else self.number_of(low)
-        end = last if high is None else self.number_of(high)
+        end = last if high is None else self.upper_number_of(high)
         if start > end and None not in (low, high):
-            raise ValueError("has a range that ends before it begins; write the lower end first")
+            raise ValueError(f"has a range that ends before it begins; {self.backwards}")
         start, end = max(start, first), min(end, last)
         if start > end:
             raise ValueError("has a range outside the column's bounds; see its bounds in the schema")
         return Allowed(span=(start, end), slack=self.slack)
+
+    def _is_token(self, cell: object) -> bool:
+        """Return whether a cell of a table would be missing: it is empty, or a declared text."""
+        if isinstance(cell, bool) or not isinstance(cell, (str, Real)):
+            return False
+        return label(cell) in self.missing_tokens and not self._lists(label(cell))
 
     def _lists(self, value: str) -> bool:
         return label(value) in map(label, self.domain)

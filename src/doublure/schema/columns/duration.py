@@ -41,7 +41,9 @@ class DurationColumn(ParsedColumn):
     like: ClassVar[str | None] = "duration"
     adds_up: ClassVar[bool] = True
     example: ClassVar[str | None] = "write bounds: ['0:00:00', '2:30:00']"
-    expected: ClassVar[str] = "write 1:30:00, PT1H30M or 90 min; declare numbers_in where cells are bare numbers"
+    expected: ClassVar[str] = (
+        "write 1:30:00, PT1H30M or 90 min, as 1:30 is not read; declare numbers_in where cells are bare numbers"
+    )
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: ['H:MM:SS', 'H:MM:SS']"}
     points: ClassVar[tuple[float, ...]] = (*(-each for each in reversed(_CANDIDATES)), 0, *_CANDIDATES)
 

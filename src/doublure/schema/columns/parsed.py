@@ -78,7 +78,7 @@ class ParsedColumn(BoundedColumn):
         if not isinstance(self.bounds, tuple):
             return None
         lower, upper = (_end_in(self, end) for end in self.bounds)
-        return lower, upper
+        return lower, self.end_of_range(upper, self.bounds[1])
 
     @property
     @override
@@ -122,7 +122,11 @@ class ParsedColumn(BoundedColumn):
 
     @override
     def csv_cells(self, cells: pd.Series[Any]) -> pd.Series[Any]:
-        return ParsedColumn.cells_of(self, self.numbers_of(cells))
+        import pandas as pd
+
+        from doublure.schema.columns.parsed_cells import formatted
+
+        return pd.Series(formatted(self.numbers_of(cells), self.written_text), dtype="str")
 
     @override
     def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
@@ -141,6 +145,18 @@ class ParsedColumn(BoundedColumn):
         if found is None:
             raise ValueError(f"is no {self.type}; {self.expected}")
         return found
+
+    @override
+    def upper_number_of(self, written: object) -> float:
+        return self.end_of_range(self.number_of(written), written)
+
+    def end_of_range(self, number: float, written: object) -> float:
+        """Return the number that a written upper end means, of the one that its cell has."""
+        return number
+
+    def written_text(self, number: float) -> str:
+        """Return the text of one number in a file: :meth:`parse` reads it as the same number."""
+        return text_in(self, number)
 
     @override
     def text_of(self, number: float) -> str:

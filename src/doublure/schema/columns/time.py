@@ -32,6 +32,7 @@ class TimeColumn(ParsedColumn):
     example: ClassVar[str | None] = "write bounds: ['06:00', '22:00']"
     expected: ClassVar[str] = "write times of day that there are, such as 07:30 or 07:30:15"
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: ['HH:MM', 'HH:MM']"}
+    backwards: ClassVar[str] = "write two ranges, one up to 24:00 and one from 00:00, and ask for each by itself"
     points: ClassVar[tuple[float, ...]] = (*range(0, _DAY, 900), _DAY - 1)
 
     type: Literal["time"] = "time"
@@ -71,6 +72,15 @@ class TimeColumn(ParsedColumn):
     def format(cls, number: float) -> str:
         minutes, second = divmod(round(number), 60)
         return f"{minutes // 60:02}:{minutes % 60:02}:{second:02}"
+
+    @override
+    def written_text(self, number: float) -> str:
+        text = super().written_text(number)
+        return text.removesuffix(":00") if self.step % 60 == 0 else text
+
+    @override
+    def end_of_range(self, number: float, written: object) -> float:
+        return _DAY - 1.0 if isinstance(written, str) and written.strip().startswith("24:") else number
 
     @override
     @classmethod

@@ -56,7 +56,7 @@ class AtMost(Rule):
 def _check_pair(left: str, right: str, columns: Mapping[str, Column]) -> None:
     lower, upper, pair = columns[left], columns[right], f"{printable(left)} and {printable(right)}"
     if not (lower.alike(upper) and lower.ordered):
-        raise ValueError(f"at_most needs {pair} to be of one type; use numbers, dates or ordinals")
+        raise ValueError(f"at_most needs {pair} to be of one type; use two of one type that has an order")
     if lower.domain != upper.domain:
         raise ValueError(f"at_most compares {pair}; list the same values for both")
     if any(lower.fact(fact) != upper.fact(fact) for fact in ("precision", "step", "timezone")):
