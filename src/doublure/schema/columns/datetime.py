@@ -32,11 +32,6 @@ class DatetimeColumn(CalendarColumn):
 
     @property
     @override
-    def unit(self) -> float:
-        return float(self.step)
-
-    @property
-    @override
     def ends(self) -> tuple[float, float] | None:
         if not isinstance(self.bounds, tuple):
             return None

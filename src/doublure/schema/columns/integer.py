@@ -30,11 +30,6 @@ class IntegerColumn(NumberColumn):
 
     @property
     @override
-    def unit(self) -> float:
-        return float(self.step)
-
-    @property
-    @override
     def ends(self) -> tuple[float, float] | None:
         return (float(self.bounds[0]), float(self.bounds[1])) if isinstance(self.bounds, tuple) else None
 

@@ -54,6 +54,11 @@ class BoundedColumn(Column):
         return first * self.unit, last * self.unit
 
     @property
+    @override
+    def unit(self) -> float:
+        return float(self.fact("step") or 1)
+
+    @property
     def widest(self) -> tuple[float, float]:
         """The lowest and the highest number that the type has, whatever a schema declares."""
         return -math.inf, math.inf
@@ -72,6 +77,12 @@ class BoundedColumn(Column):
         last = max(math.ceil(self.number_of(bounds[1]) / self.unit) * self.unit, first + self.unit)
         lower, upper = self.widest
         return self.bought(max(first, lower), min(last, upper))
+
+    @override
+    def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        import pandas as pd
+
+        return pd.Series(numbers)
 
     @override
     def snap(self, numbers: Floats) -> Floats:
@@ -227,12 +238,6 @@ class NumberColumn(BoundedColumn):
         import pandas as pd
 
         return pd.Series(self.rounded(numbers))
-
-    @override
-    def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        import pandas as pd
-
-        return pd.Series(numbers)
 
     @override
     def number_of(self, written: object) -> float:

@@ -69,11 +69,6 @@ class ParsedColumn(BoundedColumn):
 
     @property
     @override
-    def unit(self) -> float:
-        return float(self.step)
-
-    @property
-    @override
     def ends(self) -> tuple[float, float] | None:
         if not isinstance(self.bounds, tuple):
             return None
@@ -127,12 +122,6 @@ class ParsedColumn(BoundedColumn):
         from doublure.schema.columns.parsed_cells import formatted
 
         return pd.Series(formatted(self.numbers_of(cells), self.written_text), dtype="str")
-
-    @override
-    def loaded_cells_of(self, numbers: Floats) -> pd.Series[Any]:
-        import pandas as pd
-
-        return pd.Series(numbers)
 
     @override
     def number_of(self, written: object) -> float:
