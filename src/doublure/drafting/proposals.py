@@ -17,10 +17,12 @@ from typing import Any
 import pandas as pd
 
 from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
-from doublure.schema.columns import Column, types
+from doublure.schema.columns import Column, types, unmodelled_types
+from doublure.schema.columns.fake import WITHOUT_LIBRARY
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Likeness
 from doublure.support import yaml12 as yaml_text
+from doublure.support.extras import has_faker
 
 _MOST_CODES = 20
 _FEWEST = 40
@@ -29,6 +31,7 @@ _DECIMALS_SAID = ("no decimals", "one decimal at most", "two decimals at most", 
 _SOME = 1 - SHARE
 _KEY = re.compile(r"(?:^|[_ .-])(?:id|uuid|guid)$|[a-z]I[dD]$", re.IGNORECASE)
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
+_IBAN = re.compile(r"[A-Z]{2}[0-9]{2} ?(?:[A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DAY_OR_MONTH = re.compile(r"(\d{1,2})([-./])(\d{1,2})\2(\d{4})(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
 _YEAR = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
@@ -42,6 +45,20 @@ _HOUR = re.compile(r"hr|hour|hours|time|clock", re.IGNORECASE)
 _WORDS = re.compile(r"\S+\s+\S+\s+\S.*", re.DOTALL)
 _TWIN = re.compile(r"[ _.-]?(num|number|nr|code|name|label|text|desc|description|cat|category|group|decile)$", re.I)
 _COARSER = {"cat", "category", "group", "decile"}
+_WHOSE = r"(?:(?:patient|person|customer|client|user|employee|contact|doctor|physician)[ _.-]?)?"
+_OF_PEOPLE = {
+    subject: re.compile(_WHOSE + form, re.IGNORECASE)
+    for subject, form in {
+        "email": r"(?:e[ _-]?)?mail(?:[ _-]?addr(?:ess)?)?",
+        "first_name": r"(?:first|given|fore)[ _-]?name|vorname|prenom",
+        "last_name": r"(?:last|family|sur)[ _-]?name|surname|nachname",
+        "person_name": r"(?:full[ _-]?)?name",
+        "phone": r"(?:tele|mobile[ _-]?|cell[ _-]?)?phone(?:[ _-]?(?:number|no|nr))?|telefon",
+        "street": r"street(?:[ _-]?address)?|address|adresse|strasse",
+        "iban": r"iban",
+    }.items()
+}
+"""Subject of ``fake`` -> names of columns that hold it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +86,8 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
     """
     if _KEY.search(name) and storage in ("integer", "text"):
         return Proposal(why="it only tells records apart, as its name says", column={"type": "id"}, keys={})
+    if storage == "text" and (subject := _subject(name)) is not None:
+        return _of_people(subject, "by its name it holds names or addresses of people")
     every = [text.strip() for text in map(str, cells.dropna())]
     texts = [text for text in every if not is_blank(text)]
     if len(texts) < _FEWEST:
@@ -84,7 +103,7 @@ def _with_missing(found: Proposal | None, storage: Storage, blanks: Counter[str]
     if found is None and storage not in ("text", "boolean"):
         column = {"type": storage, "bounds": "undeclared", "missing": ["TEXT"]}
         return Proposal(why="one text in it means missing", column=column, keys={})
-    if found is None or found.column is None or found.column["type"] == "id":
+    if found is None or found.column is None or found.column["type"] in unmodelled_types():
         return found
     return replace(
         found, why=f"{found.why}, and one text that means missing", column={**found.column, "missing": ["TEXT"]}
@@ -98,9 +117,27 @@ def _of_codes(texts: Sequence[str]) -> Proposal | None:
     return Proposal(why="these are codes", column={"type": "category", "values": ["CODE", "CODE"]}, keys={})
 
 
+def _subject(name: str) -> str | None:
+    """Return what a column of this name holds of people, as ``fake`` has it."""
+    return next((subject for subject, form in _OF_PEOPLE.items() if form.fullmatch(name.strip())), None)
+
+
+def _of_people(subject: str, why: str) -> Proposal:
+    """Return made-up cells of a kind; without the library that makes them, the way to them."""
+    column = {"type": "fake", "as": subject}
+    if subject in WITHOUT_LIBRARY or has_faker():
+        return Proposal(why=f"{why}: cells are then made up, and never read", column=column, keys={})
+    way = f"after pip install 'doublure[fake]' it may be {yaml_text.inline(column)}"
+    return Proposal(why=f"{why}: it is then never read; {way}", column=None, keys={})
+
+
 def _of_texts(texts: Sequence[str]) -> Proposal | None:
-    if _most(_MAIL, texts) or _most(_UUID, texts):
-        why = "it only tells records apart, as addresses and identifiers do"
+    if _most(_MAIL, texts):
+        return _of_people("email", "it holds mail addresses")
+    if _most(_IBAN, texts):
+        return _of_people("iban", "it holds numbers of accounts")
+    if _most(_UUID, texts):
+        why = "it only tells records apart, as identifiers do"
         return Proposal(why=why, column={"type": "id"}, keys={})
     if (date_format := _date_format(texts)) is not None:
         timed = sum(":" in text for text in texts) >= SHARE * len(texts)
@@ -136,7 +173,8 @@ def _of_words(texts: Sequence[str]) -> Proposal | None:
     if sum(count for _, count in Counter(texts).most_common(_MOST_CODES)) >= SHARE * len(texts):
         return None
     if _most(_WORDS, texts):
-        return Proposal(why="it is free text, which no method makes: it is then never read", column=None, keys={})
+        why = "it is free text, which no method makes: cells are then empty, and never read; or take the line above out"
+        return Proposal(why=why, column={"type": "constant"}, keys={})
     if len(set(texts)) >= SHARE * len(texts):
         why = "it only tells records apart, as nearly every cell is another"
         return Proposal(why=why, column={"type": "id"}, keys={})

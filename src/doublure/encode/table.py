@@ -173,7 +173,9 @@ class TableEncoder(Encoder):
             by_column[block.column].append(part)
         before: dict[str, Floats] = {}
         decoded = {name: self._restored(name, by_column[name], rng, before) for name in self._turns}
-        numbered = pd.Series(np.arange(1, len(parts[0]) + 1, dtype=np.int64))  # ids; derived columns follow below
+        numbered = pd.Series(
+            np.arange(1, len(parts[0]) + 1, dtype=np.int64)
+        )  # in the place of all that is not drawn; derived columns follow below
         frame = pd.DataFrame({name: decoded.get(name, numbered) for name in self.schema.columns})
         return keep(frame, self.schema, rng, self._rules)
 

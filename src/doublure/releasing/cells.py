@@ -6,6 +6,8 @@ Cells are the same in every form of a file, so that forms can be compared:
 integer, real, id                   float64, NaN where one is missing
 date, datetime                      float64: days, or seconds, since 1970 on the column's own clock; NaN
 category, ordinal, boolean          object: labels as a file has them; None where one is missing
+fake, public, constant              the same
+id with a pattern                   float64: the number of the row that has this text
 ==================================  ==========================================================================
 """
 
@@ -22,6 +24,7 @@ import pandas as pd
 
 from doublure.data.tables.writing import defused
 from doublure.schema.columns import SECONDS, Column, type_named
+from doublure.schema.columns.patterns import RowNumbering, TextPattern
 from doublure.schema.scalars import is_plain_number, label
 
 Cells: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -52,6 +55,7 @@ class DescribedColumn:
         tokens: Texts of missing cells in a CSV file.
         defused: Whether text that a spreadsheet would run has an apostrophe before it.
         nullable: Whether a cell may be missing.
+        numbering: Of an id with a pattern, the rows that its texts number.
     """
 
     name: str
@@ -63,6 +67,7 @@ class DescribedColumn:
     tokens: frozenset[str] = frozenset({""})
     defused: bool = False
     nullable: bool = False
+    numbering: RowNumbering | None = None
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any], own: str, *, safe: bool = False) -> DescribedColumn:
@@ -81,7 +86,7 @@ class DescribedColumn:
         ends = None if bounds is None or model.listed else tuple(map(model.released_number, bounds))
         if ends is not None and len(ends) != 2:
             raise ValueError(own)
-        precision = entry.get("precision")
+        precision, pattern = entry.get("precision"), entry.get("pattern")
         return cls(
             name=own,
             written=str(defused(own)) if safe else own,
@@ -92,7 +97,13 @@ class DescribedColumn:
             tokens=frozenset({"", *(missing if isinstance(missing, list) else ())}),
             defused=safe,
             nullable=bool(missing),
+            numbering=None if pattern is None else RowNumbering(TextPattern(str(pattern)), entry["order"] is not None),
         )
+
+    @property
+    def labelled(self) -> bool:
+        """Whether its cells are labels, and stand for no number."""
+        return self.model.listed or self.model.verbatim
 
     @property
     def _fractional(self) -> bool:
@@ -123,7 +134,7 @@ class DescribedColumn:
         if self.model.clock is not None and series.dtype.kind == "M":
             seconds = series.to_numpy().astype("datetime64[s]").astype(np.float64)
             return np.where(missing, np.nan, seconds / SECONDS[self.model.clock])
-        if not self.model.listed and series.dtype.kind in "iuf":
+        if not self.labelled and series.dtype.kind in "iuf":
             return series.to_numpy(dtype=np.float64, na_value=np.nan)
         return self._read(series.to_numpy(dtype=object), missing)
 
@@ -132,19 +143,27 @@ class DescribedColumn:
         codes, different = pd.factorize(np.where(missing, "", column).astype(object))
         wanted = np.zeros(len(different), dtype=bool)
         wanted[codes[~missing]] = True
-        if self.model.listed:
+        if self.labelled:
             known = set(self.values)
             labels = [_labelled(each, known) if used else None for each, used in zip(different, wanted, strict=True)]
             found = np.array([*labels, None], dtype=object)
         else:
             try:
-                read = [self._number(each) if used else math.nan for each, used in zip(different, wanted, strict=True)]
+                read = self._numbers(different, wanted)
             except (TypeError, ValueError, OverflowError):
                 raise InvalidCell from None
             if not np.isfinite(np.array(read, dtype=np.float64)[wanted]).all():
                 raise InvalidCell
             found = np.array([*read, math.nan], dtype=np.float64)
         return found[np.where(missing, -1, codes)]
+
+    def _numbers(self, cells: Cells, wanted: Cells) -> list[float]:
+        if self.numbering is None:
+            return [self._number(each) if used else math.nan for each, used in zip(cells, wanted, strict=True)]
+        texts = [str(each).removeprefix("'") if self.defused else str(each) for each in cells[wanted]]
+        found = np.full(len(cells), math.nan)
+        found[wanted] = self.numbering.numbers(texts)
+        return [*found]
 
     def _number(self, cell: Any) -> float:
         return self.model.released_number(cell.removeprefix("'") if self.defused and isinstance(cell, str) else cell)
@@ -156,7 +175,7 @@ class DescribedColumn:
         missing = pd.isna(cells)
         if missing.any() and not self.nullable:
             return "has a missing cell, and the dictionary says that none is"
-        if self.model.listed:
+        if self.labelled:
             if self.values and not set(cells[~missing]) <= set(self.values):
                 return "has a value that the dictionary does not list"
             return None
@@ -175,8 +194,10 @@ class DescribedColumn:
         """Return a read cell as text for a card."""
         if pd.isna(cell):
             return _MISSING
-        if self.model.listed:
+        if self.labelled:
             return str(cell)
+        if self.numbering is not None:
+            return self.numbering.texts([int(cell)])[0]
         if (text := self.model.axis_text(float(cell))) is not None:
             return _DAY_AND_CLOCK.sub(" ", text)
         if self._fractional:

@@ -151,7 +151,7 @@ class _NumberingCheck:
     """
 
     def __init__(self, table: DescribedTable, told: Mapping[str, Any], above: Mapping[str, int]) -> None:
-        self._keys = [each.name for each in table.columns if not each.model.modelled]
+        self._keys = [each.name for each in table.columns if each.model.identifies]
         self._series, self._above = table.series, above
         self._parent = told.get("parent"), told.get("foreign_key"), told.get("max_children")
         self._rows, self._last, self._many, self._step = 0, 0.0, 0, -1.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 
-from doublure.data.records import handed_out, joined, taken
+from doublure.data.records import handed_out, joined, taken, with_made
 from doublure.errors import RunFolderError, SettingError
 from doublure.guarantee import Guarantee
 from doublure.methods import registry as methods
@@ -109,7 +109,7 @@ class Synthesizer:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the sampling for users of the records, a line each."""
-        return unshared_conditions(methods.method(self.plan.method), self.schema)
+        return (*unshared_conditions(methods.method(self.plan.method), self.schema), *self.schema.origins)
 
     @property
     def default_n(self) -> int:
@@ -313,7 +313,7 @@ class Synthesizer:
         drawings = [self._drawing(given) for given, _ in wanted.groups]
         if len(drawings) == 1:
             for frame, done in self._of_group(n, drawings[0], (seed,), chunk_rows, first):
-                yield self._numbered(frame, done)
+                yield with_made(frame, self.schema, done, seed)
             return
         done, number = min(n, first * chunk_rows), first
         while done < n or number == 0:
@@ -324,7 +324,7 @@ class Synthesizer:
                 for frame, _ in self._of_group(count, drawings[group], (seed, number, group), chunk_rows)
             ]
             order = np.random.default_rng([seed, number]).permutation(size)
-            yield self._numbered(taken(joined(parts), order), done)
+            yield with_made(taken(joined(parts), order), self.schema, done, seed)
             done, number = done + size, number + 1
 
     def _of_group(
@@ -357,12 +357,6 @@ class Synthesizer:
 
     def _draw(self, size: int, drawing: ConditionalSampler, rng: np.random.Generator) -> Any:
         return drawing.records(size, rng)
-
-    def _numbered(self, frame: Any, done: int) -> Any:
-        for name, column in self.schema.columns.items() if self.schema.only_columns else ():
-            if not column.modelled:
-                frame[name] = np.arange(done + 1, done + len(frame) + 1, dtype=np.int64)
-        return frame
 
 
 def require_count(n: SupportsIndex) -> int:

@@ -336,6 +336,24 @@ class Schema(Frozen):
         """Its content in two words."""
         return "1 column" if len(self.columns) == 1 else f"{len(self.columns)} columns"
 
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Where the cells of columns come from that are not drawn, a line each; plain numbers of rows aside."""
+        found: dict[str, list[str]] = {}
+        for name, column in self.columns.items():
+            if column.origin is not None:
+                found.setdefault(column.origin, []).append(printable(name))
+        return tuple(f"{', '.join(names)}: {origin}" for origin, names in found.items())
+
+    def ready(self) -> None:
+        """Refuse columns that could not be made in a sample: a library is missing, or a pattern has too few texts.
+
+        Raises:
+            SettingError, MissingExtra: Naming the column.
+        """
+        for name, column in self.columns.items():
+            column.ready(name, self.public_units if self.only_columns else 0)
+
     def path_of(self, name: str) -> str:
         """Return where a column stands in the file."""
         return f"columns.{name}"

@@ -1,4 +1,4 @@
-"""Optional dependencies: torch, for images, networks and GANs, and Dask, for its workers."""
+"""Optional dependencies: torch for networks, Dask for its workers, Faker for made-up names."""
 
 from __future__ import annotations
 
@@ -59,3 +59,21 @@ def require_dask(what: str) -> None:
     """
     if any(importlib.util.find_spec(name) is None for name in _DASK):
         raise MissingExtra("needs Dask", field=what, remedy="pip install 'doublure[dask]'")
+
+
+def has_faker() -> bool:
+    """Return whether Faker is installed."""
+    return importlib.util.find_spec("faker") is not None
+
+
+def require_faker(what: str) -> None:
+    """Refuse to go on without Faker, before anything is charged.
+
+    Args:
+        what: The column that needs it.
+
+    Raises:
+        MissingExtra: Naming the remedy.
+    """
+    if not has_faker():
+        raise MissingExtra("needs the library Faker", field=what, remedy="pip install 'doublure[fake]'")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,10 +12,11 @@ import pandas as pd
 from typing_extensions import override
 
 from doublure.data.records import Loaded
+from doublure.schema.columns.made_rows import MadeRows
 from doublure.schema.relational import RelationalSchema
+from doublure.support.mixing import Marks, remarked
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-Marks: TypeAlias = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -28,12 +29,14 @@ class RelatedRows:
         parents: Child table -> ``(M,)`` which unit each of its rows belongs to, ascending; a unit's rows in order.
         marks: ``(N,)`` a number of each unit that is as good as random and follows from its key: which of its rows a
             statistic looks at.
+        seed: Of the columns that are made anew, in synthetic units.
     """
 
     schema: RelationalSchema
     frames: Mapping[str, pd.DataFrame]
     parents: Mapping[str, Ints]
     marks: Marks
+    seed: int = 0
 
     def __len__(self) -> int:
         """Return how many units there are."""
@@ -75,7 +78,7 @@ class RelatedRows:
             within = np.arange(len(parents[child])) - np.repeat(np.cumsum(many[units]) - many[units], many[units])
             places = first[units][parents[child]] + within
             frames[child] = self.frames[child].iloc[places].reset_index(drop=True)
-        return RelatedRows(schema=self.schema, frames=frames, parents=parents, marks=self.marks[units])
+        return RelatedRows(schema=self.schema, frames=frames, parents=parents, marks=self.marks[units], seed=self.seed)
 
     def joined(self, parts: Sequence[RelatedRows]) -> RelatedRows:
         """Return several sets of units as one."""
@@ -88,7 +91,12 @@ class RelatedRows:
                 for child in self.parents
             },
             marks=np.concatenate([part.marks for part in parts]),
+            seed=self.seed,
         )
+
+    def seeded(self, seed: int) -> RelatedRows:
+        """Return the same units; columns that are made anew follow from this seed."""
+        return replace(self, seed=seed)
 
     def handed_out(self, before: Mapping[str, int] | None = None) -> dict[str, pd.DataFrame]:
         """Return each table with fresh keys: 1, 2, 3, …; every foreign key is one of its parent's.
@@ -101,13 +109,22 @@ class RelatedRows:
         found = {}
         for name, table in self.schema.tables.items():
             rows = len(self.frames[name])
-            numbered = np.arange(1, rows + 1, dtype=np.int64) + done.get(name, 0)
+            numbers = np.arange(1, rows + 1, dtype=np.int64) + done.get(name, 0)
+            units = self.parents[name] + 1 + done.get(root, 0) if name in self.parents else numbers
+            made = MadeRows(
+                seed=self.seed,
+                numbers=numbers,
+                units=units,
+                cells=self.frames[name],
+                columns=table.columns,
+                table=name,
+            )
             columns: dict[str, Any] = {}
-            for own in table.columns:
+            for own, column in table.columns.items():
                 if own == table.foreign_key:
-                    columns[own] = self.parents[name] + 1 + done.get(root, 0)
+                    columns[own] = self.schema.root_key.made(replace(made, numbers=units), own)
                 else:
-                    columns[own] = numbered if own in table.ids else self.frames[name][own]
+                    columns[own] = self.frames[name][own] if column.modelled else column.made(made, own)
             found[name] = pd.DataFrame(columns, columns=list(table.columns))
         return found
 
@@ -120,14 +137,6 @@ def marked(units: int) -> Marks:
     """Return numbers as good as random for units without keys, such as synthetic ones: by their place."""
     mixed = np.arange(units, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019)
     return remarked(mixed)
-
-
-def remarked(marks: Marks, turn: int = 0) -> Marks:
-    """Return other numbers as good as random that follow from these (SplitMix64: Steele, Lea and Flood 2014)."""
-    found = marks + np.uint64((0x9E3779B97F4A7C15 * (turn + 1)) % 2**64)
-    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return found ^ (found >> np.uint64(31))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -175,7 +175,7 @@ class Rule(Frozen):
                 remedy = suggest(name, columns) or "fix the name"
                 raise ValueError(f"{self.word} names {printable(name)}, which is not a column; {remedy}")
             if not columns[name].modelled:
-                raise ValueError(f"{self.word} names {printable(name)}, and an id is not modelled; leave it out")
+                raise ValueError(f"{self.word} names {printable(name)}, which is not modelled; leave it out")
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"{self.word} names a column twice; name it once")
         for name in () if self.encoded else self.names:
