@@ -44,6 +44,8 @@ _NO_CLOCKS = {*PLAIN} - {"text"}
 _HOUR = re.compile(r"hr|hour|hours|time|clock", re.IGNORECASE)
 _WORDS = re.compile(r"\S+\s+\S+\s+\S.*", re.DOTALL)
 _TWIN = re.compile(r"[ _.-]?(num|number|nr|code|name|label|text|desc|description|cat|category|group|decile)$", re.I)
+_LONGITUDE = re.compile(r"(?<![a-z])(?:longitude|long|lon|lng)(?![a-z])", re.IGNORECASE)
+_LATITUDE = re.compile(r"(?<![a-z])(?:latitude|lat)(?![a-z])", re.IGNORECASE)
 _COARSER = {"cat", "category", "group", "decile"}
 _WHOSE = r"(?:(?:patient|person|customer|client|user|employee|contact|doctor|physician)[ _.-]?)?"
 _OF_PEOPLE = {
@@ -244,6 +246,13 @@ def _of_clocks(texts: Sequence[str]) -> Proposal | None:
     return None
 
 
+def _beside(other: str, name: str, longitude: re.Match[str]) -> bool:
+    """Say whether a name is that of a longitude, with a latitude's word in its place."""
+    latitude = _LATITUDE.search(other)
+    rest = name[: longitude.start()] + name[longitude.end() :]
+    return latitude is not None and other[: latitude.start()] + other[latitude.end() :] == rest
+
+
 def _most(form: re.Pattern[str], texts: Sequence[str]) -> bool:
     return sum(form.fullmatch(text) is not None for text in texts) >= SHARE * len(texts)
 
@@ -264,7 +273,7 @@ def rules_for(columns: Mapping[str, Column]) -> Iterator[tuple[str, tuple[str, s
     suggested = {model.suggested_by: model for model in MODELS}
     for likeness, pair in _alike(columns):
         rule = suggested[likeness]
-        file = "" if rule.file_key is None else f", {rule.file_key}: FILE"
+        file = "" if rule.file_key is None or not rule.needs_file else f", {rule.file_key}: FILE"
         yield f"- {{{rule.word}: {yaml_text.inline(list(pair))}{file}}}", pair
 
 
@@ -275,6 +284,11 @@ def _alike(columns: Mapping[str, Column]) -> Iterator[tuple[Likeness, tuple[str,
         twin = next((other for other in columns if other.lower() == bare), None)
         if ending is not None and twin is not None:
             yield "a coarser name" if ending[1].lower() in _COARSER else "one name", (twin, name)
+    for name in columns:
+        if (found := _LONGITUDE.search(name)) is not None:
+            twin = next((other for other in columns if _beside(other, name, found)), None)
+            if twin is not None and all(columns[each].plain for each in (name, twin)):
+                yield "two coordinates", (name, twin)
     times = [(name, column) for name, column in columns.items() if column.clock is not None]
     for kind in types():
         for both in pairwise(name for name, column in times if column.shown_type == kind):

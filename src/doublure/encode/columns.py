@@ -32,6 +32,7 @@ from doublure.encode.numeric import MinMaxEncoding as MinMaxEncoding
 from doublure.encode.numeric import Numerics as Numerics
 from doublure.encode.numeric import Part as Part
 from doublure.encode.numeric import number_encoding
+from doublure.encode.points import PointEncoding, points_in
 from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IntegerDomain
@@ -101,7 +102,7 @@ class ListedEncoding:
         return self.column.cells_of(np.where((codes < 0) | (codes >= len(self.column.domain)), np.nan, codes))
 
 
-RowEncoding: TypeAlias = ColumnEncoding | Gap
+RowEncoding: TypeAlias = ColumnEncoding | Gap | PointEncoding
 
 
 def encoding(column: Column, numerics: Numerics, bins: int) -> ColumnEncoding:
@@ -116,7 +117,10 @@ def encoding(column: Column, numerics: Numerics, bins: int) -> ColumnEncoding:
 def encodings(schema: Schema, names: Iterable[str], numerics: Numerics, bins: int) -> dict[str, RowEncoding]:
     """Return the encodings of the columns named, every fact of which is known."""
     gaps = gaps_of(schema, numerics, bins)
-    return {name: gaps.get(name) or encoding(schema.columns[name], numerics, bins) for name in names}
+    points = points_in(schema) if numerics == "steps" else {}
+    return {
+        name: gaps.get(name) or points.get(name) or encoding(schema.columns[name], numerics, bins) for name in names
+    }
 
 
 def integer_domain(schema: Schema, name: str) -> IntegerDomain:

@@ -291,6 +291,11 @@ class Schema(Frozen):
         return derived_by(self.constraints)
 
     @property
+    def beside(self) -> frozenset[str]:
+        """Columns that are counted together with another, as one variable (``point``)."""
+        return frozenset(name for rule in self.constraints for name in rule.beside)
+
+    @property
     def repeated(self) -> dict[str, str]:
         """Those of :attr:`derived` that say the same as their source, value by value."""
         return derived_by(self.constraints, repeated=True)

@@ -14,10 +14,11 @@ from doublure.schema.rules.combinations import Combinations
 from doublure.schema.rules.determines import Determines
 from doublure.schema.rules.equal import Equal
 from doublure.schema.rules.implies import Implies
+from doublure.schema.rules.point import MapPoint
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.sum import Sum
 
-MODELS: tuple[type[Rule], ...] = (Equal, AtMost, Implies, Determines, Sum, Combinations)
+MODELS: tuple[type[Rule], ...] = (Equal, AtMost, Implies, Determines, Sum, Combinations, MapPoint)
 
 
 def make_union(models: Sequence[type[Rule]]) -> Any:

@@ -30,7 +30,8 @@ Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Rng: TypeAlias = "np.random.Generator"
 Follow: TypeAlias = Callable[[Floats], Floats]
-Likeness: TypeAlias = Literal["one name", "a coarser name", "two times"]
+Rings: TypeAlias = tuple[tuple[tuple[float, float], ...], ...]
+Likeness: TypeAlias = Literal["one name", "a coarser name", "two times", "two coordinates"]
 Names: TypeAlias = Annotated[tuple[StrictStr, ...], Field(min_length=2)]
 
 
@@ -147,6 +148,8 @@ class Rule(Frozen):
     """Whether it may name a column that another rule derives."""
     file_key: ClassVar[str | None] = None
     """The key that may name a CSV file beside the schema."""
+    needs_file: ClassVar[bool] = True
+    """Whether a draft that proposes it names that file."""
     suggested_by: ClassVar[Likeness | None] = None
     """The likeness of two columns by which a draft proposes it."""
 
@@ -159,6 +162,16 @@ class Rule(Frozen):
     def derives(self) -> tuple[str, ...]:
         """The columns that follow from the first of :attr:`names`, and are not modelled."""
         return self.names[1:] if self.deriving else ()
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The columns that are counted together with the first of :attr:`names`, as one variable."""
+        return ()
+
+    @property
+    def rings(self) -> Rings:
+        """The corners of a public region's rings, in which places of its columns lie; none for the whole map."""
+        return ()
 
     def settled(self, columns: Mapping[str, Column]) -> bool:
         """Return whether every fact of its columns is declared."""
