@@ -157,7 +157,7 @@ class Synthesizer:
             >>> bool(rows["age"].between(30, 40).all())
             True
         """
-        return handed_out(self.draw(self.default_n if n is None else n, given=given, seed=seed))
+        return handed_out(self.draw(self.default_n if n is None else n, given=given, seed=seed), self.schema)
 
     def draw(
         self, n: SupportsIndex, given: Mapping[str, object] | None = None, seed: SupportsIndex | None = None

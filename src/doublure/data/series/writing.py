@@ -98,7 +98,8 @@ def _write_npz(
 
     def beside() -> dict[str, Any]:
         frame = pd.concat(attributes, ignore_index=True)
-        found = {str(name): npz.plain(cells) for name, cells in frame.items()}
+        form = schema.cell_form.formed(frame, as_text=False)
+        found = {str(name): npz.plain(cells) for name, cells in form.items()}
         states = {f"{STATES}{name}": np.array(list(map(label, values))) for name, values in schema.states.items()}
         return {CHANNELS: np.array(list(schema.channels)), **states, **found, **about}
 

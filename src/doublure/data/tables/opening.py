@@ -116,8 +116,13 @@ class _ParquetSource(TableSource):
 class _CsvSource(TableSource):
     def __init__(self, path: Path, written: Written | None) -> None:
         self._path = path
-        form = (None, None, False) if written is None else (written.encoding, written.delimiter, written.multiline)
-        self._header = csv_files.read_header(path, form[0], form[1], multiline=form[2])
+        form = written or Written(columns={})
+        if form.header:
+            self._header = csv_files.read_header(path, form.encoding, form.delimiter, multiline=form.multiline)
+        else:
+            self._header = csv_files.declared_header(
+                path, list(form.columns), form.encoding, form.delimiter, multiline=form.multiline
+            )
         super().__init__(path.name, self._header.names)
 
     @override

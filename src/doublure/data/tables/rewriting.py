@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from numbers import Real
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from typing_extensions import override
 
@@ -14,7 +17,7 @@ from doublure.data.tables.source import TableSource
 from doublure.schema.columns import Column
 from doublure.schema.columns.spelling import Spelling
 from doublure.schema.distinct_cells import is_text
-from doublure.schema.scalars import Misfit
+from doublure.schema.scalars import Misfit, label
 from doublure.schema.written import Written
 
 
@@ -61,7 +64,7 @@ class RewrittenSource(TableSource):
 
 def rule_of(column: Column, written: Written) -> Spelling | None:
     """Return how a column's texts are rewritten; None where they stay."""
-    return column.spelling(written.date_format, written.decimal, written.thousands)
+    return column.spelling(written.marks)
 
 
 def rewritten(raw: Raw, rule: Spelling | None) -> Raw:
@@ -70,15 +73,24 @@ def rewritten(raw: Raw, rule: Spelling | None) -> Raw:
         return raw
     if isinstance(raw, pd.Series):
         cells = raw.astype(object) if isinstance(raw.dtype, (pd.CategoricalDtype, pd.StringDtype)) else raw
-        if cells.dtype != object:
-            return raw
-        return cells.map(lambda cell: rule(cell) if isinstance(cell, str) else cell)
+        numbers = rule.digits is not None and pd.api.types.is_numeric_dtype(raw.dtype) and raw.dtype.kind != "b"
+        return cells.astype(object).map(partial(_cell, rule)) if cells.dtype == object or numbers else raw
     import pyarrow as pa
 
     if pa.types.is_dictionary(raw.type):
         raw = raw.dictionary_decode()
-    if not is_text(raw.type):
+    numbers = rule.digits is not None and (pa.types.is_integer(raw.type) or pa.types.is_floating(raw.type))
+    if not (is_text(raw.type) or numbers):
         return raw
-    coded = raw.cast(pa.large_string()).dictionary_encode()
-    texts = pa.array([rule(text) for text in coded.dictionary.to_pylist()], pa.large_string())
+    coded = (raw if numbers else raw.cast(pa.large_string())).dictionary_encode()
+    found = [_cell(rule, cell) for cell in coded.dictionary.to_pylist()]
+    texts = pa.array([cell if isinstance(cell, str) else None for cell in found], pa.large_string())  # NaN is none
     return texts.take(coded.indices)
+
+
+def _cell(rule: Spelling, cell: Any) -> Any:
+    """Return one cell rewritten: a text, and where the rule is of whole numbers, one of them; another as it is."""
+    if isinstance(cell, str):
+        return rule(cell)
+    whole = rule.digits is not None and isinstance(cell, Real) and not isinstance(cell, (bool, np.bool_))
+    return rule.of_number(label(cell)) if whole and cell == cell else cell
