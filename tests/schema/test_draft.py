@@ -297,7 +297,8 @@ def test_how_readings_are_written_stands_in_the_draft_as_comments(tmp_path: Path
         assert line in text
     assert "1.234,5" not in text
     confirmed = Schema.parse(text.replace("# date_format", "date_format").replace("# decimal", "decimal"))
-    assert (confirmed.date_format, confirmed.decimal, confirmed.encoding) == ("DD.MM.YYYY", ",", "iso8859-1")
+    assert (confirmed.date_format, confirmed.decimal, confirmed.encoding) == ("DD.MM.YYYY hh:mm", ",", "iso8859-1")
+    assert confirmed.delimiter == ";"  # the header tells it
 
 
 def test_how_related_tables_are_written_stands_in_the_draft_as_comments(tmp_path: Path) -> None:
@@ -305,8 +306,8 @@ def test_how_related_tables_are_written_stands_in_the_draft_as_comments(tmp_path
     (tmp_path / "meter.csv").write_text("id;town\n" + "".join(f"{number};x\n" for number in range(60)))
     text = drafted(tmp_path, kind="relational", encoding="latin-1").to_yaml()
     assert Schema.parse(text).encoding == "iso8859-1"
-    assert "# date_format: DD.MM.YYYY" in text
-    assert "      # Datum: {type: datetime, bounds: undeclared}  # if it holds dates" in text
+    form = "date_format: 'DD.MM.YYYY hh:mm'"
+    assert f"      # Datum: {{type: datetime, {form}, bounds: undeclared, step: 60}}  # if it holds dates" in text
 
 
 def test_a_codebook_describes_columns_of_each_table(tmp_path):

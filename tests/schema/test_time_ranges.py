@@ -59,8 +59,8 @@ def test_a_codebook_knows_the_unit_of_bare_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("second", "proposed"),
     [
-        (":15", "# a: {type: duration, bounds: undeclared}  # if it says how long, not when"),
-        ("", "# a: {type: time, step: 60}  # if its times are of whole minutes"),
+        (":15", "# a: {type: duration, bounds: undeclared, dtype: str}  # if it says how long, not when"),
+        ("", "# a: {type: time, step: 60, dtype: str}  # if its times are of whole minutes"),
     ],
 )
 def test_a_draft_proposes_what_a_clock_may_be(second, proposed):

@@ -169,6 +169,10 @@ class SeriesSchema(TextForm, Schema):
         if len(self.channels) > MOST_CHANNELS:
             raise ValueError(f"channels has more than {MOST_CHANNELS} entries; split the set")
         self._check_names_apart()
+        if self.header is False:
+            raise ValueError("header: false is for tables; give files of series a line of names")
+        if typed := [name for name, each in {**self.channels, **self.attributes}.items() if each.dtype is not None]:
+            raise ValueError(f"{printable(typed[0])}: dtype is for columns of tables; remove it")
         for name, channel in self.channels.items():
             if channel.scale is not None or channel.edges or set(channel.spikes) - {0.0}:
                 raise ValueError(f"{printable(name)}: scale, edges and spikes are for columns of tables; remove them")

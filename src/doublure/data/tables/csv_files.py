@@ -91,6 +91,21 @@ def read_header(
     return CsvHeader(names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline))
 
 
+def form_of(path: Path, header: CsvHeader) -> dict[str, str]:
+    """Return what a header tells of how its file is written, by the keys of a schema, as far as it is not the usual."""
+    try:
+        with opened(path) as file:
+            line = file.read(header.size)
+    except _damage():
+        raise _unreadable(path) from None
+    found = {} if header.dialect.delimiter == "," else {"delimiter": header.dialect.delimiter}
+    found |= {"encoding": "utf-8-sig"} if line.startswith(codecs.BOM_UTF8) else {}
+    found |= {"line_end": "crlf"} if line.endswith(b"\r\n") else {}
+    bare = line.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n")
+    names = bare.split(header.dialect.delimiter.encode())
+    return found | ({"quoting": "text"} if all(name[:1] == name[-1:] == b'"' for name in names) else {})
+
+
 def declared_header(
     path: Path, names: list[str], encoding: str | None, delimiter: str | None, *, multiline: bool
 ) -> CsvHeader:

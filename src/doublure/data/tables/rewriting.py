@@ -32,6 +32,7 @@ class RewrittenSource(TableSource):
     def __init__(self, source: TableSource, written: Written) -> None:
         super().__init__(source.name, source.columns)
         self._source = source
+        self.dtypes, self.text_form = source.dtypes, source.text_form
         self._written = written
         self._rules: dict[str, Spelling] = {}
         for name in source.columns:

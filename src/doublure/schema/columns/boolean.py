@@ -41,6 +41,7 @@ class BooleanColumn(ChoiceColumn):
     truth: ClassVar[bool] = True
     expected: ClassVar[str] = "write true/false, yes/no or 1/0, or declare a category"
 
+    own_dtype: ClassVar[Dtype | None] = "bool"
     dtypes: ClassVar[tuple[Dtype, ...]] = ("bool", "boolean", "category", "str", *WHOLE)
 
     type: Literal["boolean"] = "boolean"

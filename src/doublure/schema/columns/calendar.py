@@ -39,6 +39,7 @@ class CalendarColumn(BoundedColumn):
     """A column of times: whole units of :attr:`clock` since 1970, on the column's own clock."""
 
     clock: ClassVar[Clock]
+    own_dtype: ClassVar[Dtype | None] = "datetime64[s]"
     dtypes: ClassVar[tuple[Dtype, ...]] = (*MOMENTS, "str", *WHOLE)
 
     date_format: DateFormat | None = Field(default=None, description="how text writes it: DD.MM.YYYY")
@@ -74,15 +75,16 @@ class CalendarColumn(BoundedColumn):
         form = self.date_format or marks.date_format
         if form is None and self.zone is not None:
             return cells  # with its offset from UTC
-        own = form or self.own_format
+        own = form or "YYYY-MM-DD"
+        own += "" if "h" in own else self.clock_format
         return date_cells(self.numbers_of(cells), own, lambda number: self._written(number, own))
 
     @property
-    def own_format(self) -> str:
-        """The form of its texts where none is declared: ISO 8601 with no more than its step tells."""
+    def clock_format(self) -> str:
+        """The form of the time behind a day where none is declared: no more than its step tells."""
         if self.unit * SECONDS[self.clock] % SECONDS["D"] == 0:
-            return "YYYY-MM-DD"
-        return "YYYY-MM-DD hh:mm" if self.unit % 60 == 0 else "YYYY-MM-DD hh:mm:ss"
+            return ""
+        return " hh:mm" if self.unit % 60 == 0 else " hh:mm:ss"
 
     def _written(self, number: float, form: str) -> str:
         found = EPOCH + datetime.timedelta(seconds=number * SECONDS[self.clock])

@@ -75,7 +75,9 @@ class Column(Frozen):
     placeholders: ClassVar[Mapping[str, str]] = {}
     """The YAML that declares a fact, with words in capitals to replace."""
     dtypes: ClassVar[tuple[Dtype, ...]] = ("str",)
-    """The storage types that its cells may have in DataFrames and Parquet, beside its own."""
+    """The storage types that its cells may have in DataFrames and Parquet."""
+    own_dtype: ClassVar[Dtype | None] = None
+    """The one of them that they have where a schema says nothing, and no cell may be missing."""
 
     missing: Fact[Missing] = UNDECLARED
     roles: tuple[Role, ...] = ()

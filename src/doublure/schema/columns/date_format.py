@@ -89,7 +89,7 @@ def is_whole(date_format: str) -> bool:
         >>> is_whole("YYYYMMDD"), is_whole("YYYYMD"), is_whole("YYYY-MM-DD")
         (True, False, False)
     """
-    return "".join(part for part in _PART.findall(date_format) if len(part) > 1) == date_format
+    return bool(date_format) and "".join(part for part in _PART.findall(date_format) if len(part) > 1) == date_format
 
 
 def date_text(date_format: str, moment: Moment) -> str:

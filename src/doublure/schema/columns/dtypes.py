@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime
 import re
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from doublure.schema.fact_states import Learn
-from doublure.schema.scalars import EXACT
 
 if TYPE_CHECKING:
     from doublure.schema.columns.column import Column
@@ -43,38 +42,42 @@ def check_dtype(column: Column, dtype: Dtype) -> None:
     """
     if dtype not in column.dtypes:
         raise ValueError(f"dtype does not go with type {column.type}; write one of {', '.join(column.dtypes)}")
-    if dtype in (*WHOLE, "bool") and dtype[0].islower():
-        nullable = f"{dtype[:2].upper() if dtype[0] == 'u' else dtype[0].upper()}{dtype[2 if dtype[0] == 'u' else 1 :]}"
-        other = "boolean" if dtype == "bool" else nullable
-        if column.may_be_missing or isinstance(column.missing, Learn):
-            raise ValueError(f"dtype {dtype} has no place for missing cells; write {other}, or missing: false")
-    if dtype in WHOLE or dtype in _EXACT:
+    if nullable(dtype) != dtype and (column.may_be_missing or isinstance(column.missing, Learn)):
+        raise ValueError(f"dtype {dtype} has no place for missing cells; write {nullable(dtype)}, or missing: false")
+    if dtype in (*WHOLE, *FLOATS):
         _check_range(column, dtype)
-    if dtype == "datetime64[ns]":
-        _check_nanoseconds(column)
+    if dtype == "datetime64[ns]" and isinstance(column.shown_bounds, tuple):
+        first, last = (datetime.datetime.fromisoformat(str(end)) for end in column.shown_bounds)
+        if first < _NANOSECONDS[0] or last > _NANOSECONDS[1]:
+            raise ValueError("dtype datetime64[ns] does not reach all bounds; write datetime64[us], or narrow them")
+
+
+def nullable(dtype: Dtype) -> Dtype:
+    """Return a storage type of the same values with a place for missing ones.
+
+    Example:
+        >>> nullable("uint8"), nullable("bool"), nullable("float32")
+        ('UInt8', 'boolean', 'float32')
+    """
+    if dtype == "bool":
+        return "boolean"
+    upper = dtype.replace("uint", "UInt").replace("int", "Int") if dtype in WHOLE else dtype
+    return cast("Dtype", upper)
 
 
 def _check_range(column: Column, dtype: Dtype) -> None:
-    ends = column.stored_ends
-    found = _INTEGER.fullmatch(dtype)
-    if found is None:
-        lowest, highest = -_EXACT[dtype], _EXACT[dtype]
-        if not column.integral:
-            return
-    else:
-        bits, unsigned = int(found[2]), bool(found[1])
-        lowest, highest = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    if ends is None:
-        if lowest > -EXACT or highest < EXACT:
-            raise ValueError(f"dtype {dtype} needs declared bounds, or values that are whole numbers; declare them")
-    elif ends[0] < lowest or ends[1] > highest:
+    if (column.listed and column.stored_ends is None and column.domain) or isinstance(column.fact("values"), Learn):
+        raise ValueError(f"dtype {dtype} needs declared values that are numbers; write str or category")
+    reach, ends = dtype_ends(column, dtype), column.stored_ends
+    if reach is not None and ends is not None and (ends[0] < reach[0] or ends[1] > reach[1]):
         raise ValueError(f"dtype {dtype} does not reach all values; write a wider one, or fix the bounds")
 
 
-def _check_nanoseconds(column: Column) -> None:
-    ends = column.shown_bounds
-    if not isinstance(ends, tuple):
-        raise ValueError("dtype datetime64[ns] needs declared bounds; declare them, or write datetime64[us]")
-    first, last = (datetime.datetime.fromisoformat(str(end)) for end in ends)
-    if first < _NANOSECONDS[0] or last > _NANOSECONDS[1]:
-        raise ValueError("dtype datetime64[ns] does not reach all bounds; write datetime64[us], or narrow them")
+def dtype_ends(column: Column, dtype: Dtype | None) -> tuple[int, int] | None:
+    """Return the lowest and the highest whole number of a storage type; None where it has any that a column has."""
+    found = _INTEGER.fullmatch(dtype or "")
+    if found is None:
+        most = _EXACT.get(dtype or "") if column.integral else None
+        return None if most is None else (-most, most)
+    bits = int(found[2])
+    return (0, 2**bits - 1) if found[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

@@ -48,6 +48,7 @@ class DurationColumn(ParsedColumn):
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: ['H:MM:SS', 'H:MM:SS']"}
     points: ClassVar[tuple[float, ...]] = (*(-each for each in reversed(_CANDIDATES)), 0, *_CANDIDATES)
 
+    own_dtype: ClassVar[Dtype | None] = "timedelta64[s]"
     dtypes: ClassVar[tuple[Dtype, ...]] = (*SPANS, "str")
 
     type: Literal["duration"] = "duration"

@@ -24,6 +24,7 @@ class IdColumn(Column):
     like: ClassVar[str] = "id"
     facts: ClassVar[tuple[str, ...]] = ()
     modelled: ClassVar[bool] = False
+    own_dtype: ClassVar[Dtype | None] = "int64"
     dtypes: ClassVar[tuple[Dtype, ...]] = ("str", *WHOLE)
 
     type: Literal["id"] = "id"

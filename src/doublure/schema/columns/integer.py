@@ -25,6 +25,7 @@ class IntegerColumn(NumberColumn):
     integral: ClassVar[bool] = True
     example: ClassVar[str | None] = "write bounds: [0, 120]; whole numbers within ±2^53, or type: id for longer ones"
 
+    own_dtype: ClassVar[Dtype | None] = "int64"
     dtypes: ClassVar[tuple[Dtype, ...]] = (*WHOLE, *FLOATS, "str")
 
     type: Literal["integer"] = "integer"

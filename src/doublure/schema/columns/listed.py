@@ -158,6 +158,7 @@ class ListedColumn(ChoiceColumn):
 
     facts: ClassVar[tuple[str, ...]] = ("values", "missing")
     placeholders: ClassVar[Mapping[str, str]] = {"values": "values: [VALUE, VALUE]"}
+    own_dtype: ClassVar[Dtype | None] = "category"
     dtypes: ClassVar[tuple[Dtype, ...]] = ("category", "str", *WHOLE, *FLOATS)
 
     values: Fact[tuple[Value, ...]] = UNDECLARED

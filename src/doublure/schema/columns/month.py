@@ -53,6 +53,7 @@ class MonthColumn(ParsedColumn):
     expected: ClassVar[str] = "write months that there are, such as 2024-01, or as date_format: MM/YYYY says"
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [YYYY-MM, YYYY-MM]"}
     points: ClassVar[tuple[float, ...]] = tuple(float(12 * (year - _EPOCH)) for year in YEARS)
+    own_dtype: ClassVar[Dtype | None] = "str"
     dtypes: ClassVar[tuple[Dtype, ...]] = ("str", *MOMENTS, *WHOLE)
 
     type: Literal["month"] = "month"

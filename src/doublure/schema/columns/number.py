@@ -14,6 +14,7 @@ from typing_extensions import override
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns.bins import BinRules, PublicBins
 from doublure.schema.columns.column import Column
+from doublure.schema.columns.dtypes import dtype_ends
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
 from doublure.schema.columns.number_format import NumberFormat, marked, number_form
 from doublure.schema.scalars import EXACT, Misfit, label
@@ -326,6 +327,10 @@ class NumberColumn(BoundedColumn):
         if self.unit:
             most = EXACT if self.integral else EXACT * self.unit
             lower, upper = max(-most, min(lower, most)), max(-most, min(upper, most))
+        reach = dtype_ends(self, self.dtype)
+        if reach is not None:  # a number beyond what its column is stored as cannot be: that is public
+            lower, upper = max(lower, reach[0]), min(upper, reach[1])
+            lower, upper = (lower, upper) if lower < upper else reach
         return lower, upper
 
     @model_validator(mode="after")
@@ -333,7 +338,7 @@ class NumberColumn(BoundedColumn):
         decimals = 0 if self.format is None else number_form(self.format).decimals
         if self.format is not None and decimals != (0 if self.integral else self.decimals):
             remedy = "leave them out of the format" if self.integral else f"declare precision: {decimals}"
-            raise ValueError(f"format has {decimals} decimals, and cells have others; {remedy}")
+            raise ValueError(f"format writes other decimals than cells have; {remedy}")
         return self
 
     @model_validator(mode="after")

@@ -22,6 +22,7 @@ class RealColumn(NumberColumn):
     like: ClassVar[str] = "real"
     example: ClassVar[str | None] = "write bounds: [0, 99.5]"
 
+    own_dtype: ClassVar[Dtype | None] = "float64"
     dtypes: ClassVar[tuple[Dtype, ...]] = (*FLOATS, "str")
 
     type: Literal["real"] = "real"

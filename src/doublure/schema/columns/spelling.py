@@ -68,7 +68,8 @@ def respelt_dates(date_format: str, missing: Collection[str]) -> Spelling:
         day = f"{part['Y']}-{part['M']:0>2}" + (f"-{part['D']:0>2}" if "D" in part else "")
         return f"{day}T{part['h']:0>2}:{part['m']}:{part.get('s') or '00'}" if part.get("h") else day
 
-    return Spelling(rewritten, digits=len(date_format) if is_whole(date_format) else None)
+    padded = 0 if date_format.startswith("Y") else len(date_format)  # 9032023 has lost a zero
+    return Spelling(rewritten, digits=padded if is_whole(date_format) else None)
 
 
 def respelt_numbers(decimal: str, thousands: str | None, missing: Collection[str]) -> Spelling:

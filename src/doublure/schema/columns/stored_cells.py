@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from doublure.schema.columns.dtypes import WHOLE
+from doublure.schema.columns.dtypes import MOMENTS, WHOLE
 
 if TYPE_CHECKING:
     from doublure.schema.columns.column import Column
@@ -30,6 +30,9 @@ def as_dtype(column: Column, cells: pd.Series[Any], marks: Marks) -> pd.Series[A
         return cells.astype("datetime64[s]").astype(pd.ArrowDtype(pa.date32()))
     if dtype in WHOLE and (column.clock is not None or "date_format" in column.text_form):
         return pd.to_numeric(as_texts(column.csv_cells(cells, marks))).astype(dtype)
+    if dtype in MOMENTS:
+        moments: pd.Series[Any] = cells.dt.as_unit(dtype[len("datetime64[") : -1])
+        return moments
     if isinstance(cells.dtype, pd.CategoricalDtype) and dtype != "category":
         cells = _values(cells)
     found: pd.Series[Any] = cells.astype(dtype)
