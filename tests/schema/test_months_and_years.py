@@ -38,7 +38,7 @@ def test_a_month_is_read_from_text_and_from_its_first_day(cell: object) -> None:
 
 @pytest.mark.parametrize("cell", ["2023-13", "2023-00", "2023", "03/2023", "2023-03-02", dt.date(2023, 3, 2), 202303])
 def test_what_is_no_month_is_refused_and_never_shown(cell: object) -> None:
-    with pytest.raises(DataError, match="^first: has cells that are no month; write months that there are") as caught:
+    with pytest.raises(DataError, match=r"^first: has cells that are no month; write") as caught:
         canonical(pd.Series([cell], dtype=object), SCHEMA.columns["first"], "first")
     assert str(cell) not in str(caught.value)
 
