@@ -213,9 +213,7 @@ def test_a_spelling_that_looks_at_the_column_is_caught(monkeypatch: pytest.Monke
 
 def test_numbers_of_typed_columns_are_dates_in_every_container(tmp_path: Path) -> None:
     schema = Schema.parse(HEAD + OWN)
-    frame = pd.DataFrame(
-        {"day": [20230309, 99991231], "month": [202303, 202312], "truth": [2, 1], "cost": [1.5, None]}
-    )
+    frame = pd.DataFrame({"day": [20230309, 99991231], "month": [202303, 202312], "truth": [2, 1], "cost": [1.5, None]})
     frame.to_parquet(tmp_path / "a.parquet", index=False)
     frame.astype({"day": "float64", "truth": "int8"}).to_parquet(tmp_path / "b.parquet", index=False)
     frame.assign(cost=["$1.50", ""]).to_csv(tmp_path / "c.csv", index=False)
