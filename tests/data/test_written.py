@@ -156,7 +156,7 @@ def test_a_fit_and_its_evaluation_read_the_same_spelling(tmp_path: Path) -> None
     assert len(db.evaluate.report(syn, path).scores)
 
 
-# -- cells that are stored as numbers, and each by itself ----------------------------------------------------------------
+# -- cells that are stored as numbers, and each by itself --------------------------------------------------------------
 
 OWN = """
 columns:
@@ -218,6 +218,23 @@ def test_numbers_of_typed_columns_are_dates_in_every_container(tmp_path: Path) -
     frame.astype({"day": "float64", "truth": "int8"}).to_parquet(tmp_path / "b.parquet", index=False)
     frame.assign(cost=["$1.50", ""]).to_csv(tmp_path / "c.csv", index=False)
     whole = loaded(frame, HEAD + OWN)
-    assert list(schema.columns["day"].numbers_of(whole["day"]))[0] == 19425
+    assert schema.columns["day"].numbers_of(whole["day"])[0] == 19425
     for other in (frame.convert_dtypes(), *(tmp_path / name for name in ("a.parquet", "b.parquet", "c.csv"))):
         pd.testing.assert_frame_equal(whole, loaded(other, HEAD + OWN))
+
+
+def test_the_form_of_cells_is_gone_once_they_are_read() -> None:
+    """A fit sees what cells mean: no spelling, storage type or order of levels in them can reach what it makes."""
+    text = (
+        HEAD + "columns:\n  a: {type: boolean, missing: false}\n  b: {type: category, values: [x, z], missing: false}\n"
+        "  c: {type: integer, bounds: [0, 9], missing: true}\n  d: {type: date, bounds: [2000-01-01, 2030-12-31]}\n"
+    )
+    plain = pd.DataFrame({"a": [True, False], "b": ["x", "z"], "c": [1, None], "d": ["2024-01-31", "2024-02-01"]})
+    others = (
+        plain.assign(a=["Y", "n"], c=pd.array([1, None], dtype="Int8"), d=pd.to_datetime(plain["d"])),
+        plain.assign(a=pd.Categorical(["yes", "no"]), b=pd.Categorical(["x", "z"], categories=["z", "x"])),
+        plain.assign(a=[1, 0], c=["1.0", ""], d=["2024-01-31T00:00", "2024-02-01 00:00:00"]),
+        plain.assign(b=plain["b"].astype("category"), c=[1.0, float("nan")], d=pd.to_datetime(plain["d"]).dt.date),
+    )
+    for other in others:
+        pd.testing.assert_frame_equal(loaded(other, text), loaded(plain, text))

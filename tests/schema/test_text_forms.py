@@ -14,7 +14,7 @@ from doublure.errors import SchemaError
 from doublure.schema import Schema
 from doublure.schema.columns.date_format import date_text, is_whole, pattern_of
 from doublure.schema.columns.number_format import marked, number_form
-from doublure.schema.columns.spelling import MISFIT, Marks, respelt_dates, respelt_form
+from doublure.schema.columns.spelling import MISFIT, TextMarks, respelt_dates, respelt_form
 
 MOMENT = (2023, 3, 9, 7, 5, 0)
 
@@ -110,16 +110,16 @@ def test_marks_of_a_table_are_written_where_a_column_says_nothing() -> None:
     assert [marked(",", ".")(text) for text in ("1234567.5", "-1234", "123")] == ["1.234.567,5", "-1.234", "123"]
 
 
-def cells(column: str, values: object, marks: Marks | None = None) -> list[object]:
+def cells(column: str, values: object, marks: TextMarks | None = None) -> list[object]:
     """Return numbers as a CSV file has them."""
     schema = Schema.parse(f"doublure: 1\nkind: table\nunits: 9\ncolumns: {{a: {column}}}")
     own = schema.columns["a"]
-    found = own.csv_cells(own.cells_of(np.array(values, dtype=float)), marks or Marks())
+    found = own.csv_cells(own.cells_of(np.array(values, dtype=float)), marks or TextMarks())
     return [None if pd.isna(cell) else cell for cell in found]
 
 
 def test_a_column_writes_its_own_form_else_that_of_the_table() -> None:
-    german = Marks("DD.MM.YYYY", ",", ".")
+    german = TextMarks("DD.MM.YYYY", ",", ".")
     day = "{type: date, bounds: [2000-01-01, 2030-12-31], missing: true"
     assert cells(f"{day}}}", [19425, math.nan]) == ["2023-03-09", None]
     assert cells(f"{day}}}", [19425], german) == ["09.03.2023"]
@@ -156,7 +156,7 @@ def test_true_and_false_are_written_as_declared(written: str, found: list[object
     assert cells(column, [0, 1, math.nan]) == found
     own = Schema.parse(f"doublure: 1\nkind: table\nunits: 9\ncolumns: {{a: {column}}}").columns["a"]
     assert own.asked(found[1]).values == own.asked("true").values == (1.0,)
-    assert list(own.stored_cells(own.cells_of(np.array([0.0, 1.0])), Marks())) == found[:2]
+    assert list(own.stored_cells(own.cells_of(np.array([0.0, 1.0])), TextMarks())) == found[:2]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from doublure.drafting.draft import drafted
 from doublure.schema import Schema
-from doublure.schema.columns.spelling import Marks
+from doublure.schema.columns.spelling import TextMarks
 
 TEXT = """
 doublure: 1
@@ -39,8 +39,8 @@ def test_a_range_past_midnight_is_two():
 
 def test_whole_minutes_are_written_without_seconds():
     cells = pd.Series([dt.time(7, 30), None], dtype=object)
-    assert COLUMNS["ended"].csv_cells(cells, Marks())[0] == "07:30"
-    assert COLUMNS["exact"].csv_cells(cells, Marks())[0] == "07:30:00"
+    assert COLUMNS["ended"].csv_cells(cells, TextMarks())[0] == "07:30"
+    assert COLUMNS["exact"].csv_cells(cells, TextMarks())[0] == "07:30:00"
 
 
 @pytest.mark.parametrize("asked", ["?", "99", 99, ["?"], ""])

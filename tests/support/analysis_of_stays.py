@@ -49,7 +49,8 @@ def tables(folder, form):
 def analysis(folder, form):
     """Filter, group by, compute with dates, and merge on ids."""
     patients, stays = tables(folder, form)
-    assert patients["smoker"].dtype == bool and patients["nr"].is_unique
+    assert patients["smoker"].dtype == bool
+    assert patients["nr"].is_unique
     merged = stays.merge(patients, on="nr", how="left", validate="many_to_one")
     assert merged["born"].notna().all()
     merged["age"] = (merged["admitted"] - merged["born"]).dt.days // 365

@@ -40,7 +40,7 @@ _UNIT = re.compile(r" ?[^\s\d]{1,10}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class ProposedForm:
     """A form of cells.
 
     Attributes:
@@ -52,7 +52,7 @@ class Form:
     why: str
 
 
-def dates(texts: Sequence[str]) -> Form | None:
+def dates(texts: Sequence[str]) -> ProposedForm | None:
     """Return how dates are written; of 03-04-2024, whichever part passes 12 is the day.
 
     Where none does in 19 of 20, the order is ambiguous, and the day comes first.
@@ -72,11 +72,11 @@ def dates(texts: Sequence[str]) -> Form | None:
     parts = [part if part == "YYYY" else part * (1 if _short(found, next(places)) else 2) for part in order]
     date_format = mark.join(parts) + _clock(found)
     if found[0]["between"] is None:
-        return Form(column=_dated("date", date_format), why=f"it holds dates written {date_format}")
-    return Form(column=_timed(date_format), why=f"it holds dates written {date_format}")
+        return ProposedForm(column=_dated("date", date_format), why=f"it holds dates written {date_format}")
+    return ProposedForm(column=_timed(date_format), why=f"it holds dates written {date_format}")
 
 
-def moments(texts: Sequence[str]) -> Form | None:
+def moments(texts: Sequence[str]) -> ProposedForm | None:
     """Return how dates of ISO 8601 are written, where doublure would write them otherwise."""
     found = _matches(_YEAR_FIRST, texts)
     if not found or found[0]["between"] is None:
@@ -84,25 +84,27 @@ def moments(texts: Sequence[str]) -> Form | None:
     if found[0]["between"] == " " and found[0]["s"] is not None:
         midnight = sum(text.endswith(" 00:00:00") for text in texts) >= SHARE * len(texts)
         form = "YYYY-MM-DD hh:mm:ss"
-        return Form(column=_dated("date", form), why="its days are written with a midnight") if midnight else None
+        return (
+            ProposedForm(column=_dated("date", form), why="its days are written with a midnight") if midnight else None
+        )
     if found[0]["between"] == " ":
-        return Form(
+        return ProposedForm(
             column={"type": "datetime", "step": 60, "bounds": "undeclared"}, why="its moments are of whole minutes"
         )
     form = "YYYY-MM-DD" + _clock(found)
-    return Form(column=_timed(form), why=f"its moments are written {form}")
+    return ProposedForm(column=_timed(form), why=f"its moments are written {form}")
 
 
-def months(texts: Sequence[str]) -> Form | None:
+def months(texts: Sequence[str]) -> ProposedForm | None:
     """Return how months are written."""
     found = _matches(_MONTH, texts)
     if not found:
         return None
     form = f"{'M' if _short(found, 'first') else 'MM'}{found[0]['mark']}YYYY"
-    return Form(column=_dated("month", form), why=f"it holds months written {form}")
+    return ProposedForm(column=_dated("month", form), why=f"it holds months written {form}")
 
 
-def whole_dates(texts: Sequence[str]) -> Form | None:
+def whole_dates(texts: Sequence[str]) -> ProposedForm | None:
     """Return how dates are written as whole numbers, which mostly stand beside one for an open end."""
     for pattern, kind, form in ((_WHOLE_DAY, "date", "YYYYMMDD"), (_WHOLE_MONTH, "month", "YYYYMM")):
         fitting = sum(pattern.fullmatch(text) is not None for text in texts)
@@ -111,14 +113,16 @@ def whole_dates(texts: Sequence[str]) -> Form | None:
         if fitting >= _SOME * len(texts) and fitting + sum(ends.values()) >= SHARE * len(texts):
             column = _dated(kind, form) | ({"missing": ["TEXT"]} if several else {})
             said = f"its whole numbers are {kind}s, such as {_EXAMPLES[form]}"
-            return Form(column=column, why=said + (", and one number that means an open end" if several else ""))
+            return ProposedForm(
+                column=column, why=said + (", and one number that means an open end" if several else "")
+            )
     return None
 
 
 _EXAMPLES = {"YYYYMMDD": "20240131", "YYYYMM": "202401"}
 
 
-def truths(texts: Sequence[str]) -> Form | None:
+def truths(texts: Sequence[str]) -> ProposedForm | None:
     """Return how true and false are written."""
     counts = Counter(texts)
     fitting = [pair for pair in _TRUTHS if counts[pair[0]] + counts[pair[1]] >= SHARE * len(texts)]
@@ -126,10 +130,10 @@ def truths(texts: Sequence[str]) -> Form | None:
         return None
     said = next((pair for pair in fitting if counts[pair[0]] >= _SOME * len(texts)), fitting[0])
     written = {True: said[0], False: said[1]}
-    return Form(column={"type": "boolean", "written": written}, why=f"{said[0]} means true and {said[1]} false")
+    return ProposedForm(column={"type": "boolean", "written": written}, why=f"{said[0]} means true and {said[1]} false")
 
 
-def spelt_truths(texts: Sequence[str]) -> Form | None:
+def spelt_truths(texts: Sequence[str]) -> ProposedForm | None:
     """Return how true and false are written, where doublure would write True and False."""
     found = truths(texts)
     if found is None or found.column["written"][True] == "True":
@@ -137,7 +141,7 @@ def spelt_truths(texts: Sequence[str]) -> Form | None:
     return replace(found, why="its truth values are written so")
 
 
-def numbers(texts: Sequence[str]) -> Form | None:
+def numbers(texts: Sequence[str]) -> ProposedForm | None:
     """Return how numbers are written that have something around them, or marks between thousands."""
     found = [each for text in texts if (each := _AMOUNT.fullmatch(text.translate(_SPACES))) is not None]
     if len(found) < SHARE * len(texts):
@@ -168,11 +172,13 @@ def numbers(texts: Sequence[str]) -> Form | None:
     return None
 
 
-def _numbered(before: str, after: str, whole: str, decimal: str, decimals: int) -> Form:
+def _numbered(before: str, after: str, whole: str, decimal: str, decimals: int) -> ProposedForm:
     behind = after if _says_nothing(after) else f"{' ' if after.startswith(' ') else ''}UNIT"
     picture = before + whole + (f"{decimal}{'0' * decimals}" if decimals else "") + behind
     column: dict[str, Any] = {"type": "real" if decimals else "integer", "format": picture, "bounds": "undeclared"}
-    return Form(column=column | ({"precision": decimals} if decimals else {}), why=f"its numbers are written {picture}")
+    return ProposedForm(
+        column=column | ({"precision": decimals} if decimals else {}), why=f"its numbers are written {picture}"
+    )
 
 
 _SPACES = {0xA0: " ", 0x202F: " "}

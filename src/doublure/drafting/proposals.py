@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from doublure.drafting import forms
-from doublure.drafting.forms import Form
+from doublure.drafting.forms import ProposedForm
 from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, storage_of
 from doublure.schema.columns import Column, types
 from doublure.schema.columns.year import is_year
@@ -103,7 +103,7 @@ def _of_whole(texts: Sequence[str]) -> Proposal | None:
     return _of_codes(texts) if found is None else _proposed(found)
 
 
-def _of_form(form: Callable[[Sequence[str]], Form | None]) -> Callable[[Sequence[str]], Proposal | None]:
+def _of_form(form: Callable[[Sequence[str]], ProposedForm | None]) -> Callable[[Sequence[str]], Proposal | None]:
     def proposal(texts: Sequence[str]) -> Proposal | None:
         found = form(texts)
         return None if found is None else _proposed(found)
@@ -111,7 +111,7 @@ def _of_form(form: Callable[[Sequence[str]], Form | None]) -> Callable[[Sequence
     return proposal
 
 
-def _proposed(form: Form) -> Proposal:
+def _proposed(form: ProposedForm) -> Proposal:
     return Proposal(why=form.why, column=form.column, keys={})
 
 

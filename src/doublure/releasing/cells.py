@@ -22,7 +22,7 @@ import pandas as pd
 
 from doublure.data.tables.writing import defused
 from doublure.schema.columns import SECONDS, Column, type_named
-from doublure.schema.columns.spelling import Marks, Spelling
+from doublure.schema.columns.spelling import CellSpelling, TextMarks
 from doublure.schema.scalars import is_plain_number, label
 
 Cells: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -65,11 +65,11 @@ class DescribedColumn:
     tokens: frozenset[str] = frozenset({""})
     defused: bool = False
     nullable: bool = False
-    spelling: Spelling | None = None
+    spelling: CellSpelling | None = None
 
     @classmethod
     def from_entry(
-        cls, entry: Mapping[str, Any], own: str, *, safe: bool = False, marks: Marks | None = None
+        cls, entry: Mapping[str, Any], own: str, *, safe: bool = False, marks: TextMarks | None = None
     ) -> DescribedColumn:
         """Read an entry of the dictionary.
 
@@ -99,7 +99,7 @@ class DescribedColumn:
             tokens=frozenset({"", *(missing if isinstance(missing, list) else ())}),
             defused=safe,
             nullable=bool(missing),
-            spelling=None if model.listed else said.spelling(marks or Marks()),
+            spelling=None if model.listed else said.spelling(marks or TextMarks()),
         )
 
     @property

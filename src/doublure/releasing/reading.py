@@ -18,7 +18,7 @@ import numpy as np
 from doublure.data import npz
 from doublure.releasing.cells import Cells, DescribedColumn, InvalidCell
 from doublure.schema.columns import CategoryColumn, IntegerColumn
-from doublure.schema.columns.spelling import Marks
+from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.images import LABEL
 from doublure.schema.series import ABOUT, CHANNELS, CLOCK, SERIES, STATES, STEP, VALUES
 
@@ -73,7 +73,7 @@ def described_tables(described: Mapping[str, Any]) -> list[DescribedTable]:
         KeyError, TypeError, ValueError: It is no dictionary of this form.
     """
     text = described.get("text", {})
-    marks = Marks(*(text.get(key) for key in Marks._fields))
+    marks = TextMarks(*(text.get(key) for key in TextMarks._fields))
     read = partial(DescribedColumn.from_entry, safe="spreadsheet_safe" in described, marks=marks)
     entries = {str(entry["name"]): entry for entry in described["columns"]}
     if "related" in described:

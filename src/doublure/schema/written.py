@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictStr, model_validat
 
 from doublure.schema.columns import Column
 from doublure.schema.columns.date_format import DateFormat
-from doublure.schema.columns.spelling import Marks
+from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.fact_states import Frozen
 
 if TYPE_CHECKING:
@@ -148,9 +148,9 @@ class Written:
         return {key: value for key, value in found.items() if value not in (None, _UNSAID.get(key))}
 
     @property
-    def marks(self) -> Marks:
-        """How dates and numbers are written where a column does not say it."""
-        return Marks(self.date_format, self.decimal, self.thousands)
+    def marks(self) -> TextMarks:
+        """The form of dates and numbers where a column does not say its own."""
+        return TextMarks(self.date_format, self.decimal, self.thousands)
 
     @property
     def rewrites(self) -> bool:

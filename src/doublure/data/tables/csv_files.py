@@ -91,7 +91,7 @@ def read_header(
     return CsvHeader(names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline))
 
 
-def form_of(path: Path, header: CsvHeader) -> dict[str, str]:
+def header_form(path: Path, header: CsvHeader) -> dict[str, str]:
     """Return what a header tells of how its file is written, by the keys of a schema, as far as it is not the usual."""
     try:
         with opened(path) as file:

@@ -127,7 +127,7 @@ class _CsvSource(TableSource):
                 path, list(form.columns), form.encoding, form.delimiter, multiline=form.multiline
             )
         super().__init__(path.name, self._header.names)
-        self.text_form = csv_files.form_of(path, self._header)
+        self.text_form = csv_files.header_form(path, self._header)
 
     @override
     def pieces(self) -> list[TableSource]:

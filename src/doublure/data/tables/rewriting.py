@@ -15,7 +15,7 @@ from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.csv_records import Unread
 from doublure.data.tables.source import TableSource
 from doublure.schema.columns import Column
-from doublure.schema.columns.spelling import Spelling
+from doublure.schema.columns.spelling import CellSpelling
 from doublure.schema.distinct_cells import is_text
 from doublure.schema.scalars import Misfit, label
 from doublure.schema.written import Written
@@ -34,7 +34,7 @@ class RewrittenSource(TableSource):
         self._source = source
         self.dtypes, self.text_form = source.dtypes, source.text_form
         self._written = written
-        self._rules: dict[str, Spelling] = {}
+        self._rules: dict[str, CellSpelling] = {}
         for name in source.columns:
             column = written.column(name)
             if column is not None and (rule := rule_of(column, written)) is not None:
@@ -63,12 +63,12 @@ class RewrittenSource(TableSource):
             yield {name: rewritten(raw[name], self._rules.get(name)) for name in columns}
 
 
-def rule_of(column: Column, written: Written) -> Spelling | None:
+def rule_of(column: Column, written: Written) -> CellSpelling | None:
     """Return how a column's texts are rewritten; None where they stay."""
     return column.spelling(written.marks)
 
 
-def rewritten(raw: Raw, rule: Spelling | None) -> Raw:
+def rewritten(raw: Raw, rule: CellSpelling | None) -> Raw:
     """Return a column whose texts are rewritten by a rule; as it is where there is none."""
     if rule is None:
         return raw
@@ -89,7 +89,7 @@ def rewritten(raw: Raw, rule: Spelling | None) -> Raw:
     return texts.take(coded.indices)
 
 
-def _cell(rule: Spelling, cell: Any) -> Any:
+def _cell(rule: CellSpelling, cell: Any) -> Any:
     """Return one cell rewritten: a text, and where the rule is of whole numbers, one of them; another as it is."""
     if isinstance(cell, str):
         return rule(cell)

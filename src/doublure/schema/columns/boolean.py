@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doublure.schema.columns.column import Floats
-    from doublure.schema.columns.spelling import Marks, Spelling
+    from doublure.schema.columns.spelling import CellSpelling, TextMarks
 
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1", "1.0"}, {"false", "f", "no", "n", "0", "0.0"}
 
@@ -64,7 +64,7 @@ class BooleanColumn(ChoiceColumn):
         return (min(numbers), max(numbers)) if len(numbers) == len(self.shown_values) else None
 
     @override
-    def spelling(self, marks: Marks) -> Spelling | None:
+    def spelling(self, marks: TextMarks) -> CellSpelling | None:
         from doublure.schema.columns.spelling import respelt_words
 
         if self.written is None:
@@ -96,11 +96,11 @@ class BooleanColumn(ChoiceColumn):
         return pd.Series(pd.arrays.BooleanArray(numbers == 1, np.isnan(numbers) | (numbers > 1)))
 
     @override
-    def csv_cells(self, cells: pd.Series[Any], marks: Marks) -> pd.Series[Any]:
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
         return cells if self.written is None else self._worded(cells)
 
     @override
-    def stored_cells(self, cells: pd.Series[Any], marks: Marks) -> pd.Series[Any]:
+    def stored_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
         return super().stored_cells(cells if self.written is None else self._worded(cells), marks)
 
     def _worded(self, cells: pd.Series[Any]) -> pd.Series[Any]:

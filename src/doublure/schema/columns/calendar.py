@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
-    from doublure.schema.columns.spelling import Marks, Spelling
+    from doublure.schema.columns.spelling import CellSpelling, TextMarks
 
 EPOCH = datetime.datetime(1970, 1, 1)
 SECONDS = {"D": 86_400.0, "s": 1.0}
@@ -62,14 +62,14 @@ class CalendarColumn(BoundedColumn):
         return None if found is None else pd.Series(fitting_moments(found, self, misfit))
 
     @override
-    def spelling(self, marks: Marks) -> Spelling | None:
+    def spelling(self, marks: TextMarks) -> CellSpelling | None:
         from doublure.schema.columns.spelling import respelt_dates
 
         form = self.date_format or marks.date_format
         return None if form is None or is_iso(form) else respelt_dates(form, self.missing_tokens)
 
     @override
-    def csv_cells(self, cells: pd.Series[Any], marks: Marks) -> pd.Series[Any]:
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
         from doublure.schema.columns.parsed_cells import date_cells
 
         form = self.date_format or marks.date_format

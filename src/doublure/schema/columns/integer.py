@@ -23,7 +23,7 @@ class IntegerColumn(NumberColumn):
 
     like: ClassVar[str] = "integer"
     integral: ClassVar[bool] = True
-    example: ClassVar[str | None] = "write bounds: [0, 120]; whole numbers within ±2^53, or type: id for longer ones"
+    example: ClassVar[str | None] = "write bounds: [0, 120]; whole numbers within ±2^53"
 
     own_dtype: ClassVar[Dtype | None] = "int64"
     dtypes: ClassVar[tuple[Dtype, ...]] = (*WHOLE, *FLOATS, "str")

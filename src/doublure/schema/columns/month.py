@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from doublure.schema.columns.spelling import Marks, Spelling
+    from doublure.schema.columns.spelling import CellSpelling, TextMarks
 
     Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -102,20 +102,20 @@ class MonthColumn(ParsedColumn):
         return date_text("YYYY-MM", _moment(number))
 
     @override
-    def spelling(self, marks: Marks) -> Spelling | None:
+    def spelling(self, marks: TextMarks) -> CellSpelling | None:
         from doublure.schema.columns.spelling import respelt_dates
 
         return None if self.date_format is None else respelt_dates(self.date_format, self.missing_tokens)
 
     @override
-    def csv_cells(self, cells: pd.Series[Any], marks: Marks) -> pd.Series[Any]:
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
         from doublure.schema.columns.parsed_cells import date_cells
 
         form = self.date_format or "YYYY-MM"
         return date_cells(self.numbers_of(cells), form, lambda number: date_text(form, _moment(number)))
 
     @override
-    def stored_cells(self, cells: pd.Series[Any], marks: Marks) -> pd.Series[Any]:
+    def stored_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
         from doublure.schema.columns.stored_cells import as_texts
 
         if self.dtype in MOMENTS:

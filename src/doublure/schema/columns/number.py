@@ -14,7 +14,7 @@ from typing_extensions import override
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns.bins import BinRules, PublicBins
 from doublure.schema.columns.column import Column
-from doublure.schema.columns.dtypes import dtype_ends
+from doublure.schema.columns.dtypes import dtype_reach
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
 from doublure.schema.columns.number_format import NumberFormat, marked, number_form
 from doublure.schema.scalars import EXACT, Misfit, label
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from doublure.noisy_counts import CandidateGrid
     from doublure.schema.columns.column import Floats
-    from doublure.schema.columns.spelling import Marks, Spelling
+    from doublure.schema.columns.spelling import CellSpelling, TextMarks
 
 MOST_CELLS = 1_000
 """Edges or spikes of a column."""
@@ -224,7 +224,7 @@ class NumberColumn(BoundedColumn):
         return None if found is None else pd.Series(fitting_numbers(found, self, name, misfit))
 
     @override
-    def spelling(self, marks: Marks) -> Spelling | None:
+    def spelling(self, marks: TextMarks) -> CellSpelling | None:
         from doublure.schema.columns.spelling import respelt_form, respelt_numbers
 
         if self.format is not None:
@@ -233,7 +233,7 @@ class NumberColumn(BoundedColumn):
         return respelt_numbers(marks.decimal or ".", marks.thousands, self.missing_tokens) if marked else None
 
     @override
-    def csv_cells(self, cells: pd.Series[Any], marks: Marks) -> pd.Series[Any]:
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
         import pandas as pd
 
         from doublure.schema.columns.parsed_cells import formatted
@@ -327,7 +327,7 @@ class NumberColumn(BoundedColumn):
         if self.unit:
             most = EXACT if self.integral else EXACT * self.unit
             lower, upper = max(-most, min(lower, most)), max(-most, min(upper, most))
-        reach = dtype_ends(self, self.dtype)
+        reach = dtype_reach(self.dtype, whole=self.integral)
         if reach is not None:  # a number beyond what its column is stored as cannot be: that is public
             lower, upper = max(lower, reach[0]), min(upper, reach[1])
             lower, upper = (lower, upper) if lower < upper else reach

@@ -19,8 +19,8 @@ MISFIT = "not as declared"
 _NOTHING = {"NaN", "nan", "NA", "<NA>", "NaT"}
 
 
-class Marks(NamedTuple):
-    """How all text of a table writes dates and numbers, where a column does not say it itself."""
+class TextMarks(NamedTuple):
+    """The form of dates and numbers in all text of a table, where a column does not say its own."""
 
     date_format: str | None = None
     decimal: str | None = None
@@ -28,8 +28,8 @@ class Marks(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Spelling:
-    """How a column's texts are rewritten before they are read.
+class CellSpelling:
+    """The rule by which a column's texts are rewritten before they are read.
 
     Attributes:
         rewritten: Takes one text to another.
@@ -49,7 +49,7 @@ class Spelling:
         return self.rewritten(text.zfill(self.digits or 0))
 
 
-def respelt_dates(date_format: str, missing: Collection[str]) -> Spelling:
+def respelt_dates(date_format: str, missing: Collection[str]) -> CellSpelling:
     """Return how a text of a form such as ``DD.MM.YYYY`` becomes ISO 8601; a form without days gives months.
 
     Args:
@@ -69,10 +69,10 @@ def respelt_dates(date_format: str, missing: Collection[str]) -> Spelling:
         return f"{day}T{part['h']:0>2}:{part['m']}:{part.get('s') or '00'}" if part.get("h") else day
 
     padded = 0 if date_format.startswith("Y") else len(date_format)  # 9032023 has lost a zero
-    return Spelling(rewritten, digits=padded if is_whole(date_format) else None)
+    return CellSpelling(rewritten, digits=padded if is_whole(date_format) else None)
 
 
-def respelt_numbers(decimal: str, thousands: str | None, missing: Collection[str]) -> Spelling:
+def respelt_numbers(decimal: str, thousands: str | None, missing: Collection[str]) -> CellSpelling:
     """Return how a number with other marks becomes one with a decimal point.
 
     Args:
@@ -93,10 +93,10 @@ def respelt_numbers(decimal: str, thousands: str | None, missing: Collection[str
             return MISFIT
         return (bare if thousands is None else bare.replace(thousands, "")).replace(decimal, ".")
 
-    return Spelling(rewritten)
+    return CellSpelling(rewritten)
 
 
-def respelt_form(form: str, missing: Collection[str]) -> Spelling:
+def respelt_form(form: str, missing: Collection[str]) -> CellSpelling:
     """Return how a number of a form such as ``$#,##0.00`` becomes a plain one.
 
     Args:
@@ -108,10 +108,10 @@ def respelt_form(form: str, missing: Collection[str]) -> Spelling:
     def rewritten(text: str) -> str:
         return text if (bare := text.strip()) in tokens else plain(bare) or MISFIT
 
-    return Spelling(rewritten)
+    return CellSpelling(rewritten)
 
 
-def respelt_words(words: Mapping[str, str], missing: Collection[str]) -> Spelling:
+def respelt_words(words: Mapping[str, str], missing: Collection[str]) -> CellSpelling:
     """Return how words become others: Y becomes true, say; a number is its text.
 
     Args:
@@ -123,4 +123,4 @@ def respelt_words(words: Mapping[str, str], missing: Collection[str]) -> Spellin
     def rewritten(text: str) -> str:
         return text if (bare := text.strip()) in tokens else words.get(bare, MISFIT)
 
-    return Spelling(rewritten, digits=0)
+    return CellSpelling(rewritten, digits=0)

@@ -1,35 +1,32 @@
-"""Sampled cells as the storage type that a schema declares: what a DataFrame or a Parquet file has held all along."""
+"""Sampled cells as the storage type that a schema declares."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE
 
-if TYPE_CHECKING:
-    from doublure.schema.columns.column import Column
-    from doublure.schema.columns.spelling import Marks
 
-
-def as_dtype(column: Column, cells: pd.Series[Any], marks: Marks) -> pd.Series[Any]:
-    """Return ``(N,)`` sampled cells as the column's declared storage type.
+def as_dtype(cells: pd.Series[Any], dtype: Any, texts: Callable[[], pd.Series[Any]], *, dated: bool) -> pd.Series[Any]:
+    """Return ``(N,)`` sampled cells as a declared storage type.
 
     Args:
-        column: Its ``dtype`` is declared.
         cells: The cells.
-        marks: How the table writes dates and numbers where the column does not say it.
+        dtype: The storage type, which can hold them.
+        texts: Returns the cells as a CSV file has them.
+        dated: Whether they are dates, whose whole numbers are their texts.
     """
-    dtype: Any = column.dtype
     if dtype == "str":
-        return as_texts(column.csv_cells(cells, marks))
+        return as_texts(texts())
     if dtype == "date32":
         import pyarrow as pa
 
         return cells.astype("datetime64[s]").astype(pd.ArrowDtype(pa.date32()))
-    if dtype in WHOLE and (column.clock is not None or "date_format" in column.text_form):
-        return pd.to_numeric(as_texts(column.csv_cells(cells, marks))).astype(dtype)
+    if dtype in WHOLE and dated:
+        return pd.to_numeric(as_texts(texts())).astype(dtype)
     if dtype in MOMENTS:
         moments: pd.Series[Any] = cells.dt.as_unit(dtype[len("datetime64[") : -1])
         return moments
