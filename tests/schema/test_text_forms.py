@@ -168,7 +168,7 @@ def test_true_and_false_are_written_as_declared(written: str, found: list[object
         ("{type: integer, format: '0.0'}", "leave them out of the format"),
         ("{type: real, precision: 1, format: '0.00'}", "declare precision: 2"),
         ("{type: real, format: blue}", "is no form of numbers"),
-        ("{type: integer, dtype: category}", "dtype does not go with type integer"),
+        ("{type: integer, dtype: category}", "dtype does not go with this column of type integer; write one of int8"),
         ("{type: integer, dtype: int8, bounds: [0, 300]}", "does not reach all values"),
         ("{type: integer, dtype: int32, missing: true}", "write Int32, or missing: false"),
         ("{type: date, dtype: int64}", "needs a date_format of digits alone"),

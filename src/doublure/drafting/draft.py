@@ -122,6 +122,7 @@ _SERIES = """\
 # source: the column that says which meter a reading comes from, if that is not unit.id.
 # length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone.
 # stamp: end, where 01:00 is the hour from midnight, as with hour-ending meters.
+# stamped_from: DAY gives synthetic rows moments from that day on, under the names that the data has.
 # gaps: steps without a reading are missing, or refuse the data, or drop the series.
 """
 _CHANNELS = """\

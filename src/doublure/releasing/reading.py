@@ -94,8 +94,18 @@ def described_tables(described: Mapping[str, Any]) -> list[DescribedTable]:
         DescribedColumn(name=STEP, written=STEP, model=IntegerColumn, bounds=(0, int(told["length"]) - 1)),
         DescribedColumn(name=CLOCK, written=CLOCK, model=CategoryColumn),
     ]
+    counted[2:] = _stamps(told["stamps"], marks) if "stamps" in told else counted[2:]
     own = [read(entries[name], name) for name in (*told["attributes"], *told["channels"])]
     return [DescribedTable(name="data", columns=(*counted, *own), series=told, text=text)]
+
+
+def _stamps(told: Mapping[str, Any], marks: TextMarks) -> list[DescribedColumn]:
+    """Return the columns of stamped series: their number by other names, and the moment of each step."""
+    numbers = [DescribedColumn(name=str(name), written=str(name), model=IntegerColumn) for name in told["of_series"]]
+    moment = {"name": told["time"], "type": told["type"], "values": None, "bounds": None, "missing": False}
+    clock = [told["time_of_day"]] if "time_of_day" in told else []
+    times = [DescribedColumn(name=str(name), written=str(name), model=CategoryColumn) for name in clock]
+    return [*numbers, DescribedColumn.from_entry(moment, str(told["time"]), marks=marks), *times]
 
 
 def described_label(described: Mapping[str, Any]) -> DescribedColumn | None:

@@ -142,8 +142,8 @@ class Synthesizer:
             seed: Makes the records repeatable; without one they are new each time.
 
         Returns:
-            A ``pandas.DataFrame`` of the schema's own types; for images :class:`doublure.data.images.Images`, which has
-            ``images`` ``(n, H, W, C)`` uint8 and ``labels``; for series :class:`doublure.data.series.Series`, which has
+            A ``pandas.DataFrame`` in the form that the schema declares; for images
+            :class:`doublure.data.images.Images`, which has ``images`` ``(n, H, W, C)`` uint8 and ``labels``; for series :class:`doublure.data.series.Series`, which has
             ``values`` ``(n, length, channels)`` and ``attributes``; for related tables a mapping of frames, with n rows
             in the root's.
 

@@ -70,13 +70,15 @@ class CalendarColumn(BoundedColumn):
 
     @override
     def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
-        from doublure.schema.columns.parsed_cells import date_cells
+        from doublure.schema.columns.parsed_cells import date_cells, iso_cells
 
         form = self.date_format or marks.date_format
         if form is None and self.zone is not None:
             return cells  # with its offset from UTC
         own = form or "YYYY-MM-DD"
         own += "" if "h" in own else self.clock_format
+        if is_iso(own):
+            return iso_cells(self.numbers_of(cells) * SECONDS[self.clock], own)
         return date_cells(self.numbers_of(cells), own, lambda number: self._written(number, own))
 
     @property

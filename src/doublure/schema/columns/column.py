@@ -517,7 +517,8 @@ class Column(Frozen):
         if self.dtype is None:
             return self
         if self.dtype not in self.dtypes:
-            raise ValueError(f"dtype does not go with type {self.type}; write one of {', '.join(self.dtypes)}")
+            remedy = f"write one of {', '.join(self.dtypes)}" if self.dtypes else "remove it"
+            raise ValueError(f"dtype does not go with this column of type {self.type}; {remedy}")
         other = nullable(self.dtype)
         if other != self.dtype and (self.may_be_missing or isinstance(self.missing, Learn)):
             raise ValueError(f"dtype {self.dtype} has no place for missing cells; write {other}, or missing: false")

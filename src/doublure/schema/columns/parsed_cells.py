@@ -69,6 +69,24 @@ def date_cells(numbers: Floats, date_format: str, text: Callable[[float], str]) 
     return pd.to_numeric(texts).astype("Int64") if is_whole(date_format) and date_format[0] == "Y" else texts
 
 
+def iso_cells(seconds: Floats, date_format: str) -> pd.Series[Any]:
+    """Return ``(N,)`` seconds since 1970 as dates of a form of ISO 8601, NaN as None: all at once.
+
+    Args:
+        seconds: The moments.
+        date_format: ``YYYY-MM-DD``, behind which a time may stand.
+    """
+    missing = np.isnan(seconds)
+    moments = np.where(missing, 0, seconds).astype(np.int64).astype("datetime64[s]")
+    unit = "s" if "ss" in date_format else "m" if "h" in date_format else "D"
+    texts = np.datetime_as_string(moments, unit=unit)
+    if " " in date_format:
+        texts = np.char.replace(texts, "T", " ")
+    found = texts.astype(object)
+    found[missing] = None
+    return pd.Series(found, dtype="str")
+
+
 def _plain(cell: np.generic) -> object:
     """Return a scalar of NumPy as Python's; spans and moments keep their unit."""
     if isinstance(cell, np.timedelta64):
