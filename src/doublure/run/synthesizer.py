@@ -143,9 +143,9 @@ class Synthesizer:
 
         Returns:
             A ``pandas.DataFrame`` in the form that the schema declares; for images
-            :class:`doublure.data.images.Images`, which has ``images`` ``(n, H, W, C)`` uint8 and ``labels``; for series :class:`doublure.data.series.Series`, which has
-            ``values`` ``(n, length, channels)`` and ``attributes``; for related tables a mapping of frames, with n rows
-            in the root's.
+            :class:`doublure.data.images.Images`, which has ``images`` ``(n, H, W, C)`` uint8 and ``labels``; for series
+            :class:`doublure.data.series.Series`, which has ``values`` ``(n, length, channels)`` and ``attributes``; for
+            related tables a mapping of frames, with n rows in the root's.
 
         Raises:
             SettingError: A column or value is not in the schema, or the combination is too rare to sample.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -78,7 +78,7 @@ def iso_cells(seconds: Floats, date_format: str) -> pd.Series[Any]:
     """
     missing = np.isnan(seconds)
     moments = np.where(missing, 0, seconds).astype(np.int64).astype("datetime64[s]")
-    unit = "s" if "ss" in date_format else "m" if "h" in date_format else "D"
+    unit: Literal["D", "m", "s"] = "s" if "ss" in date_format else "m" if "h" in date_format else "D"
     texts = np.datetime_as_string(moments, unit=unit)
     if " " in date_format:
         texts = np.char.replace(texts, "T", " ")
