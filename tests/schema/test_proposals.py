@@ -50,7 +50,7 @@ WANTED = {
     "Fall-Nr": "{type: id, dtype: str}",
     "weight": "{type: real, bounds: undeclared, missing: [TEXT], dtype: str}",
     "kilos": "{type: real, bounds: undeclared, precision: 1, dtype: str}",
-    "cents": "{type: real, bounds: undeclared, precision: 2, dtype: str}",
+    "cents": "{type: real, bounds: undeclared, precision: 2, format: '0.00', dtype: str}",
     "days": "{type: real, bounds: undeclared, precision: 0, missing: [TEXT], dtype: str}",
     "height": "{type: integer, bounds: undeclared, missing: [TEXT], dtype: str}",
 }

@@ -198,3 +198,30 @@ def test_a_bound_that_is_bought_ends_where_its_storage_type_does() -> None:
     line = "{type: integer, bounds: {learn: 0.1}, missing: false, dtype: int16}"
     schema = Schema.parse(f"doublure: 1\nkind: table\nunits: 9\ncolumns: {{a: {line}}}")
     assert schema.resolve({"columns.a.bounds": (0, 100_000)}).columns["a"].bounds == (0, 32_767)
+
+
+@pytest.mark.parametrize(
+    ("column", "asked", "number"),
+    [
+        ("{type: date, bounds: [2000-01-01, 2030-12-31], missing: true, date_format: YYYYMMDD}", "20230309", 19425),
+        ("{type: date, bounds: [2000-01-01, 2030-12-31], missing: true, date_format: YYYYMMDD}", 20230309, 19425),
+        ("{type: date, bounds: [2000-01-01, 2030-12-31], missing: true, date_format: D.M.YYYY}", "2023-03-09", 19425),
+        ("{type: month, bounds: [2000-01, 2030-12], missing: true, date_format: MM/YYYY}", "03/2023", 638),
+        ("{type: real, bounds: [0, 9999], precision: 2, missing: true, format: '$#,##0.00'}", "$1,234.50", 1234.5),
+        ("{type: real, bounds: [0, 9999], precision: 2, missing: true, format: '$#,##0.00'}", "1234.5", 1234.5),
+    ],
+)
+def test_records_are_asked_for_in_a_column_s_own_form(column: str, asked: object, number: float) -> None:
+    own = Schema.parse(f"doublure: 1\nkind: table\nunits: 9\ncolumns: {{a: {column}}}").columns["a"]
+    assert own.number_of(asked) == number
+
+
+@pytest.mark.parametrize("missing", ["true", "false"])
+def test_no_storage_type_rounds_a_whole_number(missing: str) -> None:
+    codes = [2**53 + 1, 2**60 + 1]
+    line = f"{{type: category, values: {codes}, missing: {missing}, dtype: Int64}}"
+    own = Schema.parse(f"doublure: 1\nkind: table\nunits: 9\ncolumns: {{a: {line}}}").columns["a"]
+    found = own.stored_cells(own.cells_of(np.array([1.0, 0.0, math.nan][: 2 + (missing == "true")])), TextMarks())
+    assert found.dropna().tolist() == codes[::-1]
+    texts = own.model_copy(update={"dtype": "str"})
+    assert texts.stored_cells(own.cells_of(np.array([0.0])), TextMarks()).tolist() == [str(codes[0])]

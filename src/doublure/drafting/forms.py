@@ -172,6 +172,13 @@ def numbers(texts: Sequence[str]) -> ProposedForm | None:
     return None
 
 
+def keep_zeros(texts: Sequence[str], decimals: int) -> bool:
+    """Whether numbers are written with all of their decimals, zeros at the end too."""
+    form = re.compile(rf"[+-]?\d+\.\d{{{decimals}}}", re.ASCII)
+    fitting = [text for text in texts if form.fullmatch(text) is not None]
+    return len(fitting) >= SHARE * len(texts) and sum(text.endswith("0") for text in fitting) >= _SOME * len(texts)
+
+
 def _numbered(before: str, after: str, whole: str, decimal: str, decimals: int) -> ProposedForm:
     behind = after if _says_nothing(after) else f"{' ' if after.startswith(' ') else ''}UNIT"
     picture = before + whole + (f"{decimal}{'0' * decimals}" if decimals else "") + behind

@@ -151,6 +151,8 @@ def _of_decimals(texts: Sequence[str]) -> Proposal | None:
     for precision, said in enumerate(_DECIMALS_SAID):
         if sum(len(decimals) <= precision for decimals in written) >= enough:
             column = {"type": "real", "bounds": "undeclared", "precision": precision}
+            if precision > 1 and forms.keep_zeros(texts, precision):
+                column |= {"format": f"0.{'0' * precision}"}
             return Proposal(why=f"its numbers have {said}", column=column, keys={})
     return None
 

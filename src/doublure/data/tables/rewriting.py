@@ -52,6 +52,11 @@ class RewrittenSource(TableSource):
     def unread(self) -> list[tuple[str, Unread]]:
         return self._source.unread()
 
+    @override
+    def both(self, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Raw], Mapping[str, Raw]]]:
+        for raw, _ in self._source.both(columns):
+            yield raw, {name: rewritten(raw[name], self._rules.get(name)) for name in columns}
+
     def __reduce__(self) -> tuple[type[RewrittenSource], tuple[TableSource, Written]]:
         return RewrittenSource, (self._source, self._written)
 

@@ -77,6 +77,11 @@ class TableSource:
         """
         raise DataError("cannot be read", field=self.name, remedy="give a CSV or Parquet file, or a DataFrame")
 
+    def both(self, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Raw], Mapping[str, Raw]]]:
+        """Yield the raw columns as they stand, and as they are to be read, of some records at a time. Private."""
+        for raw in self.raw(columns):
+            yield raw, raw
+
     def unread(self) -> list[tuple[str, Unread]]:
         """Return the records that cannot be read, each with its file's name. Private.
 

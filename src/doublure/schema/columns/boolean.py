@@ -39,7 +39,9 @@ class BooleanColumn(ChoiceColumn):
 
     like: ClassVar[str] = "boolean"
     truth: ClassVar[bool] = True
-    expected: ClassVar[str] = "write true/false, yes/no or 1/0, or declare a category"
+    expected: ClassVar[str] = (
+        "write true/false, yes/no or 1/0, or declare other words: written: {true: ja, false: nein}"
+    )
 
     own_dtype: ClassVar[Dtype | None] = "bool"
     dtypes: ClassVar[tuple[Dtype, ...]] = ("bool", "boolean", "category", "str", *WHOLE)

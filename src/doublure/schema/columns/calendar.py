@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from doublure.schema.columns.column import Clock
-from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, is_whole
+from doublure.schema.columns.date_format import DateFormat, date_text, is_iso, is_whole, respelt
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, Scale, TimeDomain
 from doublure.schema.columns.number import PARTS, BoundedColumn
@@ -180,12 +180,12 @@ class CalendarColumn(BoundedColumn):
 
     @override
     def number_of(self, written: object) -> float:
-        """Return a written day or moment, in the column's own time zone.
+        """Return a written day or moment in ISO 8601 or the column's own form, in its own time zone.
 
         Raises:
             ValueError: It is none, or has an offset; ``message; remedy``.
         """
-        return (moment(written) - EPOCH).total_seconds() / SECONDS[self.clock]
+        return (moment(respelt(written, self.date_format)) - EPOCH).total_seconds() / SECONDS[self.clock]
 
     @override
     def text_of(self, number: float) -> str:

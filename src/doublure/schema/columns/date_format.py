@@ -77,6 +77,28 @@ def pattern_of(date_format: str) -> re.Pattern[str]:
     return re.compile(form + ("" if "h" in date_format or "D" not in date_format else _TIME), re.ASCII)
 
 
+def iso_text(date_format: str, text: str) -> str | None:
+    """Return a text of a form in ISO 8601; None where it has another form.
+
+    Example:
+        >>> iso_text("D.M.YYYY", "31.1.2024"), iso_text("MM/YYYY", "01/2024"), iso_text("YYYYMMDD", "2024")
+        ('2024-01-31', '2024-01', None)
+    """
+    found = pattern_of(date_format).fullmatch(text)
+    if found is None:
+        return None
+    part = found.groupdict()
+    day = f"{part['Y']}-{part['M']:0>2}" + (f"-{part['D']:0>2}" if "D" in part else "")
+    return f"{day}T{part['h']:0>2}:{part['m']}:{part.get('s') or '00'}" if part.get("h") else day
+
+
+def respelt(written: object, date_format: str | None) -> object:
+    """Return a requested date in ISO 8601 where it has a column's own form; anything else as it is."""
+    if date_format is None or isinstance(written, bool) or not isinstance(written, (str, int)):
+        return written
+    return iso_text(date_format, str(written).strip()) or written
+
+
 def is_iso(date_format: str) -> bool:
     """Return whether a form is read as ISO 8601 anyway."""
     return _ISO.fullmatch(date_format) is not None

@@ -12,7 +12,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from doublure.schema.columns.calendar import YEARS
-from doublure.schema.columns.date_format import Moment, MonthFormat, date_text, is_whole
+from doublure.schema.columns.date_format import Moment, MonthFormat, date_text, is_whole, respelt
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE, Dtype
 from doublure.schema.columns.integer_domain import IntegerDomain, NumberDomain, Scale
 from doublure.schema.columns.parsed import ParsedColumn, WrittenCell
@@ -95,6 +95,10 @@ class MonthColumn(ParsedColumn):
         if not (1 <= month <= 12 and year >= 1):
             raise ValueError
         return float(12 * (year - _EPOCH) + month - 1)
+
+    @override
+    def number_of(self, written: object) -> float:
+        return super().number_of(respelt(written, self.date_format))
 
     @override
     @classmethod

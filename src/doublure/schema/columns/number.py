@@ -182,7 +182,7 @@ class NumberColumn(BoundedColumn):
     placeholders: ClassVar[Mapping[str, str]] = {"bounds": "bounds: [LOWER, UPPER]"}
     expected: ClassVar[str] = (
         "write plain numbers with a decimal point, list a text that means missing under missing, or declare decimal "
-        "and thousands"
+        "and thousands, or a format"
     )
 
     zero_inflated: StrictBool = Field(default=False, description="many exact zeros: the same as spikes: [0]")
@@ -228,7 +228,7 @@ class NumberColumn(BoundedColumn):
         from doublure.schema.columns.spelling import respelt_form, respelt_numbers
 
         if self.format is not None:
-            return respelt_form(self.format, self.missing_tokens)
+            return None if number_form(self.format).is_plain else respelt_form(self.format, self.missing_tokens)
         marked = marks.decimal or marks.thousands
         return respelt_numbers(marks.decimal or ".", marks.thousands, self.missing_tokens) if marked else None
 
@@ -265,6 +265,8 @@ class NumberColumn(BoundedColumn):
         Raises:
             ValueError: It is none, or not finite; ``message; remedy``.
         """
+        if isinstance(written, str) and self.format is not None:
+            written = number_form(self.format).plain(written.strip()) or written
         try:
             number = math.nan if isinstance(written, bool) else float(written)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):

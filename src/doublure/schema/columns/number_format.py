@@ -51,6 +51,11 @@ class NumberForm:
     decimals: int
     digits: int
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether any reader of numbers reads it."""
+        return not (self.before or self.after or self.around_negative or self.thousands) and self.decimal in ("", ".")
+
     def text(self, number: float) -> str:
         """Return a number in this form."""
         whole, _, rest = f"{abs(number):,.{self.decimals}f}".partition(".")

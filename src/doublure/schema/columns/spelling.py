@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from doublure.schema.columns.date_format import is_whole, pattern_of
+from doublure.schema.columns.date_format import is_whole, iso_text
 from doublure.schema.columns.number_format import number_form
 
 MISFIT = "not as declared"
@@ -56,17 +56,10 @@ def respelt_dates(date_format: str, missing: Collection[str]) -> CellSpelling:
         date_format: The form.
         missing: The texts that mean missing.
     """
-    pattern, tokens = pattern_of(date_format), {*missing, *_NOTHING}
+    tokens = {*missing, *_NOTHING}
 
     def rewritten(text: str) -> str:
-        if (bare := text.strip()) in tokens:
-            return text
-        found = pattern.fullmatch(bare)
-        if found is None:
-            return MISFIT
-        part = found.groupdict()
-        day = f"{part['Y']}-{part['M']:0>2}" + (f"-{part['D']:0>2}" if "D" in part else "")
-        return f"{day}T{part['h']:0>2}:{part['m']}:{part.get('s') or '00'}" if part.get("h") else day
+        return text if (bare := text.strip()) in tokens else iso_text(date_format, bare) or MISFIT
 
     padded = 0 if date_format.startswith("Y") else len(date_format)  # 9032023 has lost a zero
     return CellSpelling(rewritten, digits=padded if is_whole(date_format) else None)

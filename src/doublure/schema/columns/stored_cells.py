@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from doublure.schema.columns.dtypes import MOMENTS, WHOLE
@@ -47,8 +48,10 @@ def as_texts(cells: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _values(cells: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the values of a categorical; whole numbers with a place for missing ones."""
-    whole = cells.cat.categories.dtype.kind in "iu"
-    if whole:
-        return cells.astype("Int64")
-    return cells.astype(cells.cat.categories.dtype if not cells.isna().any() else object)
+    """Return the values of a categorical; whole numbers with a place for missing ones, and none as a float."""
+    codes, values = cells.cat.codes.to_numpy(), cells.cat.categories.to_numpy()
+    missing = codes < 0
+    if len(values) and values.dtype.kind in "iu":
+        return pd.Series(pd.arrays.IntegerArray(values[np.where(missing, 0, codes)].astype(np.int64), missing))
+    found = np.array([*values, None], dtype=object)[codes]
+    return pd.Series(found) if missing.any() else pd.Series(found).infer_objects()
