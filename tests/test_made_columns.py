@@ -19,7 +19,7 @@ from doublure.errors import InputError, MissingExtra, SchemaError, SettingError
 from doublure.schema.columns import fake_cells
 from doublure.support import extras
 
-faker = pytest.importorskip("faker", reason="Faker is not installed: pip install 'doublure[fake]'")
+pytest.importorskip("faker", reason="Faker is not installed: pip install 'doublure[fake]'")
 
 N = 300
 HEAD = "doublure: 1\nkind: table\nunits: 300\ndefaults: {missing: false}\ncolumns:\n"

@@ -9,6 +9,7 @@ from pydantic import model_validator
 from typing_extensions import override
 
 from doublure.errors import SettingError
+from doublure.schema.columns.dtypes import WHOLE, Dtype
 from doublure.schema.columns.made import MadeColumn
 from doublure.schema.columns.patterns import EXAMPLE, PatternText, RowNumbering, TextPattern
 from doublure.schema.fact_states import Learn
@@ -26,6 +27,8 @@ class IdColumn(MadeColumn):
     like: ClassVar[str] = "id"
     identifies: ClassVar[bool] = True
     noun: ClassVar[str] = "an id, which is numbered anew"
+    own_dtype: ClassVar[Dtype | None] = "int64"
+    dtypes: ClassVar[tuple[Dtype, ...]] = ("str", *WHOLE)
 
     type: Literal["id"] = "id"
     pattern: PatternText | None = None
@@ -83,4 +86,6 @@ class IdColumn(MadeColumn):
     def _order_needs_a_pattern(self) -> IdColumn:
         if self.order is not None and self.pattern is None:
             raise ValueError(f"order: random needs a pattern; write one such as {EXAMPLE}")
+        if self.pattern is not None and self.dtype not in (None, "str"):
+            raise ValueError("a pattern makes texts, and dtype says otherwise; write dtype: str, or leave it out")
         return self

@@ -11,6 +11,7 @@ from typing_extensions import override
 from doublure.errors import SchemaError
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns.column import Column, Missing
+from doublure.schema.columns.dtypes import Dtype
 from doublure.schema.fact_states import Fact
 from doublure.schema.scalars import Misfit
 
@@ -27,6 +28,7 @@ class MadeColumn(Column):
     modelled: ClassVar[bool] = False
     noun: ClassVar[str] = "a column that is made anew"
     """The name of a column of this type in messages."""
+    own_dtype: ClassVar[Dtype | None] = "str"
 
     missing: Fact[Missing] = False
 

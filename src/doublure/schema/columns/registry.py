@@ -24,10 +24,12 @@ from doublure.schema.columns.fake import FakeColumn
 from doublure.schema.columns.identifier import IdColumn
 from doublure.schema.columns.integer import IntegerColumn
 from doublure.schema.columns.lookup import PublicColumn
+from doublure.schema.columns.month import MonthColumn
 from doublure.schema.columns.ordinal import OrdinalColumn
 from doublure.schema.columns.parsed import ParsedColumn, check_parsing
 from doublure.schema.columns.real import RealColumn
 from doublure.schema.columns.time import TimeColumn
+from doublure.schema.columns.year import YearColumn
 
 MODELS: tuple[type[Column], ...] = (
     IntegerColumn,
@@ -37,6 +39,8 @@ MODELS: tuple[type[Column], ...] = (
     BooleanColumn,
     DateColumn,
     DatetimeColumn,
+    MonthColumn,
+    YearColumn,
     TimeColumn,
     DurationColumn,
     IdColumn,
@@ -47,7 +51,7 @@ MODELS: tuple[type[Column], ...] = (
 TYPES: tuple[str, ...] = tuple(model.model_fields["type"].default for model in MODELS)
 _MEET_CELLS = (
     "read", "read_at_once", "reread", "spelling", "numbers_of", "cells_of", "loaded_cells_of", "rounded", "snap",
-    "snapped_numbers_of", "csv_cells",
+    "snapped_numbers_of", "csv_cells", "stored_cells",
 )  # fmt: skip
 """Methods that are given whole columns of private cells, each to be read by itself, or that write what those read."""
 _HOOKS = (
@@ -119,7 +123,7 @@ def register(model: type[Any]) -> None:
         raise SettingError(
             f"{name!r} is a column type of doublure", field="column type", remedy=f"{own}, with a NAME that is free"
         )
-    base = next(each for each in _BASES if issubclass(model, each))
+    base: Any = next(each for each in model.__mro__ if each in _BASES)
     if model.like not in (base.like, name):
         raise SettingError(
             f"{model.__name__} is like another type than {base.__name__}",
