@@ -357,7 +357,7 @@ def test_a_made_column_is_no_unit_no_rule_and_no_condition(syn: db.Synthesizer) 
         db.Schema.parse(HEAD.replace("units", "unit: {id: a}\nunits") + LEARNED + "  a: {type: fake, as: city}\n")
     with pytest.raises(SchemaError, match="not modelled"):
         db.Schema.parse(HEAD + LEARNED + "  a: {type: constant}\nconstraints: [{equal: [zip, a]}]\n")
-    with pytest.raises(SettingError, match="is made up"):
+    with pytest.raises(SettingError, match="is a made-up column, which is made anew"):
         syn.sample(3, given={"name": "Anna"})
     with pytest.raises(SchemaError, match="only ids or others that are not learned"):
         db.Schema.parse(HEAD + "  a: {type: constant}\n")

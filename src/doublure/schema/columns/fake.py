@@ -35,7 +35,7 @@ class FakeColumn(MadeColumn):
     """
 
     verbatim: ClassVar[bool] = True
-    noun: ClassVar[str] = "made up, and never learned"
+    noun: ClassVar[str] = "a made-up column"
 
     type: Literal["fake"] = "fake"
     subject: Subject = Field(alias="as")

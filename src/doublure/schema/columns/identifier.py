@@ -26,7 +26,8 @@ class IdColumn(MadeColumn):
 
     like: ClassVar[str] = "id"
     identifies: ClassVar[bool] = True
-    noun: ClassVar[str] = "an id, which is numbered anew"
+    noun: ClassVar[str] = "an id"
+    way: ClassVar[str] = "numbered anew"
     own_dtype: ClassVar[Dtype | None] = "int64"
     dtypes: ClassVar[tuple[Dtype, ...]] = ("str", *WHOLE)
 

@@ -28,6 +28,8 @@ class MadeColumn(Column):
     modelled: ClassVar[bool] = False
     noun: ClassVar[str] = "a column that is made anew"
     """The name of a column of this type in messages."""
+    way: ClassVar[str] = "made anew"
+    """The way in which its synthetic cells come about."""
     own_dtype: ClassVar[Dtype | None] = "str"
 
     missing: Fact[Missing] = False
@@ -54,7 +56,7 @@ class MadeColumn(Column):
         Raises:
             ValueError: Always; ``message; remedy``.
         """
-        raise ValueError(f"is {self.noun}; ask for another column")
+        raise ValueError(f"is {self.noun}, which is {self.way}; ask for another column")
 
     @override
     def asked(self, value: object) -> Allowed:
@@ -63,7 +65,7 @@ class MadeColumn(Column):
         Raises:
             ValueError: Always; ``message; remedy``.
         """
-        raise ValueError(f"is {self.noun}; leave it out")
+        raise ValueError(f"is {self.noun}, which is {self.way}; leave it out")
 
     @override
     def text_of(self, number: float) -> str:
