@@ -10,7 +10,8 @@ import numpy as np
 
 from doublure.networks import swapped_tables
 from doublure.networks.tree_asked import TreeEvidence, cut_leaves
-from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree
+from doublure.networks.tree_tables import LEAST, Floats, Ints, Tree, TreeNode
+from doublure.support import lattices
 
 _GOLDEN = 0.6180339887498949
 _AT_ONCE = 20_000
@@ -78,10 +79,18 @@ class TreeDraw:
         low, high = cumulative[begins[fine]], cumulative[ends[fine]]
         at = np.searchsorted(cumulative, low + u * (high - low), side="right") - 1
         leaf = order[np.clip(at, begins[fine], ends[fine] - 1)]
-        found: Floats = leaves.starts[leaf] + np.floor(self._rng.random(len(fine)) * leaves.widths[leaf])
-        return found
+        return self._within_leaves(node, leaves.starts[leaf], leaves.widths[leaf])
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _within_leaves(self, node: TreeNode, starts: Ints, widths: Ints) -> Floats:
+        """Return a value ``(N,)`` of each leaf, by the lattices' weights."""
+        chance = self._rng.random(len(starts))
+        if len(node.steps) == 1:
+            found: Floats = starts + np.floor(chance * widths)
+            return found
+        own = entry_at(node.weights(starts, widths), self._rng.random(len(starts)))
+        return lattices.draw(starts, starts + widths - 1, own, node.steps, chance).astype(np.float64)
 
     def _draw_node(self, place: int, rake: dict[int, Floats] | None) -> None:
         node = self._tree.nodes[place]

@@ -123,7 +123,9 @@ class CalendarColumn(BoundedColumn):
     @override
     def integer_domain(self) -> IntegerDomain:
         (lower, upper), unit = self.known_grid, self.integer_unit
-        return TimeDomain(first=round(lower / unit), last=round(upper / unit), nullable=self.may_be_missing, unit=unit)
+        first, last = round(lower / unit), round(upper / unit)
+        seconds = unit * SECONDS[self.clock]
+        return TimeDomain(first=first, last=last, nullable=self.may_be_missing, unit=unit, seconds=seconds)
 
     @property
     @override

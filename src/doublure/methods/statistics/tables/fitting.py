@@ -11,7 +11,8 @@ from doublure.methods.statistics.binning import project_to_simplex
 from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables.leaves import Floats
 from doublure.methods.statistics.tables.mixture_fit import NoisyMarginals, fit_mixture, squared_errors
-from doublure.methods.statistics.tables.noisy_tables import NoisyCounts, NoisyTables
+from doublure.methods.statistics.tables.nodes import NoisyCounts
+from doublure.methods.statistics.tables.noisy_tables import NoisyTables
 from doublure.methods.statistics.tables.pair_errors import pair_errors
 from doublure.methods.statistics.tables.published import name_tables
 from doublure.methods.statistics.tables.target_fit import fit_target, target_counts
@@ -195,6 +196,8 @@ def build_generator(job: Job, fit: TableFit) -> TreeGenerator:
                 leaning=leaning,
                 inner=inner,
                 missing=int(node.coarse[-1]) if missing else -1,
+                steps=leaves.domain.nested_steps(),
+                pulls=leaves.pulls,
             )
         )
     bits, about = np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)

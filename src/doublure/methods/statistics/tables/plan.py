@@ -1,4 +1,4 @@
-"""The releases of ``statistics`` on a table: nine, with sizes and shares fixed before a record is read.
+"""The releases of ``statistics`` on a table: ten, with sizes and shares fixed before a record is read.
 
 Later releases adapt to earlier ones: *which* columns, cells and pairs are counted follows from released counts. The
 number of tables in a release, and its share of the budget, follow from the schema alone. Places left over are spent on
@@ -16,6 +16,7 @@ from doublure.schema import Schema
 
 PATTERNS = "count which cells are missing together"
 CELLS = "count wide columns in public cells"
+ROUND = "count round values"
 VALUES = "count single values where many are"
 REPEATED = "count what else repeats"
 COLUMNS = "count each column in groups"
@@ -26,8 +27,9 @@ TREE = "count the strongest pairs finely"
 
 SHARES = {
     PATTERNS: 0.04,
-    CELLS: 0.05,
-    VALUES: 0.07,
+    CELLS: 0.04,
+    ROUND: 0.03,
+    VALUES: 0.05,
     REPEATED: 0.02,
     COLUMNS: 0.22,
     BY_TARGET: 0.13,
@@ -49,8 +51,9 @@ _COLUMNS_AS_THEY_ARE = 0.1
 
 SHARES_WITHIN = {
     PATTERNS: 0.02,
-    CELLS: 0.05,
-    VALUES: 0.05,
+    CELLS: 0.04,
+    ROUND: 0.02,
+    VALUES: 0.04,
     REPEATED: 0.01,
     COLUMNS: 0.25,
     SCORES: 0.03,
@@ -132,6 +135,7 @@ def plan_releases(
     tables = {
         PATTERNS: patterns,
         CELLS: sum(is_located(schema, name) for name in names),
+        ROUND: len(numbers),
         VALUES: len(numbers),
         REPEATED: len(numbers),
         COLUMNS: columns,
