@@ -177,7 +177,9 @@ def table() -> None:
     print("| data | ε | arm | one-way | two-way | three-way | mean | deviation | AUC | CPU s | fits |")
     print("|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     found = finished("dominance")
-    for name, arm, epsilon in sorted({tuple(row["cell"][:3]) for row in found}, key=lambda key: (key[0], key[2], key[1])):
+    for name, arm, epsilon in sorted(
+        {tuple(row["cell"][:3]) for row in found}, key=lambda key: (key[0], key[2], key[1])
+    ):
         rows = [row for row in found if tuple(row["cell"][:3]) == (name, arm, epsilon)]
         figures = [
             mean_and_range([row[key] for row in rows if row[key] is not None], form) for key, form in _SHOWN.items()

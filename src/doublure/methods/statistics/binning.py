@@ -22,10 +22,10 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 _PRICE = 2.0
 """Penalty of a piece, in units of log(cells) noise variances: with 2, noise alone rarely makes a piece."""
 _FAR, _GRID, _NEAREST, _NEVER = 6.0, 160, 1e-4, 1e-300
-"""Deviations of noise above which a count is not shrunk, points of the grid of true counts, the least of them as a share
-of the mean, and the least likelihood."""
+"""Deviations of noise above which a count is not shrunk, points of the grid of true counts, the least of them as a
+share of the mean, and the least likelihood."""
 _SHAPES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
-"""Shapes of the prior of counts, half a decade apart, from nearly all rows in one of thirty categories to equal ones."""
+"""Shapes of the prior of counts, half a decade apart: from nearly all rows in one category to equal ones."""
 _FULL = 1.2
 """Most mass of a group, as a multiple of its share."""
 
@@ -139,9 +139,9 @@ def posterior_counts(counts: Floats, variances: Floats, *, total: float) -> Floa
     """Return the posterior mean of counts of exchangeable categories, adding up to a total.
 
     The prior of each count is a gamma distribution with the mean ``total / n``. Its shape is unknown: large if
-    categories are about equally frequent, small if a few hold nearly all rows. The mean is averaged over shapes by their
-    likelihood (empirical Bayes with model averaging: Hoeting et al. 1999, Statistical Science 14). Where noise exceeds
-    evidence, counts become equal; a count far above its noise stays.
+    categories are about equally frequent, small if a few hold nearly all rows. The mean is averaged over shapes by
+    their likelihood (model averaging: Hoeting et al. 1999, Statistical Science 14). Where noise exceeds evidence,
+    counts become equal; a count far above its noise stays.
 
     Args:
         counts: ``(n,)`` noisy counts.
@@ -149,6 +149,7 @@ def posterior_counts(counts: Floats, variances: Floats, *, total: float) -> Floa
         total: Their sum, positive.
     """
     noise, mean = np.sqrt(variances), total / len(counts)
+    counts = np.minimum(counts, total + _FAR * noise)
     edges = np.concatenate([[0.0], np.geomspace(_NEAREST, 2.0 * len(counts), _GRID)])
     points = np.concatenate([[0.0], np.sqrt(edges[1:-1] * edges[2:])])
     priors = np.stack([np.diff(special.gammainc(shape, shape * edges)) for shape in _SHAPES])

@@ -1,8 +1,8 @@
 """A column's leaves, its finest cells, with their masses and groups.
 
 A leaf is a run of whole numbers (:mod:`doublure.encode.table_values`), often a single value. The leaves follow from
-released counts; within a leaf, values are drawn by the pull of round ones. Leaves are joined into groups three times: for counts of one
-column, coarser for pairs, and finer for the tree's pairs.
+released counts; within a leaf, values are drawn by the pull of round ones. Leaves are joined into groups three times:
+for counts of one column, coarser for pairs, and finer for the tree's pairs.
 """
 
 from __future__ import annotations

@@ -192,6 +192,7 @@ class Node:
             starts = self.leaves.starts[first]
             ends = np.append(starts[1:] - 1, self.leaves.domain.last)
             self.posterior.see_ranges(starts, ends, body, self.variance)
+            self.posterior.see_ranges(starts[:1], ends[-1:], np.array([total - missing]), self.variance / _SURE)
             self.posterior.fit()
             self.take_posterior(missing)
             self.leaves.mass[: len(self.leaves.starts)] *= (total - missing) / max(self.posterior.mass.sum(), _LEAST)
@@ -260,5 +261,7 @@ class Node:
 
 
 _LEAST = 1e-12
+_SURE = 100.0
+"""Precision of a column's total, in that of a group's count: it is known from all columns together."""
 _KEPT = 0.1
 """Least share of its noise's variance that a posterior leaves a group."""

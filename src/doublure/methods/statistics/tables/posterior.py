@@ -2,18 +2,19 @@
 
 The rows of a leaf l are x_l = w_l · exp(g_c(l) + u_l), where w_l = Σ_k (integers of lattice k in l) · exp(v_k):
 
-- **g** is the logarithm of the density along the public cells. It is smooth (a Gaussian prior on second differences),
-  and does not flatten or rise again far from the other rows without evidence (an exponential prior on convexity).
+- **g** is the logarithm of the density along the public cells. It is smooth and turns seldom (a Gaussian and an
+  exponential prior on second differences), turns up more seldom still, and rises far from other rows hardly ever.
 - **u** is a leaf's own deviation. It is sparse: an exponential prior, so that ratios have a power law as their prior.
 - **v** is the pull of round values: multiples of 100, 10, 1 and so on, over the whole column. Also exponential.
 
 Every count is the sum of some leaves plus Gaussian noise of known variance. Where counts say little, the mode falls
-back to the smooth curve, and values within a cell to their lattices' weights. The mode is found by Gauss-Newton steps
-with a line search; own deviations are eliminated within cells, sums across cells by their multipliers.
+back to the smooth curve, and values within a cell to their lattices' weights. Where they say hardly anything, the mode
+gives way to a mean of simple curves. The mode is found by Gauss-Newton steps with a line search; own deviations are
+eliminated within cells, sums across cells by their multipliers.
 
-The parts have their sources in Wahba (1978, J. R. Stat. Soc. B 40), log-density smoothing by second differences; Eilers
-and Marx (1996, Statistical Science 11), the same on counts; Hay et al. (2010, PVLDB 3), counts of several levels made
-consistent; and Tibshirani (1996, J. R. Stat. Soc. B 58), sparse deviations.
+The parts have their sources in Eilers and Marx (1996, Statistical Science 11), smoothing by differences; Tibshirani
+(2014, Annals of Statistics 42), few turns; Hay et al. (2010, PVLDB 3), counts of several levels made consistent; and
+Tibshirani (1996, J. R. Stat. Soc. B 58), sparse deviations.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
+from scipy import linalg, special
 
 from doublure.schema.columns import IntegerDomain
 from doublure.support import lattices
@@ -36,7 +37,9 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 _SMOOTH = 3.0
 """Precision of second differences: from cell to cell the log density bends by 1/√3 at one standard deviation."""
 _OWN = 1.5
-"""Rate of an own deviation: a value a hundred times as frequent as its neighbours is a thousand times rarer a priori."""
+"""Rate of an own deviation: a leaf a hundred times as dense as its neighbours is a thousand times rarer a priori."""
+_APART_AT = 4.0
+"""Deviation from which a leaf is apart from the curve: farther ones cost no more, as sentinels such as 99,999 are."""
 _ROUND = 0.5
 """Rate of a lattice's pull: people round, and a factor of a hundred costs as little as evidence of two deviations."""
 _FARTHER = 2.0
@@ -44,10 +47,12 @@ _FARTHER = 2.0
 _NEAR, _CORNER = 0.1, 0.02
 """Sizes up to which an exponential prior is rounded off, of deviations and of second differences."""
 _RIDGE = 1e-6
-_LEAST_SEEN = 0.02
-"""Least rows of a cell at the start, in deviations of its noise."""
 _KERNEL, _FALL = 2.0, 0.5
-"""Deviation in cells of the kernel that smooths the start, and the start's fall beyond rows that it sees."""
+"""Deviation in cells of the kernel that smooths the start, and the start's fall beyond rows that it shows."""
+_APART = 4.0
+"""Deviations by which a cell exceeds its neighbours if it is left out of a column's simple curve."""
+_PEAKS, _NARROW = 40, np.array([0.0, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8])
+"""Most peaks of simple curves, and one over their widths in cells: from even over all cells to a single one."""
 _ROUNDS, _HALVINGS, _BIRTHS, _RISES = 30, 12, 3, 2
 _FARTHEST, _LARGEST, _LEAST = 3.0, 30.0, 1e-9
 _STILL, _FLAT, _WOLFE = 0.02, 1e-4, 1e-4
@@ -130,12 +135,13 @@ class ColumnPosterior:
         self._members = lattices.members(starts, np.append(starts[1:] - 1, domain.last), self.steps)
         widths = np.diff(np.append(cells, domain.last + 1)).astype(np.float64)
         self._base = -np.log(_even_widths(widths))[self._cell]
-        self._price = math.log(len(cells))  # of one leaf, any of a column's, far above the curve
+        self._price = math.log(len(starts))  # of one leaf, any of a column's, far above the curve
         self._tapers = bool(getattr(domain, "tapers", False)) and len(cells) > 2
         middle = np.abs(cells + (widths - 1) / 2)
         self._size = np.log(np.maximum(middle, 1.0))
-        self._body = 0
-        count, size = len(starts), len(cells)
+        self._body, self._base_curve = 0, np.zeros(size := len(cells))
+        self._cell_widths = widths / _even_widths(widths)
+        count = len(starts)
         self._own_counts, self._own_precision = np.zeros(count), np.zeros(count)
         self._cell_counts, self._cell_precision = np.zeros(size), np.zeros(size)
         self._ranges, self._range_counts = np.zeros((0, 2), np.int64), np.zeros(0)
@@ -185,6 +191,7 @@ class ColumnPosterior:
 
     def fit(self) -> None:
         """Find the most likely rows of each leaf, given all counts so far."""
+        self._base_curve = self._average_curve()
         if not self._begun:
             self._begin()
         self._body = int(np.argmax(self._unknown[0]))
@@ -198,7 +205,31 @@ class ColumnPosterior:
             tried = self._descend(fewer, rounds=_ROUNDS // 2)
             point = tried if tried.loss < point.loss else point
         self._unknown = point.density, point.own, point.pull
-        self.mass, self.pulls = point.mass, np.exp(point.pull)
+        held = self._believed(point)
+        self.mass = held * point.mass + (1 - held) * self._simple(float(point.mass.sum())).mass
+        self.pulls = np.exp(held * point.pull)
+
+    def _believed(self, point: _Point) -> float:
+        """Return the weight of a mode against the mean of simple curves, from how much better it explains all counts.
+
+        Akaike's weights of two models (Burnham and Anderson 2002, section 2.9). A mode's parameters are its turns, own
+        deviations and pulls that are not zero (Zou et al. 2007, Annals of Statistics 35).
+        """
+        turns = np.abs(np.diff(point.density, 2)) > _CORNER
+        parameters = 2 + sum(int(own.sum()) for own in (turns, np.abs(point.own) > _NEAR, np.abs(point.pull) > _NEAR))
+        gain = self._missed(self._simple(float(point.mass.sum()))) - self._missed(point) - parameters
+        return float(special.expit(gain))
+
+    def _simple(self, rows: float) -> _Point:
+        """Return the mean of simple curves with so many rows."""
+        shares = np.exp(self._base_curve) * self._cell_widths
+        density = self._base_curve + math.log(max(rows, _LEAST) / float(shares.sum()))
+        return self._point(density, np.zeros(len(self.mass)), np.zeros(len(self.steps)))
+
+    def _missed(self, point: _Point) -> float:
+        """Return the part of the loss that counts say."""
+        sums = self._sums_seen()[1] @ point.sums_apart**2
+        return float(self._own_precision @ point.apart**2 + self._cell_precision @ point.cells_apart**2 + sums) / 2
 
     def variances(self, groups: Ints) -> Floats:
         """Return the posterior variance ``(m,)`` of the rows of groups of leaves, in Laplace's approximation.
@@ -226,9 +257,12 @@ class ColumnPosterior:
         bend = np.diff(density, 2)
         loss, pull, bands = _SMOOTH / 2 * float(bend @ bend), _SMOOTH * bend, np.full(len(bend), _SMOOTH)
         gradient, curvature = np.zeros(len(density)), np.zeros((3, len(density)))
+        # A turn may be at any cell. Most numbers turn downwards; one that turns up has rows of another kind.
+        turn = math.log(max(2, len(density)))
+        for sign, rate in ((1.0, 2 * turn if self._tapers else turn), (-1.0, turn / 2)):
+            cost, slope, curve = _above_zero(sign * bend, rate)
+            loss, pull, bands = loss + cost, pull + sign * slope, bands + curve
         if self._tapers:
-            cost, slope, curve = _above_zero(bend, 2 * math.log(len(density)))
-            loss, pull, bands = loss + cost, pull + slope, bands + curve
             outward = np.where(np.arange(1, len(density)) > self._body, 1.0, -1.0)
             cost, slope, curve = _above_zero(outward * np.diff(density + self._size), _FARTHER)
             loss, slope = loss + cost, slope * outward
@@ -256,43 +290,74 @@ class ColumnPosterior:
         own = self.mass * -np.expm1(-np.maximum(self._unknown[1], 0.0))
         return (own > math.sqrt(2 * math.log(max(2, len(own)))) * noise) & (self._members.sum(1) > 1)
 
-    def _begin(self) -> None:
-        """Start from a smoothed curve through the cells' counts."""
+    def _cells_seen(self) -> tuple[Floats, Floats]:
+        """Return the counts ``(cells,)`` of public cells, and their precision."""
         seen, precision = self._cell_counts.copy(), self._cell_precision.copy()
         single = np.bincount(self._cell) == 1
         leaf = self._first[single]
         seen[single], precision[single] = self._own_counts[leaf], self._own_precision[leaf]
-        known = precision > 0
-        if known.any():
-            place = np.arange(len(seen))
-            near = np.exp(-0.5 * ((place[:, None] - place) / _KERNEL) ** 2) * known
-            least = _LEAST_SEEN / math.sqrt(float(precision[known].max()))
-            curve = (near @ seen) / np.maximum(near.sum(1), _LEAST)
-            width = np.bincount(self._cell, self._members.sum(1) * np.exp(self._base))
-            noise = np.sqrt(near**2 @ np.where(known, 1 / np.maximum(precision, _LEAST), 0.0)) / near.sum(1)
-            density = np.log(np.maximum(curve, least) / width)
-            self._unknown = (
-                self._falling(density, curve > math.sqrt(2 * math.log(len(seen))) * noise),
-                *self._unknown[1:],
-            )
-        self._begun = True
+        return seen, precision
 
-    def _falling(self, density: Floats, seen: npt.NDArray[np.bool_]) -> Floats:
-        """Return a density that falls ever faster beyond the outermost cells where rows are seen."""
-        found, places = density.copy(), np.flatnonzero(seen)
-        if not self._tapers or not len(places):
-            return found
-        for side, end in ((1, places[-1]), (-1, len(density) - 1 - places[0])):
-            beside = found[::side]
-            beside[end + 1 :] = beside[end] - _FALL * np.arange(1, len(density) - end)
-        return found
+    def _average_curve(self) -> Floats:
+        """Return the logarithm of a mean of simple curves, weighted by how well each explains cells and ranges.
+
+        A curve is normal on the scale of public cells, as log-normal numbers are on a scale of decades, with a width on
+        either side of its peak: model averaging over peaks and widths, all equally likely a priori. Where evidence is
+        weak, this mean stands in for the one curve that fits noise best. A cell that stands out by itself, such as
+        zero, is left out.
+        """
+        seen, precision = self._cells_seen()
+        cells = len(seen)
+        noise = 1 / np.sqrt(np.maximum(precision, _LEAST))
+        beside = np.maximum(np.append(seen[1:], -np.inf), np.append(-np.inf, seen[:-1]))
+        alone = (seen - beside > _APART * noise) & (seen > 2 * np.maximum(beside, 0.0))
+        known = np.where(alone, 0.0, precision)
+        place, peaks = np.arange(cells), np.unique(np.linspace(0, cells - 1, _PEAKS).astype(int))
+        after, before = place - peaks[:, None], peaks[:, None] - place
+        fall = np.maximum(after, 0)[:, None, None] * _NARROW[None, :, None, None]
+        rise = np.maximum(before, 0)[:, None, None] * _NARROW[None, None, :, None]
+        logs = -((fall**2 + rise**2) / 2).reshape(-1, cells)
+        shapes = np.exp(logs) * self._cell_widths * ~alone
+        shapes /= np.maximum(shapes.sum(1, keepdims=True), _LEAST)
+        sums, counts, precisions = [shapes], [seen], [known]
+        if len(self._ranges):
+            first, last = self._cell[self._ranges[:, 0]], self._cell[np.maximum(self._ranges[:, 1] - 1, 0)] + 1
+            inside = (place >= first[:, None]) & (place < last[:, None])
+            sums.append(shapes @ inside.T)
+            counts.append(np.where(inside @ alone, 0.0, self._range_counts))
+            precisions.append(np.where(inside @ alone, 0.0, self._range_precision))
+        both, count, weight = np.hstack(sums), np.concatenate(counts), np.concatenate(precisions)
+        # The number of rows is integrated out: it is positive, else unknown.
+        precise, likely = np.maximum((both**2) @ weight, _LEAST), both @ (weight * count)
+        explained = likely**2 / precise / 2 - np.log(precise) / 2 + special.log_ndtr(likely / np.sqrt(precise))
+        chances = np.exp(explained - explained.max())
+        mean = (chances / chances.sum()) @ (np.exp(logs) / np.exp(logs).sum(1, keepdims=True))
+        return np.log(np.maximum(mean, math.exp(-_LARGEST)))
+
+    def _begin(self) -> None:
+        """Start from a smoothed curve through the cells' counts, as far out as it shows rows."""
+        seen, precision = self._cells_seen()
+        known, place = precision > 0, np.arange(len(seen))
+        near = np.exp(-0.5 * ((place[:, None] - place) / _KERNEL) ** 2) * known
+        curve = (near @ seen) / np.maximum(near.sum(1), _LEAST)
+        noise = np.sqrt(near**2 @ (1 / np.maximum(precision, _LEAST))) / np.maximum(near.sum(1), _LEAST)
+        clear = np.flatnonzero(known & (curve > math.sqrt(2 * math.log(max(2, len(seen)))) * noise))
+        rows = max(float(seen.sum()), float(noise.max()))
+        density = self._base_curve + math.log(rows)
+        if len(clear):
+            first, last = clear[0], clear[-1]
+            level = np.log(np.maximum(curve, noise) / self._cell_widths)
+            beyond = np.maximum(place - last, 0) + np.maximum(first - place, 0)
+            density = level[np.clip(place, first, last)] - _FALL * beyond
+        self._unknown = density, *self._unknown[1:]
+        self._begun = True
 
     def _with_births(self, point: _Point) -> tuple[_Point, int]:
         """Return the mode with new own deviations, where a leaf's count is far above its rows, and their number."""
         counts, mass = self._own_counts, np.maximum(point.mass, _LEAST)
         ratio = np.log(np.maximum(counts, 1.0) / mass)
-        gain = 0.5 * self._own_precision * (counts - point.mass) ** 2 - _OWN * ratio
-        born = (counts > point.mass) & (gain > self._price) & (point.own < 0.5)
+        gain = 0.5 * self._own_precision * (counts - point.mass) ** 2 - _OWN * np.minimum(ratio, _APART_AT)
+        born = (counts > point.mass) & (gain > self._price / 2) & (point.own < 0.5)
         if not born.any():
             return point, 0
         own = point.own + np.where(born, ratio, 0.0)
@@ -368,9 +433,10 @@ class ColumnPosterior:
         sums = np.concatenate([self._in_ranges(mass), rows.sum(0)])[: len(known)]
         sums_apart = sums - known
         loss = (
-            0.5 * (self._own_precision @ apart**2 + self._cell_precision @ cells_apart**2 + precision @ sums_apart**2)
+            (self._own_precision @ apart**2 + self._cell_precision @ cells_apart**2 + precision @ sums_apart**2) / 2
             + self._curve(density)[0] + _RIDGE / 2 * float(pull @ pull)
-            + _OWN * float((np.hypot(own, _NEAR) - _NEAR).sum()) + _ROUND * float((np.hypot(pull, _NEAR) - _NEAR).sum())
+            + _OWN * _APART_AT * float((math.exp(-_NEAR / _APART_AT) - np.exp(-np.hypot(own, _NEAR) / _APART_AT)).sum())
+            + _ROUND * float((np.hypot(pull, _NEAR) - _NEAR).sum())
         )  # fmt: skip
         return _Point(
             density=density, own=own, pull=pull, rows=rows, mass=mass, apart=apart, cells_apart=cells_apart,
@@ -404,7 +470,8 @@ class ColumnPosterior:
     def _system(self, point: _Point, damping: float) -> _System:
         mass, rows, cell = point.mass, point.rows, self._cell
         cells, count = len(self._first), len(self.steps)
-        steep, pulled = _OWN / np.hypot(point.own, _NEAR), _ROUND / np.hypot(point.pull, _NEAR)
+        away = np.hypot(point.own, _NEAR)
+        steep, pulled = _OWN * np.exp(-away / _APART_AT) / away, _ROUND / np.hypot(point.pull, _NEAR)
         precision, cell_precision = self._own_precision, self._cell_precision
         # Own deviations: diagonal, and one term a cell, whose count sums its leaves (Sherman-Morrison).
         curve = precision * mass**2 + steep * (1 + damping) + damping * cell_precision[cell] * mass**2
