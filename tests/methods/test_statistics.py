@@ -409,6 +409,16 @@ def test_few_units_are_warned_about():
     assert not any("few" in warning for warning in planned(schema_of("age", "income")).warnings)
 
 
+def test_a_setting_that_would_choose_nothing_is_refused():
+    """All pairs are counted within a target of two values: a bound of their number did nothing, unsaid."""
+    schema = schema_of("age", "school", "income")
+    assert plan_releases(schema, "income").pairs_within
+    with pytest.raises(SettingError, match="all pairs are counted, within the values of income") as refused:
+        planned(schema, paired=2)
+    assert refused.value.field == "paired"
+    assert planned(schema, paired=2, within="").settings.paired == 2
+
+
 def test_memory_counts_groups_and_not_values():
     """A column of thousands of values is joined before pairs are counted."""
     values = ", ".join(f"v{n}" for n in range(20_000))

@@ -58,6 +58,12 @@ class TableStatistics(StatisticsStrategy[S]):
     def decide_noise(self, schema: Schema, settings: S, noise_multiplier: Callable[[], float]) -> S:
         if settings.seen is not None:
             raise SettingError("is filled in by the plan", field="seen", remedy="leave it out")
+        if settings.paired is not None and plan_releases(schema, settings.within or "").pairs_within:
+            raise SettingError(
+                f"chooses nothing: all pairs are counted, within the values of {printable(settings.within or '')}",
+                field="paired",
+                remedy='leave it out, or count no pair within a column: within=""',
+            )
         noise = noise_multiplier()
         scored, paired = affordable_pairs(schema, settings.within or "", noise)
         update = {
