@@ -246,7 +246,8 @@ class ColumnPosterior:
             -system.by_sum.T @ solved,
         ])  # fmt: skip
         found = linalg.solve(system.matrix, right, assume_a="sym", check_finite=False)
-        return np.maximum((own * solved).sum(0) + (right * found).sum(0), 0.0)
+        variances: Floats = np.maximum((own * solved).sum(0) + (right * found).sum(0), 0.0)
+        return variances
 
     def _curve(self, density: Floats) -> tuple[float, Floats, Floats]:
         """Return the loss of a density by its priors, its gradient, and its curvature as bands ``(3, cells)``.
@@ -288,7 +289,8 @@ class ColumnPosterior:
             noise: Standard deviation of a leaf's count.
         """
         own = self.mass * -np.expm1(-np.maximum(self._unknown[1], 0.0))
-        return (own > math.sqrt(2 * math.log(max(2, len(own)))) * noise) & (self._members.sum(1) > 1)
+        clear: npt.NDArray[np.bool_] = own > math.sqrt(2 * math.log(max(2, len(own)))) * noise
+        return clear & (self._members.sum(1) > 1)
 
     def _cells_seen(self) -> tuple[Floats, Floats]:
         """Return the counts ``(cells,)`` of public cells, and their precision."""
@@ -332,7 +334,8 @@ class ColumnPosterior:
         explained = likely**2 / precise / 2 - np.log(precise) / 2 + special.log_ndtr(likely / np.sqrt(precise))
         chances = np.exp(explained - explained.max())
         mean = (chances / chances.sum()) @ (np.exp(logs) / np.exp(logs).sum(1, keepdims=True))
-        return np.log(np.maximum(mean, math.exp(-_LARGEST)))
+        curve: Floats = np.log(np.maximum(mean, math.exp(-_LARGEST)))
+        return curve
 
     def _begin(self) -> None:
         """Start from a smoothed curve through the cells' counts, as far out as it shows rows."""
