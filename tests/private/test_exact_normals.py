@@ -407,8 +407,8 @@ def test_short_words_give_the_same_chances_of_discrete_numbers(monkeypatch, bits
     ("owner", "name", "planted"),
     [
         (module._WholeProposals, "_go_on", parity),
-        (module._WholeProposals, "_x", lambda self, place: module._Quotient(0, 1)),
-        (module._Quotient, "to", lambda self, words: 0),
+        (module._WholeProposals, "_x", lambda self, place: module._WholeQuotient(0, 1)),
+        (module._WholeQuotient, "to", lambda self, words: 0),
         (module, "_first_word", lambda above, below: np.zeros_like(above)),
         (module, "_whole_below", lambda most, size: np.zeros(size, np.uint64)),
         (module, "_all_succeed", lambda k: np.ones(len(k), np.bool_)),
@@ -463,7 +463,7 @@ def test_first_words_are_those_of_the_quotient(monkeypatch, bits):
         above[:2] = 0, below - 1
         found = module._first_word(above, np.uint64(below))
         assert found.tolist() == [(number << bits) // below for number in above.tolist()]
-        whole = module._Quotient(int(above[5]), below)
+        whole = module._WholeQuotient(int(above[5]), below)
         assert whole.to(1) == int(found[5])
         assert whole.to(3) == (int(above[5]) << 3 * bits) // below
 

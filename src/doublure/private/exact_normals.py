@@ -145,7 +145,7 @@ def _words(size: int) -> Words:
     return (drawn if WORD == 32 else drawn >> np.uint32(32 - WORD)).astype(np.uint64)
 
 
-class _Digits(Protocol):
+class _BinaryDigits(Protocol):
     """A number of [0, 1), to as many binary digits as are asked for."""
 
     words: int
@@ -155,7 +155,7 @@ class _Digits(Protocol):
 
 
 @dataclass
-class _Quotient:
+class _WholeQuotient:
     """A quotient of two whole numbers, below 1.
 
     Attributes:
@@ -193,14 +193,14 @@ class _Uniform:
             self.words += 1
         return self.known
 
-    def below(self, other: _Digits) -> bool:
+    def below(self, other: _BinaryDigits) -> bool:
         """Say whether it is the smaller one."""
         words = max(self.words, other.words)
         while self.to(words) == other.to(words):
             words += 1
         return self.to(words) < other.to(words)
 
-    def chosen(self, k: int, x: _Digits) -> bool:
+    def chosen(self, k: int, x: _BinaryDigits) -> bool:
         """Say whether it is below (2k + x)/(2k + 2)."""
         words = max(self.words, x.words)
         while True:
@@ -216,7 +216,7 @@ def _fresh() -> _Uniform:
     return _Uniform(int(_words(1)[0]))
 
 
-class _Trials(ABC):
+class _BernoulliTrials(ABC):
     """Proposed k and x, of which some pass the trials B.
 
     Args:
@@ -228,7 +228,7 @@ class _Trials(ABC):
         self._k, self._upper = k, upper
 
     @abstractmethod
-    def _x(self, place: int) -> _Digits:
+    def _x(self, place: int) -> _BinaryDigits:
         """Return one's x to any number of words."""
 
     def _passing(self) -> Flags:
@@ -282,14 +282,14 @@ class _Trials(ABC):
             first = False
         return even
 
-    def _go_on(self, k: int, x: _Digits, last: _Digits, drawn: _Uniform, length: int) -> bool:
+    def _go_on(self, k: int, x: _BinaryDigits, last: _BinaryDigits, drawn: _Uniform, length: int) -> bool:
         """Finish a trial B by itself, whose next number has been drawn."""
         while drawn.below(last) and _fresh().chosen(k, x):
             last, drawn, length = drawn, _fresh(), length + 1
         return length % 2 == 0
 
 
-class _Proposals(_Trials):
+class _Proposals(_BernoulliTrials):
     """Proposed k and x, both drawn.
 
     Args:
@@ -320,7 +320,7 @@ class _Proposals(_Trials):
         return self._longer.setdefault(place, _Uniform(known, 2))
 
 
-class _WholeProposals(_Trials):
+class _WholeProposals(_BernoulliTrials):
     """Proposed whole numbers, from which k and x follow.
 
     Args:
@@ -337,7 +337,7 @@ class _WholeProposals(_Trials):
         inside = over < np.uint64(self._times)  # x is their quotient
         self._far, self._over = (first + further)[inside], over[inside]
         super().__init__(k[inside], _first_word(self._over, np.uint64(self._times)))
-        self._longer: dict[int, _Quotient] = {}
+        self._longer: dict[int, _WholeQuotient] = {}
 
     def numbers(self) -> npt.NDArray[np.int64]:
         """Return those that pass, with their signs."""
@@ -346,8 +346,8 @@ class _WholeProposals(_Trials):
         return (far * signs)[(far > 0) | (signs > 0)]
 
     @override
-    def _x(self, place: int) -> _Quotient:
-        return self._longer.setdefault(place, _Quotient(int(self._over[place]), self._times))
+    def _x(self, place: int) -> _WholeQuotient:
+        return self._longer.setdefault(place, _WholeQuotient(int(self._over[place]), self._times))
 
 
 def _from_multiples(k: Words, scale: float) -> tuple[Words, Words]:

@@ -91,7 +91,7 @@ class _Blocks:
     gather: Any
 
 
-class _Memory:
+class _KeptArrays:
     """Float32 arrays that are used again and again, each as large as the largest use so far."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class ChosenPairs:
     """
 
     blocks: Sequence[_Blocks]
-    _memory: _Memory = field(default_factory=lambda: _Memory(), init=False, repr=False)
+    _memory: _KeptArrays = field(default_factory=lambda: _KeptArrays(), init=False, repr=False)
 
     @property
     def cells(self) -> int:
