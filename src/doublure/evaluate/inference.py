@@ -131,9 +131,9 @@ def logistic(
         SettingError: These columns were not counted together, or the target has no such cell.
 
     Example:
-        >>> found = db.evaluate.inference.logistic(syn, "income", ">50K", ["sex"])
+        >>> found = db.evaluate.inference.logistic(syn, "income", "high", ["age"])
         >>> [each.name for each in found]
-        ['(intercept), sex = Male', 'sex = Female']
+        ['(intercept)', 'age']
     """
     table = _table(syn, (*on, target))
     if value not in table.cells[-1]:
