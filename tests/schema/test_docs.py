@@ -21,11 +21,17 @@ COLUMNS = [line.strip() for block in BLOCKS for line in block.splitlines() if re
 
 
 def test_the_whole_example_leaves_nothing_open() -> None:
-    (whole,) = [block for block in BLOCKS if block.startswith("doublure: 1")]
+    shortest, whole = [block for block in BLOCKS if block.startswith("doublure: 1")]
+    assert Schema.parse(shortest).undeclared == ()
     schema = Schema.parse(whole)
     assert schema.undeclared == ()
     assert len(schema.columns) == 7
     assert schema.constraints
+
+
+def test_the_first_page_has_ten_lines() -> None:
+    first = PAGE.partition("\n## ")[0]
+    assert len([line for line in first.splitlines()[1:] if line]) == 10
 
 
 @pytest.mark.parametrize("line", COLUMNS)
