@@ -79,9 +79,15 @@ def test_the_unit_and_the_constraints_shown() -> None:
 
 def test_the_codebook_shown(tmp_path: Path) -> None:
     (codes,) = [block for block in BLOCKS if block.startswith("column,type")]
+    moments = ",unit,"
+    codes = codes.replace(moments, f"MRN,id,,,,,\nadmitted,date,,,,false,\ndischarged,date,,,,false,\n{moments}")
     (tmp_path / "codes.csv").write_text(codes)
-    schema = draft(pd.DataFrame({"age": [1], "workclass": ["x"]}), tmp_path / "codes.csv")
-    assert schema.undeclared == ("units",)
+    (tmp_path / "icd10.txt").write_text("A00\nB99\n")
+    names = ("age", "workclass", "icd10", "site", "notes", "MRN", "admitted", "discharged")
+    schema = draft(pd.DataFrame(columns=names), tmp_path / "codes.csv")
+    assert schema.undeclared == ("units", "columns.admitted.bounds", "columns.discharged.bounds")
+    assert "notes" not in schema.columns
+    assert schema.unit.id == "MRN"
 
 
 def test_the_codebook_of_the_tutorial_makes_a_schema_without_an_edit(tmp_path: Path) -> None:
