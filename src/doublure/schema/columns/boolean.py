@@ -21,6 +21,7 @@ class BooleanColumn(ChoiceColumn):
     """True or false."""
 
     like: ClassVar[str] = "boolean"
+    table_type: ClassVar[str] = "boolean"
     truth: ClassVar[bool] = True
     expected: ClassVar[str] = "write true/false, yes/no or 1/0, or declare a category"
 

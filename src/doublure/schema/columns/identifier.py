@@ -21,6 +21,7 @@ class IdColumn(Column):
     """An identifier: regenerated as 1, 2, 3, …, never learned, never encoded."""
 
     like: ClassVar[str] = "id"
+    table_type: ClassVar[str] = "integer"
     facts: ClassVar[tuple[str, ...]] = ()
     modelled: ClassVar[bool] = False
 

@@ -19,6 +19,7 @@ class RealColumn(NumberColumn):
     """Real numbers within public bounds, rounded to ``precision`` decimals if given."""
 
     like: ClassVar[str] = "real"
+    table_type: ClassVar[str] = "number"
     example: ClassVar[str | None] = "write bounds: [0, 99.5]"
 
     type: Literal["real"] = "real"
