@@ -102,30 +102,27 @@ def read(path: Path) -> DataDescription:
         InputError: There is no such file, or it is no text.
         SchemaError: A row is malformed; the message names row and key.
     """
-    rows = csv_rows(read_text(path, _WHAT))
-    try:
-        header = [cell.strip().lower() for cell in next(rows, [])]
-        _check_header(header, path.name)
-        entries: dict[str, Entry] = {}
-        whole: dict[str, Any] = {}
-        for number, row in enumerate(rows, start=2):
-            if not any(cell.strip() for cell in row):
-                continue
-            place = f"{path.name} row {number}"
-            if len(row) != len(header):
-                remedy = "put texts with a delimiter in double quotes"
-                raise SchemaError(f"has {len(row)} fields and the header {len(header)}", field=place, remedy=remedy)
-            cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
-            name = cells["column"]
-            if not name and cells.get("type", "").lower() in whole_keys():
-                _add_to(whole, cells, place)
-                continue
-            if not name or name in entries:
-                message = "names a column that an earlier row describes" if name else "is empty"
-                raise SchemaError(message, field=f"{place}, column", remedy="give every column one row")
-            entries[name] = _entry(cells, place, path.parent)
-    except csv.Error:
-        raise SchemaError("has an unclosed or misplaced quote", field=path.name, remedy="export it again") from None
+    rows = csv_rows(read_text(path, _WHAT), path.name)
+    header = [cell.strip().lower() for cell in next(rows, [])]
+    _check_header(header, path.name)
+    entries: dict[str, Entry] = {}
+    whole: dict[str, Any] = {}
+    for number, row in enumerate(rows, start=2):
+        if not any(cell.strip() for cell in row):
+            continue
+        place = f"{path.name} row {number}"
+        if len(row) != len(header):
+            remedy = "put texts with a delimiter in double quotes"
+            raise SchemaError(f"has {len(row)} fields and the header {len(header)}", field=place, remedy=remedy)
+        cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
+        name = cells["column"]
+        if not name and cells.get("type", "").lower() in whole_keys():
+            _add_to(whole, cells, place)
+            continue
+        if not name or name in entries:
+            message = "names a column that an earlier row describes" if name else "is empty"
+            raise SchemaError(message, field=f"{place}, column", remedy="give every column one row")
+        entries[name] = _entry(cells, place, path.parent)
     whole = dict(with_files(whole, path.parent))  # type: ignore[call-overload]  # a mapping, as it was
     return DataDescription(name=path.name, form="a codebook", entries=entries, whole=whole, folder=path.parent)
 

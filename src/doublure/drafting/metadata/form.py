@@ -5,13 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from doublure.drafting.codebook import DataDescription
+from doublure.drafting.codebook import DataDescription, Entry
 from doublure.errors import InputError, SchemaError, printable
+from doublure.schema.columns import type_named, types
+from doublure.schema.scalars import LONGEST_MEANING, label
 
 LARGEST_FILE = 50_000_000
 
@@ -70,16 +75,27 @@ def find_delimiter(text: str) -> str:
     return max(",;\t", key=text.partition("\n")[0].count)
 
 
-def csv_rows(text: str) -> Iterator[list[str]]:
-    """Return the rows of a CSV text."""
-    return csv.reader(io.StringIO(text, newline=""), delimiter=find_delimiter(text), strict=True)
+def csv_rows(text: str, name: str) -> Iterator[list[str]]:
+    """Yield the rows of a CSV text.
+
+    Args:
+        text: The text.
+        name: The file's name, for messages.
+
+    Raises:
+        SchemaError: A quote is not closed, or stands where none may.
+    """
+    try:
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=find_delimiter(text), strict=True)
+    except csv.Error:
+        raise SchemaError("has an unclosed or misplaced quote", field=name, remedy="export it again") from None
 
 
 def read_header(path: Path) -> list[str]:
     """Return the first row of a CSV file; nothing where it cannot be read."""
     try:
-        return [cell.strip() for cell in next(csv_rows(read_text(path, "a codebook")), [])]
-    except (InputError, csv.Error):
+        return [cell.strip() for cell in next(csv_rows(read_text(path, "a codebook"), path.name), [])]
+    except (InputError, SchemaError):
         return []
 
 
@@ -99,3 +115,106 @@ def line(text: object) -> str:
 def misshapen(name: str, field: str, what: str) -> SchemaError:
     """Return the refusal of a file whose parts do not have the form's shape."""
     return SchemaError(f"is not {what}", field=f"{name}, {printable(field)}", remedy="export it again")
+
+
+# -- facts that several forms say in their own words -------------------------------------------------------------------
+
+_DATE_PARTS = {"%Y": "YYYY", "%m": "MM", "%d": "DD", "%H": "hh", "%M": "mm", "%S": "ss"}
+_ISO = re.compile(r"YYYY-MM-DD(?:[T ]hh:mm(?::ss)?)?Z?")
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
+
+
+def meaning(text: object, labels: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return a column's description: its label, and what its codes mean where there is room.
+
+    Example:
+        >>> meaning("Sex", {"1": "male", "2": "female"})
+        'Sex (1 male, 2 female)'
+    """
+    said, codes = line(text)[:LONGEST_MEANING], ", ".join(f"{code} {line(name)}" for code, name in labels.items())
+    whole = f"{said} ({codes})".strip() if codes else said
+    return whole if len(whole) <= LONGEST_MEANING else said
+
+
+def listed(codes: Iterable[object]) -> list[Any]:
+    """Return codes as a schema lists them: whole numbers if all are."""
+    texts = [label(code) for code in codes]
+    return [int(text) for text in texts] if texts and all(map(_WHOLE.fullmatch, texts)) else texts
+
+
+def first_known(*wanted: str) -> str:
+    """Return the first of some column types that there is."""
+    return next(name for name in wanted if name in types())
+
+
+def takes(type_: str, key: str) -> bool:
+    """Return whether a column of a type has a key."""
+    return key in type_named(type_).model_fields
+
+
+def date_format(pattern: str) -> str | None:
+    """Return a form of dates in strftime's letters as a schema writes it; None for ISO 8601, and for any other.
+
+    Example:
+        >>> date_format("%d.%m.%Y %H:%M"), date_format("%Y-%m-%d")
+        ('DD.MM.YYYY hh:mm', None)
+    """
+    found = re.sub(r"%[A-Za-z]", lambda part: _DATE_PARTS.get(part[0], "?"), pattern)
+    return None if "?" in found or "YYYY" not in found or _ISO.fullmatch(found) else found
+
+
+def with_date_formats(
+    entries: Mapping[str, Entry], formats: Mapping[str, str], whole: Mapping[str, Any]
+) -> tuple[dict[str, Entry], dict[str, Any]]:
+    """Return entries and keys of the whole with forms of dates: at each column if it takes one, else for all alike.
+
+    Args:
+        entries: Column -> entry.
+        formats: Column -> its form of dates.
+        whole: The keys at the top.
+    """
+    found, top = dict(entries), dict(whole)
+    for name, form in formats.items():
+        own = entries[name]
+        if takes(str(own.facts.get("type", "date")), "date_format"):
+            found[name] = replace(own, facts={**own.facts, "date_format": form})
+        elif len(set(formats.values())) == 1:
+            top["date_format"] = form
+        else:
+            found[name] = replace(own, notes=(*own.notes, f"its dates are written {form}"))
+    return found, top
+
+
+_USUAL = {"delimiter": ",", "encoding": "utf-8", "decimal": "."}
+"""The text form that needs no word."""
+
+
+def agreed(**said: Iterable[object]) -> dict[str, Any]:
+    """Return how text is written, by key, where every part says one text and it is not the usual one."""
+    found = {key: set(words) for key, words in said.items()}
+    alone = {key: next(iter(words)) for key, words in found.items() if len(words) == 1}
+    return {key: word for key, word in alone.items() if isinstance(word, str) and word.lower() != _USUAL.get(key)}
+
+
+def number(value: object) -> int | float | None:
+    """Return a bound that is a finite number; None for anything else."""
+    try:
+        found = float(str(value))
+    except ValueError:
+        return None
+    return None if not math.isfinite(found) else int(found) if found.is_integer() else found
+
+
+def bounds(lower: object, upper: object) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return bounds as facts, if both ends are numbers or days; else what is said of one, as a note."""
+    ends = [_end(lower), _end(upper)]
+    if None not in ends:
+        return {"bounds": ends}, ()
+    said = [f"{word} {printable(str(end))}" for word, end in (("at least", lower), ("at most", upper)) if end]
+    return {}, (f"said of its values: {' and '.join(said)}",) if said else ()
+
+
+def _end(value: object) -> int | float | str | None:
+    text = str(value)
+    day = re.fullmatch(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?|\d{2}:\d{2}(?::\d{2})?", text)
+    return text.replace(" ", "T") if day else number(value)

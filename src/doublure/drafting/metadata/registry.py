@@ -6,12 +6,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from doublure.drafting.codebook import DataDescription
-from doublure.drafting.metadata import codebook
+from doublure.drafting.metadata import codebook, csvw, frictionless, labels, redcap, sdv
 from doublure.drafting.metadata.form import MetadataForm
 from doublure.errors import SchemaError, SettingError, printable
 
 OWN = "codebook"
-FORMS: Mapping[str, MetadataForm] = {OWN: codebook.FORM}
+FORMS: Mapping[str, MetadataForm] = {
+    OWN: codebook.FORM,
+    "redcap": redcap.FORM,
+    "frictionless": frictionless.FORM,
+    "csvw": csvw.FORM,
+    "sdv": sdv.FORM,
+    "spss": labels.SPSS,
+    "stata": labels.STATA,
+}
 
 
 def read_metadata(path: str | Path, form: str = OWN) -> DataDescription:

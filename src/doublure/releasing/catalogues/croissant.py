@@ -64,7 +64,7 @@ def render(entry: CatalogueEntry) -> bytes:
         "name": card["title"],
         "description": entry.summary,
         "keywords": entry.keywords,
-        "datePublished": card["created"][:10],
+        "datePublished": card["created"],
         "license": None if licence is None else licence[1] or licence[2],
         "url": card["links"][0] if card.get("links") else None,
         "citeAs": card.get("citation"),
