@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doublure.cli.options import Config, Force, Json
-from doublure.cli.terminal import VerbResult
+from doublure.cli.terminal import VerbResult, ask_in_terminal, say_in_terminal
 from doublure.cli.verb import VerbApp
 from doublure.errors import GateFailed, SettingError, printable
 
 if TYPE_CHECKING:
     from doublure.drafting.check import Check
+    from doublure.drafting.draft import Draft
+
+ASKED_FOR = ("table", "relational")
+"""The kinds of data whose columns can be asked for."""
 
 
 def register(app: typer.Typer) -> None:
@@ -41,6 +45,9 @@ def draft(
         tuple[str, Path] | None,
         typer.Option("--from", metavar="FORM FILE", help="Metadata in another form: {forms}."),
     ] = None,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Ask here for what is still open, column by column; shows no cell.")
+    ] = False,
     kind: Annotated[str | None, typer.Option(help="{kinds}; told by the form if not series.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV files, such as latin-1; UTF-8 if left out.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between fields; told by the header if left out.")] = None,
@@ -61,6 +68,8 @@ def draft(
     form, source = metadata or (OWN, codebook)
     check_output(out, data, source, forced=force)
     made = drafted(data, source, kind, form=form, encoding=encoding, delimiter=delimiter)
+    if ask:
+        made = _asked(data, made)
     text, left = made.to_yaml(out.parent).encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
     done = f"Wrote {out}: {made.schema.summary}, {_counted(len(left), 'fact')} still undeclared."
@@ -100,6 +109,17 @@ def check(
         looked = "names, sizes, types and moments" if found.moments_read else "names, sizes and types"
         more = f"Only {looked} were looked at: fit is the first to read the records."
     return replace(said, text=f"{said.text}\n# {more}")
+
+
+def _asked(data: Path | None, made: Draft) -> Draft:
+    """Return a draft with what is answered in the terminal: questions go to stderr, answers come from stdin."""
+    from doublure.drafting.asking import Dialogue, ask_for_facts
+    from doublure.drafting.draft import redrafted
+
+    if data is None or made.schema.kind not in ASKED_FOR:
+        remedy = f"give data of kind {' or '.join(ASKED_FOR)}, or fill in the draft"
+        raise SettingError("asks for columns of data", field="--ask", remedy=remedy)
+    return redrafted(data, ask_for_facts(made, Dialogue(ask=ask_in_terminal, say=say_in_terminal)), made)
 
 
 def codebook(

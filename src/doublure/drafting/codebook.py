@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from doublure.errors import SchemaError, printable
-from doublure.schema.columns import AnyColumn
+from doublure.schema.columns import AnyColumn, Column
 from doublure.schema.fact_states import Frozen
 from doublure.schema.kinds import KINDS
 from doublure.schema.messages import finding
@@ -63,12 +63,20 @@ class Entry:
         Raises:
             SchemaError: The entry contradicts itself or has no type; the message names row and key.
         """
+        self.model(name, type_)
+        return self.plain(type_)
+
+    def model(self, name: str, type_: str | None) -> Column:
+        """Return the described column.
+
+        Raises:
+            SchemaError: As :meth:`column`.
+        """
         plain = self.plain(type_)
         try:
-            _OneColumn.model_validate({"columns": {name: plain}})
+            return _OneColumn.model_validate({"columns": {name: plain}}).columns[name]
         except ValidationError as error:
             raise self._misfit(error, str(plain["type"])) from None
-        return plain
 
     def plain(self, type_: str | None = None) -> dict[str, Any]:
         """Return the described column, unchecked.

@@ -306,6 +306,19 @@ def drafted(
     return DRAFTS[kind](data, described, said | given)
 
 
+def redrafted(data: Given, described: DataDescription, made: Draft) -> Draft:
+    """Draft again, with what has been said since of the same data.
+
+    Args:
+        data: The data.
+        described: All that is said of it.
+        made: The earlier draft.
+    """
+    own = made.schema.to_plain()
+    keys = {key: own[key] for key in KEYS if key in own}
+    return DRAFTS[made.schema.kind](data, described, keys)
+
+
 def _drafted_alone(described: DataDescription | None, kind: str | None) -> Draft:
     """Draft from metadata alone: the columns are those that it names."""
     if described is None:

@@ -156,7 +156,7 @@ def _entry(cells: Mapping[str, str], place: str, folder: Path) -> Entry:
     description = _description(cells.get("description", ""))
     if cells.get("type", "").lower() == OMITTED:
         return Entry(place=place, description=description, omitted=True)
-    facts, files = facts_with_files(_facts(cells, place), folder, place)
+    facts, files = facts_with_files(read_facts(cells, place), folder, place)
     return Entry(place=place, facts=facts, description=description, files=files)
 
 
@@ -173,7 +173,16 @@ def _check_header(header: list[str], name: str) -> None:
             raise SchemaError("stands twice in the header", field=f"{name} row 1, {key}", remedy=remedy)
 
 
-def _facts(cells: Mapping[str, str], place: str) -> dict[str, Any]:
+def read_facts(cells: Mapping[str, str], place: str) -> dict[str, Any]:
+    """Return the facts of a row, as a schema's YAML would hold them.
+
+    Args:
+        cells: Key -> cell.
+        place: The file and the row, for messages.
+
+    Raises:
+        SchemaError: A cell cannot be read; the message names its key.
+    """
     facts: dict[str, Any] = {}
     if type_ := cells.get("type", "").lower():
         if type_ not in types():
