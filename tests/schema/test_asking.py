@@ -10,7 +10,7 @@ import pytest
 
 from doublure.cli.main import app
 from doublure.cli.terminal import run_guarded
-from doublure.drafting.asking import Dialogue, ask_for_facts
+from doublure.drafting.asking import FactDialogue, ask_for_facts
 from doublure.drafting.draft import drafted, redrafted
 from doublure.schema import Schema
 
@@ -45,14 +45,14 @@ ward
 """A wrong column, a wrong count, bounds the wrong way round and a word that is no type are asked for again."""
 
 
-def conversation(answers: str) -> tuple[Dialogue, list[str]]:
+def conversation(answers: str) -> tuple[FactDialogue, list[str]]:
     lines, shown = iter(answers.splitlines()), list[str]()
 
     def ask(question: str) -> str | None:
         shown.append(question)
         return next(lines, None)
 
-    return Dialogue(ask=ask, say=shown.append), shown
+    return FactDialogue(ask=ask, say=shown.append), shown
 
 
 def test_answers_are_the_facts_of_the_schema_and_no_cell_is_shown() -> None:

@@ -316,7 +316,8 @@ def test_a_file_of_another_form_is_named(tmp_path: Path, what: str, asked: str) 
     "content",
     ["", "{", "[]", "{}", '{"resources": 3}', '{"resources": [{"schema": {"fields": [3]}}]}', '{"tables": {"a": 3}}',
      '{"columns": {"a": 3}, "METADATA_SPEC_VERSION": 1}', '{"tableSchema": {"columns": [{}]}}', '{"tables": 3}',
-     "field_name,field_type\na", 'field_name,field_type\n"a', "\0", '{"fields": [{"name": 3}]}'],
+     "field_name,field_type\na", '{"tables": {"a": {"columns": {}, "primary_key": []}}, "METADATA_SPEC_VERSION": 1}',
+     '{"fields": [{"name": "a", "type": {}}]}', 'field_name,field_type\n"a', "\0", '{"fields": [{"name": 3}]}'],
 )  # fmt: skip
 def test_what_is_no_metadata_is_refused_in_one_line(tmp_path: Path, what: str, content: str) -> None:
     (tmp_path / "m").write_text(content)

@@ -113,13 +113,13 @@ def check(
 
 def _asked(data: Path | None, made: Draft) -> Draft:
     """Return a draft with what is answered in the terminal: questions go to stderr, answers come from stdin."""
-    from doublure.drafting.asking import Dialogue, ask_for_facts
+    from doublure.drafting.asking import FactDialogue, ask_for_facts
     from doublure.drafting.draft import redrafted
 
     if data is None or made.schema.kind not in ASKED_FOR:
         remedy = f"give data of kind {' or '.join(ASKED_FOR)}, or fill in the draft"
         raise SettingError("asks for columns of data", field="--ask", remedy=remedy)
-    return redrafted(data, ask_for_facts(made, Dialogue(ask=ask_in_terminal, say=say_in_terminal)), made)
+    return redrafted(data, ask_for_facts(made, FactDialogue(ask=ask_in_terminal, say=say_in_terminal)), made)
 
 
 def codebook(

@@ -1,4 +1,4 @@
-"""Ask a person for the facts of a schema, column by column: names and types are shown, and never a cell.
+"""Ask a person for the facts of a schema, column by column, without showing a cell.
 
 Answers are spelt as the cells of a codebook. An empty answer decides nothing. So does the end of the input.
 """
@@ -30,7 +30,7 @@ _FACTS = {
 
 
 @dataclass(kw_only=True)
-class Dialogue:
+class FactDialogue:
     """The two ends of a conversation.
 
     Attributes:
@@ -65,7 +65,7 @@ class Dialogue:
         return None
 
 
-def ask_for_facts(made: Draft, dialogue: Dialogue) -> DataDescription:
+def ask_for_facts(made: Draft, dialogue: FactDialogue) -> DataDescription:
     """Return what a person says of the data, with what metadata says already.
 
     Args:
@@ -93,7 +93,7 @@ def ask_for_facts(made: Draft, dialogue: Dialogue) -> DataDescription:
     return replace(known, entries=entries, whole=whole)
 
 
-def _unit(schema: Schema, dialogue: Dialogue) -> dict[str, Any]:
+def _unit(schema: Schema, dialogue: FactDialogue) -> dict[str, Any]:
     name = dialogue.answer(f"Whom does the guarantee protect? One word; Enter for {schema.unit.name}: ")
     unit = {"name": name or schema.unit.name}
     shown = printable(unit["name"])
@@ -124,7 +124,7 @@ def _open(column: Column) -> bool:
     return any(column.fact(fact) == UNDECLARED for fact in _FACTS)
 
 
-def _column(name: str, column: Column, row: Entry, dialogue: Dialogue) -> Entry:
+def _column(name: str, column: Column, row: Entry, dialogue: FactDialogue) -> Entry:
     """Ask for one column's type, if nothing says it, and for its facts."""
     found = row
     if not row.facts:
@@ -183,7 +183,7 @@ def _checked(name: str, row: Entry, column: Column) -> Entry:
     return row
 
 
-def _ask_for_target(schema: Schema, entries: dict[str, Entry], dialogue: Dialogue) -> None:
+def _ask_for_target(schema: Schema, entries: dict[str, Entry], dialogue: FactDialogue) -> None:
     question = "Which column is to be predicted from the others? Enter for none: "
     target = dialogue.answered(question, lambda text: _known(text, schema))
     if target is not None:

@@ -118,7 +118,8 @@ def _facts(field: Mapping[str, str], kind: str, choices: Mapping[str, str]) -> t
     validation = field.get("text_validation_type_or_show_slider_number", "")
     lower, upper = (_day(field.get(f"text_validation_{end}", ""), validation) for end in ("min", "max"))
     if kind == "slider":
-        return {"type": "integer", "bounds": bounds(lower or 0, upper or 100)[0]["bounds"]}, ()
+        ends, notes = bounds(lower or 0, upper or 100)
+        return {"type": "integer", **ends}, notes
     facts = _validated(validation)
     if not facts:
         return ({"type": "id"} if field.get("identifier", "").lower() == "y" else {}), ()

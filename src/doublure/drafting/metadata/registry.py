@@ -21,6 +21,9 @@ FORMS: Mapping[str, MetadataForm] = {
     "stata": labels.STATA,
 }
 
+_MISSHAPEN = (TypeError, AttributeError, KeyError)
+"""The errors of reading a list where a text belongs, and the like: JSON may hold anything."""
+
 
 def read_metadata(path: str | Path, form: str = OWN) -> DataDescription:
     """Read a description of data.
@@ -41,4 +44,8 @@ def read_metadata(path: str | Path, form: str = OWN) -> DataDescription:
     if others:
         title, remedy = FORMS[others[0]].title, f"read it with --from {others[0]} {printable(path.name)}"
         raise SchemaError(f"is {title}, not {FORMS[form].title}", field=path.name, remedy=remedy)
-    return FORMS[form].read(path)
+    try:
+        return FORMS[form].read(path)
+    except _MISSHAPEN:
+        what = f"is not {FORMS[form].title}: a part of it has another shape"
+        raise SchemaError(what, field=path.name, remedy="export it again") from None
