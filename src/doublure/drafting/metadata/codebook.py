@@ -21,9 +21,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -47,6 +47,8 @@ _FACTS = ("values", "bounds", "missing")
 """The keys whose empty cells say undeclared."""
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 _RANGE = re.compile(r"([+-]?[0-9]+)\s*\.\.\s*([+-]?[0-9]+)")
+_PAIRS = {"written": ("true", "false")}
+"""Keys whose cells give one text for each of some words."""
 _FORMS: Mapping[str, type] = {"[": list, "{": dict, '"': str}
 """First character of a cell in YAML -> what it holds."""
 _EXAMPLES = {
@@ -68,10 +70,11 @@ def _column_models() -> Iterator[type[BaseModel]]:
     yield from get_args(get_args(Attribute)[0])
 
 
-def _lists() -> set[str]:
-    """Return the keys whose cells are lists."""
-    fields = (each for model in _column_models() for each in model.model_fields.items())
-    return {key for key, field in fields if _is_list(field.annotation)}
+def _keys_where(holds: Callable[[Any], bool]) -> frozenset[str]:
+    """Return the keys that hold one thing in each column type that has them."""
+    fields = [each for model in _column_models() for each in model.model_fields.items()]
+    others = {key for key, field in fields if not holds(field.annotation)}
+    return frozenset(key for key, _ in fields if key not in others)
 
 
 def _is_list(annotation: Any) -> bool:
@@ -82,6 +85,16 @@ def _is_list(annotation: Any) -> bool:
     return get_origin(annotation) is tuple or (
         len(parts) == 2 and type(None) in parts and any(_is_list(each) for each in parts)
     )
+
+
+def _is_text(annotation: Any) -> bool:
+    """Return whether a key holds a text, or a text or nothing."""
+    if get_origin(annotation) is Annotated:
+        return _is_text(get_args(annotation)[0])
+    parts = [each for each in get_args(annotation) if each is not type(None)]
+    if get_origin(annotation) is Literal:
+        return all(isinstance(each, str) for each in parts)
+    return annotation is str or (bool(parts) and get_origin(annotation) is not tuple and all(map(_is_text, parts)))
 
 
 def whole_keys() -> tuple[str, ...]:
@@ -201,8 +214,8 @@ def read_facts(cells: Mapping[str, str], place: str) -> dict[str, Any]:
         facts["bounds"] = [_bound(lower), _bound(upper)]
     if missing := cells.get("missing", ""):
         facts["missing"] = _missing(missing)
-    lists = _lists()
-    return facts | {key: _further(key, cells[key], lists) for key in further() if cells.get(key)}
+    read = _further_reader()
+    return facts | {key: read(key, cells[key]) for key in further() if cells.get(key)}
 
 
 def _yaml(text: str) -> Any:
@@ -222,15 +235,25 @@ def _missing(text: str) -> Any:
     return [each.strip() for each in text.split("|") if each.strip()] or True
 
 
-def _further(key: str, text: str, lists: Iterable[str]) -> Any:
-    """Return a cell as a schema's YAML would hold it: the column's model judges whether it fits."""
-    if (found := _yaml(text)) is not None:
-        return found
-    if key in lists:
-        return [_bound(each.strip()) for each in text.split("|")]
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    return _bound(text)
+def _further_reader() -> Callable[[str, str], Any]:
+    """Return what reads a cell as a schema's YAML would hold it: the column's model judges whether it fits."""
+    lists, texts = _keys_where(_is_list), _keys_where(_is_text)
+
+    def read(key: str, text: str) -> Any:
+        found = _yaml(text) if key not in texts or text.startswith('"') else None
+        if found is not None:
+            return found
+        if key in texts:
+            return text
+        if key in _PAIRS:
+            return dict(zip(_PAIRS[key], map(str.strip, text.split("|")), strict=False))
+        if key in lists:
+            return [_bound(each.strip()) for each in text.split("|")]
+        if text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        return _bound(text)
+
+    return read
 
 
 def _values(text: str, place: str) -> Any:
@@ -320,10 +343,10 @@ def _of_a_column(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
     if len(ends) == 2 and all(ends) and _same(list(map(_bound, ends)), bounds):
         row |= {"lower": ends[0], "upper": ends[1]}
         facts = {key: fact for key, fact in facts.items() if key != "bounds"}
-    lists = _lists()
+    read = _further_reader()
     for key, fact in facts.items():
         if key != "type" and (fact != UNDECLARED or key not in _FACTS):
-            row[key] = next(text for text in _spellings(fact) if _same(_read(key, text, lists), fact))
+            row[key] = next(text for text in _spellings(fact) if _same(_read(key, text, read), fact))
     return row
 
 
@@ -331,8 +354,8 @@ def _spellings(fact: Any) -> Iterator[str]:
     if isinstance(fact, list):
         yield (joined := "|".join(map(_shown, fact)))
         yield f"{joined}|"
-    elif not isinstance(fact, dict):
-        yield _shown(fact)
+    else:
+        yield "|".join(map(_shown, fact.values())) if isinstance(fact, dict) else _shown(fact)
     yield json.dumps(fact, ensure_ascii=False) if isinstance(fact, str) else yaml_text.inline(fact)
 
 
@@ -341,16 +364,15 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else yaml_text.inline(value)
 
 
-def _read(key: str, text: str, lists: Iterable[str]) -> Any:
+def _read(key: str, text: str, further: Callable[[str, str], Any]) -> Any:
     """Return a cell as it is read; None for one that is refused, or that a CSV file would not keep."""
     if text != text.strip() or not text:
         return None
     try:
         if key == "values":
             return _values(text, printable(key))
-        return {"missing": _missing, "description": _description}.get(key, lambda cell: _further(key, cell, lists))(
-            text
-        )
+        own: Callable[[str], Any] | None = {"missing": _missing, "description": _description}.get(key)
+        return further(key, text) if own is None else own(text)
     except SchemaError:
         return None
 
