@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from doublure.data.images.opening import open_images
 from doublure.data.opening import Given, kind_of
 from doublure.data.relational import open_related
@@ -25,8 +27,10 @@ from doublure.drafting.metadata.registry import OWN, read_metadata
 from doublure.drafting.opening import SKELETON, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
-from doublure.drafting.storage_types import PLAIN, Storage, first_cells, storage_types
+from doublure.drafting.storage_types import PLAIN, Storage, dtypes_of_objects, first_cells, storage_types
 from doublure.errors import SchemaError, SettingError, printable
+from doublure.schema.columns import type_named
+from doublure.schema.columns.dtypes import Dtype, nullable
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.kinds import KINDS, ByKind
 from doublure.schema.scalars import check_name
@@ -129,6 +133,7 @@ _SERIES = """\
 # source: the column that says which meter a reading comes from, if that is not unit.id.
 # length and step: a day of hours is {length: 24, step: 1h}; windows begin at midnight of timezone.
 # stamp: end, where 01:00 is the hour from midnight, as with hour-ending meters.
+# stamped_from: DAY gives synthetic rows moments from that day on, under the names that the data has.
 # gaps: steps without a reading are missing, or refuse the data, or drop the series.
 """
 _CHANNELS = """\
@@ -344,12 +349,13 @@ def _drafted_table(data: Any, described: DataDescription | None, keys: Mapping[s
         except ValueError as error:
             head, _, remedy = str(error).partition("; ")
             raise SchemaError(head, field=source.name, remedy=remedy) from None
-    stored, proposals = _stored(source)
+    stored, dtypes, proposals = _stored(source)
     stored, rows = _described(stored, described)
-    columns = {name: _column(name, storage, rows.get(name)) for name, storage in stored.items()}
+    columns = {name: _column(name, storage, rows.get(name), dtypes.get(name)) for name, storage in stored.items()}
     top = {} if described is None else described.at_the_top()
+    form, suggested = _form_told(source, suggested)
     return Draft(
-        schema=Schema.from_plain({**SKELETON, **top, **keys, "columns": columns}, source.name),
+        schema=Schema.from_plain({**SKELETON, **form, **top, **keys, "columns": columns}, source.name),
         head=_HEAD,
         body=_columns,
         metadata=described,
@@ -438,18 +444,21 @@ def _drafted_series(data: Any, described: DataDescription | None, keys: Mapping[
     if isinstance(source, ArraySource):
         columns, lengths = source.storage()
     elif isinstance(source, RowSource):
-        stored, found = _stored(source.table)
+        stored, _, found = _stored(source.table)
         columns = {name: storage if storage in PLAIN else "text" for name, storage in stored.items()}
     columns, rows = _described(columns, described, *SECTIONS)
     top = {} if described is None else described.at_the_top()
-    dates = [name for name, proposal in found.items() if "date_format" in proposal.keys]
+    dates = [name for name, proposal in found.items() if columns.get(name) == "text" and _date_format(proposal)]
     moments = [name for name, storage in columns.items() if storage in ("date", "datetime")]
-    plain: dict[str, Any] = {"doublure": 1, "kind": "series", **top, **keys}
+    form, suggested = _form_told(getattr(source, "table", None), suggested)
+    plain: dict[str, Any] = {"doublure": 1, "kind": "series", **form, **top, **keys}
     plain |= {"series": {}, "channels": {}, "attributes": {}}
     if moments or dates:
         plain["series"] |= {"time": (moments or dates)[0]}
         clock = clock_beside((moments or dates)[0], source.table) if isinstance(source, RowSource) else None
         plain["series"] |= {"time_of_day": clock} if clock is not None else {}
+        if not moments:
+            suggested |= {"date_format": _date_format(found[dates[0]])}
     if len(lengths) == 1:
         plain["series"] |= {"length": lengths.pop()}
     plain["series"] |= top.get("series", {})
@@ -484,11 +493,46 @@ def _section(name: str, storage: str, row: Entry, described: DataDescription) ->
     return next(said, "channels" if row.facts.get("type", storage) in _NUMBERS else "attributes")
 
 
-def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Proposal]]:
-    """Return how columns are stored, and what they may be beside that."""
+def _stored(table: TableSource) -> tuple[dict[str, Storage], dict[str, Dtype], dict[str, Proposal]]:
+    """Return the form of columns' cells, the storage types of a typed container, and what they may be beside that."""
     stored, first = storage_types(table), first_cells(table)
-    found = {name: proposal_for(name, storage, first[name]) for name, storage in stored.items()}
-    return stored, {name: proposal for name, proposal in found.items() if proposal is not None}
+    dtypes = {**dtypes_of_objects(first), **table.dtypes} if table.dtypes else {}
+    found: dict[str, Proposal] = {}
+    for name, storage in stored.items():
+        proposal = proposal_for(name, storage, first[name])
+        if proposal is not None and proposal.column is not None:
+            proposal = replace(proposal, column=_with_dtype(proposal.column, dtypes.get(name)))
+        if proposal is not None:
+            found[name] = proposal
+    return stored, dtypes, found
+
+
+def _date_format(proposal: Proposal) -> str | None:
+    """Return the form of dates that a proposal says."""
+    return None if proposal.column is None else proposal.column.get("date_format")
+
+
+def _form_told(table: TableSource | None, suggested: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a header tells of how its file is written, and what else is suggested: quoting may be of names."""
+    told = dict({} if table is None else table.text_form)
+    return {key: told[key] for key in told if key != "quoting"}, suggested | {
+        key: told[key] for key in told if key == "quoting"
+    }
+
+
+def _with_dtype(column: Mapping[str, Any], dtype: Dtype | None) -> Mapping[str, Any]:
+    """Return what is said of a column, with how its container stores it, where it would come out otherwise."""
+    model = type_named(column["type"])
+    if dtype is None or dtype not in model.dtypes or dtype == model.own_dtype or "written" in column:
+        return column
+    for each in dict.fromkeys((dtype, nullable(dtype))):
+        with_it = {**column, "dtype": each}
+        try:
+            model.model_validate(with_it)
+        except ValidationError:  # a codebook may say what its container does not hold
+            continue
+        return with_it
+    return column
 
 
 def clock_beside(time: str, table: TableSource) -> str | None:
@@ -550,7 +594,7 @@ def _drafted_related(data: Any, described: DataDescription | None, keys: Mapping
     tables: dict[str, Any] = {}
     proposals: dict[str, Proposal] = {}
     for name in (found.root, *found.children):
-        stored, of_columns = _stored(source.tables[name])
+        stored, dtypes, of_columns = _stored(source.tables[name])
         stored, own_rows = _described(stored, described, name)
         facts: dict[str, Any] = {"key": found.key}
         if name != found.root:
@@ -564,7 +608,7 @@ def _drafted_related(data: Any, described: DataDescription | None, keys: Mapping
         facts |= told.get(name, {})
         own_keys = {facts.get("key"), facts.get("foreign_key")}
         columns = {
-            own: {"type": "id"} if own in own_keys else _column(own, each, own_rows.get(own))
+            own: {"type": "id"} if own in own_keys else _column(own, each, own_rows.get(own), dtypes.get(own))
             for own, each in stored.items()
         }
         tables[name] = facts | {"columns": columns}
@@ -572,10 +616,12 @@ def _drafted_related(data: Any, described: DataDescription | None, keys: Mapping
         proposals |= {
             f"{name}.{own}": each for own, each in of_columns.items() if own not in own_keys and own not in own_rows
         }
+    form, suggested = _form_told(source.tables[found.root], suggested)
     plain = {
         "doublure": 1,
         "kind": "relational",
         "unit": {"name": row_of(found.root)},
+        **form,
         **top,
         **keys,
         "tables": tables,
@@ -625,6 +671,8 @@ DRAFTS: ByKind[Callable[..., Draft]] = ByKind(
 )
 
 
-def _column(name: str, storage: str, entry: Entry | None) -> dict[str, Any]:
+def _column(name: str, storage: str, entry: Entry | None, dtype: Dtype | None) -> dict[str, Any]:
     type_ = _TYPES.get(storage, storage)
-    return {"type": type_} if entry is None else entry.column(name, type_)
+    if entry is None:
+        return dict(_with_dtype({"type": type_}, dtype))
+    return dict(_with_dtype(entry.column(name, type_), None if "dtype" in entry.facts else dtype))
