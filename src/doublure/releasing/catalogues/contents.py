@@ -117,9 +117,19 @@ class CatalogueEntry:
         """Return a column's description, if there is one."""
         if table.series is not None and column.name in NUMBERED:
             return NUMBERED[column.name]
-        names = {f"{table.name}.{column.name}", column.name}
-        found = (entry.get("description") for entry in self.described["columns"] if entry["name"] in names)
-        return next(found, None)
+        return self.told(table, column).get("description")
+
+    def told(self, table: DescribedTable, column: DescribedColumn) -> Mapping[str, Any]:
+        """Return a column's entry in the dictionary; nothing of one that numbers series."""
+        entries = {str(entry["name"]): entry for entry in self.described["columns"]}
+        found: Mapping[str, Any] = entries.get(f"{table.name}.{column.name}") or entries.get(column.name) or {}
+        return found
+
+    @property
+    def text(self) -> Mapping[str, Any]:
+        """The keys that say how CSV files are written, where that is not the usual way."""
+        found: Mapping[str, Any] = self.described.get("text", {})
+        return found
 
     def keys(self, table: str) -> Mapping[str, Any]:
         """Return the keys of a related table: ``key``, ``parent``, ``foreign_key``."""

@@ -50,6 +50,8 @@ _TYPES = {
     "datetime": "sc:DateTime",
 }
 """Type in a table schema -> data type; text for any other."""
+_FORMS = {"date_format", "format", "written", "dtype"}
+"""Entries of the dictionary about cells in another form than that of their type."""
 
 
 def render(entry: CatalogueEntry) -> bytes:
@@ -99,7 +101,7 @@ def _file(file: Mapping[str, Any], identifier: str) -> dict[str, Any]:
 def _records(
     entry: CatalogueEntry, table: DescribedTable, tables: Mapping[str, str], paths: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the records of one table, read from its first file: CSV before Parquet.
+    """Return the records of one table, read from CSV in its usual form, else from Parquet.
 
     Args:
         entry: The release.
@@ -107,19 +109,21 @@ def _records(
         tables: Table -> identifier.
         paths: File -> identifier.
     """
-    (path, *_) = sorted(file["path"] for file in entry.data if stem(file["path"]) == table.name)
+    files = sorted(file["path"] for file in entry.data if stem(file["path"]) == table.name)
+    path = next((file for file in files if file.endswith(".parquet")), files[0]) if entry.text else files[0]
     own, fields = entry.keys(table.name), _fields(entry, table, tables)
     found: dict[str, Any] = {"@type": "cr:RecordSet", "@id": tables[table.name], "name": table.name}
     if own.get("key"):
         found["key"] = {"@id": fields[own["key"]]}
     described = []
     for column in entry.columns(table):
+        told = entry.told(table, column)
         field: dict[str, Any] = {
             "@type": "cr:Field",
             "@id": fields[column.name],
             "name": column.name,
             "description": entry.meaning(table, column),
-            "dataType": _TYPES.get(column.model.table_type, "sc:Text"),
+            "dataType": "sc:Text" if _FORMS & told.keys() else _TYPES.get(column.model.table_type, "sc:Text"),
             "source": {"fileObject": {"@id": paths[path]}, "extract": {"column": column.written}},
         }
         if column.name == own.get("foreign_key"):

@@ -26,6 +26,10 @@ _NOISY = {"table": "integer", "count": "integer", "standard_error": "number"}
 _BY_ANY = frozenset({"datetime", "time"})
 """Types whose cells have a space or no seconds, which the default format does not read."""
 
+_DATES = ("date", "datetime")
+_PARTS = {"YYYY": "%Y", "MM": "%m", "DD": "%d", "hh": "%H", "mm": "%M", "ss": "%S"}
+"""Part of a date in a schema -> in strftime's letters."""
+_MARKS = {"decimal": "decimalChar", "thousands": "groupChar"}
 _ENDS: Mapping[str, Callable[[float], Any]] = {"integer": int, "number": float, "date": DateColumn.axis_text}
 """Type -> a bound as the schema has it."""
 
@@ -74,7 +78,9 @@ def _resource(entry: CatalogueEntry, file: Mapping[str, Any], names: Mapping[str
         "hash": f"sha256:{file['sha256']}",
     }
     if form == "csv":
-        found["encoding"] = "utf-8"
+        found["encoding"] = entry.text.get("encoding", "utf-8")
+        dialect = {key: entry.text[key] for key in ("delimiter", "header") if key in entry.text}
+        found |= {"dialect": dialect} if dialect else {}
     if is_noisy(file["path"]):
         return found | {"schema": {"fields": _noisy_fields(file["path"])}}
     table = entry.tables.get(stem(file["path"])) if form in ("csv", "parquet") and file in entry.data else None
@@ -91,10 +97,8 @@ def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapp
     columns = entry.columns(table)
     listed = {value for column in columns for value in column.values}
     missing = sorted({token for column in columns for token in column.tokens} - listed)
-    found: dict[str, Any] = {
-        "fields": [_field(column, entry.meaning(table, column)) for column in columns],
-        "missingValues": missing or [""],
-    }
+    fields = [{"name": column.written} | _field(entry, table, column, form) for column in columns]
+    found: dict[str, Any] = {"fields": fields, "missingValues": missing or [""]}
     written = {column.name: column.written for column in columns}
     keys = entry.keys(table.name)
     if keys.get("key"):
@@ -107,14 +111,37 @@ def _schema(entry: CatalogueEntry, table: DescribedTable, form: str, names: Mapp
     return found
 
 
-def _field(column: DescribedColumn, meaning: str | None) -> dict[str, Any]:
-    kind = column.model.table_type
-    limits: dict[str, Any] = {"required": not column.nullable}
+def _field(entry: CatalogueEntry, table: DescribedTable, column: DescribedColumn, form: str) -> dict[str, Any]:
+    """Return a field without its name: in Parquet files, which have types of their own, the name is all."""
+    meaning = entry.meaning(table, column)
+    said = {"description": meaning} if meaning else {}
+    if form != "csv":
+        return {"type": "any", **said}
+    spelt = _spelling(column, entry.told(table, column), entry.text)
+    kind, limits = spelt["type"], dict[str, Any](required=not column.nullable)
     if kind in _ENDS and column.bounds is not None:
         limits |= {name: _ENDS[kind](end) for name, end in zip(("minimum", "maximum"), column.bounds, strict=True)}
     if kind == "string" and column.values:
         limits["enum"] = list(column.values)
-    found = {"name": column.written, "type": kind}
-    found |= {"format": "any"} if kind in _BY_ANY else {}
-    found |= {"description": meaning} if meaning else {}
-    return {**found, "constraints": limits}
+    return {**spelt, **said, "constraints": limits}
+
+
+def _spelling(column: DescribedColumn, told: Mapping[str, Any], text: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a field's type, and how its cells are written; a spelling that no type has makes it a text.
+
+    Args:
+        column: The column.
+        told: Its entry in the dictionary.
+        text: The keys about all CSV files.
+    """
+    kind = column.model.table_type
+    if "written" in told:
+        words = {key: [str(word)] for key, word in told["written"].items()}
+        return {"type": kind, "trueValues": words["true"], "falseValues": words["false"]}
+    if kind in _DATES and (dates := told.get("date_format", text.get("date_format"))) is not None:
+        spelt = re.sub("|".join(_PARTS), lambda part: _PARTS[part[0]], dates)
+        return {"type": kind, "format": spelt} if not re.search(r"(?<!%)[A-Za-z]", spelt) else {"type": "string"}
+    if "format" in told or "date_format" in told:
+        return {"type": "string"}
+    marks = {name: text[key] for key, name in _MARKS.items() if key in text} if kind in ("integer", "number") else {}
+    return {"type": kind} | ({"format": "any"} if kind in _BY_ANY else {}) | marks

@@ -71,9 +71,8 @@ def _count(file: Any) -> str:
 
 
 def _columns(entry: CatalogueEntry, table: DescribedTable) -> Iterator[str]:
-    told = {each["name"]: each for each in entry.described["columns"]}
     for column in entry.columns(table):
-        own = told.get(f"{table.name}.{column.name}") or told.get(column.name) or {}
+        own = entry.told(table, column)
         kind = "number" if table.series is not None and column.name in NUMBERED else str(own.get("type", ""))
         cells = (column.written, kind, entry.meaning(table, column) or "", holds(own) if own else "")
         yield "| " + " | ".join(map(plain, cells)) + " |"
