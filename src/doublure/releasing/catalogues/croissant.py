@@ -50,8 +50,9 @@ _TYPES = {
     "datetime": "sc:DateTime",
 }
 """Type in a table schema -> data type; text for any other."""
-_FORMS = {"date_format", "format", "written", "dtype"}
-"""Entries of the dictionary about cells in another form than that of their type."""
+_STORED = {"written", "dtype"}
+_SPELT = {"date_format", "format", *_STORED}
+"""Entries of the dictionary about cells in another form than that of their type: in every file, and in CSV."""
 
 
 def render(entry: CatalogueEntry) -> bytes:
@@ -111,6 +112,7 @@ def _records(
     """
     files = sorted(file["path"] for file in entry.data if stem(file["path"]) == table.name)
     path = next((file for file in files if file.endswith(".parquet")), files[0]) if entry.text else files[0]
+    forms = _SPELT if path.endswith(".csv") else _STORED
     own, fields = entry.keys(table.name), _fields(entry, table, tables)
     found: dict[str, Any] = {"@type": "cr:RecordSet", "@id": tables[table.name], "name": table.name}
     if own.get("key"):
@@ -123,7 +125,7 @@ def _records(
             "@id": fields[column.name],
             "name": column.name,
             "description": entry.meaning(table, column),
-            "dataType": "sc:Text" if _FORMS & told.keys() else _TYPES.get(column.model.table_type, "sc:Text"),
+            "dataType": "sc:Text" if forms & told.keys() else _TYPES.get(column.model.table_type, "sc:Text"),
             "source": {"fileObject": {"@id": paths[path]}, "extract": {"column": column.written}},
         }
         if column.name == own.get("foreign_key"):

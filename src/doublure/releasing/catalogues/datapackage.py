@@ -119,7 +119,7 @@ def _field(entry: CatalogueEntry, table: DescribedTable, column: DescribedColumn
         return {"type": "any", **said}
     spelt = _spelling(column, entry.told(table, column), entry.text)
     kind, limits = spelt["type"], dict[str, Any](required=not column.nullable)
-    if kind in _ENDS and column.bounds is not None:
+    if kind in _ENDS and column.bounds is not None and "format" not in spelt:
         limits |= {name: _ENDS[kind](end) for name, end in zip(("minimum", "maximum"), column.bounds, strict=True)}
     if kind == "string" and column.values:
         limits["enum"] = list(column.values)
