@@ -55,6 +55,20 @@ series: {time: at, step: 6h, length: 4}
 channels: {litres: {type: real, bounds: [0, 10], precision: 1, missing: false}}
 """
 IMAGES = "{doublure: 1, kind: images, units: 60, images: {shape: [6, 6, 1]}, label: {values: [a, b]}}"
+FORMS = """
+doublure: 1
+kind: table
+units: 200
+delimiter: ";"
+decimal: ","
+columns:
+  icu: {type: boolean, written: {true: Y, false: N}, missing: false}
+  day: {type: date, date_format: DD.MM.YYYY, bounds: [2020-01-01, 2020-12-31], missing: false}
+  pay: {type: real, bounds: [0, 10], precision: 1, missing: false}
+  price: {type: real, bounds: [0, 10], precision: 2, format: "$0.00", missing: false}
+  born: {type: year, bounds: [1950, 2000], missing: false}
+  since: {type: month, bounds: [2020-01, 2020-12], missing: true}
+"""
 SETTINGS = {"components": 2, "starts": 1}
 
 
@@ -79,7 +93,18 @@ def days():
     return pd.DataFrame({"meter": np.repeat(range(40), 4), "at": at, "litres": 2.5})
 
 
-WORLDS = {"table": (PEOPLE, people, SETTINGS), "relational": (RELATED, related, {}), "series": (DAYS, days, {})}
+def forms():
+    return pd.DataFrame(
+        {"icu": ["Y", "N"] * 100, "day": "03.02.2020", "pay": "1,5", "price": "$1.50", "born": 1980, "since": "2020-05"}
+    )
+
+
+WORLDS = {
+    "forms": (FORMS, forms, SETTINGS),
+    "table": (PEOPLE, people, SETTINGS),
+    "relational": (RELATED, related, {}),
+    "series": (DAYS, days, {}),
+}
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +156,17 @@ def test_a_data_package_says_what_columns_hold(bundles):
     assert fields["age"]["description"].startswith("in years")
     assert data["schema"]["missingValues"] == ["", "?"]
     assert "epsilon" in json.dumps(package["guarantee"])
+
+
+def test_cells_in_a_form_of_their_own_are_described_as_they_are_written(bundles):
+    package = read(bundles("forms"), DATAPACKAGE)
+    data = next(each for each in package["resources"] if each["path"] == "data.csv")
+    fields = {each.pop("name"): each for each in data["schema"]["fields"]}
+    assert data["dialect"]["delimiter"] == ";"
+    assert (fields["icu"]["trueValues"], fields["icu"]["falseValues"]) == (["Y"], ["N"])
+    assert (fields["day"]["type"], fields["day"]["format"]) == ("date", "%d.%m.%Y")
+    assert (fields["pay"]["type"], fields["pay"]["decimalChar"]) == ("number", ",")
+    assert [fields[name]["type"] for name in ("price", "born", "since")] == ["string", "year", "string"]
 
 
 def test_keys_of_related_tables_are_said(bundles):
