@@ -20,6 +20,7 @@ PEOPLE = """
 doublure: 1
 kind: table
 units: 200
+unit: {name: person, id: row}
 release: {licence: CC BY 4.0, citation: "Doe (2026)", contact: a@example.org, links: ["https://example.org/x"]}
 columns:
   row: {type: id}

@@ -76,7 +76,7 @@ def test_answers_are_the_facts_of_the_schema_and_no_cell_is_shown() -> None:
 
 def test_what_metadata_says_is_not_asked_again(tmp_path: Path) -> None:
     (tmp_path / "codes.csv").write_text(
-        'column,type,values,lower,upper,missing,roles\n,unit,"{name: person}",,,,\n,units,60,,,,\n'
+        'column,type,values,lower,upper,missing,roles\n,unit,"{name: person, id: MRN}",,,,\n,units,60,,,,\n'
         "MRN,id,,,,,\nage,integer,,0,99,false,target\nward,category,,,,,\nnote,omit,,,,,\nborn,date,,1900-01-01,2000-01-01,true,\n"
     )
     made = drafted(FRAME, tmp_path / "codes.csv")
