@@ -183,3 +183,20 @@ def test_a_file_without_a_header_is_read_and_written_as_one(tmp_path: Path, quot
     assert len(first) == 60
     assert all(re.fullmatch(rf'{number},"a, \d"', line) for line in first)
     assert db.verify(tmp_path / "bundle")["files"]
+
+
+def test_a_file_for_spreadsheets_keeps_its_numbers(tmp_path: Path) -> None:
+    """An amount below zero begins like a formula and is none; a word such as + might be one."""
+    frame = pd.DataFrame({"a": [f"{n - 30},5 €" for n in range(60)], "b": ["+" if n % 3 else "-" for n in range(60)]})
+    schema = Schema.parse(
+        "doublure: 1\nkind: table\nunits: 60\ndelimiter: ;\ncolumns:\n"
+        "  a: {type: real, bounds: [-50, 50], precision: 1, format: '0,0 €', missing: false}\n"
+        "  b: {type: boolean, written: {true: '+', false: '-'}, missing: false}\n"
+    )
+    syn = fitted(frame, schema, tmp_path)
+    db.release(syn, tmp_path / "bundle", n=60, seed=1, spreadsheet_safe=True)
+    found = pd.read_csv(tmp_path / "bundle" / "data.csv", sep=";")
+    assert found["a"].str.fullmatch(r"-?\d+,\d €").all()
+    assert found["a"].str.startswith("-").any()
+    assert set(found["b"]) == {"'+", "'-"}
+    assert db.verify(tmp_path / "bundle")["files"]

@@ -29,6 +29,10 @@ MOMENT = (2023, 3, 9, 7, 5, 0)
         ("YYYYMMDDhhmmss", "20230309070500", "2023-03-09T07:05:00"),
         ("YYYY-MM-DDThh:mm", "2023-03-09T07:05", "2023-03-09T07:05:00"),
         ("MM/YYYY", "03/2023", "2023-03"),
+        ("DD-Mmm-YYYY", "09-Mar-2023", "2023-03-09"),
+        ("DDMMMYYYY", "09MAR2023", "2023-03-09"),
+        ("Mmm YYYY", "Mar 2023", "2023-03"),
+        ("M/D/YYYY h:mm AM", "3/9/2023 7:05 AM", "2023-03-09T07:05:00"),
         ("YYYYMM", "202303", "2023-03"),
     ],
 )
@@ -39,6 +43,18 @@ def test_a_form_of_dates_reads_what_it_writes(form: str, text: str, iso: str) ->
     for other in ("9-3-2023", "20230309x", "2023-03-09", "x"):
         if pattern_of(form).fullmatch(other) is None:
             assert respelt_dates(form, ())(other) == MISFIT
+
+
+@pytest.mark.parametrize(
+    ("hour", "text"),
+    [(0, "12:05 AM"), (1, "1:05 AM"), (11, "11:05 AM"), (12, "12:05 PM"), (13, "1:05 PM"), (23, "11:05 PM")],
+)
+def test_noon_and_midnight_are_twelve(hour: int, text: str) -> None:
+    form = "D.M.YYYY h:mm AM"
+    assert date_text(form, (2023, 3, 9, hour, 5, 0)) == f"9.3.2023 {text}"
+    assert respelt_dates(form, ())(f"9.3.2023 {text.lower()}") == f"2023-03-09T{hour:02}:05:00"
+    for wrong in ("13:05 PM", "0:05 AM", "7:05"):
+        assert respelt_dates(form, ())(f"9.3.2023 {wrong}") == MISFIT
 
 
 def test_a_whole_number_is_a_date_with_the_zeros_that_it_has_lost() -> None:

@@ -14,12 +14,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from doublure.drafting.storage_types import SHARE
+from doublure.schema.columns.date_format import MONTHS
 
 _SOME = 1 - SHARE
-_CLOCK = r"(?:(?P<between>[T ])(?P<h>\d{1,2}):\d{2}(?P<s>:\d{2})?)?"
+_CLOCK = r"(?:(?P<between>[T ])(?P<h>\d{1,2}):\d{2}(?P<s>:\d{2})?(?P<noon> ?[AP]M)?)?"
 _DAY_OR_MONTH = re.compile(rf"(?P<first>\d{{1,2}})(?P<mark>[-./])(?P<then>\d{{1,2}})(?P=mark)\d{{4}}{_CLOCK}", re.ASCII)
 _YEAR_FIRST = re.compile(rf"\d{{4}}(?P<mark>[-./])(?P<first>\d{{1,2}})(?P=mark)(?P<then>\d{{1,2}}){_CLOCK}", re.ASCII)
-_MONTH = re.compile(r"(?P<first>0?[1-9]|1[0-2])(?P<mark>[-./])\d{4}", re.ASCII)
+_NAMED = re.compile(
+    rf"(?P<first>\d{{1,2}})(?P<mark>[-./ ]?)(?P<name>{'|'.join((*MONTHS, *map(str.upper, MONTHS)))})(?P=mark)\d{{4}}"
+    rf"{_CLOCK}",
+    re.ASCII,
+)
+_MONTH = re.compile(r"(?P<first>0?[1-9]|1[0-2])(?P<mark>[-./])(?:1[5-9]|2[01])\d\d", re.ASCII)
 _WHOLE_DAY = re.compile(r"(?:1[5-9]|2[01])\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])", re.ASCII)
 _WHOLE_MONTH = re.compile(r"(?:1[5-9]|2[01])\d\d(?:0[1-9]|1[0-2])", re.ASCII)
 _OPEN_ENDS = frozenset({"99991231", "99990101", "0", "00000000", "99999999"})
@@ -64,12 +70,15 @@ def dates(texts: Sequence[str]) -> ProposedForm | None:
         american = sum(int(each["then"]) > 12 for each in found) >= _SOME * len(texts)
         order = ("M", "D", "YYYY") if american else ("D", "M", "YYYY")
     if not found:
+        found = _matches(_NAMED, texts)
+        order = ("D", "MMM" if sum(each["name"].isupper() for each in found) >= SHARE * len(found) else "Mmm", "YYYY")
+    if not found:
         return None
     mark = found[0]["mark"]
     if order[0] == "YYYY" and mark == "-" and not _short(found, "first") and not _short(found, "then"):
         return None  # ISO 8601
     places = iter(("first", "then"))
-    parts = [part if part == "YYYY" else part * (1 if _short(found, next(places)) else 2) for part in order]
+    parts = [part if len(part) > 1 else part * (1 if _short(found, next(places)) else 2) for part in order]
     date_format = mark.join(parts) + _clock(found)
     if found[0]["between"] is None:
         return ProposedForm(column=_dated("date", date_format), why=f"it holds dates written {date_format}")
@@ -209,7 +218,8 @@ def _clock(found: Sequence[re.Match[str]]) -> str:
     """Return the form of the time behind a day; nothing where there is none."""
     if found[0]["between"] is None:
         return ""
-    return f"{found[0]['between']}{'h' if _short(found, 'h') else 'hh'}:mm{':ss' if found[0]['s'] else ''}"
+    noon = (found[0]["noon"] or "").replace("PM", "AM")
+    return f"{found[0]['between']}{'h' if _short(found, 'h') else 'hh'}:mm{':ss' if found[0]['s'] else ''}{noon}"
 
 
 def _short(found: Sequence[re.Match[str]], group: str) -> bool:
@@ -223,7 +233,8 @@ def _matches(form: re.Pattern[str], texts: Sequence[str]) -> list[re.Match[str]]
 
     def marks(each: re.Match[str]) -> tuple[object, ...]:
         part = each.groupdict()
-        return part["mark"], part.get("between"), part.get("s") is not None
+        noon = (part.get("noon") or "").replace("PM", "AM")
+        return part["mark"], part.get("between"), part.get("s") is not None, noon
 
     for said, count in Counter(map(marks, found)).most_common(1):
         if count >= SHARE * len(texts):

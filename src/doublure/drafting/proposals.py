@@ -145,6 +145,8 @@ def _of_decimals(texts: Sequence[str]) -> Proposal | None:
 
     Each number counts once: a zero that is often there says nothing of the others.
     """
+    if (months := forms.months(texts)) is not None:  # 03.2023
+        return _proposed(months)
     different = set(texts)
     written = [found.group(1).rstrip("0") for text in different if (found := _DECIMALS.fullmatch(text))]
     enough = max(_FEWEST, SHARE * len(different))

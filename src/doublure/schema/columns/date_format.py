@@ -6,9 +6,12 @@ part    meaning                    part    meaning
 YYYY    year                       hh, h   hour, 0 to 24
 MM, M   month                      mm      minute
 DD, D   day                        ss      second
+Mmm     Jan, Feb, …                AM      AM or PM: h is 1 to 12
+MMM     JAN, FEB, …
 ======  =======================    ======  =======================
 
-Two letters are written with two digits, one letter without a zero before it. Either form reads both.
+Two letters are written with two digits, one letter without a zero before it. Either form reads both, and names of
+months in any case.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, StrictStr
 
-_PART = re.compile(r"YYYY|MM|M|DD|D|hh|h|mm|ss")
+_PART = re.compile(r"YYYY|Mmm|MMM|MM|M|DD|D|hh|h|mm|ss|AM")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _PART_OR_LETTER = re.compile(rf"{_PART.pattern}|(?<=D)T(?=h)|[A-Za-z]")
 _DIGITS = {"Y": r"\d{4}", "M": r"\d{1,2}", "D": r"\d{1,2}", "h": r"\d{1,2}", "m": r"\d{2}", "s": r"\d{2}"}
+_WORDS = {word: "|".join(MONTHS) for word in ("Mmm", "MMM")} | {"AM": "AM|PM"}
 _ISO = re.compile(r"YYYY-MM-DD(?:[T ]hh:mm(?::ss)?)?")
 _TIME = r"(?:[T ](?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<s>\d{2}))?)?"
 
@@ -37,7 +42,8 @@ def _parts(text: str) -> list[str]:
     """
     found = [part for part in _PART_OR_LETTER.findall(text) if part != "T"]
     letters = [part[0] for part in found]
-    if any(_PART.fullmatch(part) is None for part in found) or len(set(letters)) != len(letters):
+    noon = "A" in letters and "h" not in letters
+    if any(_PART.fullmatch(part) is None for part in found) or len(set(letters)) != len(letters) or noon:
         raise ValueError("is no form of dates; write DD-MM-YYYY or MM/DD/YYYY hh:mm, each part once")
     return letters
 
@@ -70,11 +76,12 @@ def pattern_of(date_format: str) -> re.Pattern[str]:
     form, end = "", 0
     for part in _PART.finditer(date_format):
         letter, fixed = part.group()[0], is_whole(date_format)
-        digits = rf"\d{{{len(part.group())}}}" if fixed else _DIGITS[letter]
+        digits = rf"\d{{{len(part.group())}}}" if fixed else _WORDS.get(part.group()) or _DIGITS[letter]
         form += re.escape(date_format[end : part.start()]) + f"(?P<{letter}>{digits})"
         end = part.end()
     form += re.escape(date_format[end:])
-    return re.compile(form + ("" if "h" in date_format or "D" not in date_format else _TIME), re.ASCII)
+    form += "" if "h" in date_format or "D" not in date_format else _TIME
+    return re.compile(form, re.ASCII | re.IGNORECASE)
 
 
 def iso_text(date_format: str, text: str) -> str | None:
@@ -88,8 +95,16 @@ def iso_text(date_format: str, text: str) -> str | None:
     if found is None:
         return None
     part = found.groupdict()
-    day = f"{part['Y']}-{part['M']:0>2}" + (f"-{part['D']:0>2}" if "D" in part else "")
-    return f"{day}T{part['h']:0>2}:{part['m']}:{part.get('s') or '00'}" if part.get("h") else day
+    month = part["M"] if part["M"].isdigit() else str(MONTHS.index(part["M"].capitalize()) + 1)
+    day = f"{part['Y']}-{month:0>2}" + (f"-{part['D']:0>2}" if "D" in part else "")
+    if not part.get("h"):
+        return day
+    hour = int(part["h"])
+    if noon := part.get("A"):
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + 12 * (noon.upper() == "PM")
+    return f"{day}T{hour:02}:{part['m']}:{part.get('s') or '00'}"
 
 
 def respelt(written: object, date_format: str | None) -> object:
@@ -111,7 +126,8 @@ def is_whole(date_format: str) -> bool:
         >>> is_whole("YYYYMMDD"), is_whole("YYYYMD"), is_whole("YYYY-MM-DD")
         (True, False, False)
     """
-    return bool(date_format) and "".join(part for part in _PART.findall(date_format) if len(part) > 1) == date_format
+    parts = [part for part in _PART.findall(date_format) if len(part) > 1 and part not in _WORDS]
+    return bool(date_format) and "".join(parts) == date_format
 
 
 def date_text(date_format: str, moment: Moment) -> str:
@@ -122,4 +138,16 @@ def date_text(date_format: str, moment: Moment) -> str:
         '31.1.2024 07:05'
     """
     number = dict(zip("YMDhms", moment, strict=True))
-    return _PART.sub(lambda part: f"{number[part.group()[0]]:0{len(part.group())}}", date_format)
+    noon = "AM" in date_format
+
+    def text(found: re.Match[str]) -> str:
+        part = found.group()
+        if part == "AM":
+            return "AM" if number["h"] < 12 else "PM"
+        if part in _WORDS:
+            name = MONTHS[number["M"] - 1]
+            return name.upper() if part == "MMM" else name
+        own = (number["h"] + 11) % 12 + 1 if part[0] == "h" and noon else number[part[0]]
+        return f"{own:0{len(part)}}"
+
+    return _PART.sub(text, date_format)
