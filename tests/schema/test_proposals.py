@@ -110,7 +110,7 @@ def test_one_row_of_a_codebook_describes_columns_of_one_kind(tmp_path: Path) -> 
     assert made.schema.columns["MY_BILL"].bounds == "undeclared"
     assert made.unknown == ("NONE*",)
     assert made.schema.columns["BILL1"].description == "A month's bill"
-    assert made.described == {"BILL1", "BILL2"}
+    assert set(made.rows) == {"BILL1", "BILL2"}
 
 
 def test_the_pattern_that_says_most_of_a_name_describes_it(tmp_path: Path) -> None:

@@ -64,6 +64,8 @@ class Column(Frozen):
     """Whether a range of its values means something."""
     integral: ClassVar[bool] = False
     """Whether its cells are written as whole numbers."""
+    table_type: ClassVar[str] = "string"
+    """The type of its released cells in a table schema of a Data Package."""
     clock: ClassVar[Clock | None] = None
     """The unit of its numbers, where they are times."""
     steers: ClassVar[bool] = False
