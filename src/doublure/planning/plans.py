@@ -223,7 +223,9 @@ def _reassembled(data: Mapping[str, Any], name: str) -> PlanContents:
     try:
         schema = Schema.from_plain(data["schema"])
         chosen = methods.method(data["method"])
-        settings = chosen.resolve_defaults(schema, settings_of(chosen, schema.kind, dict(data["settings"])))
+        settings = chosen.resolve_defaults(
+            schema, settings_of(chosen, schema.kind, dict(data["settings"]), planned=True)
+        )
         budget = BudgetRequest.from_request(chosen, schema, data["epsilon"], data["delta"])
         _check_accountant(data["accountant"], budget)
         fixed = chosen.fixed_noise(settings)

@@ -73,9 +73,11 @@ class TableStatisticsSettings(StatisticsSettings):
         fit_steps: Most steps of the fit; it ends when the tables are matched as closely as their noise allows.
         prior: Weight of each component's difference from the columns' own shares.
         numerics: Numbers are always counted by value.
+        round_values: Whether it is counted how many values of wide columns are round.
     """
 
     data: ClassVar[str] = "table"
+    unsaid: ClassVar[dict[str, Any]] = {"round_values": False}
 
     within: str | None = None
     focus: tuple[str, ...] = ()
@@ -88,6 +90,7 @@ class TableStatisticsSettings(StatisticsSettings):
     fit_steps: int = Field(default=1500, ge=1, le=1_000_000)
     prior: float = Field(default=0.3, ge=0, le=1e6)
     numerics: Literal["steps"] = "steps"
+    round_values: bool = True
 
     @property
     def fits(self) -> list[int]:

@@ -65,7 +65,7 @@ class TableStatistics(StatisticsStrategy[S]):
                 remedy='leave it out, or count no pair within a column: within=""',
             )
         noise = noise_multiplier()
-        scored, paired = affordable_pairs(schema, settings.within or "", noise)
+        scored, paired = affordable_pairs(schema, settings.within or "", noise, round_values=settings.round_values)
         update = {
             "scored": settings.scored or scored or 1,
             "paired": settings.paired or paired or 1,
@@ -113,7 +113,14 @@ class TableStatistics(StatisticsStrategy[S]):
 
 
 def _planned(schema: Schema, own: TableStatisticsSettings) -> PlannedReleases:
-    return plan_releases(schema, own.within or "", scored=own.scored, paired=own.paired, seen=own.seen)
+    return plan_releases(
+        schema,
+        own.within or "",
+        scored=own.scored,
+        paired=own.paired,
+        seen=own.seen,
+        round_values=own.round_values,
+    )
 
 
 def _values(schema: Schema, name: str) -> int:

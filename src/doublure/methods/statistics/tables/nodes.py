@@ -149,20 +149,23 @@ class Node:
         own = self.patterns
         return Patterns(parts=own.parts, marks=own.marks, cells=groups[own.nearest], size=int(groups.max()) + 1)
 
-    def locate(self, seen: Sequence[tuple[CutCells, NoisyCounts]], cells: NoisyCounts, lattices: NoisyCounts) -> None:
+    def locate(
+        self, seen: Sequence[tuple[CutCells, NoisyCounts]], cells: NoisyCounts, lattices: NoisyCounts | None
+    ) -> None:
         """Estimate the masses of a number's leaves from the releases that look for its rows.
 
         Args:
             seen: Cut leaves with their parts' counts, in the order of the releases.
             cells: Counts of the public cells.
-            lattices: Counts of values on nested lattices.
+            lattices: Counts of values on nested lattices; None if they were not counted.
         """
         domain = self.leaves.domain
         public = domain.initial_partition()
         starts = np.unique(np.concatenate([public, *(cut.starts for cut, _ in seen)]))
         self.posterior = ColumnPosterior(domain, starts)
         self.posterior.see_cells(cells.counts[: len(public)], cells.variance)
-        self.posterior.see_lattices(lattices.counts[: len(self.posterior.steps)], lattices.variance)
+        if lattices is not None:
+            self.posterior.see_lattices(lattices.counts[: len(self.posterior.steps)], lattices.variance)
         for cut, parts in seen:
             self.posterior.see_ranges(cut.starts, cut.ends, parts.counts[:-1], parts.variance)
         self.posterior.fit()

@@ -52,8 +52,8 @@ _COLUMNS_AS_THEY_ARE = 0.1
 SHARES_WITHIN = {
     PATTERNS: 0.02,
     CELLS: 0.04,
-    ROUND: 0.02,
-    VALUES: 0.04,
+    ROUND: 0.03,
+    VALUES: 0.03,
     REPEATED: 0.01,
     COLUMNS: 0.25,
     SCORES: 0.03,
@@ -111,7 +111,13 @@ class PlannedReleases:
 
 
 def plan_releases(
-    schema: Schema, within: str, *, scored: int | None = None, paired: int | None = None, seen: float | None = None
+    schema: Schema,
+    within: str,
+    *,
+    scored: int | None = None,
+    paired: int | None = None,
+    seen: float | None = None,
+    round_values: bool = True,
 ) -> PlannedReleases:
     """Return the releases of a schema's table.
 
@@ -121,6 +127,7 @@ def plan_releases(
         scored: Most pairs to score; None: all.
         paired: Most pairs to count; None: eight a column.
         seen: Units over the noise of all releases together; None: many.
+        round_values: Whether round values are counted; if not, cells and single values are counted as much better.
     """
     units = schema.public_units
     names = [name for name in counted_columns(schema) if name != within]
@@ -135,7 +142,7 @@ def plan_releases(
     tables = {
         PATTERNS: patterns,
         CELLS: sum(is_located(schema, name) for name in names),
-        ROUND: len(numbers),
+        ROUND: len(numbers) if round_values else 0,
         VALUES: len(numbers),
         REPEATED: len(numbers),
         COLUMNS: columns,
@@ -147,6 +154,9 @@ def plan_releases(
     tables = {purpose: number * COPIES.get(purpose, 1) for purpose, number in tables.items() if number}
     all_shares = SHARES_WITHIN if pairs_within else _shares_for(seen)
     shares = {purpose: all_shares[purpose] for purpose in tables}
+    if not round_values and VALUES in shares:
+        shares[CELLS] = round(shares[CELLS] + all_shares[ROUND] / 3, 4)
+        shares[VALUES] = round(shares[VALUES] + all_shares[ROUND] * 2 / 3, 4)
     if not any(may_be_wide(schema, name) for name in names) and PAIRS in tables:
         shares[COLUMNS] = _COLUMNS_AS_THEY_ARE
     shares[PAIRS if PAIRS in tables else COLUMNS] += 1 - sum(shares.values())
@@ -163,7 +173,9 @@ def _shares_for(seen: float | None) -> dict[str, float]:
     return {**SHARES, COLUMNS: SHARES[COLUMNS] + moved, TREE: SHARES[TREE] - moved}
 
 
-def affordable_pairs(schema: Schema, within: str, noise_multiplier: float) -> tuple[int, int]:
+def affordable_pairs(
+    schema: Schema, within: str, noise_multiplier: float, *, round_values: bool = True
+) -> tuple[int, int]:
     """Return how many pairs to score and to count; for a wide table, no more than their noise allows.
 
     The noise of a score grows with the square root of the number of scores. If all pairs of a wide table were scored,
@@ -173,8 +185,9 @@ def affordable_pairs(schema: Schema, within: str, noise_multiplier: float) -> tu
         schema: The public facts.
         within: The column that is drawn last, or an empty text.
         noise_multiplier: σ of all releases together.
+        round_values: Whether round values are counted.
     """
-    found = plan_releases(schema, within)
+    found = plan_releases(schema, within, round_values=round_values)
     nodes, most = found.tables.get(TREE, 0) // COPIES[TREE] + 1, found.tables.get(SCORES, 0)
     seen = schema.public_units / noise_multiplier
     scored = found.shares.get(SCORES, 0.0) * (_SEEN_SCORE * seen) ** 2
