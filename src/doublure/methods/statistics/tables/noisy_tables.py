@@ -158,8 +158,9 @@ class NoisyTables:
         wide = wide[: self._places(plan.CELLS) // plan.COPIES[plan.CELLS]]
         looked = self._released(plan.CELLS, [(node.leaves.axis(np.arange(node.leaves.size)),) for node in wide])
         numbers = [(node, noisy) for node, noisy in zip(wide, looked, strict=True) if node.leaves.domain.divisible]
-        on_lattices = self._released(plan.ROUND, [(_lattices(node.leaves),) for node, _ in numbers])
-        rounded = on_lattices or [None] * len(numbers)
+        rounded: list[NoisyCounts | None] = [None] * len(numbers)
+        if plan.ROUND in self._events:
+            rounded = [*self._released(plan.ROUND, [(_lattices(node.leaves),) for node, _ in numbers])]
         cut = [_full(node.leaves, noisy) for node, noisy in numbers]
         parts = self._parts(plan.VALUES, numbers, cut)
         seen = [[each] for each in zip(cut, parts, strict=True)]
