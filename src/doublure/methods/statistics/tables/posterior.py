@@ -290,7 +290,8 @@ class ColumnPosterior:
         """
         own = self.mass * -np.expm1(-np.maximum(self._unknown[1], 0.0))
         clear: npt.NDArray[np.bool_] = own > math.sqrt(2 * math.log(max(2, len(own)))) * noise
-        return np.logical_and(clear, self._members.sum(1) > 1)
+        clear &= self._members.sum(1) > 1
+        return clear
 
     def _cells_seen(self) -> tuple[Floats, Floats]:
         """Return the counts ``(cells,)`` of public cells, and their precision."""
