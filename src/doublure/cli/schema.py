@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -87,19 +88,29 @@ def check(
     return replace(said, text=f"{said.text}\n# {more}")
 
 
+def interactive() -> bool:
+    """Return whether a person reads what is printed, and no file or log takes it."""
+    return sys.stdout.isatty()
+
+
 def _counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force: bool) -> VerbResult:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
+    from doublure.data.records import SEVERAL, several_records
     from doublure.drafting.misfits import TOLERATED, list_misfits
+    from doublure.drafting.repeats import repeated_ids
     from doublure.schema import Schema
 
     described = Schema.load(schema)
-    counts = list_misfits(described, data, out, force=force)
+    repeats = repeated_ids(described, data) if described.only_columns else []
+    counts = list_misfits(described, data, out, repeats=repeats, force=force)
     lines = [f"# {printable(column)} ({count} ×): {why}" for (column, why), count in counts.items()]
     lines.append(f"# Wrote {out}: {_counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
+    if repeats and interactive():
+        lines += ["# PRIVATE, in this terminal and in that file alone:", *(f"#   {each.line}" for each in repeats)]
     listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]
     refused = [(column, count) for (column, why), count in counts.items() if why not in TOLERATED]
     gate = said.gate
@@ -108,6 +119,8 @@ def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force
         remedy += "or write misfit: coerce"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
+    if gate is None and described.one_each and any(each.column == described.unit.id for each in repeats):
+        gate = GateFailed(several_records(described.unit.name), field=described.unit.id, remedy=SEVERAL)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}
     return replace(said, data=data_said, text="\n".join([said.text, *lines]), gate=gate)
 

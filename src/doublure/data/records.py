@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from doublure.errors import DataError
+
 if TYPE_CHECKING:
     import pandas as pd
+
+    from doublure.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -48,6 +52,25 @@ class Loaded:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(private)"
+
+
+def refuse_repeated(schema: Schema, *, repeated: bool) -> None:
+    """Refuse units with several records where the schema says that each has one, and refuses what does not fit.
+
+    Raises:
+        DataError: Naming the column, and neither a unit nor a count.
+    """
+    if repeated and schema.one_each:
+        raise DataError(several_records(schema.unit.name), field=schema.unit.id, remedy=SEVERAL)
+
+
+SEVERAL = "say how many of each are used: max_records; or use one of each: misfit: coerce"
+"""The remedy where units have several records and the schema says one."""
+
+
+def several_records(unit: str) -> str:
+    """Return the message that units have several records where the schema says one."""
+    return f"names a {unit} in several records, and max_records is 1"
 
 
 def taken(records: Any, rows: Any) -> Any:

@@ -25,6 +25,7 @@ from doublure.drafting.opening import SKELETON, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import PLAIN, Storage, first_cells, storage_types
+from doublure.drafting.whose import proposed_units
 from doublure.errors import SchemaError, printable
 from doublure.schema.fact_states import UNDECLARED
 from doublure.schema.kinds import KINDS, ByKind
@@ -75,7 +76,7 @@ _ASKED = """\
 _UNIT = """\
 # Whom the guarantee protects. Where one has several records, name the column that identifies them (type: id) and how
 # many records of each are used: {name: patient, id: patient_nbr, max_records: 2}. Leave id null if each row is another
-# person.
+# person. A column of type id has to be answered for: whose it is, or id: none.
 """
 _UNITS = """\
 # How many there are: a published figure, or {learn: 0.01, magnitude: 10000} with a size that is public. Where a quarter
@@ -179,13 +180,18 @@ class Draft:
         plain = self.schema.to_plain()
         lines = [self.head.format(codebook=source), *self._not_in_data()]
         lines.append(yaml_text.dump({"doublure": plain["doublure"], "kind": plain["kind"]}))
-        lines.append(self.unit + f"unit: {yaml_text.inline(plain['unit'])}\n")
+        lines.append(self.unit + f"unit: {yaml_text.inline(plain['unit'])}\n" + self._whose())
         lines.append(_UNITS + f"units: {yaml_text.inline(plain['units'])}\n")
         return "\n".join([*lines, self.body(self)])
 
     def comment(self, name: str) -> str:
         """Return the line, without an indent, that says that the codebook has no row for a column; else nothing."""
         return "" if self.codebook is None or name in self.described else "# Not in the codebook.\n"
+
+    def _whose(self) -> str:
+        """Return the answers to whose records they are, as comments, where a table has a column named as an id."""
+        answers = proposed_units(self.schema.columns) if self.schema.only_columns else ()
+        return "".join(f"# {answer}\n" for answer in answers)
 
     def _not_in_data(self) -> list[str]:
         if not self.unknown:

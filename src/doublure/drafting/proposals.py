@@ -20,6 +20,7 @@ from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, sto
 from doublure.schema.columns import Column, types
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Likeness
+from doublure.schema.unit import is_id_name
 from doublure.support import yaml12 as yaml_text
 
 _MOST_CODES = 20
@@ -27,7 +28,6 @@ _FEWEST = 40
 """Cells that a form is proposed from; of fewer, hardly any has a form."""
 _DECIMALS_SAID = ("no decimals", "one decimal at most", "two decimals at most", "three decimals at most")
 _SOME = 1 - SHARE
-_KEY = re.compile(r"(?:^|[_ .-])(?:id|uuid|guid)$|[a-z]I[dD]$", re.IGNORECASE)
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[A-Za-z]{2,}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DAY_OR_MONTH = re.compile(r"(\d{1,2})([-./])(\d{1,2})\2(\d{4})(?:[T ]\d{1,2}:\d{2}(?::\d{2})?)?", re.ASCII)
@@ -67,7 +67,7 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         storage: How it is stored.
         cells: Its first cells. Private.
     """
-    if _KEY.search(name) and storage in ("integer", "text"):
+    if is_id_name(name) and storage in ("integer", "text"):
         return Proposal(why="it only tells records apart, as its name says", column={"type": "id"}, keys={})
     every = [text.strip() for text in map(str, cells.dropna())]
     texts = [text for text in every if not is_blank(text)]

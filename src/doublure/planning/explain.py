@@ -24,6 +24,7 @@ def explain(made: PlanContents) -> str:
     """Return a plan in words and figures."""
     lines = [f"Method {made.method}: {table.summary(made.method, made.schema.kind)}"]
     lines.append(f"Unit of privacy: {_unit(made)}")
+    lines += [f"Assumed: {said}" for said in made.schema.assumed if made.guarantee.kind in COVERED]
     lines += _owners(made)
     lines.append(describe_budget(made))
     several = sum(access.epsilon is not None for access in made.touches) > 1

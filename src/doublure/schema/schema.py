@@ -17,7 +17,7 @@ from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
-from pydantic import Field, StrictStr, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from doublure.errors import SchemaError, printable
 from doublure.schema import display
@@ -30,28 +30,9 @@ from doublure.schema.rule_files import with_files
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import derived_by
 from doublure.schema.scalars import Misfit, Positive
+from doublure.schema.unit import UNIT_ID, Unit, person_of
 from doublure.schema.written import Written
 from doublure.support import yaml12 as yaml_text
-
-
-class Unit(Frozen):
-    """The unit of privacy, which the guarantee protects.
-
-    ``id`` names the column that tells units apart when a unit has several records; at most ``max_records`` of each
-    are used (the first ones in file order; of series, ones drawn at random).
-    """
-
-    name: StrictStr = Field(default="person", min_length=1)
-    id: StrictStr | None = None
-    max_records: Positive = 1
-
-    @model_validator(mode="after")
-    def _several_need_an_id(self) -> Unit:
-        if self.max_records > 1 and self.id is None:
-            raise ValueError("max_records above 1 needs an id; name the column that identifies units")
-        if printable(self.name) != self.name:
-            raise ValueError("name is long or has invisible characters; write one word, such as person")
-        return self
 
 
 class Federated(Frozen):
@@ -231,7 +212,7 @@ class Schema(Frozen):
             del data["misfit"]
         if self.release is not None:
             data["release"] = self.release.model_dump(mode="json", exclude_defaults=True)
-        data["unit"] = {"name": self.unit.name, "id": self.unit.id, "max_records": self.unit.max_records}
+        data["unit"] = self.unit.model_dump(mode="json")
         return data
 
     def to_yaml(self) -> str:
@@ -312,7 +293,30 @@ class Schema(Frozen):
             >>> db.draft("people.csv").undeclared
             ('units', 'columns.age.missing', ...)
         """
-        return tuple(path for path, _, _, value in self._facts() if isinstance(value, str) and value == UNDECLARED)
+        open_facts = (path for path, _, _, value in self._facts() if isinstance(value, str) and value == UNDECLARED)
+        return (*((UNIT_ID,) if self.open_ids else ()), *open_facts)
+
+    @property
+    def open_ids(self) -> tuple[str, ...]:
+        """The columns that are ids where nothing says whose: those named as people's first."""
+        unit = self.unit
+        if self.one_record or unit.id is not None or unit.each_record:
+            return ()
+        ids = [name for name, column in self.columns.items() if not column.modelled]
+        return tuple(sorted(ids, key=lambda name: person_of(name) is None))
+
+    @property
+    def one_each(self) -> bool:
+        """Whether data in which a unit has more than one record does not fit, and is refused."""
+        return self.misfit == "refuse" and self.unit.id is not None and self.unit.max_records == 1
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What a claim assumes of the unit and its records, where no column names units."""
+        unit = self.unit
+        if unit.id is not None or unit.each_record:
+            return ()
+        return (f"no {unit.name} has more than one record",)
 
     def _facts(self) -> Iterator[tuple[str, str, str | None, object]]:
         yield "units", "units", None, self.units
@@ -412,7 +416,7 @@ class ResolvedSchema(Schema):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         open_facts = [question.path for question in self.questions] + list(self.undeclared)
-        if open_facts:
+        if open_facts := [path for path in open_facts if path != UNIT_ID]:  # runs of 0.2.0 were not asked whose it is
             raise ValueError(f"{printable(open_facts[0])} is not known yet; declare it, or let fit learn it")
         return self
 
