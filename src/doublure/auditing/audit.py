@@ -78,7 +78,7 @@ def read_attack_data(
         message = "is needed: an attack on members has to be compared with one on others"
         raise SettingError(message, field="--holdout", remedy=remedy)
     return make_attack_data(
-        syn.schema,
+        syn.schema.flat,
         Claim.of(syn.guarantee),
         (seen.content, seen.unit),
         (kept.content, kept.unit),

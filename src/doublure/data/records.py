@@ -78,6 +78,16 @@ def taken(records: Any, rows: Any) -> Any:
     return records.iloc[rows].reset_index(drop=True) if hasattr(records, "iloc") else records.take(rows)
 
 
+def count_rows(records: Any) -> int:
+    """Return how many rows some records are handed out as: one each, but for units of several rows of one table."""
+    return getattr(records, "n_rows", len(records))
+
+
+def filling(records: Any, rows: int) -> Any:
+    """Return the first records that are so many rows, or all if they are fewer; units of several rows stay whole."""
+    return records.filling(rows) if hasattr(records, "filling") else taken(records, slice(rows))
+
+
 def handed_out(records: Any) -> Any:
     """Return a sample as it is handed out: related tables as frames with keys, everything else as it is."""
     return records.handed_out() if hasattr(records, "handed_out") else records

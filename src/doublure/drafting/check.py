@@ -340,7 +340,12 @@ def _related_header(schema: Schema, data: Any) -> Iterator[Finding]:
 
 
 HEADERS: ByKind[Callable[[Schema, Any], Iterator[Finding]]] = ByKind(
-    "check of a header", table=_header, images=_container, series=_series_header, relational=_related_header
+    "check of a header",
+    table=_header,
+    images=_container,
+    series=_series_header,
+    relational=_related_header,
+    visits=_header,
 )
 
 

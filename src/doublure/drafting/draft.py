@@ -246,8 +246,8 @@ def drafted(
 ) -> Draft:
     """Draft a schema, with the comments that its file gets; see :func:`draft`."""
     kind = kind or kind_of(data)
-    if kind not in KINDS:
-        raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(KINDS)}")
+    if kind not in DRAFTS:
+        raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(DRAFTS)}")
     if codebook is not None and kind not in _OF_COLUMNS:
         raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
     keys = {key: value for key, value in (("encoding", encoding), ("delimiter", delimiter)) if value is not None}

@@ -145,7 +145,9 @@ def make_report(
         asked: dict[str, Any] = {"unit": train.unit, "seed": seed, "resamples": resamples, "progress": listener}
         asked |= {"extractor": extractor} if evaluated.takes_extractor else {}
         listener.stage("compare")
-        figures = evaluated.evaluate(syn.schema, artificial, train.content, kept, **asked)
+        figures = evaluated.evaluate(syn.schema.flat, artificial, train.content, kept, **asked)
+        if syn.schema.row_note is not None:
+            figures = figures.model_copy(update={"notes": (*figures.notes, f"{syn.schema.row_note}.".capitalize())})
     return Report(
         measured=figures,
         about=about(syn),
@@ -189,7 +191,7 @@ def _suspicion(syn: Synthesizer, artificial: Any, real: Any, seed: int) -> str |
     if seen_before(hash_records(artificial), hash_records(real)):
         return OWN
     apart = EVALUATIONS[syn.schema.kind].differs
-    return LIKE_DRAWN if apart is not None and not apart(syn.schema, artificial, real, seed=seed) else None
+    return LIKE_DRAWN if apart is not None and not apart(syn.schema.flat, artificial, real, seed=seed) else None
 
 
 def _planned(syn: Synthesizer) -> EstimatorConfig | None:
@@ -227,7 +229,7 @@ def _attacked(
     artificial, drawn = released
     try:
         data = make_attack_data(
-            syn.schema,
+            syn.schema.flat,
             Claim.of(syn.guarantee),
             (train.content, train.unit),
             (aside.content, aside.unit),
@@ -256,11 +258,12 @@ def _lenient_series(schema: Any) -> Any:
 
 def _lenient_table(schema: Any) -> Any:
     """Allow missing cells where a noisy answer denied them: the measure counts them as missing."""
+    flat = schema.flat
     columns = {
         name: column if column.may_be_missing else column.model_copy(update={"missing": True})
-        for name, column in schema.columns.items()
+        for name, column in flat.columns.items()
     }
-    return schema.model_copy(update={"columns": columns})
+    return flat.model_copy(update={"columns": columns})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -285,7 +288,8 @@ class KindEvaluation:
 
 EVALUATIONS = ByKind(
     "evaluation",
-    table=KindEvaluation(most=MOST_SAMPLED, evaluate=evaluate_table, differs=differ, lenient=_lenient_table),
+    table=(_ROWS := KindEvaluation(most=MOST_SAMPLED, evaluate=evaluate_table, differs=differ, lenient=_lenient_table)),
+    visits=_ROWS,
     images=KindEvaluation(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),
     series=KindEvaluation(most=MOST_SERIES, evaluate=evaluate_series, lenient=_lenient_series),
     relational=KindEvaluation(most=MOST_UNITS, evaluate=evaluate_related),

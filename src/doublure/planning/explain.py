@@ -49,6 +49,8 @@ def explain(made: PlanContents) -> str:
     )
     lines += [f"Public source: {source}" for source in made.settings.public_sources]
     lines += [f"Note: {reason}" for reason in made.warnings if is_reason(reason)]
+    if made.schema.row_note is not None:
+        lines.append(f"Note: {made.schema.row_note}; unit.per_unit makes rows that belong together, of a table")
     lines += warning_lines(made)
     lines += _claims(made)
     return "\n".join(lines)

@@ -373,7 +373,7 @@ def _guarantee(
     touches: tuple[Access, ...],
     worst: tuple[float, float] | None,
 ) -> Guarantee:
-    unit, max_records = schema.unit.name, schema.most_records
+    unit, max_records = schema.unit.name, schema.used_records
     if budget.epsilon is None or budget.delta is None:
         return Guarantee(kind=chosen.guarantee, unit=unit, max_records=max_records)
     assumptions = ["the declared facts of the schema are public"]

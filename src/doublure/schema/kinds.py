@@ -13,9 +13,10 @@ from typing import TypeVar
 from doublure.errors import SettingError
 from doublure.schema.images import ImageSchema, ResolvedImageSchema
 from doublure.schema.relational import RelationalSchema, ResolvedRelationalSchema
-from doublure.schema.schema import MODELS, ResolvedSchema, Schema
+from doublure.schema.schema import MODELS, SPLIT, ResolvedSchema, Schema
 from doublure.schema.series import ResolvedSeriesSchema, SeriesSchema
 from doublure.schema.tables import ResolvedTableSchema, TableSchema
+from doublure.schema.visits import ResolvedVisitsSchema, VisitsSchema
 
 T = TypeVar("T")
 
@@ -140,5 +141,20 @@ RELATIONAL = Kind(
     ),
     chunk=10_000,
 )
-for _kind in (TABLES, IMAGES, SERIES, RELATIONAL):
+VISITS = Kind(
+    name=SPLIT,
+    schema=VisitsSchema,
+    resolved=ResolvedVisitsSchema,
+    records="rows",
+    lines="rows",
+    least=TABLES.least,
+    limits=(
+        "Every row is synthetic, and so is every id; one may still equal a real one.",
+        "Rows of one id belong together, as real ones do; of each unit at most max_records rows were used.",
+        "A unit's rows follow one another by pairs of successive rows; what only longer histories show is not there.",
+        "Rare combinations and small groups are approximated worst; check them before relying on them.",
+    ),
+    chunk=20_000,
+)
+for _kind in (TABLES, IMAGES, SERIES, RELATIONAL, VISITS):
     register(_kind)

@@ -101,6 +101,12 @@ class Schema(Frozen):
     federated: Federated | None = None
     release: ReleaseWords | None = Field(default=None, description="what the cards of its releases say")
 
+    @model_validator(mode="after")
+    def _split_by_tables_alone(self) -> Self:
+        if self.unit.per_unit and self.kind != SPLIT:
+            raise ValueError("per_unit is for kind: table; of related tables, write what stays the same into the root")
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _coerced_with_owners(cls, data: Any) -> Any:
@@ -162,6 +168,7 @@ class Schema(Frozen):
         """Build a schema from what YAML or JSON holds."""
         if not isinstance(data, dict):
             raise SchemaError("is not a mapping of keys", field=name, remedy="begin with doublure: 1 and kind: table")
+        data = _with_kind(data)
         model = cls._model(data.get("kind"))
         model._check_keys(data)
         try:
@@ -181,11 +188,12 @@ class Schema(Frozen):
         """Return a schema as one of this class, for code that serves no other.
 
         Args:
-            schema: Of whatever kind, or none at all.
+            schema: Of whatever kind, or none at all; one of visits is also one of related tables.
             otherwise: What is raised where it is of another; a TypeError if not given.
         """
-        if isinstance(schema, cls):
-            return schema
+        for view in (schema, getattr(schema, "related", None)):
+            if isinstance(view, cls):
+                return view
         raise otherwise or TypeError(f"{cls.__name__} is needed, and {type(schema).__name__} was given")
 
     @classmethod
@@ -200,7 +208,7 @@ class Schema(Frozen):
             >>> db.Schema.json_schema()["$schema"]
             'https://json-schema.org/draft/2020-12/schema'
         """
-        models: Any = reduce(or_, (model for model, _ in MODELS.values()))
+        models: Any = reduce(or_, (model for kind, (model, _) in MODELS.items() if kind != SPLIT))
         found = TypeAdapter(Annotated[models, Field(discriminator="kind")]).json_schema()
         _as_files_say(found["$defs"])
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_any_of(found)}
@@ -363,6 +371,26 @@ class Schema(Frozen):
         return self.unit.max_records * self.max_silos
 
     @property
+    def used_records(self) -> int:
+        """The most records of a unit that are used, as a claim says it: rows, also where a unit is drawn as a whole."""
+        return self.most_records
+
+    @property
+    def flat(self) -> Schema:
+        """The schema by which records are evaluated and attacked: of a table each row by itself."""
+        return self
+
+    @property
+    def file_kind(self) -> str:
+        """What its files call its kind."""
+        return self.kind
+
+    @property
+    def row_note(self) -> str | None:
+        """What a sample does not show of units, in a line; None where it shows them."""
+        return None
+
+    @property
     def public_units(self) -> int:
         """The public number of units: declared, or the order of magnitude given for learning it.
 
@@ -421,8 +449,18 @@ class ResolvedSchema(Schema):
         return self
 
 
+SPLIT = "visits"
+"""The kind of a table whose unit has ``per_unit`` (:mod:`doublure.schema.visits`). Files call it a table."""
 MODELS: dict[str, tuple[type[Schema], type[ResolvedSchema]]] = {}
 """Kind of data -> the models that read it, open facts allowed or not; :mod:`doublure.schema.kinds` fills it."""
+
+
+def _with_kind(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a file's plain data with the kind that reads it."""
+    unit = data.get("unit")
+    if data.get("kind") == "table" and isinstance(unit, Mapping) and unit.get("per_unit"):
+        return {**data, "kind": SPLIT}
+    return {**data, "kind": f"{SPLIT}?"} if data.get("kind") == SPLIT else data
 
 
 def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:

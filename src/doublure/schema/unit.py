@@ -27,6 +27,7 @@ NO_ID = "none"
 RECORD = "record"
 PERSON = "person"
 
+_ALWAYS = frozenset({"name", "id", "max_records"})
 _PEOPLE = {
     **dict.fromkeys(("person", "people", "individual", "human"), PERSON),
     **dict.fromkeys(("patient", "patients", "mrn"), "patient"),
@@ -75,7 +76,7 @@ class Unit(Frozen):
 
     ``id`` names the column that tells units apart when a unit has several records; at most ``max_records`` of each
     are used (the first ones in file order; of series, ones drawn at random). A file's ``id: none`` says that each
-    record is a unit, whatever it is about.
+    record is a unit, whatever it is about. ``per_unit`` splits a table: :mod:`doublure.schema.visits`.
     """
 
     name: StrictStr = Field(default=PERSON, min_length=1)
@@ -83,6 +84,10 @@ class Unit(Frozen):
         default=None, description="the column that names units; none: records are protected, not people"
     )
     max_records: Positive = 1
+    per_unit: tuple[StrictStr, ...] = Field(
+        default=(), description="columns of a table that stay the same within a unit, whose rows come out together"
+    )
+    order: StrictStr | None = Field(default=None, description="the column by which a unit's rows follow one another")
     _each_record: bool = PrivateAttr(default=False)
 
     @property
@@ -104,12 +109,21 @@ class Unit(Frozen):
     @model_serializer(mode="wrap")
     def _write_none(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = handler(self)
-        return written | {"id": NO_ID} if self.each_record else written
+        kept = {key: value for key, value in written.items() if key in _ALWAYS or value}
+        return kept | {"id": NO_ID} if self.each_record else kept
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.max_records > 1 and self.id is None:
             raise ValueError("max_records above 1 needs an id; name the column that identifies units")
+        if self.per_unit and self.max_records == 1:
+            raise ValueError("per_unit is for units of several rows; say how many of each are used: max_records")
+        if len(set(self.per_unit)) < len(self.per_unit):
+            raise ValueError("per_unit names a column twice; keep one")
+        if self.order is not None and not self.per_unit:
+            raise ValueError(
+                "order goes with per_unit; name the columns that stay the same within a unit, or remove it"
+            )
         if printable(self.name) != self.name:
             raise ValueError("name is long or has invisible characters; write one word, such as person")
         return self
