@@ -291,7 +291,7 @@ def test_a_unit_shows_the_same_whoever_else_there_is():
         ),
         (
             opening,
-            "_kept",
+            "kept_rows",
             (
                 "np.lexsort((np.arange(len(unit)), by, unit))",
                 "np.lexsort((by - by.mean() * (np.arange(len(unit)) % 2), unit))",

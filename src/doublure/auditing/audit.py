@@ -85,7 +85,7 @@ def read_attack_data(
         lambda n, draw: syn.draw(n, seed=draw),
         seed=seed,
         white_box=inside,
-        refit=make_refit(syn.schema, syn.plan, syn.guarantee),
+        refit=make_refit(syn.schema, syn.plan, syn.guarantee) if syn.schema.flat is syn.schema else None,
         crafted=inside.crafted,
         shadows=shadows,
         progress=progress,

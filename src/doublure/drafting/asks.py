@@ -38,8 +38,8 @@ def _of_the_unit(schema: Schema) -> Iterator[Ask]:
     if name is not None and who is not None and unit.id is None and not (unit.each_record or schema.open_ids):
         yield Ask(
             UNIT_ID,
-            f"{printable(name)} is named as the id of a {who}, and each row is treated as a different {unit.name}; make "
-            "it type: id and name it here if one can have several rows",
+            f"{printable(name)} is named as the id of a {who}, and each row is treated as a different {unit.name}; if "
+            "one can have several rows, make it type: id and name it here",
             unit_of(name, "max_records: NUMBER"),
         )
     if schema.row_note is not None and unit.id is not None and (unit.max_records > 1 or person_of(unit.id)):

@@ -55,6 +55,7 @@ class Kind:
         least: What the baseline is called: records whose parts are drawn independently.
         limits: What a card says first of synthetic records.
         chunk: How many records are drawn at once.
+        fitted: What a method has to take, in words; its records if None.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Kind:
     least: str
     limits: tuple[str, ...]
     chunk: int
+    fitted: str | None = None
 
     @property
     def called(self) -> str:
@@ -155,6 +157,7 @@ VISITS = Kind(
         "Rare combinations and small groups are approximated worst; check them before relying on them.",
     ),
     chunk=20_000,
+    fitted="rows that belong together (unit.per_unit)",
 )
 for _kind in (TABLES, IMAGES, SERIES, RELATIONAL, VISITS):
     register(_kind)

@@ -133,21 +133,21 @@ class VisitRows(RelatedRows):
     def filling(self, rows: int) -> VisitRows:
         """Return whole units that have so many rows together, or all of them if they have fewer.
 
-        In their order; a unit with more rows than are left makes room for the next ones that fit. Where none of them
-        does, the first of these is cut.
+        They come in their order; a unit with more rows than are left makes room for the next that fills them, or fits.
+        Where none does, it is cut.
         """
         many, left = self.counts(RECORDS), rows
-        chosen: list[int] = []
-        passed: list[int] = []
         whole = int(np.searchsorted(np.cumsum(many), rows, side="right"))
         left -= int(many[:whole].sum())
-        for place in range(whole, len(many)):
-            if left == 0:
-                break
-            (chosen if many[place] <= left else passed).append(place)
-            left -= int(many[place]) if many[place] <= left else 0
-        found = self.take(np.array([*range(whole), *chosen, *(passed[:1] if left else [])], dtype=np.int64))
-        if not (left and passed):
+        chosen, rest = [*range(whole)], np.arange(whole, len(many))
+        while left and len(fitting := rest[many[rest] <= left]):
+            exact = fitting[many[fitting] == left]
+            chosen.append(int((exact if len(exact) else fitting)[0]))
+            left -= int(many[chosen[-1]])
+            rest = rest[rest != chosen[-1]]
+        passed = rest[:1].tolist() if left else []
+        found = self.take(np.array([*chosen, *passed], dtype=np.int64))
+        if not passed:
             return found
         short = found.n_rows - int(many[passed[0]]) + left
         frames = found.frames | {RECORDS: found.frames[RECORDS].iloc[:short]}
