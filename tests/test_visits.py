@@ -155,7 +155,7 @@ def test_parts_are_the_same_rows_however_many_processes_draw_them(
 ) -> None:
     syn = world[0]
     small = kinds.KINDS["visits"].__class__(**{**vars(kinds.KINDS["visits"]), "chunk": 10})
-    monkeypatch.setitem(kinds.KINDS, "visits", small)
+    monkeypatch.setitem(kinds.KINDS.unlisted, "visits", small)
     write_sample(syn, tmp_path / "one", 230, seed=3)
     write_sample(syn, tmp_path / "all.parquet", 230, seed=3)
     parts = [pd.read_parquet(path) for path in sorted((tmp_path / "one").iterdir())]

@@ -27,18 +27,24 @@ class ByKind(dict[str, T]):
     Args:
         part: What it is, for the refusal of a kind that has none.
         known: Of the kinds of this package.
+
+    Attributes:
+        unlisted: Of kinds that no file names by themselves, and no list shows.
     """
 
     def __init__(self, part: str, **known: T) -> None:
         super().__init__(known)
         self.part = part
+        self.unlisted: dict[str, T] = {}
 
     def __missing__(self, kind: str) -> T:
-        """Refuse a kind that has no such part.
+        """Return the part of a kind that is not listed; refuse one that has none.
 
         Raises:
             SettingError: Naming both.
         """
+        if kind in self.unlisted:
+            return self.unlisted[kind]
         raise SettingError(f"is of kind {kind}, which has no {self.part}", field="data", remedy="see docs/extending.md")
 
 
@@ -159,5 +165,7 @@ VISITS = Kind(
     chunk=20_000,
     fitted="rows that belong together (unit.per_unit)",
 )
-for _kind in (TABLES, IMAGES, SERIES, RELATIONAL, VISITS):
+for _kind in (TABLES, IMAGES, SERIES, RELATIONAL):
     register(_kind)
+KINDS.unlisted[SPLIT] = VISITS
+MODELS[SPLIT] = (VisitsSchema, ResolvedVisitsSchema)
