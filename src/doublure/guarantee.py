@@ -67,7 +67,7 @@ OF_RECORDS = (
     "people with several records: one record (one row of a table) is protected, so that someone with k of them has k "
     "times this ε, and a larger δ"
 )
-"""An exclusion where records are protected (``unit.id: none``), whoever they are about."""
+"""An exclusion where records are protected, and not people (``unit.id: none``)."""
 
 FLOATING = "floating-point and timing side channels"
 TIMING = "timing side channels"

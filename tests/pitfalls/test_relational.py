@@ -297,7 +297,7 @@ def test_a_unit_shows_the_same_whoever_else_there_is():
                 "np.lexsort((by - by.mean() * (np.arange(len(unit)) % 2), unit))",
             ),
         ),
-        (opening.RelatedSource, "load", ("marks=marks_of(keys)", "marks=marks_of(pd.Series(np.arange(len(keys))))")),
+        (opening.RelatedSource, "load", ("marks=mark_keys(keys)", "marks=mark_keys(pd.Series(np.arange(len(keys))))")),
     ],
     ids=["another unit's mark", "an order that others decide", "marks by place"],
 )

@@ -24,7 +24,7 @@ from doublure.errors import DataError, SchemaError
 from doublure.guarantee import OF_RECORDS
 from doublure.releasing.generator import publish
 from doublure.schema import Schema
-from doublure.schema.unit import Unit, is_id_name, person_of
+from doublure.schema.unit import Unit, is_id_name, people_in
 
 OPEN = """
 doublure: 1
@@ -66,7 +66,7 @@ def test_ids_are_told_by_their_names() -> None:
     assert [name for name in named if not is_id_name(name)] == []
     others = ["paid", "age", "subject_matter", "said", "grid", "number of visits", "patient age", ""]
     assert [name for name in others if is_id_name(name)] == []
-    assert [person_of(name) for name in ("MRN", "customerID", "SUBJECT", "nr")] == [
+    assert [people_in(name) for name in ("MRN", "customerID", "SUBJECT", "nr")] == [
         "patient", "customer", "subject", None,
     ]  # fmt: skip
 

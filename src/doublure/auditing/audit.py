@@ -17,6 +17,7 @@ from doublure.results import versions
 from doublure.run.folder import RunFolder
 from doublure.run.loading import read_synthesizer
 from doublure.run.synthesizer import Synthesizer
+from doublure.schema import ResolvedSchema
 from doublure.support.progress import Progress, listen
 
 
@@ -78,7 +79,7 @@ def read_attack_data(
         message = "is needed: an attack on members has to be compared with one on others"
         raise SettingError(message, field="--holdout", remedy=remedy)
     return make_attack_data(
-        syn.schema.flat,
+        ResolvedSchema.of(syn.schema.flat),
         Claim.of(syn.guarantee),
         (seen.content, seen.unit),
         (kept.content, kept.unit),

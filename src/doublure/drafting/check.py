@@ -20,7 +20,7 @@ from doublure.data.series.rows import COINCIDING
 from doublure.data.series.sources import SeriesSource, series_schema
 from doublure.data.tables.opening import open_table
 from doublure.drafting.asks import asks_of
-from doublure.drafting.whose import OF_RECORDS, unit_of
+from doublure.drafting.whose import OF_RECORDS, unit_yaml
 from doublure.errors import DataError, printable
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Learn
@@ -205,7 +205,7 @@ def _undeclared(schema: Schema) -> Iterator[Finding]:
     for path in schema.undeclared:
         if path == UNIT_ID:
             message = f"{_listed(schema.open_ids)}, and unit.id does not say whose; it names people, or records do"
-            yield Finding(kind="undeclared", path=path, message=message, declare=unit_of(schema.open_ids[0]))
+            yield Finding(kind="undeclared", path=path, message=message, declare=unit_yaml(schema.open_ids[0]))
             continue
         if path == "units":
             message = f"how many units there are ({printable(schema.unit.name)}) is undeclared; declare it or learn it"

@@ -22,7 +22,7 @@ from doublure.data.tables.arrow_text import unwrapped
 from doublure.data.tables.csv_records import UNREAD
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.rules import find_violations
-from doublure.drafting.repeats import Repeats
+from doublure.drafting.repeats import RepeatedId
 from doublure.errors import DataError, SettingError, printable
 from doublure.schema.columns import Column
 from doublure.schema.distinct_cells import distinct
@@ -64,7 +64,7 @@ def list_misfits(
     data: str | Path | pd.DataFrame,
     out: str | Path,
     *,
-    repeats: Sequence[Repeats] = (),
+    repeats: Sequence[RepeatedId] = (),
     force: bool = False,
 ) -> dict[tuple[str, str], int]:
     """Write every cell that does not fit into a CSV file that only its owner can read.

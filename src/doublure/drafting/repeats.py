@@ -16,10 +16,10 @@ from doublure.data.tables.arrow_cells import as_series
 from doublure.data.tables.opening import open_table
 from doublure.errors import printable
 from doublure.schema.schema import Schema
-from doublure.schema.unit import is_id_name, person_of
+from doublure.schema.unit import is_id_name, people_in
 
 
-class Repeats(NamedTuple):
+class RepeatedId(NamedTuple):
     """An id that stands in several rows. Private.
 
     Attributes:
@@ -41,7 +41,7 @@ class Repeats(NamedTuple):
         return f"{printable(self.column)}: {self}"
 
 
-def repeated_ids(schema: Schema, data: str | Path | pd.DataFrame) -> list[Repeats]:
+def repeated_ids(schema: Schema, data: str | Path | pd.DataFrame) -> list[RepeatedId]:
     """Return the ids that repeat, of columns of type id and of those named as people's ids. Private.
 
     Raises:
@@ -52,7 +52,7 @@ def repeated_ids(schema: Schema, data: str | Path | pd.DataFrame) -> list[Repeat
     wanted: dict[str, Collection[str]] = {
         name: column.missing_tokens
         for name, column in schema.columns.items()
-        if not column.modelled or (is_id_name(name) and person_of(name) is not None)
+        if not column.modelled or (is_id_name(name) and people_in(name) is not None)
     }
     if not wanted:
         return []
@@ -61,5 +61,5 @@ def repeated_ids(schema: Schema, data: str | Path | pd.DataFrame) -> list[Repeat
         for name, tokens in wanted.items():
             labels[name].append(cells.unit_ids(as_series(raw[name], name), name, tokens, "coerce"))
     ids = {name: pd.concat(parts or [pd.Series(dtype=object)]).dropna() for name, parts in labels.items()}
-    found = [Repeats(name, own.nunique(), len(own)) for name, own in ids.items()]
+    found = [RepeatedId(name, own.nunique(), len(own)) for name, own in ids.items()]
     return [each for each in found if each.different < each.rows]

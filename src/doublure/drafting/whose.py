@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from doublure.errors import printable
-from doublure.schema.unit import NO_ID, PERSON, RECORD, is_id_name, person_of
+from doublure.schema.unit import NO_ID, PERSON, RECORD, is_id_name, people_in
 from doublure.support import yaml12 as yaml_text
 
 OF_RECORDS = f"unit: {{name: {RECORD}, id: {NO_ID}}}"
@@ -13,7 +13,7 @@ OF_RECORDS = f"unit: {{name: {RECORD}, id: {NO_ID}}}"
 _SEVERAL = "max_records: NUMBER"
 
 
-def unit_of(name: str, several: str = "") -> str:
+def unit_yaml(name: str, several: str = "") -> str:
     """Return the YAML that says that a column names the units.
 
     Args:
@@ -21,11 +21,11 @@ def unit_of(name: str, several: str = "") -> str:
         several: Further keys, for units of several records.
 
     Example:
-        >>> unit_of("MRN"), unit_of("stay_id", "max_records: 2")
+        >>> unit_yaml("MRN"), unit_yaml("stay_id", "max_records: 2")
         ('unit: {name: patient, id: MRN}', 'unit: {name: person, id: stay_id, max_records: 2}')
     """
     more = f", {several}" if several else ""
-    return f"unit: {{name: {person_of(name) or PERSON}, id: {yaml_text.inline(name)}{more}}}"
+    return f"unit: {{name: {people_in(name) or PERSON}, id: {yaml_text.inline(name)}{more}}}"
 
 
 def likely_id(names: Iterable[str]) -> str | None:
@@ -36,7 +36,7 @@ def likely_id(names: Iterable[str]) -> str | None:
         ('patient_id', 'stay_id', None)
     """
     named = [name for name in names if is_id_name(name)]
-    return next((name for name in named if person_of(name) is not None), named[0] if named else None)
+    return next((name for name in named if people_in(name) is not None), named[0] if named else None)
 
 
 def proposed_units(names: Iterable[str]) -> Iterator[str]:
@@ -44,8 +44,8 @@ def proposed_units(names: Iterable[str]) -> Iterator[str]:
     name = likely_id(names)
     if name is None:
         return
-    who, shown = person_of(name) or PERSON, printable(name)
+    who, shown = people_in(name) or PERSON, printable(name)
     kept = "per_unit: [COLUMN, COLUMN]"
-    yield f"{unit_of(name, _SEVERAL)}  # if {shown} names a {who}, who may have several rows"
-    yield f"{unit_of(name, f'{_SEVERAL}, {kept}')}  # and synthetic rows are to repeat, too"
+    yield f"{unit_yaml(name, _SEVERAL)}  # if {shown} names a {who}, who may have several rows"
+    yield f"{unit_yaml(name, f'{_SEVERAL}, {kept}')}  # and synthetic rows are to repeat, too"
     yield f"{OF_RECORDS}  # if single rows are to be protected, and not people"

@@ -28,6 +28,7 @@ from doublure.methods import registry as methods
 from doublure.report.evaluation import Report
 from doublure.results import SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
+from doublure.schema import ResolvedSchema
 from doublure.schema.kinds import ByKind
 from doublure.support.progress import Progress, listen
 
@@ -229,7 +230,7 @@ def _attacked(
     artificial, drawn = released
     try:
         data = make_attack_data(
-            syn.schema.flat,
+            ResolvedSchema.of(syn.schema.flat),
             Claim.of(syn.guarantee),
             (train.content, train.unit),
             (aside.content, aside.unit),

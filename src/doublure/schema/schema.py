@@ -30,7 +30,7 @@ from doublure.schema.rule_files import with_files
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import derived_by
 from doublure.schema.scalars import Misfit, Positive
-from doublure.schema.unit import UNIT_ID, Unit, person_of
+from doublure.schema.unit import UNIT_ID, Unit, people_in
 from doublure.schema.written import Written
 from doublure.support import yaml12 as yaml_text
 
@@ -311,7 +311,7 @@ class Schema(Frozen):
         if self.one_record or unit.id is not None or unit.each_record:
             return ()
         ids = [name for name, column in self.columns.items() if not column.modelled]
-        return tuple(sorted(ids, key=lambda name: person_of(name) is None))
+        return tuple(sorted(ids, key=lambda name: people_in(name) is None))
 
     @property
     def one_each(self) -> bool:
@@ -320,7 +320,7 @@ class Schema(Frozen):
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What a claim assumes of the unit and its records, where no column names units."""
+        """Assumptions of a claim about units, where no column names them."""
         unit = self.unit
         if unit.id is not None or unit.each_record:
             return ()
@@ -382,12 +382,12 @@ class Schema(Frozen):
 
     @property
     def file_kind(self) -> str:
-        """What its files call its kind."""
+        """The kind by the name that its files give it."""
         return self.kind
 
     @property
     def row_note(self) -> str | None:
-        """What a sample does not show of units, in a line; None where it shows them."""
+        """A line about samples in which no unit has several records; None where units have, or are single records."""
         return None
 
     @property

@@ -23,7 +23,7 @@ from doublure.schema.scalars import Positive
 UNIT_ID = "unit.id"
 """The path of the question that an id raises: whose it is."""
 NO_ID = "none"
-"""Stands for ``id`` in a file that protects records, whoever they are about."""
+"""The ``id`` of a file that protects records, and not people."""
 RECORD = "record"
 PERSON = "person"
 
@@ -57,11 +57,11 @@ def is_id_name(name: str) -> bool:
     return bool(parts) and (parts[-1] in _IDS or (len(parts) == 1 and parts[0] in _PEOPLE))
 
 
-def person_of(name: str) -> str | None:
+def people_in(name: str) -> str | None:
     """Return the word for the people that a column names, by its own name; None where it says none.
 
     Example:
-        >>> person_of("MRN"), person_of("customer_id"), person_of("stay_id")
+        >>> people_in("MRN"), people_in("customer_id"), people_in("stay_id")
         ('patient', 'customer', None)
     """
     return next((_PEOPLE[part] for part in _parts(name) if part in _PEOPLE), None)
@@ -101,7 +101,7 @@ class Unit(Frozen):
         if not (isinstance(data, Mapping) and data.get("id") == NO_ID):
             return handler(data)
         made = handler({"name": RECORD, **data, "id": None})
-        if person_of(made.name) is not None:
+        if people_in(made.name) is not None:
             raise ValueError(f"id is {NO_ID}, and name promises more than a record; write name: {RECORD}")
         made._each_record = True
         return made

@@ -51,7 +51,7 @@ class ResolvedSplitTables(SplitTables, ResolvedRelationalSchema):
     """The two tables, every fact known."""
 
 
-class _Rules(NamedTuple):
+class _SplitRules(NamedTuple):
     """Rules by what they look at."""
 
     within: dict[str, tuple[Rule, ...]]
@@ -138,7 +138,7 @@ class VisitsSchema(TableSchema):
         """Return which of the two tables a column is in; the id is in both."""
         return PEOPLE if name in self.unit.per_unit else RECORDS
 
-    def _rules(self) -> _Rules:
+    def _rules(self) -> _SplitRules:
         """Return the rules by table. A chain of columns of both is cut into what is within one, and pairs across."""
         within: dict[str, list[Rule]] = {PEOPLE: [], RECORDS: []}
         across: list[Rule] = []
@@ -163,7 +163,7 @@ class VisitsSchema(TableSchema):
                 raise ValueError(
                     f"{printable(order or '')} is the order of a unit's rows; name it first in {rule.word}"
                 )
-        return _Rules({table: tuple(own) for table, own in within.items()}, tuple(across))
+        return _SplitRules({table: tuple(own) for table, own in within.items()}, tuple(across))
 
     # -- questions -----------------------------------------------------------------------------------------------------
 

@@ -188,7 +188,7 @@ class ImageSource(ABC):
             else Images(images=pixels, labels=labels)
         )
         found = _bounded(images, np.flatnonzero(kept), ids, schema.unit.max_records)
-        refuse_repeated(schema, repeated=len(found.unit) < np.count_nonzero(kept))
+        refuse_repeated(schema, repeated=len(found.unit) < int(np.count_nonzero(kept)))
         return found
 
     def _pixels(self, schema: ImageSchema) -> tuple[Pixels, np.ndarray[Any, np.dtype[np.bool_]]]:

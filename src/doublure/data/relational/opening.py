@@ -94,7 +94,7 @@ class RelatedSource:
             unit = owners.map(place).fillna(-1).to_numpy(dtype=np.int64)
             kept = kept_rows(unit, None if table.order is None else rows[table.order], described.most(child))
             frames[child], parents[child] = rows.iloc[kept].reset_index(drop=True), unit[kept]
-        content = RelatedRows(schema=described, frames=frames, parents=parents, marks=marks_of(keys))
+        content = RelatedRows(schema=described, frames=frames, parents=parents, marks=mark_keys(keys))
         return RelatedSet(content=content, unit=np.arange(len(frame), dtype=np.int64), n_units=len(frame))
 
     def _read(self, schema: RelationalSchema, name: str, key: str) -> tuple[pd.DataFrame, pd.Series[Any]]:
@@ -196,7 +196,7 @@ def kept_rows(unit: Ints, order: pd.Series[Any] | None, most: int) -> Ints:
     return placed[np.arange(len(placed)) - begins < most]
 
 
-def marks_of(keys: pd.Series[Any]) -> Marks:
+def mark_keys(keys: pd.Series[Any]) -> Marks:
     """Return a number of each key that is as good as random."""
     digests = (hashlib.blake2b(str(key).encode(), digest_size=8).digest() for key in keys)
     return np.fromiter((int.from_bytes(digest, "big") for digest in digests), np.uint64, len(keys))

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from typing_extensions import override
 
-from doublure.data.relational.opening import kept_rows, marks_of
+from doublure.data.relational.opening import kept_rows, mark_keys
 from doublure.data.relational.records import Ints, RelatedRows, RelatedSet
 from doublure.data.tables.opening import open_table
 from doublure.data.tables.rules import checked
@@ -94,7 +94,7 @@ def split(frame: pd.DataFrame, ids: pd.Series[Any], schema: VisitsSchema) -> Vis
     people = pd.DataFrame({name: _first_cells(rows[name], owner, len(names)) for name in per_unit})
     people = checked(people, related.table(PEOPLE).model_copy(update={"misfit": "coerce"}))
     frames = {PEOPLE: people, RECORDS: rows.drop(columns=per_unit)}
-    marks = marks_of(pd.Series(names, dtype=object))
+    marks = mark_keys(pd.Series(names, dtype=object))
     content = VisitRows(schema=related, frames=frames, parents={RECORDS: owner}, marks=marks)
     return VisitSet(content=content, unit=np.arange(len(names), dtype=np.int64), n_units=len(names))
 
@@ -122,7 +122,7 @@ class VisitRows(RelatedRows):
 
     @property
     def n_rows(self) -> int:
-        """How many rows they have together."""
+        """The number of their rows together."""
         return len(self.parents[RECORDS])
 
     @override
@@ -150,7 +150,7 @@ class VisitRows(RelatedRows):
         if not passed:
             return found
         short = found.n_rows - int(many[passed[0]]) + left
-        frames = found.frames | {RECORDS: found.frames[RECORDS].iloc[:short]}
+        frames = {**found.frames, RECORDS: found.frames[RECORDS].iloc[:short]}
         return VisitRows(
             schema=self.schema, frames=frames, parents={RECORDS: found.parents[RECORDS][:short]}, marks=found.marks
         )
