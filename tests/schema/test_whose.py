@@ -223,3 +223,25 @@ def test_the_owner_is_told_how_often_ids_repeat(
     Path("s.yaml").write_text(NAMED)
     assert run_guarded(app, words) == 4
     assert "MRN: names a patient in several records" in capsys.readouterr().err
+
+
+METERS = """
+doublure: 1
+kind: series
+unit: {name: day, id: null}
+units: 20
+series: {source: meter, time: when, length: 4, step: 6h}
+channels: {litres: {type: real, bounds: [0, 99], missing: true}}
+"""
+
+
+def test_a_source_of_series_is_asked_for_too() -> None:
+    """A household whose year is in the data has 365 days of them."""
+    with pytest.raises(SchemaError, match=r"^unit\.id: is left open, and meter is an id"):
+        planned(METERS)
+    for answer in ("{name: day, id: none}", "{name: meter, id: meter, max_records: 9}"):
+        schema = Schema.parse(METERS.replace("{name: day, id: null}", answer))
+        assert schema.undeclared == schema.assumed == ()
+    assert Schema.parse(METERS.replace("source: meter, ", "")).assumed == ("no day has more than one series",)
+    pictures = "{doublure: 1, kind: images, units: 9, images: {shape: [4, 4, 1]}}"
+    assert Schema.parse(pictures).assumed == ()

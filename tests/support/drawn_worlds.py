@@ -329,6 +329,7 @@ def series(draw: st.DrawFn) -> World:
         windows |= draw(st.sampled_from([{}, {"timezone": "Europe/Paris"}, {"stamp": "end"}]))
         if not known or draw(st.booleans()):
             windows["source"] = "place"
+            unit = unit if known else {"name": "day", "id": "none"}
         if draw(st.booleans()):
             own["weekend"] = {"type": "boolean", "missing": False, "from_time": "weekend"}
     rows = []

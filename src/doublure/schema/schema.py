@@ -86,6 +86,8 @@ class Schema(Frozen):
     """Whether a record is its columns and nothing beside."""
     asked_by_cells: ClassVar[bool] = False
     """Whether a sample may be asked for any column, by what its cells are."""
+    record: ClassVar[str] = "record"
+    """The word for one record."""
     one_record: ClassVar[bool] = False
     """Whether a unit is always one record, so that no column has to tell units apart."""
 
@@ -322,9 +324,9 @@ class Schema(Frozen):
     def assumed(self) -> tuple[str, ...]:
         """Assumptions of a claim about units, where no column names them."""
         unit = self.unit
-        if unit.id is not None or unit.each_record:
+        if unit.id is not None or unit.each_record or unit.name == self.record:
             return ()
-        return (f"no {unit.name} has more than one record",)
+        return (f"no {unit.name} has more than one {self.record}",)
 
     def _facts(self) -> Iterator[tuple[str, str, str | None, object]]:
         yield "units", "units", None, self.units
