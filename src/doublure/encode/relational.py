@@ -47,6 +47,8 @@ class RelationalEncoder(Encoder):
 
     schema: ResolvedSchema
     of_wholes: ClassVar[bool] = True
+    lends: ClassVar[bool] = False
+    """Whether rules within a table are such that rows lend others cells, at random."""
 
     def __init__(self, schema: ResolvedSchema) -> None:
         self.schema, self.related = schema, ResolvedRelationalSchema.of(schema)
@@ -130,7 +132,7 @@ class RelationalEncoder(Encoder):
 
         Args:
             rows: ``(N, P)`` units as they are drawn; what stands behind is not looked at.
-            rng: Not needed: each number is one value.
+            rng: Lets rows that break a rule draw cells from others, where that is needed: each number is one value.
 
         Raises:
             InputError: A number is not finite.
@@ -139,20 +141,22 @@ class RelationalEncoder(Encoder):
         if not np.isfinite(values).all():
             raise InputError("has values that are not finite", field="generator", remedy="fit again")
         root = self.related.root
-        frames = {root: self._frame(root, values[:, self.layout.root_part])}
+        source = rng if self.lends else None
+        frames = {root: self._frame(root, values[:, self.layout.root_part], source)}
         parents = {}
         for number, child in enumerate(self.layout.children):
             many = np.clip(values[:, number], 0, child.most).astype(np.int64)
             filled = np.arange(child.most)[None] < many[:, None]
             slots = values[:, child.row(0).start : child.row(child.most - 1).stop]
-            frames[child.name] = self._frame(child.name, slots.reshape(len(values), child.most, child.parts)[filled])
+            rows_there = slots.reshape(len(values), child.most, child.parts)[filled]
+            frames[child.name] = self._frame(child.name, rows_there, source)
             parents[child.name] = np.repeat(np.arange(len(values)), many)
         across_tables.keep(frames, parents, self.related)
         return RelatedRows(schema=self.related, frames=frames, parents=parents, marks=marked(len(values)))
 
-    def _frame(self, name: str, rows: Floats) -> pd.DataFrame:
+    def _frame(self, name: str, rows: Floats, rng: np.random.Generator | None) -> pd.DataFrame:
         table = self.related.tables[name]
-        frame = self.tables[name].decode(rows)
+        frame = self.tables[name].decode(rows, rng)
         return frame.drop(columns=[own for own in table.ids if own in frame])
 
     @override

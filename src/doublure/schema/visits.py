@@ -7,9 +7,9 @@ row a unit, and ``records`` with the rest of each row. They are fitted as relate
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
-from pydantic import PrivateAttr, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 from typing_extensions import override
 
 from doublure.errors import SettingError, printable
@@ -24,6 +24,7 @@ from doublure.schema.tables import ResolvedTableSchema, TableSchema
 
 PEOPLE, RECORDS = "people", "records"
 """The two tables that a table is split into."""
+_MADE = "related, as it was made"
 
 
 class SplitTables(RelationalSchema):
@@ -41,6 +42,10 @@ class SplitTables(RelationalSchema):
     def id(self) -> str:
         """The column that names units."""
         return self.tables[PEOPLE].key or ""
+
+    @override
+    def path_of(self, name: str) -> str:
+        return f"columns.{name.partition('.')[2]}"  # as it stands in the file
 
     @override
     def table(self, name: str) -> TableSchema:
@@ -64,7 +69,6 @@ class VisitsSchema(TableSchema):
     one_record: ClassVar[bool] = True
     _related_model: ClassVar[type[SplitTables]] = SplitTables
     _flat_model: ClassVar[type[TableSchema]] = TableSchema
-    _kept: tuple[tuple[Any, ...], SplitTables] | None = PrivateAttr(default=None)
 
     kind: Literal["visits"]  # type: ignore[assignment]  # in a file it is a table
 
@@ -101,9 +105,11 @@ class VisitsSchema(TableSchema):
     def related(self) -> SplitTables:
         """The two tables."""
         facts = (self.columns, self.constraints, self.unit, self.units, self.misfit)
-        if self._kept is None or any(one is not other for one, other in zip(facts, self._kept[0], strict=True)):
-            self._kept = facts, self._split()
-        return self._kept[1]
+        known, made = self.__dict__.get(_MADE, ((), None))  # as a cached property is kept; a copy may be of other facts
+        if made is None or any(one is not other for one, other in zip(facts, known, strict=True)):
+            made = self._split()
+            self.__dict__[_MADE] = facts, made
+        return cast("SplitTables", made)
 
     @property
     @override
