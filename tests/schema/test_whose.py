@@ -78,7 +78,7 @@ def test_a_person_s_id_is_proposed_as_the_unit() -> None:
     first, second, third = proposed_units(["row", "MRN"])
     assert all(f"# {line}\n" in text for line in (first, second, third))
     assert first.startswith("unit: {name: patient, id: MRN, max_records: NUMBER}")
-    assert "  # MRN: {type: id}  # if it only tells records apart" in text
+    assert "  # MRN: {type: id}  # if it names a patient, as its name says" in text
     assert [*proposed_units(["age", "sex"])] == []
     proposal = proposal_for("paid", "integer", pd.Series(range(10)))
     assert proposal is None

@@ -20,7 +20,7 @@ from doublure.drafting.storage_types import PLAIN, SHARE, Storage, is_blank, sto
 from doublure.schema.columns import Column, types
 from doublure.schema.rules.registry import MODELS
 from doublure.schema.rules.rule import Likeness
-from doublure.schema.unit import is_id_name
+from doublure.schema.unit import is_id_name, people_in
 from doublure.support import yaml12 as yaml_text
 
 _MOST_CODES = 20
@@ -68,7 +68,9 @@ def proposal_for(name: str, storage: Storage, cells: pd.Series[Any]) -> Proposal
         cells: Its first cells. Private.
     """
     if is_id_name(name) and storage in ("integer", "text"):
-        return Proposal(why="it only tells records apart, as its name says", column={"type": "id"}, keys={})
+        who = people_in(name)
+        why = "it only tells records apart" if who is None else f"it names a {who}"
+        return Proposal(why=f"{why}, as its name says", column={"type": "id"}, keys={})
     every = [text.strip() for text in map(str, cells.dropna())]
     texts = [text for text in every if not is_blank(text)]
     if len(texts) < _FEWEST:
