@@ -199,6 +199,14 @@ def test_a_repeated_id_refuses_where_each_is_said_to_have_one_record(tmp_path: P
         db.fit(visits(), planned(text), ledger=ledger)
 
 
+def test_a_run_is_evaluated_on_data_that_a_fit_would_refuse_today(tmp_path: Path) -> None:
+    """A run of 0.2.0 took the first record of each."""
+    ledger = db.Ledger.create(tmp_path / "l", dataset="d", epsilon=9, delta=0.1)
+    syn = db.fit(visits(40), planned(NAMED), ledger=ledger, seed=1)
+    report = db.evaluate.report(syn, visits(), rows=50, progress=False)
+    assert report.measured.rows.train + report.measured.rows.holdout == 60
+
+
 def test_the_owner_is_told_how_often_ids_repeat(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -264,7 +264,8 @@ def _lenient_table(schema: Any) -> Any:
         name: column if column.may_be_missing else column.model_copy(update={"missing": True})
         for name, column in flat.columns.items()
     }
-    return flat.model_copy(update={"columns": columns})
+    most = _ALL_OF_A_UNIT if flat.one_each else flat.unit.max_records  # a run of 0.2.0 was not refused for more
+    return flat.model_copy(update={"columns": columns, "unit": flat.unit.model_copy(update={"max_records": most})})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
