@@ -176,6 +176,9 @@ def test_a_card_says_what_it_assumes_of_people(tmp_path: Path) -> None:
     )
     assert OF_RECORDS in said["records"]["excluded"]
     assert said["records"]["unit"] == "record"
+    page = (tmp_path / "records bundle/card.html").read_text(encoding="utf-8")
+    assert "Take any one record out of the private data" in page
+    assert "Take all records of any one patient" in (tmp_path / "named bundle/card.html").read_text(encoding="utf-8")
 
 
 # -- ids that repeat ---------------------------------------------------------------------------------------------------
