@@ -294,6 +294,12 @@ def test_without_it_each_row_is_another_patient_and_that_is_said(tmp_path: Path)
         ("per_unit: [dob, sex, zip]", "per_unit: [MRN, sex]", "per_unit names MRN"),
         ("per_unit: [dob, sex, zip]", "per_unit: [dob, dob, sex]", "twice"),
         ("per_unit: [dob, sex, zip]", "per_unit: [dob, zip]", "sex is a condition of single rows; name it in per_unit"),
+        ("per_unit: [dob, sex, zip]", "per_unit: [case]", "per_unit names only ids"),
+        (
+            "per_unit: [dob, sex, zip], order: admitted",
+            "per_unit: [dob, sex, zip, icd10, admitted, discharged, icu]",
+            "per_unit leaves only ids to single rows",
+        ),
         (f"max_records: {MOST}, ", "", "say how many of each are used: max_records"),
         ("id: MRN, ", "", "max_records above 1 needs an id"),
         ("order: admitted", "order: dob", "order names no column of single rows"),

@@ -80,9 +80,9 @@ class VisitsSchema(TableSchema):
                 raise ValueError(
                     f"per_unit names {printable(name)}, which is no other column; name columns of the table"
                 )
-        for part, names in (("only", own), ("no column but", set(self.columns) - own)):
+        for part, names in (("names only ids", own), ("leaves only ids to single rows", set(self.columns) - own)):
             if not any(self.columns[name].modelled for name in names):
-                raise ValueError(f"per_unit names {part} ids; name columns that stay the same within a {unit.name}")
+                raise ValueError(f"per_unit {part}; name the columns that stay the same within a {unit.name}")
         for name in self.with_role("condition"):
             if name not in own:
                 raise ValueError(f"{printable(name)} is a condition of single rows; name it in per_unit")
