@@ -27,6 +27,7 @@ from doublure.errors import DoublureError
 DECLARED = """
 doublure: 1
 kind: table
+unit: {id: row}
 units: 300
 columns:
   row: {type: id}

@@ -69,8 +69,8 @@ SERIES = Page(
 )
 SCHEMA = Page(
     name="schema.md",
-    printed=("True 0.3\n30 40 True\n500\n",),
-    left=lambda: Path("asked/executed.json").is_file(),
+    printed=("1000 True 1\n", "True 0.3\n30 40 True\n500\n"),
+    left=lambda: Path("asked/executed.json").is_file() and Path("visits/executed.json").is_file(),
     commands=1,
 )
 FAQ = Page(
@@ -156,8 +156,10 @@ def test_what_is_added_from_outside_is_typed(tmp_path):
 )
 def test_the_example_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (code,) = page.blocks("python")
-    exec(compile(code, f"docs/{page.name}", "exec"), {})
+    codes = page.blocks("python")
+    assert codes
+    for code in codes:
+        exec(compile(code, f"docs/{page.name}", "exec"), {})
     printed = capsys.readouterr().out
     assert all(line in printed for line in page.printed)
     assert page.left()

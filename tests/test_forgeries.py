@@ -44,6 +44,7 @@ ROWS = 40
 PEOPLE = """
 doublure: 1
 kind: table
+unit: {id: row}
 units: 200
 columns:
   row: {type: id}

@@ -24,6 +24,7 @@ from doublure.training.noisy_tables import NoisyTable
 SCHEMA = """
 doublure: 1
 kind: table
+unit: {id: row}
 units: 2000
 columns:
   row: {type: id}

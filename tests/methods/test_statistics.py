@@ -56,6 +56,8 @@ def text_of(*names: str, head: str = "", tail: str = "", **changed: str) -> str:
     lines = [f"  {name}: {changed.get(name, COLUMNS[name])}" for name in names or COLUMNS]
     if {"school", "years"} <= set(names or COLUMNS):
         tail += "constraints: [{equal: [school, years]}]\n"
+    if "row" in (names or COLUMNS) and "unit:" not in head:
+        head += "unit: {id: row}\n"
     return f"doublure: 1\nkind: table\n{head}units: {ROWS}\ncolumns:\n" + "\n".join(lines) + "\n" + tail
 
 

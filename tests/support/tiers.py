@@ -44,7 +44,7 @@ LONG = frozenset(
         "pitfalls/test_rule_10_files_hold_no_record.py", "pitfalls/test_rule_12_real_data_stays_inside.py",
         "pitfalls/test_rule_13_kinds_keep_their_words.py", "pitfalls/test_rule_14_inversion_is_record_by_record.py",
         "pitfalls/test_rule_17_the_domain_is_stated.py", "pitfalls/test_rule_19_what_one_record_causes.py",
-        "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py", "planning",
+        "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py", "pitfalls/test_visits.py", "planning",
         "private/gradients/test_exactness.py", "private/gradients/test_sensitivity.py", "private/test_accounting.py",
         "private/test_noise.py", "private/test_ranks.py", "private/test_exact_normals.py",
         "private/test_sampling.py", "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
@@ -56,7 +56,7 @@ LONG = frozenset(
         "test_noisy_counts.py", "test_on_workers.py", "test_planning.py", "test_published.py",
         "test_published_dpmi.py", "test_readme.py", "test_rehearsal.py", "test_releasing.py", "test_robustness.py",
         "test_sampling_in_parts.py", "test_signing.py", "test_site.py", "test_synthesizer.py", "test_what_ran.py",
-        "test_without_torch.py",
+        "test_without_torch.py", "test_visits.py",
     }
 )  # fmt: skip
 """What the quick tier leaves out: folders and files of tests."""

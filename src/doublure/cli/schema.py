@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -111,6 +112,11 @@ def check(
     return replace(said, text=f"{said.text}\n# {more}")
 
 
+def interactive() -> bool:
+    """Return whether a person reads what is printed, and no file or log takes it."""
+    return sys.stdout.isatty()
+
+
 def _asked(data: Path | None, made: Draft) -> Draft:
     """Return a draft with what is answered in the terminal: questions go to stderr, answers come from stdin."""
     from doublure.drafting.asking import FactDialogue, ask_for_facts
@@ -152,13 +158,18 @@ def _counted(number: int, word: str) -> str:
 
 def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force: bool) -> VerbResult:
     """Add the misfits to the result, by column and reason; their cells go into the file alone."""
+    from doublure.data.records import SEVERAL, several_records
     from doublure.drafting.misfits import TOLERATED, list_misfits
+    from doublure.drafting.repeats import repeated_ids
     from doublure.schema import Schema
 
     described = Schema.load(schema)
-    counts = list_misfits(described, data, out, force=force)
+    repeats = repeated_ids(described, data) if described.only_columns else []
+    counts = list_misfits(described, data, out, repeats=repeats, force=force)
     lines = [f"# {printable(column)} ({count} ×): {why}" for (column, why), count in counts.items()]
     lines.append(f"# Wrote {out}: {_counted(sum(counts.values()), 'misfit')}. Private: only you can read it.")
+    if repeats and interactive():
+        lines += ["# PRIVATE, in this terminal and in that file alone:", *(f"#   {each.line}" for each in repeats)]
     listed = [{"column": column, "why": why, "cells": count} for (column, why), count in counts.items()]
     refused = [(column, count) for (column, why), count in counts.items() if why not in TOLERATED]
     gate = said.gate
@@ -167,6 +178,8 @@ def _with_values(said: VerbResult, schema: Path, data: Path, out: Path, *, force
         remedy += "or write misfit: coerce"
         cells = sum(count for _, count in refused)
         gate = GateFailed(f"has cells that do not fit ({cells} in all)", field=refused[0][0], remedy=remedy)
+    if gate is None and described.one_each and any(each.column == described.unit.id for each in repeats):
+        gate = GateFailed(several_records(described.unit.name), field=described.unit.id, remedy=SEVERAL)
     data_said = {**said.data, "values": {"path": str(out), "misfits": listed}}
     return replace(said, data=data_said, text="\n".join([said.text, *lines]), gate=gate)
 

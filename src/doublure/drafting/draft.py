@@ -28,6 +28,7 @@ from doublure.drafting.opening import SKELETON, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import PLAIN, Storage, dtypes_of_objects, first_cells, storage_types
+from doublure.drafting.whose import proposed_units
 from doublure.errors import SchemaError, SettingError, printable
 from doublure.schema.columns import type_named
 from doublure.schema.columns.dtypes import Dtype, nullable
@@ -90,7 +91,7 @@ _ASKED = """\
 _UNIT = """\
 # Whom the guarantee protects. Where one has several records, name the column that identifies them (type: id) and how
 # many records of each are used: {name: patient, id: patient_nbr, max_records: 2}. Leave id null if each row is another
-# person.
+# person. A column of type id has to be answered for: whose it is, or id: none.
 """
 _UNITS = """\
 # How many there are: a published figure, or {learn: 0.01, magnitude: 10000} with a size that is public. Where a quarter
@@ -210,7 +211,7 @@ class Draft:
         plain = self.schema.to_plain()
         lines = [self.head.format(codebook=source), *self._remarks()]
         lines.append(yaml_text.dump({"doublure": plain["doublure"], "kind": plain["kind"]}))
-        lines.append(self.unit + f"unit: {yaml_text.inline(plain['unit'])}\n")
+        lines.append(self.unit + f"unit: {yaml_text.inline(plain['unit'])}\n" + self._whose())
         lines.append(_UNITS + f"units: {yaml_text.inline(plain['units'])}\n")
         further = {key: value for key, value in plain.items() if key not in _PLACED}
         lines += [yaml_text.dump(further)] if further else []
@@ -238,6 +239,11 @@ class Draft:
             text = f"Left out, as {printable(self.metadata.name)} says: {omitted}"
             told += [*(f"# {line}" for line in textwrap.wrap(text, _WIDTH, break_on_hyphens=False)), ""]
         return [*told, *self._not_in_data()]
+
+    def _whose(self) -> str:
+        """Return the answers to whose records they are, as comments, where a table has a column named as an id."""
+        answers = proposed_units(self.schema.columns) if self.schema.only_columns else ()
+        return "".join(f"# {answer}\n" for answer in answers)
 
     def _not_in_data(self) -> list[str]:
         if not self.unknown:

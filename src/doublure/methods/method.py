@@ -254,7 +254,10 @@ def settings_of(method: Method[Any, Any], kind: str, given: dict[str, Any], *, p
         SettingError: The method does not take this kind, or a setting is wrong.
     """
     if kind not in method.kinds:
-        message, remedy = f"takes no {KINDS[kind].records}", "give --method auto, which chooses one that does"
+        message, remedy = (
+            f"takes no {KINDS[kind].fitted or KINDS[kind].records}",
+            "give --method auto, which chooses one that does",
+        )
         raise SettingError(message, field=f"method {method.name}", remedy=remedy)
     types = method.settings_type
     own = types if isinstance(types, type) else types[kind]

@@ -151,6 +151,7 @@ class Plan(PlanContents):
             >>> print(plan.explain())
             Method statistics: a generator fitted to noisy statistics: ...
             Unit of privacy: one person
+            Assumed: no person has more than one record
             Budget: ε = 1, δ = 1e-05, add/remove, accountant pld
             ...
         """

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from doublure._version import __version__
+from doublure.access import COVERED
 from doublure.advisories import REMEDY, known_fault
 from doublure.errors import InputError, LedgerError, RunFolderError, SettingError
 from doublure.guarantee import Kind
@@ -241,7 +242,7 @@ def make_card(
         declared: The steward's words, with a title.
         limits: Limits of this release, besides those of all.
     """
-    now = datetime.datetime.now(datetime.UTC)
+    now, covered = datetime.datetime.now(datetime.UTC), syn.guarantee.kind in COVERED
     return Card(
         {
             "version": VERSION,
@@ -250,7 +251,7 @@ def make_card(
             **declared.to_json(),
             "method": syn.plan.method,
             "watermark": syn.guarantee.watermark,
-            "guarantee": syn.guarantee.to_json(),
+            "guarantee": (syn.guarantee.assuming(syn.schema.assumed) if covered else syn.guarantee).to_json(),
             "touches": [access.to_json() for access in syn.plan.touches],
             "executed": executed,
             "owners": syn.run.get("owners"),

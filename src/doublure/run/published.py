@@ -115,7 +115,8 @@ def _vouched_for(folder: Path) -> tuple[dict[str, Any], ResolvedSchema, Plan, Gu
         raise _broken("does not hold together", folder)
     if (fault := known_fault(made, written)) is not None:
         raise RunFolderError(fault, field=folder, remedy=REMEDY)
-    plan, guarantee = weights.read_plan(written, made, folder), Guarantee.from_json(card["guarantee"])
+    plan, said = weights.read_plan(written, made, folder), Guarantee.from_json(card["guarantee"])
+    guarantee = said.without(schema.assumed)
     if not plan.may_claim(guarantee):
         raise _broken("is not what the plan gives", folder / CARD)
     return card, schema, plan, guarantee

@@ -132,6 +132,12 @@ class RelationalStatisticsSettings(TableStatisticsSettings):
         return EncodingChoice()
 
 
+class VisitsStatisticsSettings(RelationalStatisticsSettings):
+    """The settings of ``statistics`` on a table in which a unit has several rows: those of related tables."""
+
+    data: ClassVar[str] = "visits"
+
+
 class ImageStatisticsSettings(StatisticsSettings):
     """The settings of ``statistics`` on images.
 
