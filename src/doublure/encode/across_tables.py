@@ -29,7 +29,7 @@ def keep(frames: dict[str, pd.DataFrame], parents: Mapping[str, Ints], schema: R
         parents: Child table -> ``(M,)`` the place of each row's unit.
         schema: Every fact known.
     """
-    root, pairs = schema.root, across_tables(schema.constraints)
+    root, pairs = schema.root, across_tables(schema.constraints, schema.columns)
     for low, high in pairs:
         child = table_of(high) if table_of(low) == root else table_of(low)
         ceiling = schema.columns[high].known_grid[1]

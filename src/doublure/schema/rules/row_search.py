@@ -53,8 +53,12 @@ class RowSearch:
 
     @property
     def sure(self) -> bool:
-        """Whether finding no row means that there is none: sums have more rows than the ends and middles looked at."""
-        return self._steps <= _MOST_STEPS and all(rule.certain for rule in self._rules)
+        """Whether finding no row means that there is none.
+
+        Sums, and columns that follow from several, have more rows than the ends and middles looked at.
+        """
+        plain = all(rule.certain for rule in self._rules) and all(len(each.sources) == 1 for each in self._derived)
+        return self._steps <= _MOST_STEPS and plain
 
     def find(self) -> dict[str, float] | None:
         """Return the first row that keeps all rules."""
@@ -84,8 +88,8 @@ class RowSearch:
 
     def _tried(self, row: dict[str, float], turn: int) -> dict[str, float] | None:
         for each in self._derived:
-            if each.source in row and each.name not in row:
-                row[each.name] = each.follow(row[each.source])
+            if each.name not in row and all(name in row for name in each.sources):
+                row[each.name] = each.follow(*(row[name] for name in each.sources))
         possible = all(rule.possible(row) for rule in self._rules)
         wanted = all(cells.has(row[name]) for name, cells in self._asked.items() if name in row)
         return self._go(row, turn) if possible and wanted else None
@@ -111,7 +115,7 @@ class RowSearch:
             yield math.nan
 
     def _sources(self, name: str) -> bool:
-        return any(each.source == name for each in self._derived)
+        return any(each.sources == (name,) for each in self._derived)
 
 
 def _points(column: Column, cells: Allowed) -> list[float]:
