@@ -39,6 +39,7 @@ from doublure.encode.numeric import (
 )
 from doublure.schema import Schema
 from doublure.schema.columns import Column, IntegerDomain, RealColumn
+from doublure.schema.missing_states import keep_holes
 from doublure.schema.rules.at_most import compared_pairs, order_columns, ordered_pairs
 from doublure.schema.scalars import EXACT
 
@@ -81,7 +82,8 @@ class Gap:
     def numbers(self, values: Sequence[Floats], rng: np.random.Generator | None, before: Floats) -> Floats:
         """Return numbers on their own grid, NaN for missing, from one array a part."""
         base = self._base(before)
-        return snapped_numbers(self.own, self._turned_back(base + self.steps.numbers(values, rng), base))
+        gaps = self.steps.numbers(values, rng)
+        return keep_holes(snapped_numbers(self.own, self._turned_back(base + gaps, base)), gaps)
 
     def _base(self, before: Floats) -> Floats:
         return np.where(np.isnan(before), self.floor, before)

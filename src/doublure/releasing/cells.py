@@ -77,6 +77,7 @@ class DescribedColumn:
             KeyError, TypeError, ValueError: The entry has another form.
         """
         model, missing, bounds = type_named(str(entry["type"])), entry["missing"], entry["bounds"]
+        texts = [str(text) for text in missing] if isinstance(missing, list) else []
         values = [str(value) for value in entry["values"] or (_BOOLEANS if model.truth else ())]
         ends = None if bounds is None or model.listed else tuple(map(model.released_number, bounds))
         if ends is not None and len(ends) != 2:
@@ -89,7 +90,7 @@ class DescribedColumn:
             values=tuple(str(defused(value)) if safe else value for value in values),
             bounds=None if ends is None else (ends[0], ends[1]),
             precision=None if precision is None else int(precision),
-            tokens=frozenset({"", *(missing if isinstance(missing, list) else ())}),
+            tokens=frozenset({"", *(each for text in texts for each in (text, str(defused(text)) if safe else text))}),
             defused=safe,
             nullable=bool(missing),
         )
@@ -124,7 +125,11 @@ class DescribedColumn:
             seconds = series.to_numpy().astype("datetime64[s]").astype(np.float64)
             return np.where(missing, np.nan, seconds / SECONDS[self.model.clock])
         if not self.model.listed and series.dtype.kind in "iuf":
-            return series.to_numpy(dtype=np.float64, na_value=np.nan)
+            numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+            codes = [float(text) for text in self.tokens if is_plain_number(text)]
+            return np.where(np.isin(numbers, codes), np.nan, numbers)
+        labels = pd.Series(series.to_numpy(dtype=object)).map(label, na_action="ignore")
+        missing = missing | labels.isin([text for text in self.tokens if text]).to_numpy()
         return self._read(series.to_numpy(dtype=object), missing)
 
     def _read(self, column: Cells, missing: Cells) -> Cells:

@@ -27,6 +27,7 @@ from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
 from doublure.schema.release_words import ReleaseWords
 from doublure.schema.rule_files import with_files
+from doublure.schema.rule_patterns import with_patterns
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import derived_by
 from doublure.schema.scalars import Misfit, Positive
@@ -184,7 +185,7 @@ class Schema(Frozen):
         model = cls._model(data.get("kind"))
         model._check_keys(data)
         try:
-            return model.model_validate(with_defaults(data))
+            return model.model_validate(with_patterns(with_defaults(data)))
         except ValidationError as error:
             raise one_line(error) from None
 

@@ -11,10 +11,13 @@ import numpy as np
 import pandas as pd
 
 from doublure.errors import SettingError
+from doublure.schema.columns.missing_kinds import numbers_with_codes, numbers_with_texts
+from doublure.schema.scalars import is_plain_number
 from doublure.support.files import write_atomic
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
+    from doublure.schema.columns import Column
 
 FORMATS = (".parquet", ".csv")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
@@ -99,10 +102,14 @@ class TableRows:
 
     def add(self, frame: pd.DataFrame) -> None:
         """Write the rows of a frame of the schema's own dtypes."""
+        columns = {name: self._schema.columns[name] for name in frame.columns if name in self._schema.columns}
+        several = {name: column for name, column in columns.items() if column.missing_states > 1 and column.plain}
         if self._form == ".csv":
-            columns = self._schema.columns
-            written = {name: columns[name].csv_cells(frame[name]) for name in frame.columns if name in columns}
-            frame = frame.assign(**written)
+            alike = {name: column for name, column in columns.items() if column.missing_states < 2}
+            frame = frame.assign(**{name: column.csv_cells(frame[name]) for name, column in alike.items()})
+            frame = frame.assign(**{name: self._with_texts(column, frame[name]) for name, column in several.items()})
+        else:
+            frame = frame.assign(**{name: numbers_with_codes(column, frame[name]) for name, column in several.items()})
         frame = _without_formulas(frame) if self._safe else frame
         if self._form == ".csv":
             self._add_csv(frame)
@@ -110,6 +117,10 @@ class TableRows:
             self._add_parquet(frame)
         self._frames += 1
         self.count += len(frame)
+
+    def _with_texts(self, column: Column, cells: pd.Series[Any]) -> pd.Series[Any]:
+        texts = [text if not self._safe or is_plain_number(text) else defused(text) for text in column.missing_texts]
+        return numbers_with_texts(column, cells, [text if text in column.missing_texts else "" for text in texts])
 
     def _add_csv(self, frame: pd.DataFrame) -> None:
         texts = {name: text for name in frame.columns if (text := _missing_text(self._schema, name))}
@@ -136,10 +147,9 @@ class TableRows:
 
 
 def _missing_text(schema: Schema, name: str) -> str:
-    """Return the first token that the schema reads as missing; an empty cell where it names none."""
+    """Return the text of a missing cell that is written as one; an empty text where the schema names none."""
     column = schema.columns.get(name.removeprefix("'"))
-    tokens = column.missing_tokens[1:] if column is not None else ()
-    return tokens[0] if tokens else ""
+    return next(iter(column.missing_texts), "") if column is not None else ""
 
 
 def _storable(frame: pd.DataFrame) -> pd.DataFrame:

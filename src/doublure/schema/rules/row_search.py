@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from doublure.schema.allowed import Allowed
 from doublure.schema.columns import Column
+from doublure.schema.missing_states import tag_holes
 from doublure.schema.rules.rule import DerivedColumn, NumericRule
 
 _MOST_STEPS = 50_000
@@ -111,8 +112,8 @@ class RowSearch:
             yield from dict.fromkeys([*points, *_inside(column, middles)])
             if self._sources(name):
                 yield from (ends[0] + place * column.unit for place in range(column.size or 0))
-        if column.may_be_missing:
-            yield math.nan
+        for state in range(column.missing_states):
+            yield tag_holes(state)
 
     def _sources(self, name: str) -> bool:
         return any(each.sources == (name,) for each in self._derived)

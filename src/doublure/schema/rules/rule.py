@@ -165,6 +165,11 @@ class Rule(Frozen):
         """The columns from which those that it derives follow."""
         return self.names[:1]
 
+    @property
+    def missing_as_one(self) -> tuple[str, ...]:
+        """The columns that it says are missing in the same rows."""
+        return ()
+
     def settled(self, columns: Mapping[str, Column]) -> bool:
         """Return whether every fact of its columns is declared."""
         return all(columns[name].settled for name in self.names)

@@ -115,7 +115,7 @@ def _values(schema: Schema, name: str) -> int:
     column = schema.columns[name]
     domain, missing = column.domain, column.missing
     known = domain and (missing is False or isinstance(missing, (bool, tuple, list)))
-    return len(domain) + (missing is not False) if known else 0
+    return len(domain) + (column.missing_states or missing is not False) if known else 0
 
 
 def _few_valued(schema: Schema) -> str:
