@@ -26,7 +26,7 @@ from doublure.schema.missing_states import hole_states, tag_holes
 COLUMNS = {
     "count": ("{type: integer, bounds: [0, 3], missing: [-7, -8]}", ["2", "-7", "-8", "", "0"]),
     "wide": ("{type: integer, bounds: [0, 100000], missing: [-7, -8]}", ["200", "-7", "-8", "", "0"]),
-    "amount": ("{type: real, bounds: [0, 9], precision: 1, missing: [-7, refused]}", ["2.5", "-7", "refused", "", "0.5"]),
+    "amount": ("{type: real, bounds: [0, 9], precision: 1, missing: [-7, no]}", ["2.5", "-7", "no", "", "0.5"]),
     "job": ("{type: category, values: [a, b], missing: [-7, none]}", ["a", "-7", "none", "", "b"]),
     "code": ("{type: category, values: [1, 2], missing: [-7, -8]}", ["1", "-7", "-8", "", "2"]),
     "rank": ("{type: ordinal, values: [low, high], missing: [-7, -8]}", ["low", "-7", "-8", "", "high"]),
@@ -154,6 +154,25 @@ constraints:
         True,
     ]
     assert schema.columns["Q1"].asked(None).has(np.array([tag_holes(1), 2.0, math.nan])).tolist() == [True, False, True]
+
+
+def test_declared_groups_hold_for_any_generator(soft_rows: Any) -> None:
+    schema = ResolvedSchema.parse("""
+doublure: 1
+kind: table
+units: 9
+columns:
+  a1: {type: integer, bounds: [0, 9], missing: [-7, -8]}
+  a2: {type: integer, bounds: [0, 9], missing: [-7, -8]}
+  b: {type: category, values: [x, y], missing: true}
+missing_together: [[a*, b]]
+""")
+    encoder = TableEncoder(schema, bins=4)
+    for rng in (np.random.default_rng(0), None):
+        rows = encoder.decode(soft_rows(encoder, 200, 1), rng)
+        gone = rows.isna()
+        assert (gone.all(axis=1) | ~gone.any(axis=1)).all()
+        assert 0 < rows.b.isna().mean() < 1
 
 
 def test_shares_of_the_kinds_come_out(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Kinds of missing cells of a column: each declared text is one, and so is an empty cell beside several of them.
+"""Kinds of missing cells: each declared text is one, and beside several an empty cell.
 
 Cells in canonical form are numbers that have their states (:mod:`doublure.schema.missing_states`) where a column is
 bounded, and a categorical that lists the texts, too, where it has a list.
@@ -52,7 +52,8 @@ def read_states(raw: pd.Series[Any], texts: Sequence[str], *, own: bool = False)
                 found = np.where(numbers == float(text), state, found)
         return found
     codes, uniques = distinct(raw)
-    return np.array([*(_state(cell, known) for cell in uniques), 0], dtype=np.int64)[codes]
+    states: Ints = np.array([*(_state(cell, known) for cell in uniques), 0], dtype=np.int64)[codes]
+    return states
 
 
 def _state(cell: object, known: Mapping[str, int]) -> int:

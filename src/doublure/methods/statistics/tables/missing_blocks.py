@@ -84,8 +84,8 @@ def join_neighbours(
     for place, link in enumerate(links, start=1):
         groups[-1:] = [[*groups[-1], place]] if link else [groups[-1], [place]]
     ends = [(max(0, group[0] - 1), group[-1] + 1) for group in groups]
-    own = [pairs[first:last] for first, last in ends]
-    return [_joined([blocks[place] for place in group], beside) for group, beside in zip(groups, own, strict=True)]
+    beside = [pairs[first:last] for first, last in ends]
+    return [_joined([blocks[place] for place in group], near) for group, near in zip(groups, beside, strict=True)]
 
 
 def _joined(blocks: Sequence[MissingBlock], pairs: Sequence[Floats]) -> MissingBlock:

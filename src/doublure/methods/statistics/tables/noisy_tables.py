@@ -4,15 +4,16 @@ The plan (:mod:`doublure.methods.statistics.tables.plan`) has fixed the number o
 noise. :meth:`NoisyTables.count` makes them in this order:
 
 ===  =====================================================  ============================================================
-1    patterns of missing cells, ``(2^q,)``                  which patterns are kept, as node 0
-2    wide columns in public cells, ``(cells,)``             which cells hold rows
-3    full cells in single and round values, ``(parts,)``    leaves and their masses
-4    outstanding gaps in single values, ``(parts,)``        finer leaves
-5    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
-6    each node within the target, ``(m, V)``                margins of nodes and of the target
-7    scores of pairs, one number each                       which pairs are counted, and the spanning tree
-8    pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
-9    the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
+1    neighbours that are missing together, ``(2^2,)``       blocks of columns, if many may be missing
+2    patterns of missing blocks, ``(2^q,)``                 which patterns are kept, as node 0
+3    wide columns in public cells, ``(cells,)``             which cells hold rows
+4    full cells in single and round values, ``(parts,)``    leaves and their masses
+5    outstanding gaps in single values, ``(parts,)``        finer leaves
+6    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
+7    each node within the target, ``(m, V)``                margins of nodes and of the target
+8    scores of pairs, one number each                       which pairs are counted, and the spanning tree
+9    pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
+10   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
 ===  =====================================================  ============================================================
 """
 
