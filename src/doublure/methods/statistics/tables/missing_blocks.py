@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
 
-from doublure.schema import Schema
+from doublure.schema.rules.rule import Rule
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,7 +29,7 @@ _APART, _WITHIN_NOISE = 0.05, 2.0
 _NUMBERED = re.compile(r"[\W_]*\d+[a-zA-Z]?$")
 """The end of a name that numbers it among others of one stem."""
 _EXPLAINED = 0.95
-"""The share of all rows that patterns with a clear count hold, from which on every column stays in the table.
+"""The share of all rows, and of those that miss a column, that patterns with a clear count hold if it is to stay.
 
 Rows of other patterns count as the most similar clear one, so that a column that is missing at random would hardly
 ever be missing. Such a column leaves the table, and is drawn from its own counts."""
@@ -50,14 +50,13 @@ class MissingBlock:
     weight: float = 0.0
 
 
-def declared_groups(schema: Schema, names: Iterable[str]) -> list[tuple[str, ...]]:
+def declared_groups(rules: Iterable[Rule], names: Collection[str]) -> list[tuple[str, ...]]:
     """Return columns that may be missing in groups that are declared to be missing together, most alone."""
-    wanted = [name for name in names if schema.columns[name].missing is not False]
     group_of: dict[str, tuple[str, ...]] = {}
-    for rule in schema.constraints:
-        own = tuple(name for name in rule.missing_as_one if name in wanted)
+    for rule in rules:
+        own = tuple(name for name in rule.missing_as_one if name in names)
         group_of |= dict.fromkeys(own, own)
-    return list(dict.fromkeys(group_of.get(name, (name,)) for name in wanted))
+    return list(dict.fromkeys(group_of.get(name, (name,)) for name in names))
 
 
 def join_neighbours(
@@ -119,15 +118,37 @@ def explained_bits(counts: Floats, noise: float) -> tuple[tuple[int, ...], Float
         The places of the bits that stay, the counts of their patterns, and the standard deviation of those.
     """
     bits = tuple(range(int(counts.size).bit_length() - 1))
-    while len(bits) > 1 and _explained(counts, noise) < _EXPLAINED:
-        cube = counts.reshape((2,) * len(bits))
-        summed = [cube.sum(axis=len(bits) - 1 - bit).ravel() for bit in range(len(bits))]  # the last axis is bit 0
-        noise *= math.sqrt(2)
-        gone = int(np.argmax([_explained(each, noise) for each in summed]))
-        counts, bits = summed[gone], bits[:gone] + bits[gone + 1 :]
+    while len(bits) > 1:
+        wider = noise * math.sqrt(2)
+        summed = [_without(counts, bit) for bit in range(len(bits))]
+        unseen = _unseen(counts, noise)
+        if _explained(counts, noise) < _EXPLAINED:
+            gone = int(np.argmax([_explained(each, wider) for each in summed]))
+        elif unseen.max() > 0:
+            gone = int(np.argmax(unseen))
+        else:
+            break
+        counts, noise, bits = summed[gone], wider, bits[:gone] + bits[gone + 1 :]
     return bits, counts, noise
 
 
+def _without(counts: Floats, bit: int) -> Floats:
+    """Return the counts of patterns without one bit; of the axes of all bits, the last is the first bit."""
+    axes = int(counts.size).bit_length() - 1
+    return np.asarray(counts.reshape((2,) * axes).sum(axis=axes - 1 - bit)).ravel()
+
+
+def _unseen(counts: Floats, noise: float) -> Floats:
+    """Return, for each bit, the rows in which it is set beyond those in clear patterns, noise and a share allowed."""
+    shown = (np.arange(counts.size)[:, None] >> np.arange(int(counts.size).bit_length() - 1)) & 1
+    every, clear = shown.T @ counts, shown.T @ np.where(_clear(counts, noise), counts, 0.0)
+    return np.asarray(_EXPLAINED * every - clear - _WITHIN_NOISE * noise * math.sqrt(counts.size / 2))
+
+
 def _explained(counts: Floats, noise: float) -> float:
-    clear = counts > math.sqrt(2 * math.log(counts.size)) * noise
-    return float(counts[clear].sum() / max(counts.sum(), 1.0))
+    return float(counts[_clear(counts, noise)].sum() / max(counts.sum(), 1.0))
+
+
+def _clear(counts: Floats, noise: float) -> npt.NDArray[np.bool_]:
+    """Return which counts stand out: of n that are noise alone, the largest is about √(2 log n) deviations."""
+    return counts > math.sqrt(2 * math.log(counts.size)) * noise

@@ -176,7 +176,7 @@ class NoisyTables:
     def _missing_blocks(self) -> list[MissingBlock]:
         """Return the blocks whose patterns are counted: declared ones, joined by what neighbours have in common."""
         part_of = {self.encoder.columns[part]: (part, domain) for part, domain in self._columns if domain.nullable}
-        groups = declared_groups(self.encoder.schema, part_of)
+        groups = declared_groups(self.encoder.schema.constraints, part_of)
         blocks = [
             MissingBlock(parts=tuple(part_of[name][0] for name in group), mark=part_of[group[0]][1].last + 1.0)
             for group in groups

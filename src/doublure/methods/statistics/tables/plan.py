@@ -125,7 +125,8 @@ def plan_releases(
     names = [name for name in counted_columns(schema) if name != within]
     columns = len(names)
     numbers = [name for name in names if schema.columns[name].bounded and may_be_wide(schema, name)]
-    blocks = declared_groups(schema, names)
+    nullable = [name for name in names if schema.columns[name].missing is not False]
+    blocks = declared_groups(schema.constraints, nullable)
     patterns = int(sum(map(len, blocks)) > 1)
     nodes = columns + patterns
     pairs = math.comb(nodes, 2)
