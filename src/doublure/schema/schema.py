@@ -22,6 +22,7 @@ from pydantic import Field, StrictStr, TypeAdapter, ValidationError, model_valid
 from doublure.errors import SchemaError, printable
 from doublure.schema import display
 from doublure.schema.columns import Column, Value, label
+from doublure.schema.columns.missing_kinds import STYLES
 from doublure.schema.defaults import with_defaults
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
@@ -429,10 +430,17 @@ def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:
 
 
 def _as_files_say(definitions: dict[str, Any]) -> None:
-    """Add what a file may say and no model holds: defaults, and values that stand in a file beside it."""
+    """Add what a file may say and no model holds: defaults, styles, groups, and values in a file beside it."""
+    style = {"type": "object", "properties": {"style": {"enum": list(STYLES)}}, "required": ["style"]}
+    for model in definitions.values():
+        if "missing" in (own := model.get("properties", {})):
+            own["missing"] = {"anyOf": [own["missing"], {**style, "additionalProperties": False}]}
     missing = next(model["properties"]["missing"] for name, model in definitions.items() if name == "IntegerColumn")
+    groups = {"type": "array", "items": {"type": "array", "items": {"type": "string"}, "minItems": 1}}
     for model in definitions.values():
         own = model.get("properties", {})
+        if "kind" in own and "columns" in own:
+            own["missing_together"] = groups
         if "kind" in own and {"columns", "channels", "tables"} & set(own):
             own["defaults"] = {"type": "object", "properties": {"missing": missing}, "additionalProperties": False}
         if "values" in own and "missing" in own:
