@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from doublure.encode.columns import encoding
 from doublure.encode.table import TableEncoder
 from doublure.encode.table_values import TableValues
 from doublure.errors import SchemaError
+from doublure.private.queries.facts import make_fact_query
 from doublure.schema import ResolvedSchema, Schema
 from doublure.schema.missing_states import hole_states, tag_holes
 
@@ -173,6 +176,35 @@ missing_together: [[a*, b]]
         gone = rows.isna()
         assert (gone.all(axis=1) | ~gone.any(axis=1)).all()
         assert 0 < rows.b.isna().mean() < 1
+
+
+def test_texts_of_missing_are_neither_bought_values_nor_bounds() -> None:
+    schema = Schema.parse("""
+doublure: 1
+kind: table
+units: 9
+columns:
+  job: {type: category, values: {learn: 1}, other: Other, missing: [-7, -8]}
+  day: {type: date, bounds: {learn: 1}, missing: [never, 9999-12-31]}
+  pay: {type: integer, bounds: {learn: 1}, missing: [-7, -8]}
+""")
+    raw = {
+        "job": ["cook", "-7", "-8", "", "cook"],
+        "day": ["2001-01-01", "never", "9999-12-31", "", "2001-01-01"],
+        "pay": ["5", "-7", "-8", "", "6"],
+    }
+    cells = {name: canonical(pd.Series(own), schema.columns[name], name) for name, own in raw.items()}
+    records: Any = SimpleNamespace(cells=lambda name, fact: cells[name], n_units=5)
+    counted = {each.column: make_fact_query(each, schema, {}).counted(records) for each in schema.questions}
+    assert counted["job"] == {"cook": 2}
+    assert counted["day"].sum() == counted["pay"].sum() == 2
+    resolved = schema.resolve({
+        "columns.job.values": ("cook",), "columns.pay.bounds": (0, 9),
+        "columns.day.bounds": (dt.datetime(2001, 1, 1), dt.datetime(2002, 1, 1)),
+    })  # fmt: skip
+    for name, column in resolved.columns.items():
+        back = encoding(column, "steps", 1).restore(encoding(column, "steps", 1).compact(cells[name]), None)
+        assert hole_states(column.kept_numbers(back)).tolist() == STATES
 
 
 def test_shares_of_the_kinds_come_out(tmp_path: Path) -> None:
