@@ -7,19 +7,63 @@ bounded, and a categorical that lists the texts, too, where it has a list.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from doublure.schema.missing_states import hole_states, keep_holes, tag_holes
-from doublure.schema.scalars import is_plain_number, label
+from doublure.schema.scalars import Misfit, Value, is_plain_number, label
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from doublure.schema.columns.column import Column
-
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
     Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class ColumnOfKinds(Protocol):
+    """The questions that are asked of a column of several kinds of missing, as :class:`Column` answers them."""
+
+    @property
+    def listed(self) -> bool:
+        """Whether its values are a list."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether its cells are its numbers."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a range of its values means something."""
+
+    @property
+    def domain(self) -> tuple[Value, ...]:
+        """The declared values."""
+
+    @property
+    def missing_texts(self) -> tuple[str, ...]:
+        """The text of each state of a missing cell."""
+
+    def read(self, raw: pd.Series[Any], name: str, misfit: Misfit) -> pd.Series[Any]:
+        """Return raw cells in canonical form."""
+
+    def numbers_of(self, cells: pd.Series[Any]) -> Floats:
+        """Return the numbers of cells, NaN for a missing one."""
+
+    def kept_numbers(self, cells: pd.Series[Any]) -> Floats:
+        """Return the numbers of cells; a missing one has its state."""
+
+    def cells_of(self, numbers: Floats) -> pd.Series[Any]:
+        """Return numbers as cells of a sample."""
+
+    def csv_cells(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+        """Return cells as a CSV file has them."""
+
+    def rounded(self, numbers: Floats) -> Floats:
+        """Return numbers with no more decimals than cells have."""
+
+    def model_copy(self, *, update: Mapping[str, Any]) -> Self:
+        """Return the column with other facts."""
+
 
 STYLES: Mapping[str, tuple[str, ...]] = {
     "r": ("NA",),
@@ -71,7 +115,7 @@ def _written(cell: Any) -> Sequence[str]:
     return (text, label(float(text))) if is_plain_number(text) else (text,)
 
 
-def canonical_with_states(column: Column, values: pd.Series[Any], states: Ints) -> pd.Series[Any]:
+def canonical_with_states(column: ColumnOfKinds, values: pd.Series[Any], states: Ints) -> pd.Series[Any]:
     """Return ``(N,)`` canonical cells in which missing ones have their states.
 
     Args:
@@ -90,7 +134,7 @@ def canonical_with_states(column: Column, values: pd.Series[Any], states: Ints) 
     return _categorical(values.cat.codes.to_numpy(), hole_states(tagged), labels, list(column.missing_texts[1:]))
 
 
-def sampled_with_states(column: Column, numbers: Floats) -> pd.Series[Any]:
+def sampled_with_states(column: ColumnOfKinds, numbers: Floats) -> pd.Series[Any]:
     """Return ``(N,)`` numbers as cells of a sample: NaN in a numeric column, a text in a list or a text column."""
     import numpy as np
     import pandas as pd
@@ -112,7 +156,7 @@ def sampled_with_states(column: Column, numbers: Floats) -> pd.Series[Any]:
     return pd.Series(np.where(np.isnan(numbers), texts_of, written), dtype="str")
 
 
-def numbers_with_states(column: Column, cells: pd.Series[Any]) -> Floats:
+def numbers_with_states(column: ColumnOfKinds, cells: pd.Series[Any]) -> Floats:
     """Return the ``(N,)`` numbers of canonical or sampled cells, missing ones with their states."""
     import numpy as np
 
@@ -125,7 +169,7 @@ def numbers_with_states(column: Column, cells: pd.Series[Any]) -> Floats:
     return np.where(np.isnan(numbers), tag_holes(read_states(cells, column.missing_texts)), numbers)
 
 
-def numbers_with_texts(column: Column, cells: pd.Series[Any], texts: Sequence[str]) -> pd.Series[Any]:
+def numbers_with_texts(column: ColumnOfKinds, cells: pd.Series[Any], texts: Sequence[str]) -> pd.Series[Any]:
     """Return ``(N,)`` numbers as a CSV file has them, missing ones as the text of their state."""
     import numpy as np
     import pandas as pd
@@ -137,7 +181,7 @@ def numbers_with_texts(column: Column, cells: pd.Series[Any], texts: Sequence[st
     )
 
 
-def numbers_with_codes(column: Column, cells: pd.Series[Any]) -> pd.Series[Any]:
+def numbers_with_codes(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Series[Any]:
     """Return ``(N,)`` numbers as a typed file has them, missing ones as their code where all texts are numbers."""
     import numpy as np
 
