@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
@@ -51,6 +51,12 @@ Missing: TypeAlias = Annotated[
     StrictBool | Annotated[tuple[Token, ...], Field(min_length=1)],
     BeforeValidator(_style),
 ]
+
+
+class AlikeTexts(tuple[str, ...]):
+    """Texts that mean missing and are one kind of it."""
+
+    __slots__ = ()
 
 
 class MissingState(int):
@@ -122,7 +128,12 @@ class Column(Frozen):
         if not self.may_be_missing:
             return ()
         first, *named = self.missing_tokens
-        return (first, *named) if len(named) > 1 else tuple(named or [first])
+        several = len(named) > 1 and not isinstance(self.missing, AlikeTexts)
+        return (first, *named) if several else tuple(named or [first])[:1]
+
+    def of_one_kind(self) -> Self:
+        """Return the column with all of its texts as one kind of missing, as earlier versions had them."""
+        return self.model_copy(update={"missing": AlikeTexts(self.missing)}) if isinstance(self.missing, tuple) else self
 
     @property
     def missing_states(self) -> int:
