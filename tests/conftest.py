@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import quick_figures
-import quick_noise
 import rehearsals
 import remembered
 import tiers
@@ -215,7 +214,6 @@ def _unwaited(fd: int) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     remembered.install()
     quick_figures.choose(item.path)
-    quick_noise.choose(item.path)
     rehearsals.choose(item.path)
 
 

@@ -33,7 +33,7 @@ COLUMNS = {
     "job": ("{type: category, values: [a, b], missing: [-7, none]}", ["a", "-7", "none", "", "b"]),
     "code": ("{type: category, values: [1, 2], missing: [-7, -8]}", ["1", "-7", "-8", "", "2"]),
     "rank": ("{type: ordinal, values: [low, high], missing: [-7, -8]}", ["low", "-7", "-8", "", "high"]),
-    "truth": ("{type: boolean, missing: [-7, -8]}", ["true", "-7", "-8", "", "false"]),
+    "truth": ("{type: boolean, missing: [-7, -8]}", ["True", "-7", "-8", "", "False"]),
     "day": ("{type: date, bounds: [2020-01-01, 2021-12-31], missing: [never, 9999-12-31]}",
             ["2020-02-03", "never", "9999-12-31", "", "2021-12-31"]),
     "at": ("{type: datetime, bounds: [2020-01-01, 2021-12-31], missing: [never, -8]}",

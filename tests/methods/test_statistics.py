@@ -186,7 +186,7 @@ def test_it_is_saved_loaded_and_released(whole, tmp_path):
     db.release(again, tmp_path / "bundle", n=200, seed=1)
     card = json.loads((tmp_path / "bundle/card.json").read_text())
     assert (card["method"], card["guarantee"]["kind"], card["guarantee"]["epsilon"]) == ("statistics", "dp", 10.0)
-    assert card["guarantee"]["noise_source"] == "opendp discrete Gaussian"
+    assert card["guarantee"]["noise_source"] == "exact discrete Gaussian"
     assert [touch["event"]["type"] for touch in card["touches"]] == ["discrete-gaussian"] * len(whole.plan.touches)
     assert len(pd.read_csv(tmp_path / "bundle/data.csv")) == 200
 

@@ -1,7 +1,7 @@
 """Three tiers of the suite: ``scripts/test --quick`` for every edit, ``scripts/test`` for every commit, and ``--all``.
 
 The exhaustive tier has longer versions of what is tested anyway: each product of settings, more examples and more draws
-of noise, slower students, OpenDP's own noise everywhere (``quick_noise``). No rule of docs/pitfalls.md rests on it
+of noise, slower students. No rule of docs/pitfalls.md rests on it
 alone, and no search in tests of the private core is cut short.
 
 The quick tier leaves out two things: of a test that runs with several parameters every case but the first, and the
@@ -28,7 +28,8 @@ ALL = os.environ.get("DOUBLURE_TEST_ALL", "") not in ("", "0")
 QUICK = os.environ.get("DOUBLURE_TEST_QUICK", "") not in ("", "0")
 LONG = frozenset(
     {
-        "attack", "auditing", "cli", "data/test_csv_files.py", "data/test_csv_records.py", "encode/test_gaps.py",
+        "attack", "auditing", "cli", "data/series/test_stamps.py", "data/test_csv_files.py",
+        "data/test_csv_records.py", "encode/test_gaps.py",
         "encode/test_pairwise_swapping.py", "end_to_end", "evaluate", "ledger/test_chain.py", "ledger/test_faults.py",
         "ledger/test_processes.py", "golden", "methods/test_bayesgan.py", "methods/test_chain_fitting.py",
         "methods/test_conditions.py", "methods/test_guided.py", "methods/test_labelling.py",
@@ -45,9 +46,10 @@ LONG = frozenset(
         "pitfalls/test_rule_17_the_domain_is_stated.py", "pitfalls/test_rule_19_what_one_record_causes.py",
         "pitfalls/test_series.py", "pitfalls/test_sums_of_images.py", "planning",
         "private/gradients/test_exactness.py", "private/gradients/test_sensitivity.py", "private/test_accounting.py",
-        "private/test_noise.py", "private/test_ranks.py", "private/test_rounded_normals.py",
+        "private/test_noise.py", "private/test_ranks.py", "private/test_exact_normals.py",
         "private/test_sampling.py", "private/test_whole_noise.py", "public/test_public.py", "report/test_browser.py",
-        "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "test_annotating.py", "test_audit_fits.py",
+        "report/test_evaluation_page.py", "report/test_in_a_notebook.py", "schema/test_codebooks.py",
+        "test_catalogues.py", "test_annotating.py", "test_audit_fits.py",
         "test_audit_release.py", "test_datasets.py", "test_docs.py", "test_earlier_artefacts.py", "test_examples.py",
         "test_fitting.py", "test_forgeries.py", "test_imports.py", "test_larger_than_memory.py",
         "test_latent_measures.py", "test_lots_from_disk.py",

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doublure.cli.options import Config, Force, Json
-from doublure.cli.terminal import VerbResult
+from doublure.cli.terminal import VerbResult, ask_in_terminal, say_in_terminal
 from doublure.cli.verb import VerbApp
 from doublure.errors import GateFailed, SettingError, printable
 
 if TYPE_CHECKING:
     from doublure.drafting.check import Check
+    from doublure.drafting.draft import Draft
+
+ASKED_FOR = ("table", "relational")
+"""The kinds of data whose columns can be asked for."""
 
 
 def register(app: typer.Typer) -> None:
@@ -22,15 +26,28 @@ def register(app: typer.Typer) -> None:
     group = VerbApp(help="Describe what is public about the data.")
     group.command("draft")(draft)
     group.command("check")(check)
+    group.command("codebook")(codebook)
     app.add_typer(group, name="schema")
 
 
 def draft(
-    data: Annotated[Path, typer.Argument(help="A table (CSV or Parquet), images, series, or a folder of tables.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the schema.")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A table (CSV or Parquet), images, series, or a folder of tables; left out, metadata alone is read."
+        ),
+    ] = None,
     codebook: Annotated[
         Path | None, typer.Option(help="A codebook CSV: column,type,values,lower,upper,missing,…")
     ] = None,
+    metadata: Annotated[
+        tuple[str, Path] | None,
+        typer.Option("--from", metavar="FORM FILE", help="Metadata in another form: {forms}."),
+    ] = None,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Ask here for what is still open, column by column; shows no cell.")
+    ] = False,
     kind: Annotated[str | None, typer.Option(help="{kinds}; told by the form if not series.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV files, such as latin-1; UTF-8 if left out.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between fields; told by the header if left out.")] = None,
@@ -43,14 +60,21 @@ def draft(
     Names and storage types come from the data, the rest from the codebook; what neither knows comes back undeclared.
     """
     from doublure.drafting.draft import drafted
+    from doublure.drafting.metadata.registry import OWN
     from doublure.support.files import check_output, write_atomic
 
-    check_output(out, data, codebook, forced=force)
-    made = drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter)
-    text, left = made.to_yaml().encode(), made.schema.undeclared
+    if codebook is not None and metadata is not None:
+        raise SettingError("goes without --codebook", field="--from", remedy="give one of them")
+    form, source = metadata or (OWN, codebook)
+    check_output(out, data, source, forced=force)
+    made = drafted(data, source, kind, form=form, encoding=encoding, delimiter=delimiter)
+    if ask:
+        made = _asked(data, made)
+    text, left = made.to_yaml(out.parent).encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
     done = f"Wrote {out}: {made.schema.summary}, {_counted(len(left), 'fact')} still undeclared."
-    advice = f"\nNext: doublure schema check {out} --data {data}" if left else ""
+    compared = "" if data is None else f" --data {data}"
+    advice = f"\nNext: doublure schema check {out}{compared}" if left else ""
     found = {"path": str(out), "columns": len(made.schema.columns), "undeclared": list(left)}
     return VerbResult(data=found, text=done + advice)
 
@@ -85,6 +109,41 @@ def check(
         looked = "names, sizes, types and moments" if found.moments_read else "names, sizes and types"
         more = f"Only {looked} were looked at: fit is the first to read the records."
     return replace(said, text=f"{said.text}\n# {more}")
+
+
+def _asked(data: Path | None, made: Draft) -> Draft:
+    """Return a draft with what is answered in the terminal: questions go to stderr, answers come from stdin."""
+    from doublure.drafting.asking import FactDialogue, ask_for_facts
+    from doublure.drafting.draft import redrafted
+
+    if data is None or made.schema.kind not in ASKED_FOR:
+        remedy = f"give data of kind {' or '.join(ASKED_FOR)}, or fill in the draft"
+        raise SettingError("asks for columns of data", field="--ask", remedy=remedy)
+    return redrafted(data, ask_for_facts(made, FactDialogue(ask=ask_in_terminal, say=say_in_terminal)), made)
+
+
+def codebook(
+    schema: Annotated[Path, typer.Argument(help="A schema file.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write the codebook.")],
+    force: Force = False,
+    as_json: Json = False,
+    config: Config = None,
+) -> VerbResult:
+    """Write a schema as a codebook, for a spreadsheet.
+
+    A draft from that codebook is the same schema again.
+    """
+    from doublure.drafting.metadata.codebook import write
+    from doublure.schema import Schema
+    from doublure.support.files import check_output, write_atomic
+
+    check_output(out, schema, forced=force)
+    described = Schema.load(schema)
+    text = write(described).encode()
+    write_atomic(out, lambda file: file.write(text))
+    return VerbResult(
+        data={"path": str(out), "columns": len(described.columns)}, text=f"Wrote {out}: {described.summary}."
+    )
 
 
 def _counted(number: int, word: str) -> str:

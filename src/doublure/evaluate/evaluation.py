@@ -14,6 +14,7 @@ from doublure.attack.results import AttackResult, Claim
 from doublure.data.opening import Given
 from doublure.data.records import Loaded, taken
 from doublure.errors import DataError, DataWarning, SettingError
+from doublure.evaluate.inference import means_beside_real
 from doublure.evaluate.real_data import LIKE_DRAWN, OWN, hash_records, read_both, seen_before
 from doublure.measures.evaluation import Evaluation
 from doublure.measures.expected_loss import EstimatorConfig, ExpectedLoss, of_synthesizer
@@ -26,7 +27,7 @@ from doublure.measures.tables.evaluation import evaluate_table
 from doublure.measures.tables.one_source import differ
 from doublure.methods import registry as methods
 from doublure.report.evaluation import Report
-from doublure.results import SynthesizerFacts
+from doublure.results import MeanInterval, SynthesizerFacts
 from doublure.run.synthesizer import Synthesizer
 from doublure.schema.kinds import ByKind
 from doublure.support.progress import Progress, listen
@@ -154,6 +155,7 @@ def make_report(
         expected_loss_skipped=skipped,
         attacks=found,
         attacks_skipped=why,
+        means=evaluated.means(syn, train.content, seed) if attacks else (),
     )
 
 
@@ -274,6 +276,7 @@ class KindEvaluation:
             cheap.
         lenient: Schema -> one that also accepts records a measure counts and a fit refuses.
         takes_extractor: Whether it uses classifiers, whose feature extractor may be chosen.
+        means: Synthesizer, real records and a seed -> intervals of means by the noisy tables.
     """
 
     most: int
@@ -281,11 +284,14 @@ class KindEvaluation:
     differs: Callable[..., bool] | None = None
     lenient: Callable[[Any], Any] = lambda schema: schema
     takes_extractor: bool = False
+    means: Callable[[Synthesizer, Any, int], tuple[MeanInterval, ...]] = lambda syn, real, seed: ()
 
 
 EVALUATIONS = ByKind(
     "evaluation",
-    table=KindEvaluation(most=MOST_SAMPLED, evaluate=evaluate_table, differs=differ, lenient=_lenient_table),
+    table=KindEvaluation(
+        most=MOST_SAMPLED, evaluate=evaluate_table, differs=differ, lenient=_lenient_table, means=means_beside_real
+    ),
     images=KindEvaluation(most=MOST_IMAGES, evaluate=evaluate_images, takes_extractor=True),
     series=KindEvaluation(most=MOST_SERIES, evaluate=evaluate_series, lenient=_lenient_series),
     relational=KindEvaluation(most=MOST_UNITS, evaluate=evaluate_related),

@@ -94,7 +94,10 @@ class TreeNode:
         if self.parent >= 0:
             found = self.ties[above] * self.leaning[component]
             totals = found.sum(-1, keepdims=True)
-            found = np.where(totals > _NEVER, found / np.maximum(totals, _NEVER), self.shares[component])
+            never = totals[..., 0] <= _NEVER
+            found /= np.maximum(totals, _NEVER)
+            if never.any():
+                found[never] = np.broadcast_to(self.shares[component], found.shape)[never]
         else:
             found = self.shares[component].astype(np.float64)
         found *= self.rake if rake is None else rake

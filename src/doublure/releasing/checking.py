@@ -1,7 +1,7 @@
 """Checks of a bundle's files against its card and its data dictionary.
 
 ======================  ================================================================================================
-which files             those of the kind's forms, the dictionary, the page and noisy tables; no other, listed or not
+which files             those of the kind's forms, the dictionary, the page, descriptions for catalogues, noisy tables
 how many records        as many as the card says, in each file
 forms                   CSV, Parquet and NPZ of one table hold the same cells
 cells                   of the column's type, within its list or bounds, with its decimals, missing where one may be
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from doublure.errors import InputError, printable
+from doublure.releasing.catalogues.names import NAMES
 from doublure.releasing.cells import same
 from doublure.releasing.reading import (
     FORMS,
@@ -70,7 +71,7 @@ def check_contents(folder: Path, card: Mapping[str, Any], about: Mapping[str, st
                 "is not as doublure writes it: another reader may read something else in it", DICTIONARY
             )
         _check_dictionary(described, card)
-        data = {name: rows for name, rows in listed.items() if name not in (PAGE, DICTIONARY)}
+        data = {name: rows for name, rows in listed.items() if name not in (PAGE, DICTIONARY, *NAMES)}
         noisy = {name: data.pop(name) for name in list(data) if name.startswith(f"{FOLDER}/")}
         _check_noisy_tables(folder, noisy, described, about)
         check = CHECKS.get(described["kind"])

@@ -7,6 +7,7 @@ once; what they mean is the schema's business (:mod:`doublure.data.tables.cells`
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -88,6 +89,46 @@ def read_header(
         raise DataError("the header has an empty column name", field=path.name, remedy="name every column")
     own = "utf-8" if encoding in (None, "utf-8-sig") else str(encoding)  # a mark at the head of a record is content
     return CsvHeader(names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline))
+
+
+def header_form(path: Path, header: CsvHeader) -> dict[str, str]:
+    """Return what a header tells of how its file is written, by the keys of a schema, as far as it is not the usual."""
+    try:
+        with opened(path) as file:
+            line = file.read(header.size)
+    except _damage():
+        raise _unreadable(path) from None
+    found = {} if header.dialect.delimiter == "," else {"delimiter": header.dialect.delimiter}
+    found |= {"encoding": "utf-8-sig"} if line.startswith(codecs.BOM_UTF8) else {}
+    found |= {"line_end": "crlf"} if line.endswith(b"\r\n") else {}
+    bare = line.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n")
+    names = bare.split(header.dialect.delimiter.encode())
+    return found | ({"quoting": "text"} if all(name[:1] == name[-1:] == b'"' for name in names) else {})
+
+
+def declared_header(
+    path: Path, names: list[str], encoding: str | None, delimiter: str | None, *, multiline: bool
+) -> CsvHeader:
+    """Return the header of a file that begins with a record: the schema's columns, in its order.
+
+    Args:
+        path: The file.
+        names: Of the columns.
+        encoding: Of the bytes; UTF-8 if left out.
+        delimiter: Between fields; a comma if left out, as no record decides on it.
+        multiline: Whether quoted cells may hold line ends.
+
+    Raises:
+        DataError: The file is damaged.
+    """
+    try:
+        with opened(path) as file:
+            mark = len(codecs.BOM_UTF8) if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8 else 0
+    except _damage():
+        raise _unreadable(path) from None
+    own = "utf-8" if encoding in (None, "utf-8-sig") else str(encoding)
+    dialect = Dialect(delimiter=delimiter or ",", fields=len(names), encoding=own, multiline=multiline)
+    return CsvHeader(names, mark if own == "utf-8" else 0, dialect)
 
 
 def _first_record(path: Path, encoding: str | None, *, multiline: bool) -> tuple[str, int]:

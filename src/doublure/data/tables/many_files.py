@@ -30,6 +30,7 @@ class FilesSource(TableSource):
     def __init__(self, name: str, files: Sequence[TableSource]) -> None:
         super().__init__(name, files[0].columns)
         self._files = files
+        self.dtypes, self.text_form = files[0].dtypes, files[0].text_form
 
     @override
     def check_names(self, names: Iterable[str]) -> None:

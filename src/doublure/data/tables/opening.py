@@ -20,6 +20,7 @@ from doublure.data.tables.arrow_cells import Raw
 from doublure.data.tables.arrow_streams import PROTOCOL, StreamSource
 from doublure.data.tables.arrow_text import coded_in, readable
 from doublure.data.tables.csv_records import Unread
+from doublure.data.tables.dtypes import dtypes_of_arrow, dtypes_of_frame
 from doublure.data.tables.many_files import files_of, open_files
 from doublure.data.tables.rewriting import RewrittenSource
 from doublure.data.tables.source import Table as Table
@@ -38,6 +39,7 @@ class _FrameSource(TableSource):
     def __init__(self, frame: pd.DataFrame) -> None:
         super().__init__("DataFrame", [str(name).strip() for name in frame.columns])
         self._frame = frame.set_axis(self.columns, axis=1)
+        self.dtypes = dtypes_of_frame(frame)
 
     @override
     def raw(
@@ -67,6 +69,7 @@ class _ParquetSource(TableSource):
         super().__init__(path.name, [name.strip() for name in names])
         self._stored = dict(zip(self.columns, names, strict=True))
         self._coded = coded_in(stored)
+        self.dtypes = dtypes_of_arrow(stored)
 
     @override
     def pieces(self) -> list[TableSource]:
@@ -116,9 +119,15 @@ class _ParquetSource(TableSource):
 class _CsvSource(TableSource):
     def __init__(self, path: Path, written: Written | None) -> None:
         self._path = path
-        form = (None, None, False) if written is None else (written.encoding, written.delimiter, written.multiline)
-        self._header = csv_files.read_header(path, form[0], form[1], multiline=form[2])
+        form = written or Written(columns={})
+        if form.header:
+            self._header = csv_files.read_header(path, form.encoding, form.delimiter, multiline=form.multiline)
+        else:
+            self._header = csv_files.declared_header(
+                path, list(form.columns), form.encoding, form.delimiter, multiline=form.multiline
+            )
         super().__init__(path.name, self._header.names)
+        self.text_form = csv_files.header_form(path, self._header)
 
     @override
     def pieces(self) -> list[TableSource]:

@@ -27,6 +27,7 @@ from doublure.schema.scalars import Misfit
 if TYPE_CHECKING:
     from doublure.schema import Schema
     from doublure.schema.columns import Column
+    from doublure.schema.columns.dtypes import Dtype
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -46,11 +47,20 @@ class Table(Loaded):
 
 
 class TableSource:
-    """A table whose container and header have been checked and whose records have not been read."""
+    """A table whose container and header have been checked and whose records have not been read.
+
+    Attributes:
+        name: What it is called in messages.
+        columns: The names in its header.
+        dtypes: Column -> how a typed container stores it; none of text.
+        text_form: What the header of a CSV file tells of how it is written, by the schema's keys.
+    """
 
     def __init__(self, name: str, columns: list[str]) -> None:
         self.name = name
         self.columns = columns
+        self.dtypes: Mapping[str, Dtype] = {}
+        self.text_form: Mapping[str, Any] = {}
 
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
@@ -66,6 +76,11 @@ class TableSource:
             FaultyRecords: Some cannot be read, and ``misfit`` says refuse; it names all of them.
         """
         raise DataError("cannot be read", field=self.name, remedy="give a CSV or Parquet file, or a DataFrame")
+
+    def both(self, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, Raw], Mapping[str, Raw]]]:
+        """Yield the raw columns as they stand, and as they are to be read, of some records at a time. Private."""
+        for raw in self.raw(columns):
+            yield raw, raw
 
     def unread(self) -> list[tuple[str, Unread]]:
         """Return the records that cannot be read, each with its file's name. Private.

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import csv
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 import pandas as pd
 
-from doublure.errors import SettingError
+from doublure.errors import SchemaError, SettingError
 from doublure.schema.columns.missing_kinds import numbers_with_codes, numbers_with_texts
-from doublure.schema.scalars import is_plain_number
+from doublure.schema.scalars import is_plain_number, label
 from doublure.support.files import write_atomic
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
-    from doublure.schema.columns import Column
+    from doublure.schema.written import Written
 
 FORMATS = (".parquet", ".csv")
+_QUOTING: Mapping[str | None, Literal[0, 1, 2]] = {
+    None: csv.QUOTE_MINIMAL,
+    "text": csv.QUOTE_NONNUMERIC,
+    "all": csv.QUOTE_ALL,
+}
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
 
 
@@ -85,6 +91,9 @@ class TableRows:
         self, form: str, schema: Schema, *, spreadsheet_safe: bool = False, metadata: dict[str, str] | None = None
     ) -> None:
         self.count = 0
+        self._text = schema.cell_form
+        if form == ".csv":
+            _check_encoding(self._text)
         self._form, self._schema, self._safe, self._metadata = form, schema, spreadsheet_safe, metadata or {}
         self._file: BinaryIO | None = None
         self._writer: Any = None
@@ -102,15 +111,12 @@ class TableRows:
 
     def add(self, frame: pd.DataFrame) -> None:
         """Write the rows of a frame of the schema's own dtypes."""
-        columns = {name: self._schema.columns[name] for name in frame.columns if name in self._schema.columns}
-        several = {name: column for name, column in columns.items() if column.missing_states > 1 and column.plain}
-        if self._form == ".csv":
-            alike = {name: column for name, column in columns.items() if column.missing_states < 2}
-            frame = frame.assign(**{name: column.csv_cells(frame[name]) for name, column in alike.items()})
-            frame = frame.assign(**{name: self._with_texts(column, frame[name]) for name, column in several.items()})
-        else:
-            frame = frame.assign(**{name: numbers_with_codes(column, frame[name]) for name, column in several.items()})
-        frame = _without_formulas(frame) if self._safe else frame
+        several = [name for name in frame.columns if self._states(name) > 1]
+        formed = self._text.formed(frame.drop(columns=several), as_text=self._form == ".csv")
+        frame = frame.assign(**{name: formed[name] for name in formed.columns})
+        frame = frame.assign(**{name: self._with_kinds(name, frame[name]) for name in several})
+        numbers = {name for name, column in self._schema.columns.items() if column.plain}
+        frame = _without_formulas(frame, numbers) if self._safe else frame
         if self._form == ".csv":
             self._add_csv(frame)
         else:
@@ -118,9 +124,18 @@ class TableRows:
         self._frames += 1
         self.count += len(frame)
 
-    def _with_texts(self, column: Column, cells: pd.Series[Any]) -> pd.Series[Any]:
-        texts = [text if not self._safe or is_plain_number(text) else defused(text) for text in column.missing_texts]
-        return numbers_with_texts(column, cells, [text if text in column.missing_texts else "" for text in texts])
+    def _states(self, name: str) -> int:
+        column = self._schema.columns.get(name)
+        return 0 if column is None else column.missing_states
+
+    def _with_kinds(self, name: str, cells: pd.Series[Any]) -> pd.Series[Any]:
+        """Return cells of several kinds of missing as a file has them; what a spreadsheet would run is left empty."""
+        column = self._schema.columns[name]
+        if self._form != ".csv":
+            return numbers_with_codes(column, cells) if column.plain else cells
+        known = column.missing_texts
+        texts = [text if not self._safe or is_plain_number(text) or defused(text) == text else "" for text in known]
+        return numbers_with_texts(column, cells, texts, self._text.marks)
 
     def _add_csv(self, frame: pd.DataFrame) -> None:
         texts = {name: text for name in frame.columns if (text := _missing_text(self._schema, name))}
@@ -132,7 +147,17 @@ class TableRows:
                 column: pd.Series[Any] = frame[name]  # as text, a day has no midnight
                 column = column.astype("str") if column.dtype.kind == "M" else column.astype(object)
                 frame[name] = column.where(column.notna(), text)
-        frame.to_csv(self._file, index=False, header=self._frames == 0, lineterminator="\n", encoding="utf-8")
+        form, first = self._text, self._frames == 0
+        encoding = form.encoding or "utf-8"
+        frame.to_csv(
+            self._file,
+            index=False,
+            header=first and form.header,
+            lineterminator="\r\n" if form.line_end == "crlf" else "\n",
+            sep=form.delimiter or ",",
+            quoting=_QUOTING[form.quoting],
+            encoding=encoding if first else encoding.replace("utf-8-sig", "utf-8"),  # one mark at the head of a file
+        )
 
     def _add_parquet(self, frame: pd.DataFrame) -> None:
         import pyarrow as pa
@@ -144,6 +169,23 @@ class TableRows:
             arrow_schema = table.schema.with_metadata({**(table.schema.metadata or {}), **own})
             self._writer = pq.ParquetWriter(self._file, arrow_schema, compression="zstd")
         self._writer.write_table(table.replace_schema_metadata(self._writer.schema.metadata))
+
+
+def _check_encoding(text: Written) -> None:
+    """Refuse public texts that the files' encoding lacks, before a row is drawn.
+
+    Raises:
+        SchemaError: Naming the column.
+    """
+    for name, column in text.columns.items() if text.encoding else ():
+        public = [name, *map(label, column.shown_values), *column.missing_tokens, *map(str, column.text_form.values())]
+        try:
+            "".join(public).encode(text.encoding or "utf-8")
+        except UnicodeEncodeError:
+            remedy = "declare encoding: utf-8, or write them otherwise"
+            raise SchemaError(
+                f"has a name, value or form that {text.encoding} cannot write", field=f"columns.{name}", remedy=remedy
+            ) from None
 
 
 def _missing_text(schema: Schema, name: str) -> str:
@@ -162,10 +204,13 @@ def _storable(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**mixed) if mixed else frame
 
 
-def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Defuse text cells and column names that begin like a formula."""
+def _without_formulas(frame: pd.DataFrame, numbers: Collection[str] = ()) -> pd.DataFrame:
+    """Defuse text cells and column names that begin like a formula; texts of numbers are none."""
+    spared = {defused(name) for name in numbers}
     frame = frame.rename(columns=defused)
     for name, column in frame.items():
+        if name in spared:
+            continue
         if isinstance(column.dtype, pd.CategoricalDtype):
             texts_of = [defused(value) for value in column.cat.categories]
             if texts_of != list(column.cat.categories):

@@ -98,7 +98,7 @@ class TableStatisticsSettings(StatisticsSettings):
     @property
     def noise_source(self) -> str:
         """The exact noise's source."""
-        return "opendp discrete Gaussian"
+        return "exact discrete Gaussian"
 
     @property
     @override
@@ -288,7 +288,7 @@ class SeriesStatisticsSettings(StatisticsSettings):
     @property
     def noise_source(self) -> str:
         """The exact noise's sources."""
-        return "opendp discrete Gaussian" if self.model == "chains" else f"{_ROUNDED}; opendp discrete Gaussian"
+        return "exact discrete Gaussian" if self.model == "chains" else f"{_ROUNDED}; exact discrete Gaussian"
 
     @property
     @override

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
+from doublure.schema.columns.spelling import TextMarks
 from doublure.schema.missing_states import hole_states, keep_holes, tag_holes
 from doublure.schema.scalars import Misfit, Value, is_plain_number, label
 
@@ -55,7 +56,7 @@ class ColumnOfKinds(Protocol):
     def cells_of(self, numbers: Floats) -> pd.Series[Any]:
         """Return numbers as cells of a sample."""
 
-    def csv_cells(self, cells: pd.Series[Any]) -> pd.Series[Any]:
+    def csv_cells(self, cells: pd.Series[Any], marks: TextMarks) -> pd.Series[Any]:
         """Return cells as a CSV file has them."""
 
     def rounded(self, numbers: Floats) -> Floats:
@@ -152,7 +153,7 @@ def sampled_with_states(column: ColumnOfKinds, numbers: Floats) -> pd.Series[Any
         return pd.Series(keep_holes(column.rounded(numbers), numbers))
     shown = column.model_copy(update={"missing": True}).cells_of(numbers)
     texts_of = np.array([None, *column.missing_texts[1:]], dtype=object)[states]
-    written = column.csv_cells(shown).astype("str").to_numpy(dtype=object)
+    written = column.csv_cells(shown, TextMarks()).astype("str").to_numpy(dtype=object)
     return pd.Series(np.where(np.isnan(numbers), texts_of, written), dtype="str")
 
 
@@ -169,16 +170,17 @@ def numbers_with_states(column: ColumnOfKinds, cells: pd.Series[Any]) -> Floats:
     return np.where(np.isnan(numbers), tag_holes(read_states(cells, column.missing_texts)), numbers)
 
 
-def numbers_with_texts(column: ColumnOfKinds, cells: pd.Series[Any], texts: Sequence[str]) -> pd.Series[Any]:
-    """Return ``(N,)`` numbers as a CSV file has them, missing ones as the text of their state."""
+def numbers_with_texts(
+    column: ColumnOfKinds, cells: pd.Series[Any], texts: Sequence[str], marks: TextMarks
+) -> pd.Series[Any]:
+    """Return ``(N,)`` cells as a CSV file has them, missing ones as the text of their state."""
     import numpy as np
     import pandas as pd
 
-    numbers = column.kept_numbers(cells)
-    shown = column.model_copy(update={"missing": True}).cells_of(numbers).to_numpy(dtype=object)
-    return pd.Series(
-        np.where(np.isnan(numbers), np.array(texts, dtype=object)[hole_states(numbers)], shown), dtype=object
-    )
+    numbers, plain = column.kept_numbers(cells), column.model_copy(update={"missing": True})
+    shown = plain.csv_cells(plain.cells_of(numbers), marks).astype(object).to_numpy()
+    holes = np.array(texts, dtype=object)[hole_states(numbers)]
+    return pd.Series(np.where(np.isnan(numbers), holes, shown), dtype=object)
 
 
 def numbers_with_codes(column: ColumnOfKinds, cells: pd.Series[Any]) -> pd.Series[Any]:

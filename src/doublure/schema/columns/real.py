@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, StrictFloat
 from typing_extensions import override
 
+from doublure.schema.columns.dtypes import FLOATS, Dtype
 from doublure.schema.columns.number import NumberColumn
 from doublure.schema.fact_states import UNDECLARED, Fact
 from doublure.schema.scalars import Decimals
@@ -19,7 +20,11 @@ class RealColumn(NumberColumn):
     """Real numbers within public bounds, rounded to ``precision`` decimals if given."""
 
     like: ClassVar[str] = "real"
+    table_type: ClassVar[str] = "number"
     example: ClassVar[str | None] = "write bounds: [0, 99.5]"
+
+    own_dtype: ClassVar[Dtype | None] = "float64"
+    dtypes: ClassVar[tuple[Dtype, ...]] = (*FLOATS, "str")
 
     type: Literal["real"] = "real"
     bounds: Fact[tuple[StrictFloat, StrictFloat]] = UNDECLARED
