@@ -42,7 +42,7 @@ class TreeNode:
         leaning: ``(K, m)`` factors of the components: given component k and parent p, group c has a chance in
             proportion to ``ties[p, c] * leaning[k, c]``; empty for the root.
         inner: ``(parent's f, f)`` frequency of the fine groups given the parent; empty for the root.
-        missing: The coarse group of missing cells, or -1.
+        missing: The coarse group of missing cells, the first of them if there are several kinds, or -1.
         steps: ``(L,)`` steps of nested lattices (:mod:`doublure.support.lattices`).
         pulls: ``(L,)`` how much likelier an integer of each lattice is than its neighbours, up to a factor.
     """
@@ -115,13 +115,14 @@ class TreeNode:
         found *= self.rake if rake is None else rake
         if missing is not None:
             missing = np.broadcast_to(missing, found.shape[:-1])
-            found[~missing, self.missing] = 0
-            none = ~missing & (found.sum(-1) < LEAST)
-            others = np.bincount(self.coarse, self.fine_mass, self.groups)
-            others[self.missing] = 0
-            found[none] = others
-            found[missing] = 0
-            found[missing, self.missing] = 1
+            kinds = np.arange(self.groups) >= self.missing
+            found[missing[..., None] != kinds] = 0
+            every = np.bincount(self.coarse, self.fine_mass, self.groups)
+            none = found.sum(-1) < LEAST
+            found[none & ~missing] = np.where(kinds, 0, every)
+            found[none & missing] = np.where(kinds, every, 0)
+            if kinds.sum() == 1:
+                found[missing, self.missing] = 1
         return found
 
 

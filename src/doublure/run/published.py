@@ -83,7 +83,7 @@ def read(folder: Path) -> Synthesizer:
     card, schema, plan, guarantee = _vouched_for(folder)
     path = folder / weights.FILE
     tensors = weights.read(path, schema, plan, guarantee)
-    generator = weights.load_generator(tensors, schema, plan, path)
+    generator, schema = weights.load_generator(tensors, schema, plan, path)
     facts = {key: card.get(key) for key in ("doublure_version", "created", "method")}
     return Synthesizer(schema=schema, plan=plan, guarantee=guarantee, generator=generator, run=facts, published=True)
 

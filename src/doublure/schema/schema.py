@@ -22,11 +22,13 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from doublure.errors import SchemaError, printable
 from doublure.schema import display
 from doublure.schema.columns import Column, Value, label
+from doublure.schema.columns.missing_kinds import STYLES
 from doublure.schema.defaults import with_defaults
 from doublure.schema.fact_states import UNDECLARED, Fact, Frozen, Learn
 from doublure.schema.messages import one_line
 from doublure.schema.release_words import ReleaseWords
 from doublure.schema.rule_files import with_files
+from doublure.schema.rule_patterns import with_patterns
 from doublure.schema.rules.rule import Rule
 from doublure.schema.rules.rule_set import derived_by
 from doublure.schema.scalars import Misfit, Positive
@@ -174,7 +176,7 @@ class Schema(Frozen):
         model = cls._model(data.get("kind"))
         model._check_keys(data)
         try:
-            return model.model_validate(with_defaults(data))
+            return model.model_validate(with_patterns(with_defaults(data)))
         except ValidationError as error:
             raise one_line(error) from None
 
@@ -477,10 +479,17 @@ def domain_of(schema: Schema, name: str) -> tuple[Value, ...]:
 
 
 def _as_files_say(definitions: dict[str, Any]) -> None:
-    """Add what a file may say and no model holds: defaults, and values that stand in a file beside it."""
+    """Add what a file may say and no model holds: defaults, styles, groups, and values in a file beside it."""
+    style = {"type": "object", "properties": {"style": {"enum": list(STYLES)}}, "required": ["style"]}
+    for model in definitions.values():
+        if "missing" in (own := model.get("properties", {})):
+            own["missing"] = {"anyOf": [own["missing"], {**style, "additionalProperties": False}]}
     missing = next(model["properties"]["missing"] for name, model in definitions.items() if name == "IntegerColumn")
+    groups = {"type": "array", "items": {"type": "array", "items": {"type": "string"}, "minItems": 1}}
     for model in definitions.values():
         own = model.get("properties", {})
+        if "kind" in own and "columns" in own:
+            own["missing_together"] = groups
         if "kind" in own and {"columns", "channels", "tables"} & set(own):
             own["defaults"] = {"type": "object", "properties": {"missing": missing}, "additionalProperties": False}
         if "values" in own and "missing" in own:

@@ -153,7 +153,7 @@ class VisitsSchema(TableSchema):
             if len(tables) == 1:
                 within[tables.pop()].append(rule)
                 continue
-            pairs = [pair for pair in compared_pairs([rule]) if len({*map(self.table_of, pair)}) == 2]
+            pairs = [pair for pair in compared_pairs([rule], self.columns) if len({*map(self.table_of, pair)}) == 2]
             if not pairs:
                 named = ", ".join(map(printable, rule.names))
                 raise ValueError(

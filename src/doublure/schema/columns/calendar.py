@@ -103,6 +103,8 @@ class CalendarColumn(BoundedColumn):
         import numpy as np
         import pandas as pd
 
+        if cells.dtype == np.float64:  # of several kinds of missing
+            return cells.to_numpy()
         if isinstance(cells.dtype, pd.DatetimeTZDtype):
             cells = cells.dt.tz_convert(self.zone).dt.tz_localize(None)
         moments = cells.to_numpy().astype(f"datetime64[{self.clock}]")

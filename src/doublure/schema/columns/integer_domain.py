@@ -52,7 +52,7 @@ class IntegerDomain:
     Attributes:
         first: The lowest integer.
         last: The highest.
-        nullable: Whether ``last + 1`` stands for missing.
+        nullable: How many integers after the last stand for missing: one, or one a declared kind.
         ordered: Whether neighbours belong together.
         unit: The number that one integer stands for; a list counts places.
         spikes: Integers that are declared to stand out.
@@ -63,13 +63,14 @@ class IntegerDomain:
 
     first: int
     last: int
-    nullable: bool
+    nullable: int
     ordered: bool = False
     unit: float = 1.0
     spikes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse ends that are no integers in order."""
+        object.__setattr__(self, "nullable", int(self.nullable))
         if type(self.first) is not int or type(self.last) is not int or self.first > self.last:
             raise SchemaError(
                 f"{type(self).__name__} has ends that are no integers in order",

@@ -5,11 +5,12 @@ The files in the order of the algorithm:
 ==============  ======================================================================================================
 stage           file
 ==============  ======================================================================================================
-plan            ``plan``: ten releases, each with a number of tables and a share of the budget, from public facts
+plan            ``plan``: eleven releases, each with a number of tables and a share of the budget, from public facts
                 alone, and constants; ``work``: the cost; ``method``: both in the form of the method's contract
-count           ``noisy_tables``: the releases in order, and the results of each. They are patterns of missing cells,
-                wide columns, round values, single values, repeated values, columns in groups, columns within the
-                target, scores of pairs, pairs, and the tree's pairs
+count           ``noisy_tables``: the releases in order, and the results of each. They are neighbours that are missing
+                together, patterns of missing blocks (``missing_blocks``), wide columns, round values, single values,
+                repeated values, columns in groups, columns within the target, scores of pairs, pairs, and the tree's
+                pairs
 read a column   ``leaves``: a column's finest cells, and groups of them; ``cut_cells``: cells that are counted value by
                 value; ``posterior``: a number's distribution from all its counts; ``nodes``: a column, or the
                 patterns, as a node of pairs

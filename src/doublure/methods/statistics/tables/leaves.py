@@ -30,7 +30,7 @@ class ColumnLeaves:
         domain: The integers that stand for its values.
         part: Its place in a compact record.
         starts: ``(n,)`` first value of each leaf.
-        mass: ``(n + 1,)`` estimated rows of each leaf, missing cells last; ``(n,)`` if no cell may be missing.
+        mass: ``(n + kinds,)`` estimated rows of each leaf, the kinds of missing cells last.
         pulls: ``(L,)`` how much likelier a value of each of the domain's lattices is than its neighbours.
     """
 
@@ -53,9 +53,14 @@ class ColumnLeaves:
 
     @property
     def width(self) -> Floats:
-        """``(leaves,)`` number of values of each; missing counts as one."""
+        """``(leaves,)`` number of values of each; a kind of missing counts as one."""
         widths = (self.ends - self.starts + 1).astype(np.float64)
-        return np.append(widths, 1.0) if self.domain.nullable else widths
+        return np.append(widths, np.ones(self.domain.nullable))
+
+    @property
+    def all_starts(self) -> Ints:
+        """``(leaves,)`` first value of each leaf, those of the kinds of missing cells included."""
+        return np.append(self.starts, self.domain.last + 1 + np.arange(self.domain.nullable))
 
     @property
     def size(self) -> int:
@@ -64,9 +69,8 @@ class ColumnLeaves:
 
     def axis(self, groups: Ints, size: int | None = None) -> Intervals:
         """Return the axis that counts each leaf in its group ``(leaves,)``."""
-        starts = np.append(self.starts, self.domain.last + 1) if self.domain.nullable else self.starts
         return Intervals(
-            part=self.part, starts=starts.astype(np.float64), cells=groups, size=size or int(groups.max()) + 1
+            part=self.part, starts=self.all_starts.astype(np.float64), cells=groups, size=size or int(groups.max()) + 1
         )
 
     def spread(self, groups: Ints, counts: Floats) -> Floats:
@@ -105,7 +109,7 @@ def join_leaves(leaves: ColumnLeaves, *, most: int, seen: float, least: float) -
         single = (leaves.ends == leaves.starts) & _declared_or(leaves, body >= 0.5 * max(body.sum(), _TINY) / most)
         groups = _by_mass(body, single, max(body[~single].sum() / most, least, _TINY))
     groups = np.unique(groups, return_inverse=True)[1].reshape(-1)
-    return np.append(groups, groups.max() + 1) if leaves.domain.nullable else groups
+    return np.append(groups, groups.max() + 1 + np.arange(leaves.domain.nullable))
 
 
 def coarsen(leaves: ColumnLeaves, groups: Ints, *, most: int, least: float = 0.0) -> Ints:
@@ -121,31 +125,26 @@ def coarsen(leaves: ColumnLeaves, groups: Ints, *, most: int, least: float = 0.0
     single = lone & _declared_or(leaves, np.zeros(len(leaves.starts), bool))[first] | lone & (masses >= 0.6 * full)
     full = max(masses[~single].sum() / most, least, _TINY)
     found = _by_mass(masses, single, full)
-    if leaves.domain.nullable:
-        found = np.append(found, found.max() + 1)
-    return found[groups]
+    return np.append(found, found.max() + 1 + np.arange(leaves.domain.nullable))[groups]
 
 
-def join_rare(groups: Ints, masses: Floats, *, seen: float, nullable: bool) -> Ints:
-    """Return groups of categories with the rare ones joined; missing, the last, stays alone.
+def join_rare(groups: Ints, masses: Floats, *, seen: float, nullable: int) -> Ints:
+    """Return groups of categories with the rare ones joined; kinds of missing, the last, stay alone.
 
     Args:
         groups: ``(leaves,)``.
         masses: ``(groups,)``.
         seen: Rows below which a group is rare.
-        nullable: Whether the last group stands for missing cells.
+        nullable: How many of the last groups stand for missing cells.
     """
-    rare = masses < seen
-    if nullable:
-        rare[-1] = False
+    body = len(masses) - nullable
+    rare = (masses < seen) & (np.arange(len(masses)) < body)
     if rare.sum() < 2:
         return groups
     found = np.zeros(len(masses), dtype=np.int64)
-    body = len(masses) - nullable
     found[~rare] = np.arange(len(masses) - rare.sum())
     found[rare] = body - rare.sum()
-    if nullable:
-        found[-1] = found[rare][0] + 1
+    found[body:] = found[rare][0] + 1 + np.arange(nullable)
     return found[groups]
 
 

@@ -1,6 +1,6 @@
 """``statistics`` on tables: a generator fitted to noisy counts.
 
-There are nine releases, each with exact discrete Gaussian noise (:mod:`doublure.methods.statistics.tables.plan`). The
+There are up to eleven releases, each with exact discrete Gaussian noise (:mod:`doublure.methods.statistics.tables.plan`). The
 first ones locate each column's rows and repeated values, the next count columns in groups that follow from that, a
 score selects the pairs that depend on one another, and those are counted. A mixture of products is fitted to the
 tables, a spanning tree of the strongest pairs is drawn within its components, and the target is drawn last. There are
@@ -128,7 +128,7 @@ def _values(schema: Schema, name: str) -> int:
     column = schema.columns[name]
     domain, missing = column.domain, column.missing
     known = domain and (missing is False or isinstance(missing, (bool, tuple, list)))
-    return len(domain) + (missing is not False) if known else 0
+    return len(domain) + (column.missing_states or missing is not False) if known else 0
 
 
 def _few_valued(schema: Schema) -> str:

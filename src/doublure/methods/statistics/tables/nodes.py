@@ -88,7 +88,7 @@ class Node:
         believed: ``(m,)`` most likely counts of the coarse groups, adding up to all rows.
         fine: ``(leaves,)`` groups in the tree's pairs, nested in the coarse ones.
         posterior: All counts of a number together; None for others.
-        missing: An earlier count of missing cells, and its precision.
+        missing: Earlier counts ``(kinds,)`` of missing cells, and their precision.
     """
 
     leaves: ColumnLeaves
@@ -102,7 +102,7 @@ class Node:
     believed: Floats = field(default_factory=lambda: np.zeros(0))
     fine: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     posterior: ColumnPosterior | None = None
-    missing: tuple[float, float] = (0.0, 0.0)
+    missing: tuple[Floats, float] = field(default_factory=lambda: (np.zeros(0), 0.0))
 
     @classmethod
     def of_patterns(cls, patterns: MissingPatterns, counts: Floats, noise: float) -> Node:
@@ -170,9 +170,8 @@ class Node:
             self.posterior.see_ranges(cut.starts, cut.ends, parts.counts[:-1], parts.variance)
         self.posterior.fit()
         self.leaves = ColumnLeaves.of(domain, self.leaves.part, starts)
-        if domain.nullable:
-            self.missing = float(cells.counts[-1]), 1 / cells.variance
-        self.take_posterior(max(self.missing[0], 0.0))
+        self.missing = cells.counts[len(public) :], 1 / cells.variance
+        self.take_posterior(np.maximum(self.missing[0], 0.0))
 
     def join(self, *, most: int, noise: float, pair_noise: float) -> None:
         """Choose the groups in which the column is counted, at this noise."""
@@ -195,13 +194,16 @@ class Node:
             starts = self.leaves.starts[first]
             ends = np.append(starts[1:] - 1, self.leaves.domain.last)
             self.posterior.see_ranges(starts, ends, body, self.variance)
-            self.posterior.see_ranges(starts[:1], ends[-1:], np.array([total - missing]), self.variance / _SURE)
+            known = np.array([total - float(missing.sum())])
+            self.posterior.see_ranges(starts[:1], ends[-1:], known, self.variance / _SURE)
             self.posterior.fit()
             self.take_posterior(missing)
-            self.leaves.mass[: len(self.leaves.starts)] *= (total - missing) / max(self.posterior.mass.sum(), _LEAST)
+            present = total - float(missing.sum())
+            self.leaves.mass[: len(self.leaves.starts)] *= present / max(float(self.posterior.mass.sum()), _LEAST)
         elif self.patterns is None:
-            likely = posterior_counts(body, np.full(len(body), self.variance), total=max(total - missing, _LEAST))
-            self.leaves.mass = self.leaves.spread(self.own, np.append(likely, missing)[: len(self.counts)])
+            present = max(total - float(missing.sum()), _LEAST)
+            likely = posterior_counts(body, np.full(len(body), self.variance), total=present)
+            self.leaves.mass = self.leaves.spread(self.own, np.append(likely, missing))
         else:
             likely = project_to_simplex(self.counts, np.full(len(self.counts), self.variance), total=total)
             self.leaves.mass = self.leaves.spread(self.own, likely)
@@ -220,24 +222,26 @@ class Node:
             self.single[:groups] = np.bincount(self.coarse, self.leaves.mass, self.size)[:groups]
             self.single_variance[:groups] = np.clip(known, _KEPT * self.variance, self.single_variance[:groups])
 
-    def _split_missing(self, total: float) -> tuple[Floats, float]:
-        """Return the noisy counts of all groups but missing, and the likely number of missing cells."""
-        if not self.leaves.domain.nullable or self.patterns is not None:
-            return self.counts, 0.0
-        body, (before, precision), own = self.counts[:-1], self.missing, 1 / self.variance
-        missing = (before * precision + self.counts[-1] * own) / (precision + own)
-        variances = np.array([len(body) * self.variance, 1 / (precision + own)])
-        return body, float(project_to_simplex(np.array([body.sum(), missing]), variances, total=total)[1])
+    def _split_missing(self, total: float) -> tuple[Floats, Floats]:
+        """Return the noisy counts of all groups but missing, and the likely number ``(kinds,)`` of missing cells."""
+        kinds = self.leaves.domain.nullable if self.patterns is None else 0
+        if not kinds:
+            return self.counts, np.zeros(0)
+        body, (before, precision), own = self.counts[:-kinds], self.missing, 1 / self.variance
+        missing = self.counts[-kinds:]
+        if precision:  # counted where rows were looked for, too
+            missing = (before * precision + missing * own) / (precision + own)
+        variances = np.append(len(body) * self.variance, np.full(kinds, 1 / (precision + own)))
+        return body, project_to_simplex(np.append(body.sum(), missing), variances, total=total)[1:]
 
-    def take_posterior(self, missing: float) -> None:
+    def take_posterior(self, missing: Floats) -> None:
         """Take the leaves' masses of the column's posterior.
 
         Args:
-            missing: Rows without a value, if the column may have such.
+            missing: ``(kinds,)`` rows without a value.
         """
         if self.posterior is not None:
-            count = len(self.leaves.starts)
-            self.leaves.mass = np.append(self.posterior.mass, missing)[: count + self.leaves.domain.nullable]
+            self.leaves.mass = np.append(self.posterior.mass, missing)
             self.leaves.pulls = self.posterior.pulls
 
     def take_margin(self, counts: Floats, variance: float) -> None:

@@ -4,16 +4,17 @@ The plan (:mod:`doublure.methods.statistics.tables.plan`) has fixed the number o
 noise. :meth:`NoisyTables.count` makes them in this order:
 
 ===  =====================================================  ============================================================
-1    patterns of missing cells, ``(2^q,)``                  which patterns are kept, as node 0
-2    wide columns in public cells, ``(cells,)``             which cells hold rows
-3    wide columns on nested lattices, ``(lattices,)``       how much values are round
-4    full cells in single and round values, ``(parts,)``    leaves and their masses
-5    leaves where a value repeats, evenly, ``(parts,)``     finer leaves
-6    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
-7    each node within the target, ``(m, V)``                margins of nodes and of the target
-8    scores of pairs, one number each                       which pairs are counted, and the spanning tree
-9    pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
-10   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
+1    neighbours that are missing together, ``(2^2,)``       blocks of columns, if many may be missing
+2    patterns of missing blocks, ``(2^q,)``                 which patterns are kept, as node 0
+3    wide columns in public cells, ``(cells,)``             which cells hold rows
+4    wide columns on nested lattices, ``(lattices,)``       how much values are round
+5    full cells in single and round values, ``(parts,)``    leaves and their masses
+6    leaves where a value repeats, evenly, ``(parts,)``     finer leaves
+7    each column in groups of leaves, ``(own groups,)``     number of rows; masses of leaves; coarse groups, m a node
+8    each node within the target, ``(m, V)``                margins of nodes and of the target
+9    scores of pairs, one number each                       which pairs are counted, and the spanning tree
+10   pairs in coarse groups, ``(m, m')`` or ``(m, m', V)``  groups' counts, by class; fine groups, f a node
+11   the tree's pairs in fine groups, ``(f, f')``           the joint tables that rows are drawn by
 ===  =====================================================  ============================================================
 """
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import overload
 
 import numpy as np
@@ -34,6 +35,14 @@ from doublure.methods.statistics.settings import TableStatisticsSettings
 from doublure.methods.statistics.tables import plan
 from doublure.methods.statistics.tables.cut_cells import CutCells
 from doublure.methods.statistics.tables.leaves import ColumnLeaves, Floats, Ints
+from doublure.methods.statistics.tables.missing_blocks import (
+    MOST_BLOCKS,
+    MissingBlock,
+    declared_groups,
+    explained_bits,
+    heaviest,
+    join_neighbours,
+)
 from doublure.methods.statistics.tables.nodes import MissingPatterns, Node, NoisyCounts
 from doublure.methods.statistics.tables.posterior import ColumnPosterior
 from doublure.private.accounting import DiscreteGaussianEvent
@@ -77,6 +86,7 @@ class NoisyTables:
 
     Attributes:
         encoder: The encoder of the records.
+        blocks: First part of each block of the patterns -> the parts of its columns, which are missing together.
         nodes: The nodes of pairs: the patterns of missing cells, if they are counted, then the columns.
         rows: Estimated number of rows, from all columns' counts together.
         target: The values of the column that is drawn last; None without one.
@@ -116,6 +126,7 @@ class NoisyTables:
         )
         self.class_rows: Floats = np.ones(1)
         self.by_class: list[tuple[Floats, Floats]] = []
+        self.blocks: dict[int, tuple[int, ...]] = {}
         self.nodes: list[Node] = []
         self.rows = 1.0
         self.by_target: list[NoisyCounts] = []
@@ -139,16 +150,34 @@ class NoisyTables:
     # -- the releases in order ---------------------------------------------------------------------------------------
 
     def _count_patterns(self) -> None:
-        """Count each pattern of missing cells, and keep the significant ones as node 0."""
-        nullable = [(part, domain) for part, domain in self._columns if domain.nullable]
-        some = 2 <= len(nullable) <= plan.MOST_PATTERNS
-        parts, marks = tuple(part for part, _ in nullable), tuple(domain.last + 1.0 for _, domain in nullable)
-        cells = np.arange(2 ** len(parts) if some else 1)
-        wanted = [(Patterns(parts=parts, marks=marks, cells=cells, size=len(cells)),)] if some else []
+        """Count each pattern of missing cells, block by block, and keep the significant ones as node 0."""
+        blocks = self._missing_blocks()
+        some = sum(len(block.parts) for block in blocks) > 1
+        wanted = [(_patterns(blocks),)] if some else []
         for noisy in self._released(plan.PATTERNS, wanted):
-            noise = math.sqrt(noisy.variance)
-            together = MissingPatterns.of(parts, marks, noisy.counts, noise)
-            self.nodes.append(Node.of_patterns(together, noisy.counts, noise))
+            bits, counts, noise = explained_bits(noisy.counts, math.sqrt(noisy.variance))
+            kept = [blocks[bit] for bit in bits]
+            self.blocks = {block.parts[0]: block.parts for block in kept}
+            parts, marks = tuple(self.blocks), tuple(block.mark for block in kept)
+            together = MissingPatterns.of(parts, marks, counts, noise)
+            self.nodes.append(Node.of_patterns(together, counts, noise))
+
+    def _missing_blocks(self) -> list[MissingBlock]:
+        """Return the blocks whose patterns are counted: declared ones, joined by what neighbours have in common."""
+        part_of = {self.encoder.columns[part]: (part, domain) for part, domain in self._columns if domain.nullable}
+        groups = declared_groups(self.encoder.schema.constraints, part_of)
+        blocks = [
+            MissingBlock(parts=tuple(part_of[name][0] for name in group), mark=part_of[group[0]][1].last + 1.0)
+            for group in groups
+        ]
+        if len(blocks) <= MOST_BLOCKS:
+            return blocks
+        compared = self._released(plan.NEIGHBOURS, [(_patterns(pair),) for pair in pairwise(blocks)])
+        if not compared:
+            return []
+        counts = [noisy.counts.reshape(2, 2).T for noisy in compared]  # the first column is bit 0
+        names = [group[0] for group in groups]
+        return heaviest(join_neighbours(blocks, names, counts, math.sqrt(compared[0].variance)))
 
     def _find_values(self) -> None:
         """Locate the rows of wide columns in public cells, then on lattices and in single values."""
@@ -452,6 +481,12 @@ def _times(cells: Sequence[int], places: int, weights: Sequence[float] | None = 
     for _ in range(places - len(cells) if cells else 0):
         times[int(np.argmax(size * (1 / np.sqrt(times) - 1 / np.sqrt(times + 1))))] += 1
     return [int(often) for often in times]
+
+
+def _patterns(blocks: Sequence[MissingBlock]) -> Patterns:
+    cells = np.arange(2 ** len(blocks))
+    parts, marks = tuple(block.parts[0] for block in blocks), tuple(block.mark for block in blocks)
+    return Patterns(parts=parts, marks=marks, cells=cells, size=len(cells))
 
 
 def _each_value(domain: IntegerDomain, part: int) -> Intervals:

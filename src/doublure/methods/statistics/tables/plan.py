@@ -1,4 +1,4 @@
-"""The releases of ``statistics`` on a table: ten, with sizes and shares fixed before a record is read.
+"""The releases of ``statistics`` on a table: eleven at most, with sizes and shares fixed before a record is read.
 
 Later releases adapt to earlier ones: *which* columns, cells and pairs are counted follows from released counts. The
 number of tables in a release, and its share of the budget, follow from the schema alone. Places left over are spent on
@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from doublure.encode.columns import integer_domain
 from doublure.errors import SchemaError, SettingError, printable
+from doublure.methods.statistics.tables.missing_blocks import MOST_BLOCKS, declared_groups
 from doublure.schema import Schema
 
+NEIGHBOURS = "count which neighbours are missing together"
 PATTERNS = "count which cells are missing together"
 CELLS = "count wide columns in public cells"
 ROUND = "count round values"
@@ -26,6 +28,7 @@ PAIRS = "count the pairs that depend on one another"
 TREE = "count the strongest pairs finely"
 
 SHARES = {
+    NEIGHBOURS: 0.02,
     PATTERNS: 0.04,
     CELLS: 0.04,
     ROUND: 0.03,
@@ -50,6 +53,7 @@ _COLUMNS_AS_THEY_ARE = 0.1
 """The share of columns where all of them are narrow, and their own counts are no finer than those of pairs."""
 
 SHARES_WITHIN = {
+    NEIGHBOURS: 0.02,
     PATTERNS: 0.02,
     CELLS: 0.04,
     ROUND: 0.03,
@@ -68,8 +72,6 @@ NARROW = 40
 """Most values of a column that is counted value by value."""
 LISTED = 512
 """Most categories of a list that is counted value by value; categories have no neighbours to be searched by."""
-MOST_PATTERNS = 16
-"""Most nullable columns whose patterns of missing cells are counted; with more, no patterns are."""
 _PAIRS_A_COLUMN, _FEWEST_A_COLUMN = 8, 2
 _SEEN_SCORE = 0.2
 """Noise of a score, as a share of the units, up to which all pairs are scored; beyond it, pairs of near columns are.
@@ -133,13 +135,15 @@ def plan_releases(
     names = [name for name in counted_columns(schema) if name != within]
     columns = len(names)
     numbers = [name for name in names if schema.columns[name].bounded and may_be_wide(schema, name)]
-    nullable = sum(schema.columns[name].missing is not False for name in names)
-    patterns = int(2 <= nullable <= MOST_PATTERNS)
+    nullable = [name for name in names if schema.columns[name].missing is not False]
+    blocks = declared_groups(schema.constraints, nullable)
+    patterns = int(sum(map(len, blocks)) > 1)
     nodes = columns + patterns
     pairs = math.comb(nodes, 2)
     pairs_within = bool(within) and pairs > 0 and _cells_within(schema, names, within) <= _CELLS_A_UNIT * units
     beside = bool(within) and not pairs_within
     tables = {
+        NEIGHBOURS: len(blocks) - 1 if len(blocks) > MOST_BLOCKS else 0,
         PATTERNS: patterns,
         CELLS: sum(is_located(schema, name) for name in names),
         ROUND: len(numbers) if round_values else 0,

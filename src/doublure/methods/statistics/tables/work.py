@@ -58,7 +58,8 @@ def estimate_work(schema: Schema, settings: TableStatisticsSettings, planned: Pl
     fine = [_joined(column, int(_FINE_FILLED * most_fine)) for column in columns]
     width, mean, mean_fine = sum(groups), sum(groups) / max(1, len(groups)), sum(fine) / max(1, len(fine))
     sides = {
-        plan.PATTERNS: _PATTERNS, plan.CELLS: _PUBLIC_CELLS, plan.ROUND: _LATTICES, plan.VALUES: _SINGLE_VALUES,
+        plan.NEIGHBOURS: 4, plan.PATTERNS: _PATTERNS, plan.CELLS: _PUBLIC_CELLS, plan.ROUND: _LATTICES,
+        plan.VALUES: _SINGLE_VALUES,
         plan.REPEATED: _SINGLE_VALUES,
         plan.COLUMNS: _counted_often(groups), plan.BY_TARGET: mean * values, plan.SCORES: 1.0,
         plan.PAIRS: _counted_often(groups) ** 2 * classes, plan.TREE: _counted_often(fine) ** 2,
