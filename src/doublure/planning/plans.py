@@ -177,7 +177,7 @@ class Plan(PlanContents):
         Example:
             >>> plan.save("plan.json")
             >>> db.Plan.load("plan.json").steps
-            6
+            7
         """
         return cls.from_json(read_json(Path(path), "plan"), name=Path(path).name)
 
