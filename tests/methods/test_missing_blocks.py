@@ -106,7 +106,9 @@ def test_blocks_stay_together_in_any_number_of_columns(declared: bool, tmp_path:
     for group in groups:
         assert mixed(rows, group) == 0
         real = (data[group[0]] == "").mean()
-        assert rows[group[0]].isna().mean() == pytest.approx(real, abs=0.04)
+        assert rows[group[0]].isna().mean() == pytest.approx(
+            real, abs=0.06
+        )  # rare patterns count as the most similar ones
     assert rows.alone.isna().mean() == pytest.approx(0.2, abs=0.04)
 
 

@@ -108,7 +108,7 @@ def heaviest(blocks: Sequence[MissingBlock]) -> list[MissingBlock]:
 
 
 def explained_bits(counts: Floats, noise: float) -> tuple[tuple[int, ...], Floats, float]:
-    """Return which bits of patterns stay, so that clear patterns hold nearly all rows.
+    """Return which bits of patterns stay, so that clear patterns hold nearly all rows; none, where noise hides all.
 
     Args:
         counts: ``(2^q,)`` noisy counts.
@@ -118,7 +118,7 @@ def explained_bits(counts: Floats, noise: float) -> tuple[tuple[int, ...], Float
         The places of the bits that stay, the counts of their patterns, and the standard deviation of those.
     """
     bits = tuple(range(int(counts.size).bit_length() - 1))
-    while len(bits) > 1:
+    while bits:
         wider = noise * math.sqrt(2)
         summed = [_without(counts, bit) for bit in range(len(bits))]
         unseen = _unseen(counts, noise)

@@ -157,6 +157,8 @@ class NoisyTables:
         for noisy in self._released(plan.PATTERNS, wanted):
             bits, counts, noise = explained_bits(noisy.counts, math.sqrt(noisy.variance))
             kept = [blocks[bit] for bit in bits]
+            if sum(len(block.parts) for block in kept) < 2:  # a column alone is better known by its own counts
+                kept, counts = [], np.array([counts.sum()])
             self.blocks = {block.parts[0]: block.parts for block in kept}
             parts, marks = tuple(self.blocks), tuple(block.mark for block in kept)
             together = MissingPatterns.of(parts, marks, counts, noise)
