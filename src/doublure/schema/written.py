@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, Field, StrictBool, StrictStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictStr, model_validator
 
 from doublure.schema.columns import Column
 from doublure.schema.fact_states import Frozen
+from doublure.schema.scalars import Positive, check_name
 
 _TOKENS = re.compile(r"YYYY|MM|DD|hh|mm|ss")
 _DAY = ("YYYY", "MM", "DD")
@@ -46,7 +47,8 @@ def _encoding(name: str) -> str:
     except (LookupError, ValueError):
         plain, found = False, ""
     if not plain:
-        raise ValueError("is not an encoding that extends ASCII; write one such as latin-1 or cp1252, or export UTF-8")
+        remedy = "write one such as latin-1 or cp1252; leave it out for UTF-16 with a byte order mark, or export UTF-8"
+        raise ValueError(f"is not an encoding that extends ASCII; {remedy}")
     return found
 
 
@@ -57,7 +59,27 @@ Encoding: TypeAlias = Annotated[StrictStr, AfterValidator(_encoding)]
 Multiline: TypeAlias = Annotated[StrictBool | None, AfterValidator(lambda said: said or None)]
 """False says what leaving it out says."""
 
-KEYS = ("date_format", "decimal", "thousands", "encoding", "delimiter", "multiline")
+
+def _new_names(said: Mapping[str, tuple[str, ...]] | None) -> Mapping[str, tuple[str, ...]] | None:
+    new = [name for names in (said or {}).values() for name in names]
+    for name in new:
+        check_name(name)
+    if len(set(new)) < len(new):
+        raise ValueError("rename gives one name twice; name each column differently")
+    return said or None
+
+
+NewNames: TypeAlias = Annotated[
+    Mapping[
+        StrictStr,
+        Annotated[tuple[StrictStr, ...], BeforeValidator(lambda said: [said] if isinstance(said, str) else said)],
+    ]
+    | None,
+    AfterValidator(_new_names),
+]
+"""A name of the header -> the names of the columns that are called so, from left to right."""
+
+KEYS = ("date_format", "decimal", "thousands", "encoding", "delimiter", "multiline", "skip_rows", "rename")
 
 
 class TextForm(Frozen):
@@ -69,6 +91,9 @@ class TextForm(Frozen):
     encoding: Encoding | None = Field(default=None, description="of CSV files; UTF-8 if left out")
     delimiter: Delimiter | None = Field(default=None, description="between fields; told by the header if left out")
     multiline: Multiline = Field(default=None, description="whether quoted cells of CSV files may hold line ends")
+
+    skip_rows: Positive | None = Field(default=None, description="lines, or rows of a sheet, above the header")
+    rename: NewNames = Field(default=None, description="new names of columns: {total: [total, total_2]}")
 
     @model_validator(mode="after")
     def _two_marks(self) -> TextForm:
@@ -97,6 +122,8 @@ class Written:
         encoding: Of the bytes.
         delimiter: Between fields; the header tells it where None.
         multiline: Whether quoted cells of CSV files may hold line ends, and quoting is part of the form.
+        skip_rows: Lines of text, or rows of a sheet, that stand above the header.
+        rename: A name of the header -> the names of the columns that are called so, from left to right.
         columns: The public facts of the columns.
         numbered: Whether ``litres_0``, ``litres_1``, … are cells of the column ``litres``.
     """
@@ -107,6 +134,8 @@ class Written:
     encoding: str | None = None
     delimiter: str | None = None
     multiline: bool = False
+    skip_rows: int = 0
+    rename: Mapping[str, Sequence[str]] | None = None
     columns: Mapping[str, Column]
     numbered: bool = False
 
@@ -120,7 +149,8 @@ class Written:
         """Return how one of several tables is read, whose columns are named ``table.column`` here."""
         head = f"{table}."
         own = {name.removeprefix(head): each for name, each in self.columns.items() if name.startswith(head)}
-        return replace(self, columns=own)
+        new = {name.removeprefix(head): names for name, names in (self.rename or {}).items() if name.startswith(head)}
+        return replace(self, columns=own, rename=new)
 
     @property
     def rewrites(self) -> bool:

@@ -28,6 +28,7 @@ class RewrittenSource(TableSource):
 
     def __init__(self, source: TableSource, written: Written) -> None:
         super().__init__(source.name, source.columns)
+        self.unnamed, self.read_whole = source.unnamed, source.read_whole
         self._source = source
         self._written = written
         self._rules: dict[str, Spelling] = {}

@@ -46,11 +46,24 @@ class Table(Loaded):
 
 
 class TableSource:
-    """A table whose container and header have been checked and whose records have not been read."""
+    """A table whose container and header have been checked and whose records have not been read.
+
+    Args:
+        name: Of the container.
+        columns: Of its header, in their order; empty where one has no name.
+
+    Attributes:
+        columns: Those that have a name.
+        unnamed: How many have none: these are not read.
+    """
+
+    read_whole: bool = False
+    """Whether its library holds all records at once."""
 
     def __init__(self, name: str, columns: list[str]) -> None:
         self.name = name
-        self.columns = columns
+        self.columns = [name for name in columns if name]
+        self.unnamed = len(columns) - len(self.columns)
 
     def raw(
         self, columns: Sequence[str], plain: Collection[str] = (), misfit: Misfit = "coerce"
