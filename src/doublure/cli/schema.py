@@ -34,6 +34,7 @@ def draft(
     kind: Annotated[str | None, typer.Option(help="{kinds}; told by the form if not series.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of CSV files, such as latin-1; UTF-8 if left out.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between fields; told by the header if left out.")] = None,
+    skip_rows: Annotated[int | None, typer.Option(min=1, help="Lines, or rows of a sheet, above the header.")] = None,
     force: Force = False,
     as_json: Json = False,
     config: Config = None,
@@ -46,7 +47,7 @@ def draft(
     from doublure.support.files import check_output, write_atomic
 
     check_output(out, data, codebook, forced=force)
-    made = drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter)
+    made = drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows)
     text, left = made.to_yaml().encode(), made.schema.undeclared
     write_atomic(out, lambda file: file.write(text))
     done = f"Wrote {out}: {made.schema.summary}, {_counted(len(left), 'fact')} still undeclared."

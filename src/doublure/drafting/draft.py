@@ -21,7 +21,7 @@ from doublure.data.series.opening import open_series
 from doublure.data.series.rows import RowSource
 from doublure.data.tables.opening import TableSource, open_table
 from doublure.drafting.codebook import Entry, entry_for, read_codebook
-from doublure.drafting.opening import SKELETON, opened
+from doublure.drafting.opening import SKELETON, doubled_names, left_out, opened
 from doublure.drafting.proposals import Proposal, is_clock, of_days, proposal_for, rules_for
 from doublure.drafting.relations import proposed, row_of
 from doublure.drafting.storage_types import PLAIN, Storage, first_cells, storage_types
@@ -159,6 +159,7 @@ class Draft:
         unit: What its file says of the unit.
         proposals: Column -> what it may be beside what its storage says.
         suggested: What its text suggests of how it is written, beside what columns do.
+        left_out: What its file says of columns that are not in it.
         head: What its file says first.
         body: A draft to what its file says behind the units.
     """
@@ -172,6 +173,7 @@ class Draft:
     unit: str = _UNIT
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
     suggested: Mapping[str, Any] = field(default_factory=dict)
+    left_out: str = ""
 
     def to_yaml(self) -> str:
         """Return the schema file's text, with comments."""
@@ -205,6 +207,7 @@ def draft(
     *,
     encoding: str | None = None,
     delimiter: str | None = None,
+    skip_rows: int | None = None,
 ) -> Schema:
     """Draft a schema from a table's column names and storage types.
 
@@ -214,12 +217,13 @@ def draft(
         kind: Of which kind the data is; told by its form if left out, which cannot tell series.
         encoding: Of a table's CSV files, if not UTF-8.
         delimiter: Between their fields, if not ``, ; tab |``.
+        skip_rows: The number of lines, or rows of a sheet, above the header.
 
     Returns:
         A schema in which most facts are undeclared.
 
     Raises:
-        DataError: The data cannot be read, or a name stands twice in its header.
+        DataError: The data cannot be read.
         SchemaError: A column's name cannot be used, or a row of the codebook is malformed.
 
     Example:
@@ -227,7 +231,7 @@ def draft(
         >>> schema.columns["age"].type, schema.undeclared[:2]
         ('integer', ('units', 'columns.age.missing'))
     """
-    return drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter).schema
+    return drafted(data, codebook, kind, encoding=encoding, delimiter=delimiter, skip_rows=skip_rows).schema
 
 
 def drafted(
@@ -237,6 +241,7 @@ def drafted(
     *,
     encoding: str | None = None,
     delimiter: str | None = None,
+    skip_rows: int | None = None,
 ) -> Draft:
     """Draft a schema, with the comments that its file gets; see :func:`draft`."""
     kind = kind or kind_of(data)
@@ -244,7 +249,12 @@ def drafted(
         raise SchemaError("is not known", field="kind", remedy=f"use one of: {', '.join(KINDS)}")
     if codebook is not None and kind not in _OF_COLUMNS:
         raise SchemaError("describes columns of a table", field="codebook", remedy=f"leave it out for {kind}")
-    keys = {key: value for key, value in (("encoding", encoding), ("delimiter", delimiter)) if value is not None}
+    keys: dict[str, Any] = {
+        key: value for key, value in (("encoding", encoding), ("delimiter", delimiter)) if value is not None
+    }
+    if skip_rows is not None:
+        keys["skip_rows"] = skip_rows
+    keys |= doubled_names(data, kind, keys)
     if not keys:
         return DRAFTS[kind](data, codebook)
     if not issubclass(KINDS[kind].schema, TextForm):
@@ -262,6 +272,8 @@ def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, st
             head, _, remedy = str(error).partition("; ")
             raise SchemaError(head, field=source.name, remedy=remedy) from None
     stored, proposals = _stored(source)
+    indices, said = left_out(source)
+    stored = {name: storage for name, storage in stored.items() if name not in indices}
     described = {name: entry_for(name, entries) for name in stored}
     columns = {name: _column(name, storage, described[name]) for name, storage in stored.items()}
     return Draft(
@@ -273,10 +285,11 @@ def _drafted_table(data: Any, codebook: str | Path | None, keys: Mapping[str, st
         proposals={
             name: proposal
             for name, proposal in proposals.items()
-            if (entry := described[name]) is None or not entry.facts
+            if name in described and ((entry := described[name]) is None or not entry.facts)
         },
         codebook=None if codebook is None else Path(codebook).name,
         suggested=suggested,
+        left_out=said,
     )
 
 
@@ -304,7 +317,7 @@ def _columns(made: Draft) -> str:
     own = made.schema.to_plain()
     text = _text_form(made)
     text += ("\n" if text else "") + _DEFAULTS + _proposed_form(made) + "\n"
-    text += (_PROPOSED if made.proposals else "") + "columns:\n"
+    text += (_PROPOSED if made.proposals else "") + made.left_out + "columns:\n"
     columns = own["columns"]
     for name, column in columns.items():
         if column.get("missing") == UNDECLARED:

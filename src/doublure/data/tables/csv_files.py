@@ -46,11 +46,13 @@ class CsvHeader(NamedTuple):
         names: Of the columns.
         size: Its length in bytes, line end included.
         dialect: The form of the records.
+        above: How many lines stand above it.
     """
 
     names: list[str]
     size: int
     dialect: Dialect
+    above: int = 0
 
 
 def read_header(path: Path, written: Written | None = None) -> CsvHeader:
@@ -88,7 +90,9 @@ def read_header(path: Path, written: Written | None = None) -> CsvHeader:
         raise _unreadable(path) from None
     names = header_names(stored, path.name, written)
     own = "utf-8" if encoding in (None, "utf-8-sig") else str(encoding)  # a mark at the head of a record is content
-    return CsvHeader(names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline))
+    return CsvHeader(
+        names, size, Dialect(delimiter=delimiter, fields=len(names), encoding=own, multiline=multiline), form.skip_rows
+    )
 
 
 def _first_record(path: Path, encoding: str | None, *, multiline: bool, skip: int = 0) -> tuple[str, int]:
@@ -244,7 +248,7 @@ def spans_lines(path: Path, header: CsvHeader) -> bool:
     with suppress(DataError, *_damage()), opened(path) as file:  # quotes that are not closed, say
         head = file.read(header.size)
         block = next(csv_records.blocks(file, header.dialect), b"")
-        return head.count(b"\n") > 1 or csv_records.spans_lines(block, header.dialect)
+        return head.count(b"\n") > 1 + header.above or csv_records.spans_lines(block, header.dialect)
     return False
 
 

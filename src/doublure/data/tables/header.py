@@ -12,6 +12,8 @@ from doublure.schema.scalars import label
 if TYPE_CHECKING:
     from doublure.schema.written import Written
 
+RENAME = "give each a name of its own in the schema, such as rename: {total: [total, total_2]}"
+
 
 def header_names(stored: Iterable[object], container: str, written: Written | None = None) -> list[str]:
     """Return the names of a header's columns in their order, empty where one has none.

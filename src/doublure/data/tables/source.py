@@ -20,6 +20,7 @@ from doublure.data.records import Loaded
 from doublure.data.tables import cells
 from doublure.data.tables.arrow_cells import Raw, as_series, canonical
 from doublure.data.tables.csv_records import Unread
+from doublure.data.tables.header import RENAME
 from doublure.data.tables.rules import checked
 from doublure.errors import DataError
 from doublure.schema.scalars import Misfit
@@ -126,7 +127,7 @@ class TableSource:
             if count == 0:
                 raise DataError("is not a column of the data", field=name, remedy="fix the schema or the header")
             if count > 1:
-                raise DataError("stands more than once in the header", field=name, remedy="rename one of the columns")
+                raise DataError("stands more than once in the header", field=name, remedy=RENAME)
 
     def load(self, schema: Schema, *, at_least: int = 2) -> Table:
         """Read the records.
