@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import pandas as pd
 
+from doublure.data.tables.row_writers import AS_TEXT, ROW_WRITERS, RowWriter, check_library
 from doublure.errors import SettingError
 from doublure.support.files import write_atomic
 
 if TYPE_CHECKING:
     from doublure.schema import Schema
 
-FORMATS = (".parquet", ".csv")
+FORMATS = (".parquet", ".csv", *ROW_WRITERS)
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
 
 
@@ -32,7 +33,7 @@ def write_table(
 
     Args:
         chunks: Frames of the schema's own dtypes, at least one.
-        path: ``.csv`` or ``.parquet``.
+        path: Of an ending of :data:`FORMATS`.
         schema: Supplies each column's text for missing cells in CSV.
         spreadsheet_safe: Put ``'`` before text that a spreadsheet would run as a formula. Numbers stay as they are.
         metadata: Public key-value pairs kept in the Parquet footer.
@@ -41,7 +42,8 @@ def write_table(
         How many rows were written.
 
     Raises:
-        SettingError: The ending is neither.
+        SettingError: The ending is none of them.
+        MissingExtra: A library is not installed.
     """
     check_ending(path)
     rows = TableRows(path.suffix, schema, spreadsheet_safe=spreadsheet_safe, metadata=metadata)
@@ -60,16 +62,19 @@ def check_ending(path: Path) -> None:
 
     Raises:
         SettingError: Naming the endings that do.
+        MissingExtra: A library is not installed.
     """
     if path.suffix not in FORMATS:
-        raise SettingError("has no known ending", field=path.name, remedy=f"end it in {' or '.join(FORMATS)}")
+        remedy = f"end it in {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        raise SettingError("has no known ending", field=path.name, remedy=remedy)
+    check_library(path.suffix, path.name)
 
 
 class TableRows:
     """Rows of one table on their way into a file, a frame at a time.
 
     Args:
-        form: ``.csv`` or ``.parquet``.
+        form: An ending of :data:`FORMATS`.
         schema: Supplies each column's text for missing cells in CSV.
         spreadsheet_safe: Put ``'`` before text that a spreadsheet would run as a formula.
         metadata: Public key-value pairs kept in the Parquet footer.
@@ -85,6 +90,7 @@ class TableRows:
         self._form, self._schema, self._safe, self._metadata = form, schema, spreadsheet_safe, metadata or {}
         self._file: BinaryIO | None = None
         self._writer: Any = None
+        self._rows: RowWriter | None = None
         self._frames = 0
 
     @contextmanager
@@ -94,18 +100,23 @@ class TableRows:
         try:
             yield
         finally:
-            if self._writer is not None:
-                self._writer.close()
+            for writer in (self._writer, self._rows):
+                if writer is not None:
+                    writer.close()
 
     def add(self, frame: pd.DataFrame) -> None:
         """Write the rows of a frame of the schema's own dtypes."""
-        if self._form == ".csv":
+        if self._form in AS_TEXT:
             columns = self._schema.columns
             written = {name: columns[name].csv_cells(frame[name]) for name in frame.columns if name in columns}
             frame = frame.assign(**written)
         frame = _without_formulas(frame) if self._safe else frame
         if self._form == ".csv":
             self._add_csv(frame)
+        elif (writes := ROW_WRITERS.get(self._form)) is not None and self._file is not None:
+            if self._rows is None:
+                self._rows = writes(self._file, self._schema.columns, self._metadata)
+            self._rows.add(_storable(frame))
         else:
             self._add_parquet(frame)
         self._frames += 1
